@@ -1,0 +1,72 @@
+# Every target sets itself up in a fresh clone: its own virtual environment, from the lock files.
+# `make help` lists the targets.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN := $(BIN)/python -m
+CREATED := $(VENV)/.created
+BASE := $(VENV)/.base-installed
+DEV := $(VENV)/.dev-installed
+PIP := $(RUN) pip --disable-pip-version-check --quiet install --no-deps
+LOCK := $(VENV)-lock/bin/python -m uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
+TESTS ?=
+
+.DELETE_ON_ERROR:
+.PHONY: up test check bench lock clean help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
+
+up: $(BASE) ## run it all; PORT= SMTP_PORT= PREVIEW_PORT= DATA= let two run side by side
+	@exec $(RUN) webordinary up $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port $(PORT)) \
+		$(if $(SMTP_PORT),--smtp-port $(SMTP_PORT)) $(if $(PREVIEW_PORT),--preview-port $(PREVIEW_PORT))
+
+test: check ## check, then run every test; TESTS=tests/unit runs some
+	$(RUN) pytest -n 2 --dist loadgroup $(TESTS)
+
+check: $(DEV) ## lint, formatting, types, import directions, lock files
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+	$(RUN) mypy
+	$(BIN)/lint-imports --no-cache
+	@! grep -nEi 'index-url|find-links|https?://' requirements/*.lock \
+		|| { echo "a lock file names a package index; make it again with: make lock"; exit 1; }
+
+bench: $(DEV) ## run one benchmark and print JSON; BENCH=name
+	@test -f "benchmarks/$(BENCH).py" || { echo "make bench BENCH=name, where name is one of:"; \
+		ls benchmarks | sed -n 's/\.py$$//p'; exit 2; }
+	@$(BIN)/python benchmarks/$(BENCH).py
+
+lock: $(CREATED) ## pin the dependencies again; UPGRADE=1 takes newer versions (needs the network)
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
+	$(LOCK) --extra dev -o requirements/dev.lock pyproject.toml
+	$(LOCK) -c requirements/dev.lock -o requirements/base.lock pyproject.toml
+	$(LOCK) -c requirements/dev.lock -o requirements/build.lock requirements/build.in
+
+clean: ## remove what make made; your data folder stays
+	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(CREATED):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "WebOrdinary needs Python 3.11 or newer, '$(PYTHON)' is another or missing." >&2; \
+		echo "Name one that fits: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "'$(PYTHON)' cannot make virtual environments; install that part of it" >&2; \
+		echo "(Debian, Ubuntu: apt install python3-venv) and try again." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(BASE): requirements/base.lock requirements/build.lock pyproject.toml $(CREATED)
+	@echo "installing what WebOrdinary needs; the first time takes a minute"
+	$(PIP) --require-hashes -r requirements/base.lock -r requirements/build.lock
+	$(PIP) --no-index --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): requirements/dev.lock $(BASE)
+	@echo "installing the tools for tests"
+	$(PIP) --require-hashes -r requirements/dev.lock
+	@touch $@

@@ -1,0 +1,245 @@
+"""The real pool and the real worker, with work that does nothing but write down when it began and ended."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from webordinary.adapters.local.liveness import DeathWatch, LockFiles
+from webordinary.adapters.local.system import SystemClock, SystemThreads
+from webordinary.adapters.local.wake import WakeBus
+from webordinary.adapters.local.wakeups import WORKERS, WakeTickets, WorkerWakeups, ear_of
+from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.events import SqliteEvents
+from webordinary.adapters.sqlite.hints import SqliteHints, SqliteInterrupts
+from webordinary.adapters.sqlite.jobs import SqliteJobs
+from webordinary.model.claims import ClaimRequest, Started
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import Pool
+from webordinary.worker.settings import Settings
+from webordinary.worker.surroundings import Surroundings
+from webordinary.worker.worker import Worker
+
+DONE = Settlement(Outcome.SUCCEEDED, JobResult("nothing was asked", commit="0" * 40, changed_files=("index.html",)))
+_SPAWN = get_context("spawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One job as the work saw it, on the machine's monotonic clock and its time of day."""
+
+    key: str
+    order: int
+    job_id: str
+    began: float
+    ended: float
+    began_at: float
+
+
+class NoWork:
+    """Work that takes `seconds` and changes nothing."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.runs: list[Run] = []
+
+    def perform(self, started: Started, hold: Hold) -> Settlement:
+        """Write down that the job ran."""
+        began, job = time.monotonic(), started.job
+        if self._seconds:
+            time.sleep(self._seconds)
+        self.runs.append(Run(str(job.key), job.order, job.job_id, began, time.monotonic(), time.time()))
+        return DONE
+
+    def save(self, started: Started, hold: Hold) -> None:
+        """There is nothing to keep."""
+
+
+class NobodyWaits:
+    """No workflow: no job has a task token."""
+
+    def succeed(self, token: str, output: dict[str, str]) -> bool:
+        """Nobody is told."""
+        return False
+
+    def fail(self, token: str, error: str, cause: str) -> bool:
+        """Nobody is told."""
+        return False
+
+    def heartbeat(self, token: str) -> bool:
+        """Nobody asks."""
+        return True
+
+
+class World:
+    """One data folder with the embedded pool in it, as one process sees it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bus = WakeBus(folder / "run" / "wake")
+        self.lock_files = LockFiles(folder / "run" / "locks")
+        self.database = Database(folder / "webordinary.db")
+        self.database.migrate()
+        self.jobs = SqliteJobs(self.database)
+        self.pool = Pool(
+            self.jobs,
+            self.jobs,
+            SqliteClaims(self.database),
+            SqliteHints(self.database),
+            WakeTickets(self.bus),
+            SqliteInterrupts(self.database),
+            NobodyWaits(),
+            self.lock_files,
+        )
+        self.events = SqliteEvents(self.database, self.bus.notify)
+        self._clock = SystemClock()
+
+    def enqueue(self, job: NewJob) -> None:
+        """What the workflow's steps do between a mail and its worker, one after another."""
+        now = self._clock.now()
+        self.pool.jobs.record(job, now)
+        queued = self.pool.jobs.enqueue(job.job_id, now)
+        owner = self.pool.claims.look(job.key)
+        if owner:
+            self.pool.tickets.ticket(job.key, owner.worker)
+        elif self.pool.hints.send(ClaimRequest(job.key, queued.queued_at or now), now):
+            self.pool.tickets.unclaimed()
+
+    def is_drained(self) -> bool:
+        """Nothing is open any more."""
+        return not self.pool.jobs.keys_with_open_jobs(None, 1)
+
+    def last_settled_at(self) -> float:
+        """When the last job ended."""
+        with self.database.read() as conn:
+            moment: float = conn.execute("SELECT max(settled_at) FROM jobs").fetchone()[0]
+            return moment
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.events.close()
+        self.database.close()
+
+
+def jobs_for(keys: int, each: int, *, interleaved: bool, prefix: str = "m") -> list[NewJob]:
+    """`each` messages for each of `keys`: key by key, or one for everybody and round again."""
+    names = [ProjectUser(f"site-{number}", "owner") for number in range(keys)]
+    places = ((n, i) for i in range(each) for n in range(keys)) if interleaved else (
+        (n, i) for n in range(keys) for i in range(each)
+    )  # fmt: skip
+    return [
+        NewJob(f"job-{prefix}-{n}-{i}", names[n], f"thread-{n}", f"mail-{prefix}-{n}-{i}", Command.EDIT)
+        for n, i in places
+    ]
+
+
+class WorkerProcess:
+    """A real worker in a process of its own, as seen from the benchmark."""
+
+    def __init__(self, folder: Path, name: str, *, slots: int, work_seconds: float = 0.0) -> None:
+        self.name = name
+        self._here, there = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(target=_worker, args=(folder, name, slots, work_seconds, there), daemon=True)
+        self._process.start()
+        there.close()
+        self._here.recv()  # it is ready
+
+    def go(self) -> None:
+        """Begin to serve."""
+        self._here.send("go")
+
+    def cpu_seconds(self) -> float:
+        """What the process used so far."""
+        self._here.send("cpu")
+        seconds: float = self._here.recv()
+        return seconds
+
+    def runs(self) -> list[Run]:
+        """What it did so far."""
+        self._here.send("runs")
+        runs: list[Run] = self._here.recv()
+        return runs
+
+    def stop(self) -> None:
+        """End in good order."""
+        self._here.send("stop")
+        self._process.join(timeout=30)
+
+    def kill(self) -> float:
+        """End at once, like a crash; the moment it happened."""
+        self._process.kill()
+        return time.monotonic()
+
+
+def _worker(folder: Path, name: str, slots: int, work_seconds: float, orders: Connection) -> None:
+    world, work = World(folder), NoWork(work_seconds)
+    world.lock_files.enter(name)
+    around = Surroundings(
+        worker_id=name,
+        settings=Settings(slots=slots),
+        pool=world.pool,
+        work=work,
+        events=world.events,
+        clock=SystemClock(),
+        threads=SystemThreads(),
+        wakeups=WorkerWakeups(world.bus.listen(ear_of(name)), DeathWatch(world.lock_files)),
+        dice=random.Random(name),
+    )
+    world.bus.notify(WORKERS, "peer")
+    worker = Worker(around)
+    orders.send("ready")
+    if orders.recv() == "go":
+        threading.Thread(target=_obey, args=(worker, work, orders), daemon=True).start()
+        worker.run()
+    world.close()
+    world.lock_files.leave(name)
+
+
+def _obey(worker: Worker, work: NoWork, orders: Connection) -> None:
+    while (order := orders.recv()) != "stop":
+        orders.send(time.process_time() if order == "cpu" else list(work.runs))
+    worker.stop()
+
+
+def violations(runs: Iterable[Run]) -> dict[str, int]:
+    """How often a key's jobs ran out of order, at the same time, or twice."""
+    by_key: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_key[run.key].append(run)
+    return {
+        "order": sum(_count(of_key, lambda a, b: a.order > b.order) for of_key in by_key.values()),
+        "overlap": sum(_count(of_key, lambda a, b: a.ended > b.began) for of_key in by_key.values()),
+        "repeated": sum(len(of_key) - len({run.job_id for run in of_key}) for of_key in by_key.values()),
+    }
+
+
+def _count(runs: Sequence[Run], wrong: object) -> int:
+    ordered = sorted(runs, key=lambda run: run.began)
+    assert callable(wrong)
+    return sum(1 for earlier, later in zip(ordered, ordered[1:], strict=False) if wrong(earlier, later))
+
+
+def wait_until_drained(world: World, seconds: float = 300.0) -> None:
+    """Look now and then; a benchmark that hangs says so."""
+    deadline = time.monotonic() + seconds
+    while not world.is_drained():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"jobs are still open after {seconds:.0f} s")
+        time.sleep(0.01)
+
+
+def moment(at: datetime | None) -> float:
+    """A stored point in time as seconds; every queued job has one."""
+    assert at is not None
+    return at.timestamp()

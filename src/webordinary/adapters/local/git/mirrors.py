@@ -1,0 +1,82 @@
+"""Mirrors: one bare copy of each origin, so that a second workspace costs no network."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from webordinary.adapters.local.git.command import REMOTE_SECONDS, Git, GitFailed
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.projects import Project
+
+
+class Mirrors:
+    """All workers of a machine share them; a lock file per mirror orders its writers."""
+
+    def __init__(self, folder: Path, worker: str) -> None:
+        self._folder = folder
+        self._worker = worker
+
+    def git(self, project_id: str) -> Git:
+        """Git on a project's mirror."""
+        return Git(self._folder / f"{project_id}.git", self._worker)
+
+    def refresh(self, project: Project) -> Git:
+        """The mirror as the origin is now, made or repaired where needed."""
+        git = self.git(project.project_id)
+        with self._locked(project.project_id):
+            if git.git_dir.exists() and self._fetched(git, project):
+                return git
+            self._clone(git, project)
+        return git
+
+    def _fetched(self, git: Git, project: Project) -> bool:
+        if (
+            git.attempt("fetch", "--quiet", "--", project.repo, "+refs/*:refs/*", seconds=REMOTE_SECONDS).code
+            == 0
+        ):
+            return True
+        # Workspaces borrow objects from here, so a mirror goes only when it, and not the origin, is at fault.
+        reach(git, project)
+        return False
+
+    def _clone(self, git: Git, project: Project) -> None:
+        fresh = self._folder / f".{project.project_id}.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        outside = Git(fresh / "unused", self._worker)
+        fresh.mkdir()
+        copy = fresh / "mirror.git"
+        finished = outside.attempt(
+            "clone", "--quiet", "--mirror", "--", project.repo, str(copy), seconds=REMOTE_SECONDS
+        )
+        if finished.code != 0:
+            raise GitFailed(("clone", project.repo), finished)
+        shutil.rmtree(git.git_dir, ignore_errors=True)
+        copy.rename(git.git_dir)
+        shutil.rmtree(fresh, ignore_errors=True)
+
+    @contextmanager
+    def _locked(self, project_id: str) -> Iterator[None]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / f".{project_id}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def reach(git: Git, project: Project) -> None:
+    """Raise Transient unless the origin answers."""
+    finished = git.attempt("ls-remote", "--quiet", "--", project.repo, "HEAD", seconds=REMOTE_SECONDS)
+    if finished.code != 0:
+        words = finished.err.decode(errors="replace").strip()[-300:]
+        raise Transient(f"{project.project_id}: its repository {project.repo} does not answer ({words})")
+
+
+def main_branch(git: Git, project: Project) -> str:
+    """The branch that is published: the one that the origin's HEAD names."""
+    name = git("symbolic-ref", "--short", "HEAD").strip()
+    if git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{name}").code != 0:
+        raise Permanent(f"{project.repo} has no commit on {name}: push a first page to it")
+    return name

@@ -1,0 +1,145 @@
+"""Which workers of this machine are alive: each holds a lock on its file, and the kernel lets go of it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+MARKER = "WEBORDINARY_WORKER"
+_SURVIVOR_SECONDS = 2.0
+
+
+class LockFiles:
+    """`{folder}/{worker}` is locked while that worker's process lives; it holds the process id."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._own: dict[str, int] = {}
+
+    def enter(self, worker: str) -> None:
+        """Say that this process is `worker`, until it ends."""
+        fresh = self._folder / f".{worker}"
+        descriptor = os.open(fresh, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.write(descriptor, str(os.getpid()).encode())
+        fresh.rename(self._folder / worker)  # nobody ever sees it without its lock
+        self._own[worker] = descriptor
+
+    def leave(self, worker: str) -> None:
+        """End in good order: everything was released."""
+        with contextlib.suppress(FileNotFoundError):
+            (self._folder / worker).unlink()
+        os.close(self._own.pop(worker))
+
+    def is_dead(self, worker: str) -> bool:
+        """True only if that process has certainly ended."""
+        if worker in self._own:
+            return False
+        try:
+            descriptor = os.open(self._folder / worker, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return True
+        try:
+            # Shared, so that two who look at the same time do not take each other for the owner.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    def end_survivors(self, worker: str) -> None:
+        """End the programs that a dead worker left running, and wait until they are gone."""
+        mark = f"{MARKER}={worker}".encode()
+        doomed = [pid for pid in _processes() if mark in _environment(pid)]
+        deadline = time.monotonic() + _SURVIVOR_SECONDS
+        for pid in doomed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in doomed:
+            _wait_gone(pid, deadline)
+
+    def peers(self) -> dict[str, int]:
+        """The other workers that live here, with their process ids."""
+        names = (path.name for path in self._folder.iterdir() if not path.name.startswith("."))
+        alive = (name for name in names if name not in self._own and not self.is_dead(name))
+        return {name: pid for name in alive if (pid := self._pid(name))}
+
+    def clear_dead(self, worker: str) -> None:
+        """Forget a dead worker's file."""
+        with contextlib.suppress(FileNotFoundError):
+            (self._folder / worker).unlink()
+
+    def _pid(self, worker: str) -> int | None:
+        try:
+            return int((self._folder / worker).read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+
+class DeathWatch:
+    """Descriptors that become readable when a peer's process ends (Linux); elsewhere there are none."""
+
+    def __init__(self, lock_files: LockFiles) -> None:
+        self._lock_files = lock_files
+        self._watched: dict[str, int] = {}
+
+    def refresh(self) -> None:
+        """Watch the peers that live now."""
+        if not hasattr(os, "pidfd_open"):
+            return
+        peers = self._lock_files.peers()
+        for gone in self._watched.keys() - peers.keys():
+            os.close(self._watched.pop(gone))
+        for name in peers.keys() - self._watched.keys():
+            with contextlib.suppress(OSError):
+                self._watched[name] = os.pidfd_open(peers[name])
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What to wait on."""
+        return list(self._watched.values())
+
+    def died(self, readable: list[int]) -> list[str]:
+        """The peers behind these descriptors; they are not watched any longer."""
+        names = [name for name, descriptor in self._watched.items() if descriptor in readable]
+        for name in names:
+            os.close(self._watched.pop(name))
+        return names
+
+    def close(self) -> None:
+        """Watch nobody."""
+        for descriptor in self._watched.values():
+            os.close(descriptor)
+        self._watched.clear()
+
+
+def _processes() -> Iterator[int]:
+    proc = Path("/proc")
+    if proc.is_dir():
+        yield from (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _wait_gone(pid: int, deadline: float) -> None:
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+    os.close(descriptor)

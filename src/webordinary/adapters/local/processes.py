@@ -1,0 +1,193 @@
+"""Programs run to their end: own process group, bounded time and output, asked to stop before they are killed."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from webordinary.model.claims import INTERRUPT_GRACE_SECONDS
+from webordinary.model.errors import JobTimedOut, Permanent
+from webordinary.model.hold import Hold
+
+WORKER_MARK = "WEBORDINARY_WORKER"
+"""Set in every child, so that a takeover can end what a dead worker left running."""
+OUTPUT_BYTES = 4_000_000
+_CHUNK = 65_536
+_DRAIN_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a program ended."""
+
+    code: int
+    out: bytes
+    err: bytes
+    timed_out: bool = False
+    overflowed: bool = False
+
+
+class LocalPrograms:
+    """Runs programs for one worker on this machine."""
+
+    def __init__(self, worker: str, grace_seconds: float = INTERRUPT_GRACE_SECONDS) -> None:
+        self._worker = worker
+        self._grace = grace_seconds
+
+    def run(
+        self, args: Sequence[str], cwd: Path, stdin: bytes, env: Mapping[str, str], seconds: float, hold: Hold
+    ) -> tuple[int, bytes, bytes]:
+        """Exit code, output and errors; a stop asked through `hold` is SIGINT, the grace, then the end."""
+        finished = run(
+            args, cwd=cwd, stdin=stdin, env={**env, WORKER_MARK: self._worker}, seconds=seconds, hold=hold,
+            grace=self._grace,
+        )  # fmt: skip
+        hold.check()
+        if finished.timed_out:
+            raise JobTimedOut(f"{args[0]} ran longer than {seconds:.0f} s and was ended")
+        if finished.overflowed:
+            raise Permanent(f"{args[0]} wrote more than {OUTPUT_BYTES} bytes and was ended")
+        return finished.code, finished.out, finished.err
+
+
+def run(
+    args: Sequence[str],
+    *,
+    cwd: Path,
+    stdin: bytes = b"",
+    env: Mapping[str, str],
+    seconds: float,
+    output_bytes: int = OUTPUT_BYTES,
+    hold: Hold | None = None,
+    grace: float = INTERRUPT_GRACE_SECONDS,
+) -> Finished:
+    """Run one program; its whole process group is gone when this returns."""
+    child = subprocess.Popen(
+        list(args), cwd=cwd, env=dict(env), start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    stopper = _Stopper(child, grace)
+    try:
+        with hold.on_stop(stopper.ask) if hold else nullcontext():
+            return _converse(child, stdin, time.monotonic() + seconds, output_bytes)
+    finally:
+        stopper.end()
+        for pipe in (child.stdin, child.stdout, child.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+class _Stopper:
+    """Ends a process group: asks once, and kills when the grace is over or the program has ended."""
+
+    def __init__(self, child: subprocess.Popen[bytes], grace: float) -> None:
+        self._child, self._grace = child, grace
+        self._timer: threading.Timer | None = None
+
+    def ask(self) -> None:
+        """Called from another thread as soon as the job must end."""
+        _signal_group(self._child, signal.SIGINT)
+        self._timer = threading.Timer(self._grace, _signal_group, (self._child, signal.SIGKILL))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def end(self) -> None:
+        """Whatever is left of the group goes; its leader is not reaped before, so the number is still ours."""
+        if self._timer is not None:
+            self._timer.cancel()
+        _signal_group(self._child, signal.SIGKILL)
+        self._child.wait()
+
+
+def _signal_group(child: subprocess.Popen[bytes], number: int) -> None:
+    if child.returncode is None:
+        try:
+            os.killpg(child.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return
+
+
+def _converse(child: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int) -> Finished:
+    assert child.stdin and child.stdout and child.stderr
+    pending = memoryview(stdin)
+    heard: dict[IO[bytes], bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
+    timed_out = overflowed = False
+    with selectors.DefaultSelector() as selector:
+        for pipe in heard:
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, selectors.EVENT_READ)
+        if pending:
+            os.set_blocking(child.stdin.fileno(), False)
+            selector.register(child.stdin, selectors.EVENT_WRITE)
+        else:
+            child.stdin.close()
+        while selector.get_map():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                timed_out = True
+                break
+            for key, _ in selector.select(min(left, 1.0)):
+                if key.fileobj is child.stdin:
+                    pending = _write(child.stdin, pending)
+                    if not pending:
+                        selector.unregister(child.stdin)
+                        child.stdin.close()
+                elif not _read(key.fileobj, heard):  # type: ignore[arg-type]
+                    selector.unregister(key.fileobj)
+            if sum(map(len, heard.values())) > limit:
+                overflowed = True
+                break
+            if child.stdin.closed and _ended_but_not_reaped(child.pid):
+                deadline = min(
+                    deadline, time.monotonic() + _DRAIN_SECONDS
+                )  # grandchildren may keep the pipes open
+    code = _code(child, timed_out or overflowed, deadline)
+    return Finished(
+        code, bytes(heard[child.stdout]), bytes(heard[child.stderr]), timed_out and code != 0, overflowed
+    )
+
+
+def _write(pipe: IO[bytes], pending: memoryview) -> memoryview:
+    try:
+        return pending[os.write(pipe.fileno(), pending[:_CHUNK]) :]
+    except BlockingIOError:
+        return pending
+    except BrokenPipeError:
+        return memoryview(b"")  # the program does not want to hear the rest
+
+
+def _read(pipe: IO[bytes], heard: dict[IO[bytes], bytearray]) -> bool:
+    try:
+        chunk = os.read(pipe.fileno(), _CHUNK)
+    except BlockingIOError:
+        return True
+    heard[pipe] += chunk
+    return bool(chunk)
+
+
+def _ended_but_not_reaped(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _code(child: subprocess.Popen[bytes], cut_short: bool, deadline: float) -> int:
+    """The exit code, seen without reaping, so that the group can still be signalled safely."""
+    if cut_short and not _ended_but_not_reaped(child.pid):
+        return -signal.SIGKILL
+    pause = 0.0005  # both pipes are closed: the end is a moment away
+    while not _ended_but_not_reaped(child.pid):
+        if time.monotonic() > deadline:
+            return -signal.SIGKILL
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+    seen = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    assert seen is not None
+    return seen.si_status if seen.si_code == os.CLD_EXITED else -seen.si_status

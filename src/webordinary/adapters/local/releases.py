@@ -1,0 +1,170 @@
+"""Releases in a folder: built aside, renamed into place, shown by pointers that need no lock.
+
+`{project}/{stage}/releases/{commit12}/` never changes; `pointers/{fence}` names a release; the highest fence is
+current. A stale worker can only write its own lower pointer, which nobody reads. `current` is a convenience for web
+servers that follow a link.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from webordinary.model.errors import Permanent, Transient
+from webordinary.site.releases import KEPT_RELEASES, Release, Stage, release_name
+
+_FLIP_TRIES = 20
+
+
+class FolderReleases:
+    """The sites of all projects below one folder."""
+
+    def __init__(self, sites: Path, keep: int = KEPT_RELEASES) -> None:
+        self._sites = sites
+        self._keep = max(keep, 1)
+
+    def stage(self, project_id: str, stage: Stage, fence: int) -> Path:
+        """An empty folder to build into; what holders of lower fences left behind is removed."""
+        staging = self._place(project_id, stage) / "staging"
+        staging.mkdir(parents=True, exist_ok=True)
+        mark = f"{fence:020d}"
+        for left in staging.iterdir():
+            if left.name < mark:
+                shutil.rmtree(left, ignore_errors=True)
+        folder = staging / f"{mark}-{secrets.token_hex(4)}"
+        folder.mkdir()
+        return folder
+
+    def finish(self, project_id: str, stage: Stage, staged: Path, commit: str) -> Release:
+        """Make the staged folder the release of this commit, durably; an existing one is used instead."""
+        release = self._release(project_id, stage, release_name(commit))
+        if not release.path.exists():
+            _sync_tree(staged)
+            release.path.parent.mkdir(exist_ok=True)
+            try:
+                staged.rename(release.path)
+            except OSError as problem:
+                if not release.path.exists():
+                    raise Transient(
+                        f"{release.path} cannot be made ({problem}); free some disk space"
+                    ) from problem
+            _sync(release.path.parent)
+        shutil.rmtree(staged, ignore_errors=True)
+        return release
+
+    def find(self, project_id: str, stage: Stage, commit: str) -> Release | None:
+        """The finished release of a commit."""
+        release = self._release(project_id, stage, release_name(commit))
+        return release if release.path.is_dir() else None
+
+    def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
+        """Make one stage's current release a release of another stage; its files are shared, not copied."""
+        current = self.current(project_id, source)
+        if current is None:
+            return None
+        found = self.find(project_id, target, current.name)
+        if found is not None:
+            return found
+        staged = self.stage(project_id, target, fence)
+        shutil.copytree(current, staged, copy_function=os.link, dirs_exist_ok=True)
+        return self.finish(project_id, target, staged, current.name)
+
+    def point(self, release: Release, fence: int) -> bool:
+        """Make it current unless a higher fence has spoken; True if visitors now see another release."""
+        before = self.current(release.project_id, release.stage)
+        place = self._place(release.project_id, release.stage)
+        pointers = place / "pointers"
+        pointers.mkdir(exist_ok=True)
+        _link(Path("..") / "releases" / release.name, pointers / f"{fence:020d}")
+        self._turn(place)
+        self._prune(release.project_id, release.stage)
+        after = self.current(release.project_id, release.stage)
+        return after == release.path and before != after
+
+    def current(self, project_id: str, stage: Stage) -> Path | None:
+        """The folder that visitors see."""
+        highest = _highest(self._place(project_id, stage))
+        return self._release(project_id, stage, highest).path if highest else None
+
+    def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
+        """All kept releases, newest first."""
+        folder = self._place(project_id, stage) / "releases"
+        if not folder.is_dir():
+            return ()
+        # A folder's change time is that of its rename into place.
+        newest_first = sorted(folder.iterdir(), key=lambda path: path.stat().st_ctime_ns, reverse=True)
+        return tuple(self._release(project_id, stage, path.name) for path in newest_first)
+
+    def _turn(self, place: Path) -> None:
+        """Let `current` follow the highest pointer, and look again: another worker may have pointed meanwhile."""
+        current = place / "current"
+        for _ in range(_FLIP_TRIES):
+            target = Path("releases") / _highest(place)
+            if current.is_symlink() and current.readlink() == target:
+                return
+            _link(target, current)
+
+    def _prune(self, project_id: str, stage: Stage) -> None:
+        place = self._place(project_id, stage)
+        pointers = sorted((place / "pointers").iterdir(), reverse=True)
+        for pointer in pointers[self._keep :]:
+            pointer.unlink(missing_ok=True)
+        shown = _highest(place)
+        for release in self.list(project_id, stage)[self._keep :]:
+            if release.name != shown:
+                shutil.rmtree(release.path, ignore_errors=True)
+
+    def _place(self, project_id: str, stage: Stage) -> Path:
+        return self._sites / project_id / stage.value
+
+    def _release(self, project_id: str, stage: Stage, name: str) -> Release:
+        return Release(project_id, stage, name, self._place(project_id, stage) / "releases" / name)
+
+
+def _highest(place: Path) -> str:
+    """The release that the highest fence names; empty when there is none."""
+    try:
+        names = sorted((name for name in os.listdir(place / "pointers") if name.isdigit()), reverse=True)
+    except FileNotFoundError:
+        return ""
+    for name in names:
+        try:
+            return (place / "pointers" / name).readlink().name
+        except FileNotFoundError:
+            continue  # pruned meanwhile
+    return ""
+
+
+def _link(target: Path, path: Path) -> None:
+    """Put a symbolic link in place in one step, durably."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    fresh.symlink_to(target)
+    fresh.rename(path)
+    _sync(path.parent)
+
+
+def _sync_tree(folder: Path) -> None:
+    """Bring a tree to disk, refusing anything that is not a plain file or folder."""
+    for root, folders, files in os.walk(folder):
+        for name in [*files, *folders]:
+            path = Path(root) / name
+            status = path.lstat()
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                raise Permanent(
+                    f"{path.relative_to(folder)} is neither a file nor a folder: it cannot be published"
+                )
+            if (
+                path.is_file() and status.st_nlink == 1
+            ):  # one with more names was synced in an earlier release
+                _sync(path)
+        _sync(Path(root))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,68 @@
+"""How the pool's wake-ups travel on one machine, and how a worker sleeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webordinary.adapters.local.liveness import DeathWatch
+from webordinary.adapters.local.wake import Listener, WakeBus
+from webordinary.model.names import ProjectUser
+
+WORKERS = "worker"
+ENGINE = "engine"
+
+
+def ear_of(worker: str) -> str:
+    """The name under which a worker listens."""
+    return f"{WORKERS}-{worker}"
+
+
+class WakeTickets:
+    """Tickets as datagrams: a lost one costs time, never work."""
+
+    def __init__(self, bus: WakeBus) -> None:
+        self._bus = bus
+
+    def ticket(self, key: ProjectUser, owner: str | None) -> None:
+        """This key's owner should look at its queue."""
+        if owner:
+            self._bus.notify(ear_of(owner), f"ticket {key}")
+
+    def unclaimed(self) -> None:
+        """Somebody without work should look at the unclaimed queue."""
+        self._bus.notify(WORKERS, "unclaimed")
+
+
+class WorkerWakeups:
+    """Sleeps until a datagram comes, one of the worker's own threads pokes it, or another worker dies."""
+
+    def __init__(self, listener: Listener, deaths: DeathWatch) -> None:
+        self._listener, self._deaths = listener, deaths
+        self._deaths.refresh()
+
+    def wait(self, seconds: float) -> Sequence[str]:
+        """What was heard."""
+        heard, readable = self._listener.wait(seconds, self._deaths.descriptors)
+        died = self._deaths.died(readable)
+        if died or "peer" in heard:
+            self._deaths.refresh()
+        return [*heard, *(f"died {worker}" for worker in died)]
+
+    def poke(self) -> None:
+        """Wake this worker's loop from one of its own threads."""
+        self._listener.poke()
+
+
+class EngineWakeups:
+    """Sleeps until somebody has news for the workflow engine."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def wait(self, seconds: float | None) -> None:
+        """Return when woken or when the time is over."""
+        self._listener.wait(seconds)
+
+    def wake(self) -> None:
+        """Wake the engine from inside its own process."""
+        self._listener.poke()

@@ -1,0 +1,77 @@
+"""Mails, their readings and manifests in memory, for tests and simulation."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+
+from webordinary.mail.errors import UnknownMail
+from webordinary.model.mail import Attachment, Email, ParsedMail, RefusedAttachment
+
+
+class MemoryRawMails:
+    """See RawMails."""
+
+    def __init__(self) -> None:
+        self._mails: dict[str, Email] = {}
+        self._started: set[str] = set()
+        self._lock = threading.Lock()
+
+    def store(self, email: Email) -> bool:
+        """See RawMails."""
+        with self._lock:
+            if email.email_id in self._mails:
+                return False
+            self._mails[email.email_id] = email
+            return True
+
+    def load(self, email_id: str) -> Email:
+        """See RawMails."""
+        try:
+            return self._mails[email_id]
+        except KeyError:
+            raise UnknownMail(email_id) from None
+
+    def mark_started(self, email_id: str) -> None:
+        """See RawMails."""
+        self._started.add(email_id)
+
+    def without_workflow(self, limit: int) -> tuple[str, ...]:
+        """See RawMails."""
+        with self._lock:
+            waiting = [mail for mail in self._mails.values() if mail.email_id not in self._started]
+        waiting.sort(key=lambda mail: (mail.envelope.received_at, mail.email_id))
+        return tuple(mail.email_id for mail in waiting[:limit])
+
+
+class MemoryParsedMails:
+    """See ParsedMails."""
+
+    def __init__(self) -> None:
+        self._mails: dict[str, ParsedMail] = {}
+
+    def save(self, email_id: str, mail: ParsedMail, now: datetime) -> None:
+        """See ParsedMails."""
+        self._mails.setdefault(email_id, mail)
+
+    def load(self, email_id: str) -> ParsedMail | None:
+        """See ParsedMails."""
+        return self._mails.get(email_id)
+
+
+class MemoryAttachmentManifest:
+    """See AttachmentManifest."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, dict[int, Attachment | RefusedAttachment]] = {}
+        self._lock = threading.Lock()
+
+    def save(self, email_id: str, position: int, record: Attachment | RefusedAttachment) -> None:
+        """See AttachmentManifest."""
+        with self._lock:
+            self._records.setdefault(email_id, {})[position] = record
+
+    def of(self, email_id: str) -> tuple[Attachment | RefusedAttachment, ...]:
+        """See AttachmentManifest."""
+        with self._lock:
+            return tuple(record for _, record in sorted(self._records.get(email_id, {}).items()))

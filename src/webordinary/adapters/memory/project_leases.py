@@ -1,0 +1,49 @@
+"""Who may publish which project, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from webordinary.model.claims import ProjectLease, next_fence
+from webordinary.model.errors import ClaimLost
+from webordinary.model.hold import Hold
+
+
+@dataclass
+class _Row:
+    lease: ProjectLease
+    job_id: str
+    job_fence: int
+    held: bool
+
+
+@dataclass
+class MemoryProjectLeases:
+    """`runs(job_id, fence)` tells whether that job still runs under that fence, `is_dead` about processes."""
+
+    runs: Callable[[str, int], bool]
+    is_dead: Callable[[str], bool]
+    _rows: dict[str, _Row] = field(default_factory=dict)
+
+    def take(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
+        """Take the right to publish under a new, higher fence; None while another running job has it."""
+        row = self._rows.get(project_id)
+        if row and row.held and self.runs(row.job_id, row.job_fence) and not self.is_dead(row.lease.worker):
+            return None
+        lease = ProjectLease(project_id, hold.worker, next_fence(row.lease.fence if row else 0, now))
+        self._rows[project_id] = _Row(lease, hold.job_id, hold.fence, held=True)
+        return lease
+
+    def check(self, lease: ProjectLease) -> None:
+        """Raise ClaimLost when a newer lease exists."""
+        row = self._rows.get(lease.project_id)
+        if not row or not row.held or row.lease.fence != lease.fence:
+            raise ClaimLost(lease.project_id, lease.worker, lease.fence)
+
+    def release(self, lease: ProjectLease) -> None:
+        """Give it back; nothing happens if a newer lease exists."""
+        row = self._rows.get(lease.project_id)
+        if row and row.lease.fence == lease.fence:
+            row.held = False

@@ -1,0 +1,266 @@
+"""Claims in SQLite: claim and first start, and settle and next start, are one transaction each."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection
+from datetime import datetime
+
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.rows import claim_of, job_of, result_text
+from webordinary.model.claims import (
+    LEASE_SECONDS,
+    PREPARING_WAIT_SECONDS,
+    YIELD_AFTER_SECONDS,
+    Claim,
+    Started,
+    Turn,
+)
+from webordinary.model.errors import ClaimLost
+from webordinary.model.jobs import Ending, Job, Requeue, Settlement, Why
+from webordinary.model.names import ProjectUser
+
+# The epoch keeps the fence growing even after the row itself was deleted.
+CLAIM = """
+INSERT INTO claims (key, worker, fence, beat, status, claimed_at, last_activity_at, lease_expires_at)
+VALUES (:key, :worker, :epoch_seconds, 0, 'held', :now, :now, :until)
+ON CONFLICT (key) DO UPDATE
+SET worker = :worker, fence = max(fence + 1, :epoch_seconds), beat = 0, status = 'held',
+    claimed_at = :now, last_activity_at = :now, lease_expires_at = :until
+WHERE status <> 'held' OR (worker = :over_worker AND fence = :over_fence AND beat = :over_beat)
+RETURNING *"""
+
+# A job still running under an older fence is one whose worker lost the key: it starts again, in its place.
+NEXT_JOB = """
+SELECT * FROM jobs AS job
+WHERE key = :key
+  AND ((state = 'queued' AND coalesce(not_before, 0) <= :now) OR (state = 'running' AND fence < :fence))
+  AND NOT EXISTS (
+    SELECT 1 FROM jobs AS earlier
+    WHERE earlier.key = job.key AND earlier.thread_id = job.thread_id AND earlier.state <> 'settled'
+      AND earlier.thread_ord < job.thread_ord
+      AND NOT (earlier.state = 'preparing' AND earlier.recorded_at <= :now - :preparing_wait))
+  AND job.state <> 'settled'
+ORDER BY ord LIMIT 1"""
+
+START = """
+UPDATE jobs SET state = 'running', worker = :worker, fence = :fence, attempts = attempts + 1,
+  started_at = :now, not_before = NULL
+WHERE id = :id
+RETURNING *"""
+
+STILL_MINE = "SELECT 1 FROM claims WHERE key = ? AND worker = ? AND fence = ? AND status = 'held'"
+
+SETTLE = """
+UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now
+WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
+
+RETRY = """
+UPDATE jobs SET state = 'queued', not_before = :not_before, started_at = NULL
+WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
+
+STOP = """
+UPDATE jobs SET state = 'queued', attempts = attempts - 1, started_at = NULL
+WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
+
+INTERRUPT = """
+UPDATE jobs SET state = 'queued', attempts = attempts - 1, interruptions = interruptions + 1,
+  started_at = NULL,  preempted_token = task_token, task_token = NULL,
+  ord = (SELECT last_order FROM keys WHERE keys.key = jobs.key)
+WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
+
+LONGEST_WAITING = """
+SELECT key FROM hints
+WHERE waiting_since < :than AND key <> :key
+  AND (preferred IS NULL OR preferred = :worker OR sent_at <= :old_enough)
+ORDER BY waiting_since LIMIT 8"""
+
+HINT = """
+INSERT INTO hints (key, waiting_since, preferred, sent_at) VALUES (:key, :since, :worker, :now)
+ON CONFLICT (key) DO NOTHING"""
+
+RENEW = """
+UPDATE claims SET beat = beat + 1, lease_expires_at = :until
+WHERE key = :key AND worker = :worker AND fence = :fence AND status = 'held'"""
+
+RELEASE = """
+UPDATE claims SET status = :after
+WHERE key = :key AND worker = :worker AND fence = :fence AND status = :before"""
+
+
+BUSY = """
+SELECT count(*) FROM claims JOIN jobs ON jobs.key = claims.key AND jobs.state <> 'settled'
+WHERE claims.worker = ? AND claims.status = 'held' AND jobs.state = 'running'"""
+
+
+class SqliteClaims:
+    """Who acts for which ProjectUser, as rows."""
+
+    def __init__(self, db: Database, lease_seconds: float = LEASE_SECONDS) -> None:
+        self._db = db
+        self._lease_seconds = lease_seconds
+
+    def claim_and_start(
+        self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
+    ) -> Started | Claim | None:
+        """Take a key with its first runnable job."""
+        with self._db.write() as conn:
+            return self._claim_and_start(conn, str(key), worker, now.timestamp(), over)
+
+    def start_next(self, claim: Claim, now: datetime) -> Job | None:
+        """Start the next runnable job of a key that is ours."""
+        with self._db.write() as conn:
+            _check(conn, claim)
+            row = _next_job(conn, str(claim.key), claim.fence, now.timestamp())
+            return _start(conn, row["id"], claim, now.timestamp()) if row else None
+
+    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+        """Settle or requeue, then start the next job or yield."""
+        claim = started.claim
+        with self._db.write() as conn:
+            _check(conn, claim)
+            _end(conn, started, ending, now.timestamp())
+            if not more:
+                return Turn(kept=claim, started=None)
+            row = _next_job(conn, str(claim.key), claim.fence, now.timestamp())
+            if row is None:
+                return Turn(kept=claim, started=None)
+            if handed := self._yield_to_longer_waiting(conn, claim, row, now.timestamp()):
+                return Turn(kept=None, started=handed)
+            return Turn(kept=claim, started=Started(claim, _start(conn, row["id"], claim, now.timestamp())))
+
+    def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
+        """Prolong the leases of all that is still ours."""
+        until = now.timestamp() + self._lease_seconds
+        with self._db.write() as conn:
+            return {
+                claim.key
+                for claim in claims
+                if conn.execute(RENEW, {**_identity(claim), "until": until}).rowcount
+            }
+
+    def begin_release(self, claim: Claim) -> bool:
+        """Held becomes releasing."""
+        return self._release(claim, before="held", after="releasing")
+
+    def end_release(self, claim: Claim) -> None:
+        """Releasing becomes free."""
+        self._release(claim, before="releasing", after="free")
+
+    def look(self, key: ProjectUser) -> Claim | None:
+        """Who holds the key now."""
+        with self._db.read() as conn:
+            return _look(conn, str(key))
+
+    def busy(self, worker: str) -> int:
+        """How many jobs that worker runs now."""
+        with self._db.read() as conn:
+            count: int = conn.execute(BUSY, (worker,)).fetchone()[0]
+            return count
+
+    def _release(self, claim: Claim, before: str, after: str) -> bool:
+        with self._db.write() as conn:
+            fields = {**_identity(claim), "before": before, "after": after}
+            return bool(conn.execute(RELEASE, fields).rowcount)
+
+    def _claim_and_start(
+        self, conn: sqlite3.Connection, key: str, worker: str, now: float, over: Claim | None
+    ) -> Started | Claim | None:
+        fields = {
+            "key": key,
+            "worker": worker,
+            "epoch_seconds": int(now),
+            "now": now,
+            "until": now + self._lease_seconds,
+            "over_worker": over.worker if over else None,
+            "over_fence": over.fence if over else None,
+            "over_beat": over.beat if over else None,
+        }
+        # Any fence will do to find an orphan: only a key that can be claimed has one.
+        row = _next_job(conn, key, 1 << 62, now)
+        if row is None:
+            conn.execute("DELETE FROM hints WHERE key = ?", (key,))
+            return None
+        claimed = conn.execute(CLAIM, fields).fetchone()
+        if claimed is None:
+            return _look(conn, key)
+        conn.execute("DELETE FROM hints WHERE key = ?", (key,))
+        claim = claim_of(claimed)
+        return Started(claim, _start(conn, row["id"], claim, now))
+
+    def _yield_to_longer_waiting(
+        self, conn: sqlite3.Connection, claim: Claim, own_next: sqlite3.Row, now: float
+    ) -> Started | None:
+        """Hand over to the key that has waited longest, if longer than our own next job and not just now.
+
+        A hint younger than YIELD_AFTER_SECONDS is left to a worker that has nothing to do.
+        """
+        fields = {
+            "than": min(own_next["queued_at"], now - YIELD_AFTER_SECONDS),
+            "key": str(claim.key),
+            "worker": claim.worker,
+            "old_enough": now - YIELD_AFTER_SECONDS,
+        }
+        for waiting in conn.execute(LONGEST_WAITING, fields).fetchall():
+            taken = self._claim_and_start(conn, waiting["key"], claim.worker, now, None)
+            if isinstance(taken, Started):
+                conn.execute(RELEASE, {**_identity(claim), "before": "held", "after": "free"})
+                since = {
+                    "key": str(claim.key),
+                    "since": own_next["queued_at"],
+                    "worker": claim.worker,
+                    "now": now,
+                }
+                conn.execute(HINT, since)
+                return taken
+        return None
+
+
+def _look(conn: sqlite3.Connection, key: str) -> Claim | None:
+    row = conn.execute("SELECT * FROM claims WHERE key = ? AND status <> 'free'", (key,)).fetchone()
+    return claim_of(row) if row else None
+
+
+def _identity(claim: Claim) -> dict[str, object]:
+    return {"key": str(claim.key), "worker": claim.worker, "fence": claim.fence}
+
+
+def _check(conn: sqlite3.Connection, claim: Claim) -> None:
+    if not conn.execute(STILL_MINE, (str(claim.key), claim.worker, claim.fence)).fetchone():
+        raise ClaimLost(claim.key, claim.worker, claim.fence)
+
+
+def _next_job(conn: sqlite3.Connection, key: str, fence: int, now: float) -> sqlite3.Row | None:
+    fields = {"key": key, "fence": fence, "now": now, "preparing_wait": PREPARING_WAIT_SECONDS}
+    row: sqlite3.Row | None = conn.execute(NEXT_JOB, fields).fetchone()
+    return row
+
+
+def _start(conn: sqlite3.Connection, row_id: int, claim: Claim, now: float) -> Job:
+    fields = {"id": row_id, "worker": claim.worker, "fence": claim.fence, "now": now}
+    return job_of(conn.execute(START, fields).fetchone())
+
+
+def _end(conn: sqlite3.Connection, started: Started, ending: Ending, now: float) -> None:
+    fields: dict[str, object] = {"job_id": started.job.job_id, "fence": started.claim.fence, "now": now}
+    if isinstance(ending, Settlement):
+        fields |= {"outcome": ending.outcome, "result": result_text(ending.result)}
+        changed = conn.execute(SETTLE, fields).rowcount
+    else:
+        changed = _requeue(conn, started, ending, fields)
+    if not changed:
+        raise ClaimLost(started.claim.key, started.claim.worker, started.claim.fence)
+
+
+def _requeue(conn: sqlite3.Connection, started: Started, requeue: Requeue, fields: dict[str, object]) -> int:
+    match requeue.why:
+        case Why.RETRY:
+            until = requeue.not_before.timestamp() if requeue.not_before else None
+            return conn.execute(RETRY, {**fields, "not_before": until}).rowcount
+        case Why.STOPPED:
+            return conn.execute(STOP, fields).rowcount
+        case Why.INTERRUPTED:
+            conn.execute(
+                "UPDATE keys SET last_order = last_order + 1 WHERE key = ?", (str(started.claim.key),)
+            )
+            return conn.execute(INTERRUPT, fields).rowcount

@@ -1,0 +1,166 @@
+"""One SQLite file, opened once per thread; every write is one immediate, fully synced transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Protocol
+
+from webordinary.model.errors import Permanent, Transient
+
+BUSY_SECONDS = 10.0
+_RETRYABLE = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+)
+
+
+class Rider(Protocol):
+    """Rows that travel with whatever transaction comes next, so that they cost no sync of their own."""
+
+    def board(self, conn: sqlite3.Connection) -> None:
+        """Add the rows; called just before the commit."""
+
+    def arrived(self) -> None:
+        """They are on disk."""
+
+    def missed(self) -> None:
+        """The transaction did not happen; keep them for the next."""
+
+
+class Database:
+    """The data folder's one database. Thread-safe: each thread gets its own connection."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._guard = threading.Lock()
+        self._rider: Rider | None = None
+
+    def carry(self, rider: Rider) -> None:
+        """Take `rider` along on every write from now on."""
+        self._rider = rider
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Read the last committed state."""
+        with _translated(self.path):
+            yield self._connection()
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """One atomic change: all of the block is on disk after it, or nothing."""
+        with _translated(self.path):
+            conn = self._connection()
+            conn.execute("BEGIN IMMEDIATE")
+            try:
+                yield conn
+                if self._rider:
+                    self._rider.board(conn)
+                conn.execute("COMMIT")
+            except BaseException:
+                if conn.in_transaction:
+                    conn.execute("ROLLBACK")
+                if self._rider:
+                    self._rider.missed()
+                raise
+        if self._rider:
+            self._rider.arrived()
+
+    def migrate(self) -> None:
+        """Bring the file to the newest schema; refuse a file that a newer version wrote."""
+        steps = _migrations()
+        with self.read() as conn:
+            version: int = conn.execute("PRAGMA user_version").fetchone()[0]
+        if version > len(steps):
+            raise Permanent(
+                f"{self.path} has schema version {version}, this WebOrdinary knows {len(steps)}: "
+                "install the newer version again, or restore a backup made with this one"
+            )
+        for number, script in enumerate(steps[version:], start=version + 1):
+            self._apply(number, script)
+
+    def _apply(self, number: int, script: str) -> None:
+        with self.write() as conn:
+            current: int = conn.execute("PRAGMA user_version").fetchone()[0]
+            if current >= number:
+                return  # another process was faster
+            for statement in _statements(script):
+                conn.execute(statement)
+            conn.execute(f"PRAGMA user_version = {number}")
+
+    def close(self) -> None:
+        """Close every thread's connection; the last one out folds the journal into the file."""
+        with self._guard:
+            for conn in self._connections:
+                conn.close()
+            self._connections.clear()
+        self._local = threading.local()
+
+    def _connection(self) -> sqlite3.Connection:
+        conn: sqlite3.Connection | None = getattr(self._local, "conn", None)
+        if conn is None:
+            conn = self._open()
+            self._local.conn = conn
+            with self._guard:
+                self._connections.append(conn)
+        return conn
+
+    def _open(self) -> sqlite3.Connection:
+        conn = sqlite3.connect(
+            self.path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        conn.row_factory = sqlite3.Row
+        conn.execute("PRAGMA journal_mode = WAL")
+        conn.execute("PRAGMA synchronous = FULL")  # an accepted mail survives a power cut
+        conn.execute("PRAGMA foreign_keys = ON")
+        return conn
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as problem:
+        code = (problem.sqlite_errorcode or 0) & 0xFF
+        if code in _RETRYABLE:
+            raise Transient(
+                f"{path}: {problem}; free disk space or wait, it will be tried again"
+            ) from problem
+        raise
+    except sqlite3.DatabaseError as problem:
+        if isinstance(problem, sqlite3.IntegrityError):
+            raise
+        raise Permanent(
+            f"{path} cannot be read ({problem}): restore a backup with `webordinary restore`"
+        ) from problem
+
+
+def _migrations() -> list[str]:
+    folder = resources.files(__package__) / "migrations"
+    scripts = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    return [script.read_text(encoding="utf-8") for script in scripts]
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split at complete statements, so that a whole script can run inside one transaction."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+    if pending.strip():
+        raise Permanent(f"migration ends in the middle of a statement: {pending.strip()[:80]}")

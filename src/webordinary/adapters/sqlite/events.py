@@ -1,0 +1,162 @@
+"""Events in SQLite. They ride on the next transaction; a quiet process writes them a moment later."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.rows import at
+from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.events import Event
+from webordinary.model.names import ProjectUser
+
+QUIET_SECONDS = 0.02
+MAX_WAITING = 10_000
+_log = logging.getLogger(__name__)
+
+APPEND = """
+INSERT INTO events (at, kind, email_id, job_id, key, worker, data) VALUES (?, ?, ?, ?, ?, ?, ?)"""
+
+AFTER = """
+SELECT * FROM events WHERE seq > :after AND (:email_id IS NULL OR email_id = :email_id)
+  AND (:job_id IS NULL OR job_id = :job_id)
+ORDER BY seq LIMIT :limit"""
+
+LAST = "SELECT max(seq) - :limit FROM events"
+
+FORGET = (
+    "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < :before ORDER BY seq LIMIT :limit)"
+)
+
+Row = tuple[float, str, str | None, str | None, str | None, str | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event with its place in the log."""
+
+    seq: int
+    at: datetime
+    event: Event
+
+
+class SqliteEvents:
+    """Writes what happened; loses at most the last moment of a killed process, never a fact of a job."""
+
+    def __init__(self, db: Database, notify: Callable[[str], None]) -> None:
+        self._db, self._notify = db, notify
+        self._waiting: deque[Row] = deque(maxlen=MAX_WAITING)
+        self._boarded = threading.local()
+        self._some = threading.Event()
+        self._closing = False
+        self._flusher: threading.Thread | None = None
+        self._guard = threading.Lock()
+        db.carry(self)
+
+    def emit(self, event: Event) -> None:
+        """Tell the timeline."""
+        data = json.dumps(dict(event.data), ensure_ascii=False) if event.data else "{}"
+        key = str(event.key) if event.key else None
+        self._waiting.append((time.time(), event.kind, event.email_id, event.job_id, key, event.worker, data))
+        if not self._some.is_set():
+            self._some.set()
+            self._start_flusher()
+
+    def board(self, conn: sqlite3.Connection) -> None:
+        """Add what waits to a transaction that is about to commit."""
+        rows: list[Row] = []
+        while self._waiting:
+            try:
+                rows.append(self._waiting.popleft())
+            except IndexError:  # another thread's transaction took the last one
+                break
+        self._boarded.rows = rows
+        if rows:
+            conn.executemany(APPEND, rows)
+
+    def arrived(self) -> None:
+        """Readers may look."""
+        if getattr(self._boarded, "rows", None):
+            self._boarded.rows = []
+            self._notify("page")
+
+    def missed(self) -> None:
+        """Keep the rows for the next transaction."""
+        rows = getattr(self._boarded, "rows", None) or []
+        self._waiting.extendleft(reversed(rows))
+        self._boarded.rows = []
+
+    def close(self) -> None:
+        """Write what waits and end."""
+        self._closing = True
+        self._some.set()
+        if self._flusher:
+            self._flusher.join(timeout=5)
+        self._flush()
+
+    def _start_flusher(self) -> None:
+        with self._guard:
+            if self._flusher is None:
+                self._flusher = threading.Thread(target=self._flush_when_quiet, name="events", daemon=True)
+                self._flusher.start()
+
+    def _flush_when_quiet(self) -> None:
+        while not self._closing:
+            self._some.wait()
+            time.sleep(QUIET_SECONDS)  # most events leave with somebody else's transaction meanwhile
+            self._some.clear()
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        try:
+            with self._db.write():
+                pass  # the rows board by themselves
+        except (WebOrdinaryError, sqlite3.Error) as problem:
+            _log.warning("events wait in memory: %s", problem)
+
+
+class SqliteEventLog:
+    """Reads what happened."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def after(
+        self, seq: int, limit: int, email_id: str | None = None, job_id: str | None = None
+    ) -> Sequence[LoggedEvent]:
+        """Events later than `seq`, oldest first."""
+        fields = {"after": seq, "limit": limit, "email_id": email_id, "job_id": job_id}
+        with self._db.read() as conn:
+            return [_logged(row) for row in conn.execute(AFTER, fields)]
+
+    def start_of_last(self, limit: int) -> int:
+        """The place after which the last `limit` events stand."""
+        with self._db.read() as conn:
+            return max(0, conn.execute(LAST, {"limit": limit}).fetchone()[0] or 0)
+
+    def forget(self, before: datetime, limit: int = 5000) -> int:
+        """Delete events past their retention, a bounded bite at a time."""
+        with self._db.write() as conn:
+            return conn.execute(FORGET, {"before": before.timestamp(), "limit": limit}).rowcount
+
+
+def _logged(row: sqlite3.Row) -> LoggedEvent:
+    event = Event(
+        kind=row["kind"],
+        email_id=row["email_id"],
+        job_id=row["job_id"],
+        key=ProjectUser.parse(row["key"]) if row["key"] else None,
+        worker=row["worker"],
+        data=json.loads(row["data"]),
+    )
+    return LoggedEvent(row["seq"], at(row["at"]), event)

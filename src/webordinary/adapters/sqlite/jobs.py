@@ -1,0 +1,146 @@
+"""Jobs and the callbacks they owe, in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.rows import job_of, result_text
+from webordinary.model.errors import Permanent
+from webordinary.model.jobs import Job, NewJob, Settlement
+from webordinary.model.names import ProjectUser
+
+NEXT_ORDER = """
+INSERT INTO keys (key, last_order) VALUES (:key, 1)
+ON CONFLICT (key) DO UPDATE SET last_order = last_order + 1
+RETURNING last_order"""
+
+RECORD = """
+INSERT INTO jobs (job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at)
+VALUES (:job_id, :key, :ord, :ord, :thread_id, :email_id, :command, 'preparing', :now)"""
+
+ENQUEUE = "UPDATE jobs SET state = 'queued', queued_at = :now WHERE job_id = :job_id AND state = 'preparing'"
+
+BIND_CALLBACK = "UPDATE jobs SET task_token = :token, called_back = 0 WHERE job_id = :job_id"
+
+SETTLE_UNSTARTED = """
+UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now
+WHERE job_id = :job_id AND state IN ('preparing', 'queued')"""
+
+REQUEST_CANCEL = "UPDATE jobs SET cancel_requested = 1 WHERE job_id = :job_id AND state = 'running'"
+
+OWED = """
+SELECT * FROM jobs
+WHERE (state = 'settled' AND called_back = 0 AND task_token IS NOT NULL) OR preempted_token IS NOT NULL
+ORDER BY id LIMIT ?"""
+
+PAID_SETTLED = "UPDATE jobs SET called_back = 1 WHERE job_id = :job_id AND task_token = :token"
+PAID_PREEMPTED = "UPDATE jobs SET preempted_token = NULL WHERE job_id = :job_id AND preempted_token = :token"
+
+KEYS_WITH_OPEN_JOBS = """
+SELECT DISTINCT key FROM jobs WHERE state <> 'settled' AND key > ? ORDER BY key LIMIT ?"""
+
+FORGET = """
+DELETE FROM jobs WHERE id IN (
+  SELECT id FROM jobs WHERE state = 'settled' AND settled_at < :before AND preempted_token IS NULL
+    AND (called_back = 1 OR task_token IS NULL)
+  ORDER BY settled_at LIMIT :limit)"""
+
+
+class SqliteJobs:
+    """The truth about work, as rows."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def record(self, new: NewJob, now: datetime) -> Job:
+        """Give a new job its order."""
+        with self._db.write() as conn:
+            if known := _find(conn, new.job_id):
+                return known
+            order = conn.execute(NEXT_ORDER, {"key": str(new.key)}).fetchone()[0]
+            fields = {
+                "job_id": new.job_id,
+                "key": str(new.key),
+                "ord": order,
+                "thread_id": new.thread_id,
+                "email_id": new.email_id,
+                "command": new.command,
+                "now": now.timestamp(),
+            }
+            conn.execute(RECORD, fields)
+            return _get(conn, new.job_id)
+
+    def enqueue(self, job_id: str, now: datetime) -> Job:
+        """Make a preparing job runnable."""
+        with self._db.write() as conn:
+            conn.execute(ENQUEUE, {"job_id": job_id, "now": now.timestamp()})
+            return _get(conn, job_id)
+
+    def get(self, job_id: str) -> Job | None:
+        """One job, open or settled."""
+        with self._db.read() as conn:
+            return _find(conn, job_id)
+
+    def open_jobs(self, key: ProjectUser, limit: int = 1000) -> Sequence[Job]:
+        """The open jobs of a key, in order."""
+        with self._db.read() as conn:
+            rows = conn.execute(
+                "SELECT * FROM jobs WHERE key = ? AND state <> 'settled' ORDER BY ord LIMIT ?",
+                (str(key), limit),
+            )
+            return [job_of(row) for row in rows]
+
+    def bind_token(self, job_id: str, token: str) -> Job:
+        """Name whom to call back."""
+        with self._db.write() as conn:
+            conn.execute(BIND_CALLBACK, {"job_id": job_id, "token": token})
+            return _get(conn, job_id)
+
+    def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
+        """End a job that no worker runs, or ask the worker that does."""
+        with self._db.write() as conn:
+            fields = {
+                "job_id": job_id,
+                "outcome": settlement.outcome,
+                "result": result_text(settlement.result),
+                "now": now.timestamp(),
+            }
+            if not conn.execute(SETTLE_UNSTARTED, fields).rowcount:
+                conn.execute(REQUEST_CANCEL, {"job_id": job_id})
+            return _get(conn, job_id)
+
+    def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
+        """Every key that has work."""
+        with self._db.read() as conn:
+            rows = conn.execute(KEYS_WITH_OPEN_JOBS, (str(after) if after else "", limit))
+            return [ProjectUser.parse(row["key"]) for row in rows]
+
+    def owed(self, limit: int) -> Sequence[Job]:
+        """Jobs whose workflow waits to be told."""
+        with self._db.read() as conn:
+            return [job_of(row) for row in conn.execute(OWED, (limit,))]
+
+    def paid(self, job_id: str, token: str) -> None:
+        """The workflow behind this token was told."""
+        with self._db.write() as conn:
+            conn.execute(PAID_SETTLED, {"job_id": job_id, "token": token})
+            conn.execute(PAID_PREEMPTED, {"job_id": job_id, "token": token})
+
+    def forget(self, before: datetime, limit: int = 1000) -> int:
+        """Delete finished jobs past their retention, a bounded bite at a time."""
+        with self._db.write() as conn:
+            return conn.execute(FORGET, {"before": before.timestamp(), "limit": limit}).rowcount
+
+
+def _find(conn: sqlite3.Connection, job_id: str) -> Job | None:
+    row = conn.execute("SELECT * FROM jobs WHERE job_id = ?", (job_id,)).fetchone()
+    return job_of(row) if row else None
+
+
+def _get(conn: sqlite3.Connection, job_id: str) -> Job:
+    if job := _find(conn, job_id):
+        return job
+    raise Permanent(f"job {job_id} is not recorded; it was pruned, or its mail never got this far")

@@ -1,0 +1,80 @@
+"""Dead letters and the audit of interruptions, in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.rows import at
+from webordinary.model.jobs import DeadLetter, Job
+
+ADD = """
+INSERT INTO dead_letters (email_id, job_id, reason, died_at) VALUES (:email_id, :job_id, :reason, :now)
+ON CONFLICT (email_id, reason) DO NOTHING"""
+
+INTERRUPTED = """
+INSERT INTO interruptions (email_id, job_id, worker, times, reason, at)
+VALUES (:email_id, :job_id, :worker, :times, :reason, :now)"""
+
+FORGET = "DELETE FROM interruptions WHERE at < ?"
+
+
+class SqliteDeadLetters:
+    """What was given up, as rows."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def add(self, email_id: str, job_id: str | None, reason: str, now: datetime) -> None:
+        """Keep it with its reason."""
+        fields = {"email_id": email_id, "job_id": job_id, "reason": reason, "now": now.timestamp()}
+        with self._db.write() as conn:
+            conn.execute(ADD, fields)
+
+    def all(self, limit: int) -> Sequence[DeadLetter]:
+        """The newest first."""
+        with self._db.read() as conn:
+            rows = conn.execute("SELECT * FROM dead_letters ORDER BY died_at DESC LIMIT ?", (limit,))
+            return [_letter(row) for row in rows]
+
+    def get(self, letter_id: int) -> DeadLetter | None:
+        """One of them."""
+        with self._db.read() as conn:
+            row = conn.execute("SELECT * FROM dead_letters WHERE letter_id = ?", (letter_id,)).fetchone()
+            return _letter(row) if row else None
+
+    def remove(self, letter_id: int) -> bool:
+        """It was redriven or dropped."""
+        with self._db.write() as conn:
+            return bool(conn.execute("DELETE FROM dead_letters WHERE letter_id = ?", (letter_id,)).rowcount)
+
+
+class SqliteInterruptions:
+    """What was interrupted, as rows."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def record(self, job: Job, reason: str, now: datetime) -> None:
+        """Write down one interruption."""
+        fields = {
+            "email_id": job.email_id,
+            "job_id": job.job_id,
+            "worker": job.worker or "",
+            "times": job.interruptions,
+            "reason": reason,
+            "now": now.timestamp(),
+        }
+        with self._db.write() as conn:
+            conn.execute(INTERRUPTED, fields)
+
+    def forget(self, before: datetime) -> int:
+        """Delete what is past its retention."""
+        with self._db.write() as conn:
+            return conn.execute(FORGET, (before.timestamp(),)).rowcount
+
+
+def _letter(row: sqlite3.Row) -> DeadLetter:
+    return DeadLetter(row["letter_id"], row["email_id"], row["job_id"], row["reason"], at(row["died_at"]))

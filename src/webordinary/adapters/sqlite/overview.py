@@ -1,0 +1,224 @@
+"""A look at the whole system in SQLite: every query is bounded and walks an index."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.overview_rows import (
+    claim_of,
+    dead_letter_of,
+    entry_of,
+    job_of,
+    queue_of,
+    reply_of,
+    running_of,
+    text_of,
+    worker_of,
+)
+from webordinary.adapters.sqlite.rows import at, at_or_none
+from webordinary.mail.records import attachment_from_json
+from webordinary.model.names import ProjectUser
+from webordinary.model.overview import MailDetail, MailSummary, PoolSnapshot, TimelineEntry
+from webordinary.model.projects import Sender
+
+MAX_ROWS = 200
+MAX_TIMELINE = 300
+MAX_COUNT = 1000
+
+NEWEST = "SELECT email_id FROM raw_mails ORDER BY received_at DESC, email_id DESC LIMIT :limit"
+
+NEWEST_BEFORE = """
+SELECT email_id FROM raw_mails
+WHERE (received_at, email_id) < (SELECT received_at, email_id FROM raw_mails WHERE email_id = :before)
+ORDER BY received_at DESC, email_id DESC LIMIT :limit"""
+
+# Each arm walks one of the partial indexes that the system itself finds its unfinished work by.
+IN_FLIGHT = """
+SELECT email_id FROM (SELECT email_id FROM raw_mails WHERE started = 0 ORDER BY received_at DESC LIMIT :limit)
+UNION SELECT email_id FROM (SELECT email_id FROM jobs WHERE state <> 'settled' LIMIT :limit)
+UNION SELECT email_id FROM (
+  SELECT email_id FROM jobs
+  WHERE (state = 'settled' AND called_back = 0 AND task_token IS NOT NULL) OR preempted_token IS NOT NULL
+  LIMIT :limit)
+UNION SELECT email_id FROM (SELECT email_id FROM outbox WHERE sent_at IS NULL AND given_up = 0 LIMIT :limit)
+LIMIT :limit"""
+
+MAILS = """
+SELECT r.email_id, r.received_at, r.mail_from, r.recipient, p.sender, p.subject,
+       x.finished_at IS NOT NULL AS ended
+FROM raw_mails r
+LEFT JOIN parsed_mails p ON p.email_id = r.email_id
+LEFT JOIN executions x ON x.name = r.email_id
+WHERE r.email_id IN (SELECT value FROM json_each(:ids))
+ORDER BY r.received_at DESC, r.email_id DESC"""
+
+JOBS = """
+SELECT j.*, coalesce(w.name, j.worker) AS worker_name
+FROM jobs j LEFT JOIN workers w ON w.worker = j.worker
+WHERE j.email_id IN (SELECT value FROM json_each(:ids))"""
+
+MILESTONES = """
+SELECT email_id, kind, max(at) AS at FROM events
+WHERE email_id IN (SELECT value FROM json_each(:ids))
+  AND kind IN ('MailRefused', 'MailHeld', 'AgentFinished', 'ChangeCommitted', 'SiteBuilt', 'SitePublished')
+GROUP BY email_id, kind"""
+
+ANSWERS = """
+SELECT email_id, max(sent_at) AS sent_at, max(sent_at IS NULL AND given_up = 0) AS waits FROM outbox
+WHERE email_id IN (SELECT value FROM json_each(:ids)) GROUP BY email_id"""
+
+DEAD = "SELECT email_id, reason FROM dead_letters WHERE email_id IN (SELECT value FROM json_each(:ids))"
+
+TEXT = "SELECT record FROM parsed_mails WHERE email_id = :id"
+ATTACHMENTS = "SELECT record FROM attachments WHERE email_id = :id ORDER BY position LIMIT :limit"
+REPLIES = "SELECT * FROM outbox WHERE email_id = :id ORDER BY outbox_id LIMIT :limit"
+TIMELINE = """
+SELECT e.*, coalesce(w.name, e.worker) AS worker_name
+FROM events e LEFT JOIN workers w ON w.worker = e.worker
+WHERE e.email_id = :id ORDER BY e.seq LIMIT :limit"""
+
+WORKERS = "SELECT * FROM workers WHERE ended_at IS NULL ORDER BY name, worker LIMIT :limit"
+
+RUNNING = """
+SELECT j.worker, j.key, j.email_id, j.started_at, p.subject
+FROM jobs j LEFT JOIN parsed_mails p ON p.email_id = j.email_id
+WHERE j.state <> 'settled' AND j.state = 'running' LIMIT :limit"""
+
+CLAIMS = """
+SELECT c.*, coalesce(w.name, c.worker) AS worker_name
+FROM claims c LEFT JOIN workers w ON w.worker = c.worker
+WHERE c.status = 'held' ORDER BY c.worker, c.key LIMIT :limit"""
+
+QUEUES = """
+SELECT j.key, count(*) AS open, sum(j.state = 'running') AS running,
+       min(CASE WHEN j.state = 'queued' THEN j.queued_at END) AS waiting_since,
+       min(CASE WHEN j.state = 'queued' AND c.key IS NULL AND coalesce(j.not_before, 0) <= :now
+           THEN max(j.queued_at, coalesce(j.not_before, 0)) END) AS unowned_since
+FROM jobs j LEFT JOIN claims c ON c.key = j.key AND c.status = 'held' AND c.lease_expires_at > :now
+WHERE j.state <> 'settled' GROUP BY j.key LIMIT :limit"""
+
+DEAD_LETTERS = """
+SELECT d.email_id, d.reason, d.died_at, p.subject
+FROM dead_letters d LEFT JOIN parsed_mails p ON p.email_id = d.email_id
+ORDER BY d.letter_id DESC LIMIT :limit"""
+
+DEAD_LETTER_COUNT = "SELECT count(*) FROM (SELECT 1 FROM dead_letters LIMIT :limit)"
+
+SENDERS = "SELECT address, project_id, user_id FROM senders ORDER BY address, project_id LIMIT :limit"
+
+EVENTS_AFTER = "SELECT *, worker AS worker_name FROM events WHERE seq > :seq ORDER BY seq LIMIT :limit"
+
+LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM events"
+
+
+class SqliteOverview:
+    """Reads what the other tables' owners wrote; writes nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def recent_mails(self, before: str | None, limit: int) -> Sequence[MailSummary]:
+        """Accepted mails, newest first; `before` names the last mail of the previous page."""
+        with self._snapshot() as conn:
+            query = NEWEST if before is None else NEWEST_BEFORE
+            return _summaries(conn, _ids(conn.execute(query, {"before": before, "limit": limit})))
+
+    def mails_in_flight(self, limit: int) -> Sequence[MailSummary]:
+        """Mails that somebody still has to do something about, newest first."""
+        with self._snapshot() as conn:
+            return _summaries(conn, _ids(conn.execute(IN_FLIGHT, {"limit": limit})))
+
+    def mail(self, email_id: str) -> MailDetail | None:
+        """One mail with all that belongs to it."""
+        with self._snapshot() as conn:
+            summaries = _summaries(conn, [email_id])
+            return _detail(conn, summaries[0]) if summaries else None
+
+    def pool(self, now: datetime) -> PoolSnapshot:
+        """Workers, claims, queues and dead letters."""
+        with self._snapshot() as conn:
+            bound = {"limit": MAX_ROWS, "now": now.timestamp()}
+            return PoolSnapshot(
+                workers=tuple(worker_of(row) for row in conn.execute(WORKERS, bound)),
+                running=tuple(running_of(row) for row in conn.execute(RUNNING, bound)),
+                claims=tuple(claim_of(row) for row in conn.execute(CLAIMS, bound)),
+                queues=tuple(queue_of(row) for row in conn.execute(QUEUES, bound)),
+                dead_letters=tuple(dead_letter_of(row) for row in conn.execute(DEAD_LETTERS, bound)),
+                dead_letter_count=conn.execute(DEAD_LETTER_COUNT, {"limit": MAX_COUNT}).fetchone()[0],
+            )
+
+    def senders(self) -> Sequence[Sender]:
+        """The addresses that may change a site."""
+        with self._database.read() as conn:
+            rows = conn.execute(SENDERS, {"limit": MAX_ROWS}).fetchall()
+        return [Sender(row["address"], ProjectUser(row["project_id"], row["user_id"])) for row in rows]
+
+    def events_after(self, seq: int, limit: int) -> Sequence[TimelineEntry]:
+        """What happened after the event `seq`, oldest first."""
+        with self._database.read() as conn:
+            rows = conn.execute(EVENTS_AFTER, {"seq": seq, "limit": min(limit, MAX_COUNT)}).fetchall()
+        return [entry_of(row) for row in rows]
+
+    def last_seq(self) -> int:
+        """The newest event's number; 0 before the first."""
+        with self._database.read() as conn:
+            newest: int = conn.execute(LAST_SEQ).fetchone()[0]
+            return newest
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Let several queries see one instant."""
+        with self._database.read() as conn:
+            conn.execute("BEGIN")
+            try:
+                yield conn
+            finally:
+                conn.execute("ROLLBACK")
+
+
+def _ids(rows: Iterable[sqlite3.Row]) -> list[str]:
+    return [row["email_id"] for row in rows]
+
+
+def _summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailSummary]:
+    ids = {"ids": json.dumps(email_ids)}
+    jobs = {row["email_id"]: job_of(row) for row in conn.execute(JOBS, ids)}
+    answers = {row["email_id"]: row for row in conn.execute(ANSWERS, ids)}
+    dead = {row["email_id"]: row["reason"] for row in conn.execute(DEAD, ids)}
+    milestones: dict[str, dict[str, datetime]] = defaultdict(dict)
+    for row in conn.execute(MILESTONES, ids):
+        milestones[row["email_id"]][row["kind"]] = at(row["at"])
+    return [
+        MailSummary(
+            email_id=row["email_id"],
+            received_at=at(row["received_at"]),
+            sender=row["sender"] or row["mail_from"],
+            recipient=row["recipient"],
+            subject=row["subject"],
+            job=jobs.get(row["email_id"]),
+            milestones=milestones.get(row["email_id"], {}),
+            answered_at=at_or_none(answer["sent_at"]) if answer else None,
+            ended=bool(row["ended"]) and not (answer and answer["waits"]),
+            dead_reason=dead.get(row["email_id"]),
+        )
+        for row in conn.execute(MAILS, ids)
+        for answer in [answers.get(row["email_id"])]
+    ]
+
+
+def _detail(conn: sqlite3.Connection, summary: MailSummary) -> MailDetail:
+    bound = {"id": summary.email_id, "limit": MAX_TIMELINE}
+    text = conn.execute(TEXT, bound).fetchone()
+    return MailDetail(
+        summary=summary,
+        text=text_of(text) if text else None,
+        attachments=tuple(attachment_from_json(row["record"]) for row in conn.execute(ATTACHMENTS, bound)),
+        replies=tuple(reply_of(row) for row in conn.execute(REPLIES, bound)),
+        timeline=tuple(entry_of(row) for row in conn.execute(TIMELINE, bound)),
+    )

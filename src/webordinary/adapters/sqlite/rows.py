@@ -1,0 +1,78 @@
+"""Rows to records: the one place that knows how points in time and results are written down."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from webordinary.model.claims import Claim, ClaimStatus
+from webordinary.model.jobs import Job, JobResult, JobState, Outcome
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+
+
+def at(seconds: float) -> datetime:
+    """A stored point in time."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def at_or_none(seconds: float | None) -> datetime | None:
+    """A stored point in time that may not have come yet."""
+    return None if seconds is None else at(seconds)
+
+
+def job_of(row: sqlite3.Row) -> Job:
+    """A row of `jobs`."""
+    return Job(
+        job_id=row["job_id"],
+        key=ProjectUser.parse(row["key"]),
+        order=row["ord"],
+        thread_order=row["thread_ord"],
+        thread_id=row["thread_id"],
+        email_id=row["email_id"],
+        command=Command(row["command"]),
+        state=JobState(row["state"]),
+        recorded_at=at(row["recorded_at"]),
+        attempts=row["attempts"],
+        interruptions=row["interruptions"],
+        worker=row["worker"],
+        fence=row["fence"],
+        outcome=Outcome(row["outcome"]) if row["outcome"] else None,
+        result=result_of(row["result"]),
+        cancel_requested=bool(row["cancel_requested"]),
+        task_token=row["task_token"],
+        preempted_token=row["preempted_token"],
+        queued_at=at_or_none(row["queued_at"]),
+        not_before=at_or_none(row["not_before"]),
+        started_at=at_or_none(row["started_at"]),
+        settled_at=at_or_none(row["settled_at"]),
+    )
+
+
+def claim_of(row: sqlite3.Row) -> Claim:
+    """A row of `claims`."""
+    return Claim(
+        key=ProjectUser.parse(row["key"]),
+        worker=row["worker"],
+        fence=row["fence"],
+        beat=row["beat"],
+        status=ClaimStatus(row["status"]),
+        claimed_at=at(row["claimed_at"]),
+        last_activity_at=at(row["last_activity_at"]),
+        lease_expires_at=at(row["lease_expires_at"]),
+    )
+
+
+def result_text(result: JobResult) -> str:
+    """A result as it is stored."""
+    return json.dumps(asdict(result), ensure_ascii=False)
+
+
+def result_of(text: str | None) -> JobResult | None:
+    """A stored result."""
+    if text is None:
+        return None
+    fields = json.loads(text)
+    return JobResult(**{**fields, "changed_files": tuple(fields["changed_files"])})

@@ -1,0 +1,362 @@
+"""The composition root: the only place where ports meet adapters."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from webordinary import sample
+from webordinary.adapters.local.blobs import LocalBlobs
+from webordinary.adapters.local.builders import PlainFiles
+from webordinary.adapters.local.callbacks import EngineCallbacks
+from webordinary.adapters.local.git import GitHistory, GitRepository
+from webordinary.adapters.local.git.origins import Origins
+from webordinary.adapters.local.homes import take_home
+from webordinary.adapters.local.liveness import DeathWatch, LockFiles
+from webordinary.adapters.local.maildir import MaildirTransport
+from webordinary.adapters.local.processes import LocalPrograms
+from webordinary.adapters.local.relay import RelaySettings, RelayTransport
+from webordinary.adapters.local.releases import FolderReleases
+from webordinary.adapters.local.system import SystemClock, SystemThreads
+from webordinary.adapters.local.wake import WakeBus
+from webordinary.adapters.local.wakeups import ENGINE, WORKERS, WakeTickets, WorkerWakeups, ear_of
+from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.directory import SqliteDirectory
+from webordinary.adapters.sqlite.events import SqliteEventLog, SqliteEvents
+from webordinary.adapters.sqlite.executions import SqliteExecutions
+from webordinary.adapters.sqlite.hints import SqliteHints, SqliteInterrupts
+from webordinary.adapters.sqlite.jobs import SqliteJobs
+from webordinary.adapters.sqlite.letters import SqliteDeadLetters, SqliteInterruptions
+from webordinary.adapters.sqlite.mails import SqliteAttachmentManifest, SqliteParsedMails, SqliteRawMails
+from webordinary.adapters.sqlite.outbox import SqliteOutbox
+from webordinary.adapters.sqlite.overview import SqliteOverview
+from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
+from webordinary.adapters.sqlite.threads import SqliteThreads
+from webordinary.adapters.sqlite.workers import SqliteWorkers, WorkerEntry
+from webordinary.asl.engine import Engine
+from webordinary.asl.ports import Execution
+from webordinary.config import Config
+from webordinary.mail.addresses import Mailbox
+from webordinary.mail.authenticate import TrustedPeers
+from webordinary.mail.ports import Transport
+from webordinary.model.errors import Permanent
+from webordinary.model.events import Event
+from webordinary.model.jobs import Job
+from webordinary.model.mail import Attachment, Instruction
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project, Sender
+from webordinary.pool.ports import Pool
+from webordinary.site.agents.builtin import BuiltinAgent
+from webordinary.site.agents.command import CommandAgent
+from webordinary.site.first_release import show_first
+from webordinary.site.kit import SiteKit
+from webordinary.site.ports import Agent, Builder
+from webordinary.site.releases import Stage
+from webordinary.worker.job import SiteWork
+from webordinary.worker.settings import Settings
+from webordinary.worker.surroundings import Surroundings
+from webordinary.worker.worker import Worker
+from webordinary.workflow.answering import Answering
+from webordinary.workflow.definition import embedded
+from webordinary.workflow.queueing import Queueing
+from webordinary.workflow.reading import Mailroom, Reading
+from webordinary.workflow.steps import steps
+
+SAMPLE = ProjectUser("amelia", "scott")
+SAMPLE_SENDER = "scott@example.com"
+BUILDERS: dict[str, Builder] = {"plain": PlainFiles()}
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything one process needs of a data folder."""
+
+    config: Config
+    clock: SystemClock
+    db: Database
+    bus: WakeBus
+    events: SqliteEvents
+    event_log: SqliteEventLog
+    overview: SqliteOverview
+    mailroom: Mailroom
+    raw_mails: SqliteRawMails
+    blobs: LocalBlobs
+    directory: SqliteDirectory
+    threads: SqliteThreads
+    outbox: SqliteOutbox
+    pool: Pool
+    jobs: SqliteJobs
+    dead_letters: SqliteDeadLetters
+    interruptions: SqliteInterruptions
+    executions: SqliteExecutions
+    releases: FolderReleases
+    history: GitHistory
+    workers: SqliteWorkers
+    lock_files: LockFiles
+
+
+@contextmanager
+def open_services(config: Config) -> Iterator[Services]:
+    """Open the data folder, bringing its schema up to date; closed again at the end of the block."""
+    config.data.mkdir(parents=True, exist_ok=True)
+    db = Database(config.data / "webordinary.db")
+    bus = WakeBus(config.data / "run" / "wake")
+    events = SqliteEvents(db, bus.notify)
+    try:
+        db.migrate()
+        yield _services(config, db, bus, events)
+    finally:
+        events.close()
+        db.close()
+
+
+def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) -> Services:
+    clock, data = SystemClock(), config.data
+    raw_mails, blobs, directory = SqliteRawMails(db, data), LocalBlobs(data / "blobs"), SqliteDirectory(db)
+    threads, executions, jobs = SqliteThreads(db), SqliteExecutions(db), SqliteJobs(db)
+    lock_files = LockFiles(data / "run" / "workers")
+    mailroom = Mailroom(
+        raw_mails=raw_mails,
+        parsed_mails=SqliteParsedMails(db),
+        manifest=SqliteAttachmentManifest(db),
+        blobs=blobs,
+        threads=threads,
+        directory=directory,
+        policy=TrustedPeers(config.trusted_peers),
+        mailbox=Mailbox.parse(config.mailbox),
+    )
+    pool = Pool(
+        jobs=jobs,
+        owed=jobs,
+        claims=SqliteClaims(db, config.lease_seconds),
+        hints=SqliteHints(db),
+        tickets=WakeTickets(bus),
+        interrupts=SqliteInterrupts(db),
+        callbacks=EngineCallbacks(executions, lambda: bus.notify(ENGINE), clock.now),
+        liveness=lock_files,
+    )
+    return Services(
+        config=config,
+        clock=clock,
+        db=db,
+        bus=bus,
+        events=events,
+        event_log=SqliteEventLog(db),
+        overview=SqliteOverview(db),
+        mailroom=mailroom,
+        raw_mails=raw_mails,
+        blobs=blobs,
+        directory=directory,
+        threads=threads,
+        outbox=SqliteOutbox(db),
+        pool=pool,
+        jobs=jobs,
+        dead_letters=SqliteDeadLetters(db),
+        interruptions=SqliteInterruptions(db),
+        executions=executions,
+        releases=FolderReleases(data / "sites", config.releases_kept),
+        history=GitHistory(data / "mirrors"),
+        workers=SqliteWorkers(db),
+        lock_files=lock_files,
+    )
+
+
+def engine(services: Services, wake_outbox: Callable[[], None]) -> Engine:
+    """The workflow engine on the one workflow file; one process of a data folder runs it."""
+    now = services.clock.now
+    handlers = steps(
+        Reading(services.mailroom, services.jobs, services.events, now),
+        Queueing(services.pool, services.interruptions, services.events, now),
+        Answering(
+            services.mailroom, services.outbox, services.pool, services.dead_letters, services.events, now, wake_outbox
+        ),
+    )
+
+    def dead_letter(execution: Execution) -> None:
+        email_id = str((execution.input or {}).get("emailId", execution.name))  # type: ignore[union-attr]
+        reason = f"workflow {execution.status}: {execution.error}: {execution.cause}"[:1000]
+        services.dead_letters.add(email_id, None, reason, now())
+        services.events.emit(Event("DeadLettered", email_id, data={"reason": reason}))
+
+    return Engine(services.executions, embedded(), handlers, clock=services.clock, on_finished=dead_letter)
+
+
+def transport(config: Config) -> Transport:
+    """How replies leave: through the operator's relay, or into the Maildir outbox."""
+    if not config.relay_host:
+        return MaildirTransport(config.data / "outbox")
+    return RelayTransport(
+        RelaySettings(
+            host=config.relay_host,
+            port=config.relay_port,
+            sender=config.mailbox,
+            starttls=config.relay_starttls,
+            user=config.relay_user,
+            password=config.relay_password,
+        )
+    )
+
+
+def run_worker(config: Config, name: str, slots: int, stop: threading.Event) -> None:
+    """Run one generic worker until `stop` is set; what runs is finished or saved, and every claim released."""
+    with ExitStack() as closing:
+        services = closing.enter_context(open_services(config))
+        worker_id = _worker_id(services.clock.now())
+        home = take_home(config.data / "workspaces")
+        closing.callback(home.close)
+        services.lock_files.enter(worker_id)
+        closing.callback(services.lock_files.leave, worker_id)
+        services.workers.enter(WorkerEntry(worker_id, name, os.getpid(), slots), services.clock.now())
+        listener = services.bus.listen(ear_of(worker_id))
+        closing.callback(listener.close)
+        deaths = DeathWatch(services.lock_files)
+        closing.callback(deaths.close)
+        services.bus.notify(WORKERS, "peer")
+        around = Surroundings(
+            worker_id=worker_id,
+            settings=_settings(config, slots),
+            pool=services.pool,
+            work=_site_work(services, worker_id, home.path),
+            events=services.events,
+            clock=services.clock,
+            threads=SystemThreads(),
+            wakeups=WorkerWakeups(listener, deaths),
+            dice=random.Random(),  # noqa: S311  jitter needs no secrecy
+        )
+        worker = Worker(around)
+        threading.Thread(target=lambda: (stop.wait(), worker.stop()), name="stop", daemon=True).start()
+        worker.run()
+        services.workers.leave(worker_id, services.clock.now())
+
+
+def _worker_id(now: datetime) -> str:
+    return f"container-{now:%Y%m%d%H%M%S}-{secrets.token_hex(4)}"
+
+
+def _settings(config: Config, slots: int) -> Settings:
+    return Settings(
+        slots=slots,
+        lease=config.lease_seconds,
+        renew=config.renew_seconds,
+        idle_release=config.idle_release_seconds,
+        job_limit=config.job_limit_seconds,
+        stop_grace=config.interrupt_grace_seconds,
+        reconcile=min(20.0, config.lease_seconds / 3),
+    )
+
+
+def _site_work(services: Services, worker_id: str, home: Path) -> SiteWork:
+    config, clock = services.config, services.clock
+    repository = GitRepository(config.data / "mirrors", home, worker_id)
+    agents: dict[str, Agent] = {"builtin": BuiltinAgent()}
+    if config.agent_command:
+        programs = LocalPrograms(worker_id, config.interrupt_grace_seconds)
+        agents["command"] = CommandAgent(config.agent_command, programs)
+    kit = SiteKit(
+        workspaces=repository,
+        main=repository,
+        leases=SqliteProjectLeases(services.db, services.lock_files.is_dead),
+        releases=services.releases,
+        agents=agents,
+        builders=BUILDERS,
+        project_of=lambda project_id: project_of(services, project_id),
+        attachment_path=lambda attachment: services.blobs.path(attachment.digest),
+        site_url=lambda project_id, stage: site_url(config, project_id, stage),
+        sessions=ThreadSessions(services.threads),
+    )
+    return SiteWork(kit, lambda job: instruction_of(services, job), services.events, clock.now)
+
+
+class ThreadSessions:
+    """An agent's session is kept with the mail thread it belongs to."""
+
+    def __init__(self, threads: SqliteThreads) -> None:
+        self._threads = threads
+
+    def session_of(self, thread_id: str) -> str:
+        """The agent's session, empty for a new thread."""
+        thread = self._threads.get(thread_id)
+        return thread.agent_session if thread else ""
+
+    def keep_session(self, thread_id: str, session: str) -> None:
+        """Remember it."""
+        self._threads.save_session(thread_id, session)
+
+
+def instruction_of(services: Services, job: Job) -> Instruction:
+    """What the customer asked for, with the files that were accepted."""
+    room = services.mailroom
+    mail = room.parsed_mails.load(job.email_id)
+    if mail is None:
+        raise Permanent(f"job {job.job_id}: its mail {job.email_id} was never parsed; was a backup restored?")
+    files = tuple(line for line in room.manifest.of(job.email_id) if isinstance(line, Attachment))
+    return Instruction(mail.text, mail.subject, mail.sender, job.command, files)
+
+
+def project_of(services: Services, project_id: str) -> Project:
+    """The settings of a project that exists."""
+    if project := services.directory.project(project_id):
+        return project
+    raise Permanent(f"project {project_id} is gone: add it again with `webordinary project add`")
+
+
+def site_url(config: Config, project_id: str, stage: Stage) -> str:
+    """Where a site can be seen."""
+    host = f"{project_id}.{config.domain}" if stage is Stage.PUBLIC else f"edit.{project_id}.{config.domain}"
+    return f"http://{host}:{config.port}/"
+
+
+def diff_of(services: Services, project_id: str, commit: str) -> str:
+    """What a commit changed, bounded; empty if its project or the commit is gone."""
+    project = services.directory.project(project_id)
+    return (services.history.diff(project, commit) or "") if project else ""
+
+
+def onboard(
+    services: Services, project_id: str, repo: str, user_id: str, sender: str, progress: Callable[[str], None]
+) -> None:
+    """Add a site and one person who may change it; doing it again changes only what differs."""
+    key = ProjectUser(project_id, user_id)
+    origins = Origins(services.config.data / "origins", services.config.data / "mirrors")
+    progress("looking at its repository")
+    known = services.directory.project(project_id)
+    address = origins.settle(project_id, repo)
+    if known and known.repo != address:
+        raise Permanent(f"{project_id} lives in {known.repo} already: use that as --repo, or another name")
+    project = known or Project(project_id, address, agent=services.config.agent)
+    origins.check(project)
+    services.directory.add_project(project, services.clock.now())
+    services.directory.add_sender(Sender(sender, key), services.clock.now())
+    progress("showing it on the edit site")
+    if problem := show_first(project, origins.export, BUILDERS, services.releases):
+        progress(f"it cannot be shown yet: {problem}")
+
+
+def ensure_sample(services: Services) -> None:
+    """The sample site, its owner and its first release; again is harmless."""
+    origin = services.config.data / "origins" / f"{SAMPLE.project_id}.git"
+    sample.ensure_sample_origin(origin)
+    onboard(services, SAMPLE.project_id, str(origin), SAMPLE.user_id, SAMPLE_SENDER, lambda _: None)
+
+
+def keep_house(services: Services) -> None:
+    """Forget what is past its retention, a bounded bite at a time; and note workers that died without goodbye."""
+    now = services.clock.now()
+    before = now - timedelta(days=services.config.retention_days)
+    services.jobs.forget(before)
+    services.event_log.forget(before)
+    services.interruptions.forget(before)
+    services.executions.prune(before)
+    services.workers.forget(before)
+    for worker in services.workers.present():
+        if services.lock_files.is_dead(worker):
+            services.workers.leave(worker, now)
+            services.lock_files.clear_dead(worker)

@@ -1,0 +1,132 @@
+"""Threads around an engine: each due execution is advanced by one of them, none by two at once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+from webordinary.asl.engine import Engine
+
+log = logging.getLogger(__name__)
+
+FIRST_BACK_OFF_SECONDS = 1.0
+LONGEST_BACK_OFF_SECONDS = 300.0
+_LOOK_AHEAD = 64  # due executions looked at beyond those in work and backed off
+
+
+class Waker:
+    """The simplest `wait` and `wake`: for one process. A wake that comes before the wait is not lost."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def wait(self, seconds: float | None) -> None:
+        """Sleep until woken, or so many seconds at most."""
+        self._event.wait(seconds)
+        self._event.clear()
+
+    def wake(self) -> None:
+        """End the sleep that is going on, or the next one."""
+        self._event.set()
+
+
+class EngineRunner:
+    """Keeps an engine going until told to stop.
+
+    `wait(seconds)` returns after so many seconds (None = no limit) or as soon as somebody calls `wake`: this
+    runner does when a thread gets free, the app when it started an execution or a token was answered. It may
+    return early for no reason. Broad `except` lives here: what breaks one execution delays only that one.
+    """
+
+    def __init__(
+        self, engine: Engine, wait: Callable[[float | None], None], wake: Callable[[], None], threads: int = 4
+    ) -> None:
+        self._engine, self._wait, self._wake, self._threads = engine, wait, wake, threads
+        self._guard = threading.Lock()
+        self._in_work: set[str] = set()
+        self._back_off = BackOff()
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """Advance what is due, sleep until more is; returns after `stop`, when no advance is under way."""
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="workflow") as pool:
+            while not self._stopping.is_set():
+                try:
+                    self._hand_out(pool)
+                    seconds = self._sleep_seconds()
+                except Exception:
+                    log.exception("the executions that are due could not be read; trying again")
+                    seconds = FIRST_BACK_OFF_SECONDS
+                if not self._stopping.is_set():
+                    self._wait(seconds)
+
+    def stop(self) -> None:
+        """Take no more work. Callable from any thread, and from a signal handler."""
+        self._stopping.set()
+        self._wake()
+
+    def _hand_out(self, pool: ThreadPoolExecutor) -> None:
+        now = self._engine.clock.now()
+        with self._guard:
+            passed_over = self._in_work | self._back_off.until_later(now)
+            free = self._threads - len(self._in_work)
+        if free <= 0:
+            return  # the thread that gets free wakes us
+        due = self._engine.store.runnable(now, len(passed_over) + _LOOK_AHEAD)
+        for name in [name for name in due if name not in passed_over][:free]:
+            with self._guard:
+                self._in_work.add(name)
+            pool.submit(self._advance, name)
+
+    def _advance(self, name: str) -> None:
+        problem = False
+        try:
+            self._engine.advance(name)
+        except Exception:
+            problem = True
+            log.exception("execution %s could not be advanced; it will be tried again", name)
+        finally:
+            with self._guard:
+                self._in_work.discard(name)
+                if problem:
+                    self._back_off.add(name, self._engine.clock.now())
+                else:
+                    self._back_off.forgive(name)
+            self._wake()
+
+    def _sleep_seconds(self) -> float | None:
+        """Until the next timer or the end of a back-off; None if only a wake can bring work."""
+        now = self._engine.clock.now()
+        with self._guard:
+            times = [self._back_off.next_end(now)]
+        times.append(self._engine.next_due_at())
+        known = [time for time in times if time is not None]
+        return max(0.0, (min(known) - now).total_seconds()) if known else None
+
+
+class BackOff:
+    """Executions that broke the engine, each left alone for twice as long as the last time."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, tuple[datetime, float]] = {}
+
+    def add(self, name: str, now: datetime) -> None:
+        """It broke, again perhaps."""
+        _, last = self._ends.get(name, (now, FIRST_BACK_OFF_SECONDS / 2))
+        seconds = min(last * 2, LONGEST_BACK_OFF_SECONDS)
+        self._ends[name] = (now + timedelta(seconds=seconds), seconds)
+
+    def forgive(self, name: str) -> None:
+        """It went well."""
+        self._ends.pop(name, None)
+
+    def until_later(self, now: datetime) -> set[str]:
+        """Those to leave alone now."""
+        return {name for name, (end, _) in self._ends.items() if end > now}
+
+    def next_end(self, now: datetime) -> datetime | None:
+        """When the first of them may be tried again."""
+        return min((end for end, _ in self._ends.values() if end > now), default=None)

@@ -1,0 +1,1 @@
+"""One module per state type, or per few that belong together."""

@@ -1,0 +1,220 @@
+"""One engine step: acts for every frame that can act, records what happens, commits before each effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from webordinary.asl.context import context_object
+from webordinary.asl.errors import RUNTIME, Failure, HistoryFull, result_too_large
+from webordinary.asl.events import HISTORY_LIMIT, Event
+from webordinary.asl.journal import Journal
+from webordinary.asl.json_types import JSON, dump, too_large
+from webordinary.asl.ports import PAST, Clock, ExecutionStore, Outcome, Status
+from webordinary.asl.query.base import Data, Expression
+from webordinary.asl.resources import Handlers
+from webordinary.asl.retry import matches
+from webordinary.asl.run import Frame, Phase, Run
+from webordinary.asl.states.base import State
+from webordinary.asl.states.task import Task
+from webordinary.asl.timestamps import to_microseconds
+
+BATCH = 256  # events that one commit may hold while nothing outside has to happen
+
+
+class Step:
+    """Drives one run until it rests or ends. If a commit fails, throw away both this and the run."""
+
+    def __init__(self, store: ExecutionStore, run: Run, handlers: Handlers, clock: Clock) -> None:
+        self.run, self.handlers, self.clock = run, handlers, clock
+        self.at = clock.now().timestamp()
+        self._journal = Journal(store, run)
+
+    # -- what states call -------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Look at the clock again."""
+        self.at = self.clock.now().timestamp()
+
+    def data(self, frame: Frame, token: str | None = None, item: dict[str, Any] | None = None) -> Data:
+        """What this frame's state may look at."""
+        return Data(
+            frame.input,
+            frame.variables,
+            partial(context_object, self.run, frame, token, item),
+            self.run.chance,
+        )
+
+    def record(self, frame: Frame, event: str, **data: JSON) -> None:
+        """Make something happen: in memory now, on disk with the next commit."""
+        if self.run.number >= HISTORY_LIMIT - 1:
+            raise HistoryFull
+        self._record(frame, event, data)
+
+    def complete(
+        self,
+        frame: Frame,
+        data: Data,
+        result: JSON,
+        next_state: str | None = None,
+        assign: Expression | None = None,
+    ) -> None:
+        """The state's work is done: shape its output, leave it, enter the next."""
+        state = state_of(frame)
+        shaped = state.flow.shaped(data, result)
+        output = state.flow.output(data, shaped)
+        if next_state is None:
+            next_state, assign = state.next, state.assign
+        self._leave(frame, output, next_state, assign and assign(data.on(shaped)))
+
+    def fail(self, frame: Frame, failure: Failure, announce: str | None = None) -> None:
+        """The state's work failed: try again, catch, or fail what is around it."""
+        state = state_of(frame)
+        failure = failure.located_at(state.name, frame.entered_number)
+        if self._retry(state, frame, failure):
+            return
+        if announce:
+            self.record(frame, announce, error=failure.error, cause=failure.cause)
+        try:
+            if self._catch(state, frame, failure):
+                return
+        except Failure as problem:  # the error's own place could not be found
+            failure = problem.located_at(state.name, frame.entered_number)
+        if frame.parent is None:
+            self._record(frame, "ExecutionFailed", _error(failure))
+        else:
+            parent = frame.parent
+            self._guarded(parent, lambda: state_of(parent).child_failed(self, parent, frame, failure))
+
+    # -- the loop ---------------------------------------------------------------------------------
+
+    def drive(self, answers: dict[str, Outcome]) -> None:
+        """Act until the run rests or ends, and store how it stands."""
+        try:
+            self._take(answers)
+            while self.run.status is Status.RUNNING and self._act():
+                if len(self._journal.pending) >= BATCH:
+                    self._journal.commit(PAST)
+        except HistoryFull:
+            cause = f"The execution reached the maximum number of history events ({HISTORY_LIMIT})."
+            self._record(self.run.root, "ExecutionFailed", {"error": RUNTIME, "cause": cause})
+        self._journal.commit(self._rest())
+
+    def begin(self, nonce: str) -> tuple[Event, ...]:
+        """The first events of a new run; storing them is the caller's."""
+        self._record(self.run.root, "ExecutionStarted", {"nonce": nonce})
+        self._enter(self.run.root, self.run.root.machine.start_at)
+        return tuple(self._journal.pending)
+
+    def _act(self) -> bool:
+        self.tick()
+        deadline = self.run.deadline()
+        if deadline is not None and self.at >= deadline:
+            self._record(self.run.root, "ExecutionTimedOut", {})
+            return False
+        scope = next(iter(self.run.queue), None)
+        if scope is not None:
+            self._advance(self.run.frames[scope])
+            return True
+        return self._fire()
+
+    def _advance(self, frame: Frame) -> None:
+        if frame.phase is Phase.NEW:
+            self._enter(frame, frame.machine.start_at)
+        elif frame.phase is Phase.ENTERED:
+            self._guarded(frame, lambda: state_of(frame).begin(self, frame))
+        else:
+            task = state_of(frame)
+            assert isinstance(task, Task), f"{frame.state} is calling"
+            self._journal.commit(PAST)  # on disk first: then act
+            self._guarded(frame, lambda: task.call(self, frame))
+
+    def _fire(self) -> bool:
+        """Wake the frame whose time came first."""
+        due = min(self.run.timed(), key=lambda pair: (pair[0], pair[1].scope), default=None)
+        if due is None or due[0] > self.at:
+            return False
+        frame, state = due[1], state_of(due[1])
+        begin_again = frame.phase is Phase.RETRYING
+        self._guarded(frame, lambda: (state.begin if begin_again else state.wake)(self, frame))
+        return True
+
+    def _take(self, answers: dict[str, Outcome]) -> None:
+        """Take the answers that came since, in the order of the scopes that wait for them."""
+        self._journal.has_seen_answers(answers)
+        waiting = sorted((t for t in answers if t in self.run.tokens), key=lambda t: self.run.tokens[t].scope)
+        for token in waiting:
+            frame = self.run.tokens.get(token)
+            if frame is None or self.run.status is not Status.RUNNING:
+                continue  # an earlier answer ended this frame
+            task = state_of(frame)
+            assert isinstance(task, Task), f"{frame.state} has a token"
+            self._guarded(frame, partial(task.answered, self, frame, answers[token]))
+
+    def _rest(self) -> datetime | None:
+        if self.run.status is not Status.RUNNING:
+            return None if self.run.status is Status.SUCCEEDED else PAST  # due until it is announced
+        times = [due for due, _ in self.run.timed()]
+        if (deadline := self.run.deadline()) is not None:
+            times.append(deadline)
+        return datetime.fromtimestamp(min(times), UTC) if times else None
+
+    # -- transitions ------------------------------------------------------------------------------
+
+    def _guarded(self, frame: Frame, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except Failure as failure:
+            self.fail(frame, failure)
+
+    def _enter(self, frame: Frame, name: str) -> None:
+        self.record(frame, f"{frame.machine.states[name].type}StateEntered", name=name)
+
+    def _leave(self, frame: Frame, output: JSON, next_state: str | None, assigned: JSON) -> None:
+        state = state_of(frame)
+        if too_large(dump(output)):
+            raise result_too_large(state.name)
+        extra = {"assigned": assigned} if assigned else {}
+        self.record(frame, f"{state.type}StateExited", name=state.name, output=output, **extra)
+        if next_state is not None:
+            self._enter(frame, next_state)
+        elif frame.parent is None:
+            self._record(frame, "ExecutionSucceeded", {})
+        else:
+            parent = frame.parent
+            self._guarded(parent, lambda: state_of(parent).child_ended(self, parent, frame))
+
+    def _retry(self, state: State, frame: Frame, failure: Failure) -> bool:
+        for number, retrier in enumerate(state.retriers):
+            if matches(retrier.errors, failure):
+                tries = frame.tries.get(number, 0)
+                if tries >= retrier.max_attempts:
+                    return False
+                until = to_microseconds(self.at + retrier.delay(tries, self.run.chance))
+                self.record(frame, "retryPlanned", retrier=number, until=until)
+                return True
+        return False
+
+    def _catch(self, state: State, frame: Frame, failure: Failure) -> bool:
+        for catcher in state.catchers:
+            if matches(catcher.errors, failure):
+                data = self.data(frame)
+                caught = {"Error": failure.error, "Cause": failure.cause}
+                assigned = catcher.assign and catcher.assign(data.on(caught))
+                self._leave(frame, catcher.place(data, caught), catcher.next, assigned)
+                return True
+        return False
+
+    def _record(self, frame: Frame, event: str, data: dict[str, Any]) -> None:
+        self._journal.write(frame, event, self.at, data)
+
+
+def state_of(frame: Frame) -> State:
+    """The compiled state that a frame is in."""
+    return frame.machine.states[frame.state]
+
+
+def _error(failure: Failure) -> dict[str, Any]:
+    return {"error": failure.error, "cause": failure.cause}

@@ -1,0 +1,239 @@
+"""Config: one frozen object, validated as it is made; only `Config.load` reads file and environment."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Self, get_type_hints
+
+from webordinary import config_rules as rules
+from webordinary.config_rules import Rule
+from webordinary.model.errors import Permanent
+
+PREFIX = "WEBORDINARY_"
+FILE_NAME = "webordinary.toml"
+MAX_FILE_BYTES = 1_000_000
+NOT_SETTINGS = frozenset({"worker"})  # marks the programs that a worker started
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One wrong setting: which, where it was said, and what would be right."""
+
+    field: str
+    source: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field} ({self.source}): {self.message}"
+
+
+class ConfigError(Permanent):
+    """The settings cannot be used; carries every problem, so that one look is enough."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n  ".join(["wrong settings", *map(str, self.problems)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a field may be and what it is for."""
+
+    rule: Rule
+    about: str
+
+
+_PORT = rules.number(0, 65535)
+_SECONDS = rules.number(0.01, 604_800, whole=False)
+_PEERS = rules.words(100, ip_address, "IP addresses")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Every setting there is; docs/configuration.md has a row for each."""
+
+    data: Annotated[Path, Setting(rules.folder(), "folder that holds all that must survive")] = Path("data")
+    host: Annotated[str, Setting(rules.loopback(), "address that the page and the mail intake listen on")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, Setting(_PORT, "port of the page; 0 takes a free one")] = 8080
+    preview_port: Annotated[
+        int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")
+    ] = 8081
+    smtp_port: Annotated[int, Setting(_PORT, "port of the mail intake; 0 takes a free one")] = 2525
+    mailbox: Annotated[str, Setting(rules.address(), "address that customers write to")] = "edit@localhost"
+    domain: Annotated[str, Setting(rules.host_name(), "domain that the sites' host names end in")] = (
+        "localhost"
+    )
+    trusted_peers: Annotated[
+        tuple[str, ...], Setting(_PEERS, "hosts whose mail counts as authenticated")
+    ] = ()
+    workers: Annotated[int, Setting(rules.number(0, 64), "worker processes that `up` starts")] = 2
+    slots: Annotated[int, Setting(rules.number(1, 64), "jobs that one worker runs side by side")] = 4
+    lease_seconds: Annotated[float, Setting(_SECONDS, "a claim that is not renewed ends after this")] = 60.0
+    renew_seconds: Annotated[float, Setting(_SECONDS, "how often a worker renews its claims")] = 20.0
+    idle_release_seconds: Annotated[
+        float, Setting(_SECONDS, "a claim without work is given back after this")
+    ] = 1800.0
+    job_limit_seconds: Annotated[float, Setting(_SECONDS, "a job that runs longer is ended")] = 3600.0
+    interrupt_grace_seconds: Annotated[
+        float, Setting(_SECONDS, "time to save work before a job is killed")
+    ] = 10.0
+    retention_days: Annotated[
+        int, Setting(rules.number(1, 3650), "finished mails, jobs and events are kept this long")
+    ] = 30
+    max_mail_bytes: Annotated[int, Setting(rules.number(10_000, 150_000_000), "a larger mail is refused")] = (
+        40_000_000
+    )
+    releases_kept: Annotated[
+        int, Setting(rules.number(2, 1000), "releases of a site that are kept to go back to")
+    ] = 20
+    relay_host: Annotated[
+        str, Setting(rules.host_name(empty=True), "server that sends replies; empty: Maildir outbox")
+    ] = ""
+    relay_port: Annotated[int, Setting(rules.number(1, 65535), "port of that server")] = 587
+    relay_user: Annotated[str, Setting(rules.text(), "user name at that server; empty: no login")] = ""
+    relay_password: Annotated[str, Setting(rules.text(), "password at that server")] = field(
+        default="", repr=False
+    )
+    relay_starttls: Annotated[bool, Setting(rules.flag(), "insist on TLS with that server")] = True
+    agent: Annotated[str, Setting(rules.choice("builtin", "command"), "who edits the sites")] = "builtin"
+    agent_command: Annotated[
+        tuple[str, ...], Setting(rules.words(100), "program and arguments of the agent `command`")
+    ] = ()
+
+    def __post_init__(self) -> None:
+        problems = []
+        for name in NAMES:
+            try:
+                object.__setattr__(self, name, setting_of(name).rule.read(getattr(self, name)))
+            except ValueError:
+                problems.append(_wrong(name, "Config", getattr(self, name)))
+        if problems := problems or list(_contradictions(self)):
+            raise ConfigError(problems)
+
+    @classmethod
+    def load(
+        cls,
+        file: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        overrides: Mapping[str, object] | None = None,
+    ) -> Self:
+        """Flags win over variables, these over the file, this over the defaults.
+
+        Without `file`, DATA/webordinary.toml is read if it is there.
+        """
+        problems: list[Problem] = []
+        said = [*_from_env(env or {}, problems), *_from_flags(overrides or {})]
+        file = file or _file_beside_data(said)
+        values: dict[str, object] = {}
+        for name, raw, source in [*_from_file(file, problems), *said]:
+            try:
+                values[name] = setting_of(name).rule.read(raw)
+            except ValueError:
+                problems.append(_wrong(name, source, raw))
+        if problems:
+            raise ConfigError(problems)
+        return cls(**values)  # type: ignore[arg-type]  # each value was read by its field's rule
+
+    def environment(self) -> dict[str, str]:
+        """The same settings as variables, for a child process."""
+        return {variable_of(name): _as_variable(getattr(self, name)) for name in NAMES}
+
+
+Said = tuple[str, object, str]  # field, raw value, where it was said
+NAMES = tuple(f.name for f in fields(Config))
+SECRETS = frozenset(f.name for f in fields(Config) if not f.repr)
+_HINTS = get_type_hints(Config, include_extras=True)
+
+
+def setting_of(name: str) -> Setting:
+    """The rule and the purpose of a field."""
+    setting: Setting = _HINTS[name].__metadata__[0]
+    return setting
+
+
+def _wrong(name: str, source: str, raw: object) -> Problem:
+    shown = "the value" if name in SECRETS else repr(raw)[:80]
+    return Problem(name, source, f"{shown} is not possible; it must be {setting_of(name).rule.allowed}")
+
+
+def _from_file(file: Path | None, problems: list[Problem]) -> Iterator[Said]:
+    if file is None:
+        return
+    try:
+        if file.stat().st_size > MAX_FILE_BYTES:
+            raise ValueError(f"larger than {MAX_FILE_BYTES:,} bytes")
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else problem
+        problems.append(
+            Problem("config file", str(file), f"{reason}; correct it or name another with --config")
+        )
+        return
+    for name, raw in table.items():
+        if name in NAMES:
+            yield name, raw, str(file)
+        else:
+            problems.append(Problem(name[:80], str(file), f"there is no such setting{_meant(name)}"))
+
+
+def _from_env(env: Mapping[str, str], problems: list[Problem]) -> Iterator[Said]:
+    for variable in sorted(v for v in env if v.startswith(PREFIX)):
+        name = variable.removeprefix(PREFIX).lower()
+        if name in NAMES:
+            yield name, env[variable], variable
+        elif name not in NOT_SETTINGS and (meant := _meant(name)):  # a stranger may share our prefix
+            problems.append(Problem(name[:80], variable, f"there is no such setting{meant}"))
+
+
+def _from_flags(overrides: Mapping[str, object]) -> Iterator[Said]:
+    for name, raw in overrides.items():
+        if name not in NAMES:
+            raise TypeError(f"{name} is not a field of Config")
+        if raw is not None:
+            yield name, raw, flag_of(name)
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + name.upper()
+
+
+def flag_of(name: str) -> str:
+    """The command-line flag of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def _file_beside_data(said: Iterable[Said]) -> Path | None:
+    data = {name: raw for name, raw, _ in said if name == "data"}.get("data", "data")
+    file = Path(str(data)).expanduser() / FILE_NAME
+    return file if file.is_file() else None
+
+
+def _meant(name: str) -> str:
+    near = difflib.get_close_matches(name.lower(), NAMES, n=1, cutoff=0.75)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _as_variable(value: object) -> str:
+    return shlex.join(value) if isinstance(value, tuple) else str(value)
+
+
+def _contradictions(config: Config) -> Iterator[Problem]:
+    """What each field allows by itself but not together with another."""
+    if config.renew_seconds > config.lease_seconds / 2:
+        yield Problem("renew_seconds", "with lease_seconds", "must be at most half of it")
+    ports = [p for p in (config.port, config.preview_port, config.smtp_port) if p]
+    if len(set(ports)) != len(ports):
+        yield Problem("port", "with preview_port and smtp_port", "must be three different ports")
+    if config.relay_user and not (config.relay_host and config.relay_password):
+        yield Problem("relay_user", "with relay_host and relay_password", "needs both of them")
+    if config.agent == "command" and not config.agent_command:
+        yield Problem("agent", "with agent_command", "is command; name its program in agent_command")

@@ -1,0 +1,77 @@
+"""The front door: find the command, run it, and turn every failure into one clear line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from webordinary.config import ConfigError
+from webordinary.entrypoints.cli import backup, logs, project, restore, send, status, up, worker
+from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import add_common
+from webordinary.entrypoints.running import AlreadyRunning
+from webordinary.model.errors import WebOrdinaryError
+
+COMMANDS = (up, worker, send, status, project, logs, backup, restore)
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their flags."""
+    root = argparse.ArgumentParser(
+        prog="webordinary", description="Websites that their owners change by writing an e-mail."
+    )
+    root.add_argument("--version", action="version", version=f"webordinary {version('webordinary')}")
+    add_common(root, root=True)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_to(commands)
+    return root
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code says how it went."""
+    args = parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: not our failure
+        return Exit.OK
+    except KeyboardInterrupt:
+        return Exit.KILLED
+    except Exception as problem:
+        return _explain(problem, args)
+    return code
+
+
+def _explain(problem: Exception, args: argparse.Namespace) -> int:
+    if args.debug:
+        traceback.print_exc()
+    message, code = _worded(problem)
+    sys.stdout.flush()
+    if args.json:
+        print(json.dumps({"error": message, "exit_code": int(code)}), file=sys.stderr)
+    else:
+        print(f"webordinary: {message}", file=sys.stderr)
+    return code
+
+
+def _worded(problem: Exception) -> tuple[str, Exit]:
+    match problem:
+        case CommandFailed():
+            return str(problem), problem.code
+        case ConfigError():
+            return f"{problem}\ncorrect them and try again; docs/configuration.md explains each", Exit.USAGE
+        case AlreadyRunning():
+            return f"{problem}; stop that one first, or give this one its own folder with --data", Exit.IN_USE
+        case WebOrdinaryError():
+            return str(problem), Exit.FAILED
+        case OSError():
+            return f"{problem}; make room or give access, then try again", Exit.FAILED
+    unexpected = f"unexpected {type(problem).__name__}: {problem}"
+    return f"{unexpected}; run it again with --debug and report what it shows", Exit.FAILED

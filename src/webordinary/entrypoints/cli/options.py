@@ -1,0 +1,65 @@
+"""Flags that commands share, and the Config made from them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TypeAlias
+
+from webordinary.config import NAMES, SECRETS, Config, flag_of, setting_of
+from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+
+Run = Callable[[argparse.Namespace], int]
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+FLAGS = tuple(name for name in NAMES if name not in SECRETS)  # everybody can read a flag in `ps`
+
+
+def add_common(parser: argparse.ArgumentParser, *, root: bool = False) -> None:
+    """--data, --config, --json and --debug, before or after the command's name."""
+    unset, off = (None, False) if root else (argparse.SUPPRESS, argparse.SUPPRESS)
+    group = parser.add_argument_group("everywhere")
+    group.add_argument("--data", metavar="DIR", default=unset, help=setting_of("data").about)
+    group.add_argument(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        default=unset,
+        help="settings; DIR/webordinary.toml if not given",
+    )
+    group.add_argument("--json", action="store_true", default=off, help="print JSON, for scripts")
+    group.add_argument("--debug", action="store_true", default=off, help="show where an error came from")
+
+
+def add_command(commands: Commands, name: str, run: Run, about: str) -> argparse.ArgumentParser:
+    """A command with the flags that every command has."""
+    parser = commands.add_parser(name, help=about, description=about)
+    add_common(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
+    """A flag for each of these settings."""
+    group = parser.add_argument_group("settings")
+    for name in names:
+        about = f"{setting_of(name).about} ({setting_of(name).rule.allowed})".replace("%", "%%")
+        group.add_argument(flag_of(name), metavar="VALUE", help=about)
+
+
+def load_config(args: argparse.Namespace) -> Config:
+    """Flags, environment and file, in this order."""
+    return Config.load(args.config, os.environ, {name: getattr(args, name, None) for name in FLAGS})
+
+
+def load_existing(args: argparse.Namespace) -> Config:
+    """The Config of a data folder that is there already."""
+    config = load_config(args)
+    if not (config.data / "webordinary.db").is_file():
+        raise CommandFailed(
+            f"{config.data} holds no WebOrdinary data",
+            "start it once with `webordinary up`, or name another folder with --data",
+            Exit.NOT_RUNNING,
+        )
+    return config

@@ -1,0 +1,69 @@
+"""What `up` looks at before it starts, so that a problem has a sentence and not a traceback."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import socket
+import sqlite3
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
+from ipaddress import ip_address
+from pathlib import Path
+
+from webordinary.config import Config, flag_of, variable_of
+from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+
+OLDEST_SQLITE = (3, 37)  # STRICT tables
+
+
+def require_programs() -> None:
+    """Git and a recent SQLite must be there."""
+    if shutil.which("git") is None:
+        raise CommandFailed("git is not installed", "install it (Debian, Ubuntu: apt install git) and try again")
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise CommandFailed(
+            f"this Python has SQLite {sqlite3.sqlite_version}", f"use one with SQLite {oldest} or newer"
+        )
+
+
+def require_writable(data: Path) -> None:
+    """Make the data folder and try to write into it."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=data) as trial:
+            trial.write(b"webordinary")
+    except OSError as problem:
+        raise CommandFailed(
+            f"the data folder {data} cannot be written ({problem.strerror})",
+            "give this user access to it, make room, or name another folder with --data (make up DATA=…)",
+        ) from problem
+
+
+def with_free_ports(config: Config) -> Config:
+    """Check that the ports are free; a port 0 becomes the number of a free one."""
+    with ExitStack() as held:  # until all are known, so that no number is given twice
+        port, preview_port, smtp_port = (
+            _free(held, config.host, getattr(config, name), name) for name in ("port", "preview_port", "smtp_port")
+        )
+        return replace(config, port=port, preview_port=preview_port, smtp_port=smtp_port)
+
+
+def _free(held: ExitStack, host: str, port: int, name: str) -> int:
+    family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+    trial = held.enter_context(socket.socket(family))
+    trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        trial.bind((host, port))
+    except OSError as problem:
+        reason = "is in use" if problem.errno == errno.EADDRINUSE else f"cannot be opened ({problem.strerror})"
+        others = f"{flag_of(name)}, {variable_of(name)} or make up {name.upper()}=…"
+        raise CommandFailed(
+            f"{name} {port} on {host} {reason}",
+            f"stop what uses it, or choose another with {others}",
+            Exit.IN_USE,
+        ) from problem
+    number: int = trial.getsockname()[1]
+    return number

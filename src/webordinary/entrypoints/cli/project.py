@@ -1,0 +1,102 @@
+"""`webordinary project`: add a site and who may change it; list and show them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict
+
+from webordinary import app
+from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import Commands, add_command, load_config, load_existing
+from webordinary.entrypoints.cli.output import print_json, table
+from webordinary.entrypoints.cli.preflight import require_programs, require_writable
+from webordinary.entrypoints.cli.progress import progress
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Sender
+
+QUESTIONS = {
+    "name": "Name of the site (a-z, 0-9 and -)",
+    "repo": "Its git repository (address or folder)",
+    "user": "Name of the person who may change it (a-z and 0-9)",
+    "sender": "That person's mail address",
+}
+_ADDRESS = re.compile(r"[^@\s<>]{1,64}@[^@\s<>]{1,253}")
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the commands."""
+    parser = commands.add_parser("project", help="add, list or show sites", description="Sites and their people.")
+    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    add = add_command(parts, "add", add_project, "add a site, or one more person to a site; asks for what is missing")
+    add.add_argument("name", nargs="?", help=QUESTIONS["name"])
+    add.add_argument("--repo", metavar="URL|DIR", help=QUESTIONS["repo"])
+    add.add_argument("--user", help=QUESTIONS["user"])
+    add.add_argument("--sender", metavar="MAIL", help=QUESTIONS["sender"])
+    add_command(parts, "list", list_projects, "list the sites")
+    show = add_command(parts, "show", show_project, "show one site and who may change it")
+    show.add_argument("name")
+
+
+def add_project(args: argparse.Namespace) -> int:
+    """Onboard; doing it again changes nothing but what differs."""
+    require_programs()
+    answers = {name: getattr(args, name) or _ask(name) for name in QUESTIONS}
+    key = ProjectUser(answers["name"], answers["user"])
+    sender = answers["sender"].lower()
+    if not _ADDRESS.fullmatch(sender):
+        raise CommandFailed(f"{sender!r} is not a mail address", "write --sender name@example.com", Exit.USAGE)
+    config = load_config(args)
+    require_writable(config.data)
+    with app.open_services(config) as services, progress(f"adding {key.project_id}") as report:
+        app.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report)
+    if args.json:
+        print_json({"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": config.mailbox})
+    else:
+        print(f"{key} is ready: mail from {sender} to {config.mailbox} changes it.")
+    return Exit.OK
+
+
+def list_projects(args: argparse.Namespace) -> int:
+    """One line per site."""
+    with app.open_services(load_existing(args)) as services:
+        projects, senders = services.directory.projects(), services.directory.senders()
+    people = {p.project_id: [s for s in senders if s.key.project_id == p.project_id] for p in projects}
+    if args.json:
+        print_json([asdict(p) | {"senders": _plain(people[p.project_id])} for p in projects])
+        return Exit.OK
+    rows = [(p.project_id, p.repo, ", ".join(s.address for s in people[p.project_id])) for p in projects]
+    print(table(("site", "repository", "may change it"), rows))
+    return Exit.OK
+
+
+def show_project(args: argparse.Namespace) -> int:
+    """Everything about one site."""
+    with app.open_services(load_existing(args)) as services:
+        project = services.directory.project(args.name)
+        senders = [s for s in services.directory.senders() if s.key.project_id == args.name]
+        mailbox = services.config.mailbox
+    if project is None:
+        raise CommandFailed(f"there is no site {args.name!r}", "see `webordinary project list`")
+    if args.json:
+        print_json(asdict(project) | {"senders": _plain(senders), "mailbox": mailbox})
+        return Exit.OK
+    print(table(("setting", "value"), [(name, value or "-") for name, value in asdict(project).items()]))
+    print(f"\nMay change it, by mail to {mailbox}:")
+    print(table(("address", "user"), [(s.address, s.key.user_id) for s in senders]))
+    return Exit.OK
+
+
+def _plain(senders: Iterable[Sender]) -> list[dict[str, str]]:
+    return [{"address": s.address, "user": s.key.user_id} for s in senders]
+
+
+def _ask(name: str) -> str:
+    flag = "NAME" if name == "name" else f"--{name}"
+    if not sys.stdin.isatty():
+        raise CommandFailed(f"{flag} is missing", f"name it: {QUESTIONS[name]}", Exit.USAGE)
+    while not (answer := input(f"{QUESTIONS[name]}: ").strip()):
+        print("Please write something, or stop with Ctrl-C.")
+    return answer

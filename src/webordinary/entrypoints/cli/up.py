@@ -1,0 +1,123 @@
+"""`webordinary up`: mail intake, workflow engine, page and workers, until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+from dataclasses import asdict
+from functools import partial
+
+from webordinary import app
+from webordinary.adapters.durable import write_durably
+from webordinary.config import FILE_NAME, Config
+from webordinary.entrypoints import running, server
+from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
+from webordinary.entrypoints.cli.output import print_json
+from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
+from webordinary.entrypoints.cli.progress import progress
+from webordinary.entrypoints.lifecycle import run_until_told
+from webordinary.entrypoints.running import Endpoints
+from webordinary.entrypoints.supervisor import Child, Supervisor
+
+STOP_MARGIN_SECONDS = 10.0
+SAMPLE_CONFIG = """\
+# Settings of this data folder; docs/configuration.md lists them all.
+# The sample trusts mail that comes from this machine itself. Take this away before others can reach the port.
+trusted_peers = ["127.0.0.1", "::1"]
+"""
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = add_command(commands, "up", run, "run it all: mail intake, workflow, page and workers")
+    parser.add_argument("--no-sample", action="store_true", help="start without the sample site")
+    add_settings(parser, (name for name in FLAGS if name != "data"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, lock, start, announce; stop on Ctrl-C or SIGTERM."""
+    require_programs()
+    config = load_config(args)
+    require_writable(config.data)
+    with running.hold(config.data):
+        with_sample = not args.no_sample and _sample_wanted(config, own_file=args.config is None)
+        config = with_free_ports(load_config(args))
+        _run_server_and_workers(config, with_sample, as_json=args.json)
+    return Exit.OK
+
+
+def _sample_wanted(config: Config, *, own_file: bool) -> bool:
+    """On the first start; a start that was killed on the way counts as the first again."""
+    mark = config.data / "run" / "sample-wanted"
+    if not (config.data / "webordinary.db").exists():
+        write_durably(mark, b"")
+        if own_file and not (config.data / FILE_NAME).exists():
+            write_durably(config.data / FILE_NAME, SAMPLE_CONFIG.encode())
+    return mark.exists()
+
+
+def _run_server_and_workers(config: Config, with_sample: bool, *, as_json: bool) -> None:
+    grace_seconds = config.interrupt_grace_seconds + STOP_MARGIN_SECONDS
+    supervisor = Supervisor(_workers(config), os.environ | config.environment(), grace_seconds, _warn)
+
+    def work(stop: threading.Event) -> None:
+        with app.open_services(config) as services:
+            if with_sample:
+                with progress("making the sample site") as report:
+                    report("…")
+                    app.ensure_sample(services)
+                (config.data / "run" / "sample-wanted").unlink()
+            supervisor.start()
+            try:
+                server.run_server(services, stop, partial(_announce, config, as_json=as_json))
+            finally:
+                supervisor.stop()
+
+    run_until_told(
+        work,
+        patience_seconds=2 * grace_seconds,
+        on_stop=partial(_stopping, supervisor),
+        on_kill=supervisor.kill,
+    )
+
+
+def _workers(config: Config) -> list[Child]:
+    command = (sys.executable, "-m", "webordinary", "worker", "--supervised", "--data", str(config.data))
+    names = [f"worker {number}" for number in range(1, config.workers + 1)]
+    return [Child(name, (*command, "--name", name)) for name in names]
+
+
+def _announce(config: Config, *, as_json: bool) -> None:
+    ends = Endpoints(os.getpid(), config.host, config.port, config.preview_port, config.smtp_port)
+    running.announce(config.data, ends)
+    if as_json:
+        print_json({"ready": True, **asdict(ends), "page": ends.page, "preview": ends.preview})
+        return
+    site = f"http://edit.amelia.{config.domain}:{config.port}/"
+    print(
+        f"""
+WebOrdinary runs. Its data is in {config.data}
+
+  Open   {ends.page}      mails, workers, claims; and a form to write as a customer
+         {site}      the sample site, as it stands
+         {ends.preview}      the sites, if your browser cannot open that one
+  Try    swaks --server {ends.smtp} --from scott@example.com --to {config.mailbox} \\
+               --header 'Subject: Spring' --body 'Set the title to Spring Sale'
+         webordinary send mail.eml --data {config.data}
+  Stop   Ctrl-C; started again, it goes on where it was
+
+ready {ends.page} smtp {ends.smtp} preview {ends.preview}""",
+        flush=True,
+    )
+
+
+def _stopping(supervisor: Supervisor) -> None:
+    _warn("stopping; what is under way is finished or saved (Ctrl-C again ends it at once)")
+    supervisor.ask()
+
+
+def _warn(text: str) -> None:
+    print(f"webordinary: {text}", file=sys.stderr, flush=True)

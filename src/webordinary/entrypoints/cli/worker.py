@@ -1,0 +1,40 @@
+"""`webordinary worker`: one generic worker on a data folder; any number may run side by side."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from webordinary import app
+from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_existing
+from webordinary.entrypoints.cli.output import print_json
+from webordinary.entrypoints.lifecycle import run_until_told
+
+STOP_MARGIN_SECONDS = 5.0
+NOT_OURS = ("data", "host", "port", "preview_port", "smtp_port", "workers", "trusted_peers", "max_mail_bytes")
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = add_command(commands, "worker", run, "run one more worker, until Ctrl-C or SIGTERM")
+    parser.add_argument("--name", help="what the page calls it (worker and its process id if not given)")
+    parser.add_argument("--supervised", action="store_true", help=argparse.SUPPRESS)
+    add_settings(parser, (name for name in FLAGS if name not in NOT_OURS))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Work until told to stop; then finish or save within the grace."""
+    config = load_existing(args)
+    name = args.name or f"worker {os.getpid()}"
+    if args.json:
+        print_json({"worker": name, "pid": os.getpid(), "slots": config.slots})
+    elif not args.supervised:
+        print(f"{name} serves {config.data} with {config.slots} slots; Ctrl-C stops it", flush=True)
+    run_until_told(
+        lambda stop: app.run_worker(config, name, config.slots, stop),
+        patience_seconds=config.interrupt_grace_seconds + STOP_MARGIN_SECONDS,
+        parent=sys.stdin.fileno() if args.supervised else None,
+    )
+    return Exit.OK

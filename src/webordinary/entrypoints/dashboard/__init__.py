@@ -1,0 +1,1 @@
+"""The web page, and the customers' sites beside it: translate, call, render."""

@@ -1,0 +1,169 @@
+"""The pages that show: ask for a look, make a view of it, print it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from webordinary.entrypoints.dashboard import mail_view, views
+from webordinary.entrypoints.dashboard.diffs import DiffView, diff_view
+from webordinary.entrypoints.dashboard.hosts import Site, site_address, split_host
+from webordinary.entrypoints.dashboard.ports import Dashboard, Overview
+from webordinary.entrypoints.dashboard.reading import Readers
+from webordinary.entrypoints.dashboard.rendering import Templates
+from webordinary.entrypoints.dashboard.sites import CHOOSER
+from webordinary.entrypoints.dashboard.writing import EMAIL_ID
+from webordinary.model.mail import Attachment
+from webordinary.model.overview import MailDetail
+from webordinary.site.releases import Stage
+
+PAGE_SIZE = 25
+IN_FLIGHT = 50
+LINKED_SITES = 20
+RAW_HEAD = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLinks:
+    """Where a project's site is seen; `other` works where *.localhost does not."""
+
+    project: str
+    edit: str
+    public: str
+    other: str
+
+
+class Pages:
+    """One method per page; what takes time runs in the reading threads."""
+
+    def __init__(self, dashboard: Dashboard, readers: Readers, templates: Templates) -> None:
+        self._d, self._readers, self._templates = dashboard, readers, templates
+
+    async def home(self, request: Request) -> Response:
+        """Mails in flight and done, workers, claims and queues."""
+        return await self._home(request, "home.html")
+
+    async def home_fragment(self, request: Request) -> Response:
+        """The part of the home page that changes."""
+        return await self._home(request, "_home.html")
+
+    async def status(self, request: Request) -> Response:
+        """The home page's values as JSON."""
+        look = self._readers.look
+        view = await look(look_at_home, self._d.overview, self._d.clock(), _before(request))
+        return JSONResponse(asdict(view))
+
+    async def health(self, request: Request) -> Response:
+        """Whether the page can see the system."""
+        return JSONResponse({"ok": True, "seq": await self._readers.look(self._d.overview.last_seq)})
+
+    async def mail(self, request: Request) -> Response:
+        """One mail: its way, its words, what changed, and the reply."""
+        email_id = _email_id(request)
+        prefix = "_" if "fragment" in request.query_params else ""
+        view = await self._readers.look(self._look_at_mail, email_id)
+        if view is not None:
+            other_url = self._other_url(view.line.project)
+            return self._templates.page(f"{prefix}mail.html", mail=view, other_url=other_url)
+        # Just sent and not stored yet, or never: the page waits for news of it.
+        seq = await self._readers.look(self._d.overview.last_seq)
+        return self._templates.page(f"{prefix}not_here.html", 404, email_id=email_id, seq=seq)
+
+    async def raw(self, request: Request) -> Response:
+        """The mail as it came, to be read and never to be run."""
+        raw = await self._readers.look(self._d.mail_of, _email_id(request))
+        if raw is None:
+            raise HTTPException(404, "There is no such mail.")
+        return PlainTextResponse(raw.decode("utf-8", "replace"))
+
+    async def attachment(self, request: Request) -> Response:
+        """A picture that came with a mail."""
+        file = await self._readers.look(self._picture, _email_id(request), request.path_params["position"])
+        if file is None:
+            raise HTTPException(404, "There is no such picture.")
+        content, media_type = file
+        return Response(content, media_type=media_type)
+
+    async def problem(self, request: Request, exc: Exception) -> Response:
+        """Any refusal, in words."""
+        if not isinstance(exc, HTTPException):
+            exc = HTTPException(500, "Something went wrong here; the log says what.")
+        return self._templates.page(
+            "problem.html", exc.status_code, exc.headers, code=exc.status_code, words=exc.detail
+        )
+
+    async def _home(self, request: Request, template: str) -> Response:
+        before = _before(request)
+        view = await self._readers.look(look_at_home, self._d.overview, self._d.clock(), before)
+        links = await self._readers.look(self._links, view, split_host(request.headers.get("host", ""))[1])
+        return self._templates.page(template, home=view, links=links, before=before or "")
+
+    def _links(self, home: views.Home, port: str) -> list[SiteLinks]:
+        return [
+            SiteLinks(
+                project,
+                site_address(Site(project, Stage.EDIT), self._d.domain, port),
+                site_address(Site(project, Stage.PUBLIC), self._d.domain, port)
+                if self._d.current_release(project, Stage.PUBLIC)
+                else "",
+                self._other_url(project),
+            )
+            for project in home.projects[:LINKED_SITES]
+        ]
+
+    def _other_url(self, project: str) -> str:
+        return f"http://127.0.0.1:{self._d.preview_port}{CHOOSER}/edit/{project}" if project else ""
+
+    def _look_at_mail(self, email_id: str) -> mail_view.MailView | None:
+        seq = self._d.overview.last_seq()
+        detail = self._d.overview.mail(email_id)
+        if detail is None:
+            return None
+        raw = b"" if detail.text else self._d.mail_of(email_id) or b""
+        looked = mail_view.Looked(seq, detail, self._diff(detail), raw[:RAW_HEAD].decode("utf-8", "replace"))
+        return mail_view.mail_view(looked, self._d.clock())
+
+    def _diff(self, detail: MailDetail) -> DiffView:
+        job = detail.summary.job
+        commit = job.result.commit if job and job.result else None
+        return diff_view(self._d.diff_of(job.key.project_id, commit)) if job and commit else DiffView()
+
+    def _picture(self, email_id: str, position: int) -> tuple[bytes, str] | None:
+        detail = self._d.overview.mail(email_id)
+        files = detail.attachments if detail else ()
+        file = files[position] if position < len(files) else None
+        if not isinstance(file, Attachment) or file.media_type not in mail_view.SHOWN_TYPES:
+            return None
+        content = self._d.blob_of(file.digest)
+        return (content, file.media_type) if content is not None else None
+
+
+def look_at_home(overview: Overview, now: datetime, before: str | None = None) -> views.Home:
+    """The whole system at a glance; `before` names the last mail of the previous page."""
+    seq = overview.last_seq()  # taken first: what happens during the look is told again
+    page = overview.recent_mails(before, PAGE_SIZE)
+    looked = views.Looked(
+        seq=seq,
+        in_flight=() if before else overview.mails_in_flight(IN_FLIGHT),
+        page=page,
+        pool=overview.pool(now),
+        projects=[sender.key.project_id for sender in overview.senders()],
+        page_is_full=len(page) == PAGE_SIZE,
+    )
+    return views.home_view(looked, now)
+
+
+def _before(request: Request) -> str | None:
+    before = request.query_params.get("before", "")
+    return before if EMAIL_ID.fullmatch(before) else None
+
+
+def _email_id(request: Request) -> str:
+    email_id: str = request.path_params["email_id"]
+    if not EMAIL_ID.fullmatch(email_id):
+        raise HTTPException(404, "There is no such mail.")
+    return email_id

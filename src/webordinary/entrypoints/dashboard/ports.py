@@ -1,0 +1,91 @@
+"""What the page needs from the rest: a look at the system, and a few functions that app.py hands in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from webordinary.entrypoints.dashboard.feed import EventFeed
+from webordinary.model.overview import MailDetail, MailSummary, PoolSnapshot, TimelineEntry
+from webordinary.model.projects import Sender
+from webordinary.site.releases import Stage
+
+
+class Overview(Protocol):
+    """A look at the whole system. Every answer is bounded and taken at one instant."""
+
+    def recent_mails(self, before: str | None, limit: int) -> Sequence[MailSummary]:
+        """Accepted mails, newest first; `before` names the last mail of the previous page."""
+
+    def mails_in_flight(self, limit: int) -> Sequence[MailSummary]:
+        """Mails that somebody still has to do something about, newest first."""
+
+    def mail(self, email_id: str) -> MailDetail | None:
+        """One mail with all that belongs to it."""
+
+    def pool(self, now: datetime) -> PoolSnapshot:
+        """Workers, claims, queues and dead letters."""
+
+    def senders(self) -> Sequence[Sender]:
+        """The addresses that may change a site."""
+
+    def events_after(self, seq: int, limit: int) -> Sequence[TimelineEntry]:
+        """What happened after the event `seq`, oldest first."""
+
+    def last_seq(self) -> int:
+        """The newest event's number; 0 before the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that goes with a mail."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A mail to try, one click away."""
+
+    title: str
+    subject: str
+    text: str
+    files: tuple[File, ...] = ()
+
+
+def _nothing(_: str) -> None:
+    return None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dashboard:
+    """All that the page is made from; it opens no file and no database by itself."""
+
+    overview: Overview
+    feed: EventFeed
+    send_mail: Callable[[bytes, str, str], str]
+    """Give (raw, mail_from, recipient) to our own SMTP port; return its email_id once it was accepted."""
+    mail_of: Callable[[str], bytes | None]
+    """The raw mail, by email_id."""
+    diff_of: Callable[[str, str], str]
+    """What a commit changed, by (project_id, commit); bounded."""
+    current_release: Callable[[str, Stage], Path | None]
+    """The release folder that a project's site shows now."""
+    blob_of: Callable[[str], bytes | None] = _nothing
+    """A stored attachment, by digest."""
+    port: int = 8080
+    preview_port: int = 8081
+    domain: str = "localhost"
+    mailbox: str = "edit@localhost"
+    smtp_port: int = 2525
+    examples: tuple[Example, ...] = ()
+    clock: Callable[[], datetime] = _now

@@ -1,0 +1,67 @@
+"""One subscriber's words for the events: the timeline on a mail's page."""
+
+from __future__ import annotations
+
+import re
+
+from webordinary.model.overview import TimelineEntry
+
+_WORDS = {
+    "MailReceived": "Received and safely on disk",
+    "MailParsed": "Read",
+    "MailRefused": "Refused",
+    "MailHeld": "Held until the sender confirms",
+    "JobRecorded": "Recorded as a job of {key}",
+    "AttachmentStored": "Attachment stored",
+    "AttachmentRefused": "Attachment refused",
+    "JobQueued": "Queued for {key}",
+    "ClaimRequested": "A worker was asked for",
+    "ClaimTaken": "{key} claimed by {worker}",
+    "ClaimRaceLost": "{worker} came second at claiming {key}",
+    "ClaimTakenOver": "{worker} took {key} over from a lost worker",
+    "ClaimRenewalFailed": "{worker} could not renew its claim",
+    "ClaimYielded": "{worker} gave {key} up for another customer",
+    "ClaimReleased": "{worker} released {key}",
+    "JobStarted": "Started by {worker}",
+    "WorkspacePrepared": "Workspace ready",
+    "AgentFinished": "The agent is done",
+    "ChangeCommitted": "Change committed",
+    "SiteBuilt": "Site built",
+    "SitePublished": "Site published",
+    "JobSettled": "Job settled",
+    "JobInterrupted": "Interrupted; it goes on later",
+    "ReplyWritten": "Reply written",
+    "ReplySent": "Reply sent",
+    "DeadLettered": "Given up",
+    "WorkerStarted": "{worker} started",
+    "WorkerStopped": "{worker} stopped",
+}
+_BAD = frozenset({"MailRefused", "AttachmentRefused", "ClaimRenewalFailed", "DeadLettered"})
+_GOOD = frozenset({"SitePublished", "ReplySent"})
+_SHOWN_VALUES = 6
+_SHOWN_CHARACTERS = 160
+
+
+def words_for(entry: TimelineEntry) -> str:
+    """What happened, as a sentence; an unknown kind is spelled out."""
+    words = _WORDS.get(entry.kind) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", entry.kind).capitalize()
+    return words.format(key=entry.key or "a customer", worker=entry.worker or "a worker")
+
+
+def tone_of(entry: TimelineEntry) -> str:
+    """How it should look: good, bad or plain."""
+    if entry.kind in _BAD:
+        return "bad"
+    return "good" if entry.kind in _GOOD else "plain"
+
+
+def details_of(entry: TimelineEntry) -> str:
+    """The event's small values, bounded."""
+    shown = [(name, value) for name, value in entry.data.items() if value not in (None, "", [], {})]
+    text = ", ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in shown[:_SHOWN_VALUES])
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text[:10] if re.fullmatch(r"[0-9a-f]{40,64}", text) else text

@@ -1,0 +1,95 @@
+"""From the first line to the last: run the work until it ends, a signal comes, or the parent is gone."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDED, TOLD = b"e", b"t"
+KILLED, STUCK = 130, 1
+Work = Callable[[threading.Event], None]
+
+
+def run_until_told(
+    work: Work,
+    *,
+    patience_seconds: float,
+    parent: int | None = None,
+    on_stop: Callable[[], None] = lambda: None,
+    on_kill: Callable[[], None] = lambda: None,
+) -> None:
+    """Run `work` in a thread of its own and set its event on SIGINT, SIGTERM, SIGHUP or end of `parent`.
+
+    The main thread only listens, because a handler that sets the event could meet the lock it needs. A second
+    signal, or patience that runs out, ends this process at once; what matters is on disk at any instant.
+    """
+    with _told_by_signals() as (ears, mouth):
+        stop = threading.Event()
+        failures: list[BaseException] = []
+        thread = threading.Thread(
+            target=_guarded, args=(work, stop, failures, mouth), name="work", daemon=True
+        )
+        thread.start()
+        _listen(ears, parent, stop, patience_seconds, on_stop, on_kill)
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _guarded(work: Work, stop: threading.Event, failures: list[BaseException], mouth: int) -> None:
+    try:
+        work(stop)
+    except BaseException as problem:
+        failures.append(problem)
+    finally:
+        os.write(mouth, ENDED)
+
+
+def _listen(
+    ears: int,
+    parent: int | None,
+    stop: threading.Event,
+    patience_seconds: float,
+    on_stop: Callable[[], None],
+    on_kill: Callable[[], None],
+) -> None:
+    sources, deadline = [ears] + ([] if parent is None else [parent]), float("inf")
+    while True:
+        left = None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
+        ready = select.select(sources, [], [], left)[0]
+        word = os.read(ears, 1) if ears in ready else b""
+        if word == ENDED:
+            return
+        orphaned = parent in ready and not os.read(parent, 1024) if parent is not None else False
+        if stop.is_set() and (word == TOLD or not ready):
+            on_kill()
+            os._exit(KILLED if word else STUCK)
+        if word == TOLD or orphaned:
+            sources, deadline = [ears], time.monotonic() + patience_seconds
+            stop.set()
+            on_stop()
+
+
+@contextmanager
+def _told_by_signals() -> Iterator[tuple[int, int]]:
+    ears, mouth = os.pipe()
+    os.set_blocking(mouth, False)
+    before = {number: signal.signal(number, lambda *_: _say(mouth)) for number in SIGNALS}
+    try:
+        yield ears, mouth
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(ears)
+        os.close(mouth)
+
+
+def _say(mouth: int) -> None:
+    with suppress(BlockingIOError):  # a full pipe tells enough
+        os.write(mouth, TOLD)

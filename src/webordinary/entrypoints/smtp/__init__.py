@@ -1,0 +1,1 @@
+"""Mail comes in by SMTP, and test mails go out by it."""

@@ -1,0 +1,49 @@
+"""Mail addresses, and the mailbox whose mail is ours."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from webordinary.model.errors import Permanent
+
+MAX_ADDRESS = 320
+_ADDRESS = re.compile(r"[^\s@<>\"(),:;\\\x00-\x1f]{1,64}@[^\s@<>\"(),:;\\\x00-\x1f]{1,255}")
+
+
+def is_address(text: str) -> bool:
+    """One plain address, of the kind that people have; no quoting, no routes, no comments."""
+    return len(text) <= MAX_ADDRESS and _ADDRESS.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """Our address. `edit+token@localhost` reaches it too, and the token says what is meant."""
+
+    local_part: str
+    domains: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, address: str, *more_domains: str) -> Self:
+        """Read `edit@localhost`; further domains are ours as well."""
+        if not is_address(address):
+            raise Permanent(f"mailbox {address!r} is no mail address: write it like edit@example.com")
+        local_part, _, domain = address.lower().rpartition("@")
+        return cls(local_part, (domain, *(more.lower() for more in more_domains)))
+
+    @property
+    def address(self) -> str:
+        """The address that replies come from."""
+        return f"{self.local_part}@{self.domains[0]}"
+
+    def accepts(self, recipient: str) -> bool:
+        """Is this mail for us? All else would make us a relay."""
+        if not is_address(recipient):
+            return False
+        local_part, _, domain = recipient.lower().rpartition("@")
+        return domain in self.domains and local_part.partition("+")[0] == self.local_part
+
+    def token(self, recipient: str) -> str:
+        """What stands after the plus; empty where nothing does. It selects, it never authorises."""
+        return recipient.lower().rpartition("@")[0].partition("+")[2]

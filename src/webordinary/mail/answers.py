@@ -1,0 +1,154 @@
+"""What we say to a customer: one Answer per outcome, in our own words, before it is laid out as a mail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webordinary.model.jobs import JobResult, Outcome
+from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
+
+MAX_LISTED = 20
+MAX_EXCERPT = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Plain words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Something to open."""
+
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A short list under a heading."""
+
+    title: str
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Somebody's words, quoted."""
+
+    title: str
+    text: str
+
+
+Block = Paragraph | Link | Listing | Excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A headline and what follows it."""
+
+    headline: str
+    blocks: tuple[Block, ...]
+
+
+def answer_job(
+    mail: ParsedMail, outcome: Outcome, result: JobResult, refused: Sequence[RefusedAttachment] = ()
+) -> Answer:
+    """The answer to a mail whose job has settled."""
+    notes = (*_refused(refused), *_understood(mail))
+    if result.question:
+        return Answer("I need a word from you", (Paragraph(result.summary), Paragraph(result.question), *notes))
+    match outcome:
+        case Outcome.SUCCEEDED:
+            return _succeeded(mail, result, notes)
+        case Outcome.CANCELLED:
+            return Answer("Stopped", (Paragraph(result.summary or "Nothing was changed."), *notes))
+        case Outcome.TIMED_OUT:
+            return Answer("This took too long", (Paragraph(_TIMED_OUT), *notes))
+        case Outcome.DEAD:
+            return gave_up(mail, refused)
+        case Outcome.FAILED:
+            said = Paragraph(result.summary or "It did not work, and your site is as it was before.")
+            return Answer("Nothing was changed", (said, *notes))
+
+
+_TIMED_OUT = (
+    "The work on your mail did not end in the time it may take, so it was stopped. Your site is as it was "
+    "before. Asking for less at once often helps."
+)
+
+
+def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) -> Answer:
+    if mail.command is Command.UNDO:
+        headline = "Taken back"
+    else:
+        headline = "Published" if mail.command is Command.PUBLISH else "Done"
+    blocks: list[Block] = [Paragraph(result.summary)]
+    if result.url:
+        blocks.append(Link("See it on your site", result.url))
+    if result.changed_files:
+        blocks.append(Listing("What changed", _bounded(result.changed_files)))
+    if mail.command is Command.EDIT and result.commit:
+        blocks.append(Paragraph("Not what you meant? Reply with the one word “undo” and it is taken back."))
+    return Answer(headline, (*blocks, *notes))
+
+
+def gave_up(mail: ParsedMail, refused: Sequence[RefusedAttachment] = ()) -> Answer:
+    """The honest answer when we could not do it, tried what there was to try, and a person must look."""
+    said = Paragraph(
+        "Your mail arrived, but something went wrong on our side while working on it. Nothing was published. "
+        "We have kept your mail and a person will look at it; you need not send it again."
+    )
+    return Answer("We could not do this", (said, *_refused(refused), *_understood(mail)))
+
+
+def not_readable(reason: str) -> Answer:
+    """The answer to a mail that cannot be parsed."""
+    return Answer("We could not read your mail", (Paragraph(f"Nothing was changed: {reason}."),))
+
+
+def choose_project(project_ids: Sequence[str], addresses: Sequence[str]) -> Answer:
+    """The answer to somebody who has several sites and did not say which one is meant."""
+    said = Paragraph("Your address belongs to more than one site. Write to the address of the one you mean:")
+    items = tuple(f"{project}: {address}" for project, address in zip(project_ids, addresses, strict=True))
+    return Answer("Which site do you mean?", (said, Listing("Your sites", _bounded(items))))
+
+
+def report_status(lines: Sequence[str]) -> Answer:
+    """The answer to `status`."""
+    if not lines:
+        return Answer("Status", (Paragraph("Nothing is in work; all your mails are answered."),))
+    return Answer("Status", (Listing("In work", _bounded(lines)),))
+
+
+def _refused(refused: Sequence[RefusedAttachment]) -> tuple[Block, ...]:
+    items = tuple(f"{file.name}: {file.reason}" for file in refused)
+    return (Listing("Files I could not use", _bounded(items)),) if items else ()
+
+
+def _understood(mail: ParsedMail) -> tuple[Block, ...]:
+    words = mail.text.strip() or mail.subject
+    if not words:
+        return ()
+    cut = words if len(words) <= MAX_EXCERPT else words[:MAX_EXCERPT] + " …"
+    blocks: tuple[Block, ...] = (Excerpt("How I read your mail", cut),)
+    if mail.elided:
+        note = f"I left aside {len(mail.elided.splitlines())} lines of quoted mail or signature below it."
+        blocks = (*blocks, Paragraph(note))
+    return blocks
+
+
+def _bounded(items: Sequence[str]) -> tuple[str, ...]:
+    if len(items) <= MAX_LISTED:
+        return tuple(items)
+    return (*items[:MAX_LISTED], f"and {len(items) - MAX_LISTED} more")
+
+
+def stopped(count: int) -> Answer:
+    """The answer to `stop`."""
+    if not count:
+        return Answer("Nothing to stop", (Paragraph("Nothing of this conversation is in work."),))
+    return Answer("Stopped", (Paragraph("What was in work for this conversation has been ended."),))

@@ -1,0 +1,57 @@
+"""A Reply in the customer's thread. Composing twice gives the same bytes, so that a retry changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import datetime
+
+from webordinary.mail import mime
+from webordinary.mail.answers import Answer
+from webordinary.mail.layout import as_html, as_text
+from webordinary.model.mail import ParsedMail, Reply
+
+ANSWER = "answer"
+"""The kind of every final reply: a mail gets one of them, whatever it says."""
+MAX_REFERENCES = 20
+SENDER_NAME = "WebOrdinary"
+
+_PREFIXES = re.compile(r"^(?:(?:re|aw|sv|antw|odp|rép?|fwd?|wg|tr)\s*(?:\[\d+\])?\s*:\s*)+", re.I)
+_WELL_FORMED = re.compile(r"<[!-;=?-~]{1,250}>")
+
+
+def compose(
+    answer: Answer, *, email_id: str, mail: ParsedMail, mailbox: str, sent_at: datetime, kind: str = ANSWER
+) -> Reply:
+    """Lay an answer out as a mail to the sender of `mail`; the mailbox is where it comes from."""
+    digest = hashlib.sha256(f"{email_id}/{kind}".encode()).hexdigest()
+    message_id = f"<{digest[:32]}@{mailbox.rpartition('@')[2]}>"
+    parts = (mime.text("plain", as_text(answer)), mime.text("html", as_html(answer)))
+    fields = (
+        ("From", f"{SENDER_NAME} <{mailbox}>"),
+        ("To", mail.sender),
+        ("Subject", mime.words(reply_subject(mail.subject), "Subject")),
+        ("Date", mime.date(sent_at)),
+        ("Message-ID", message_id),
+        ("In-Reply-To", mime.message_ids(_well_formed((mail.message_id,)))),
+        ("References", mime.message_ids(references(mail))),
+        ("Auto-Submitted", "auto-replied"),
+        ("X-Auto-Response-Suppress", "All"),
+    )
+    raw = mime.message(fields, mime.multipart("alternative", f"=_{digest[32:]}", parts))
+    return Reply(email_id, kind, mail.sender, message_id, raw)
+
+
+def reply_subject(subject: str) -> str:
+    """`Re:` once, however often it went back and forth."""
+    return "Re: " + (_PREFIXES.sub("", subject).strip() or "your website")
+
+
+def references(mail: ParsedMail) -> tuple[str, ...]:
+    """The thread's chain: its root and its newest members, ending in the mail we answer."""
+    chain = _well_formed(dict.fromkeys((*(mail.references or mail.in_reply_to), mail.message_id)))
+    return chain if len(chain) <= MAX_REFERENCES else (chain[0], *chain[1 - MAX_REFERENCES :])
+
+
+def _well_formed(ids: tuple[str, ...] | dict[str, None]) -> tuple[str, ...]:
+    return tuple(one for one in ids if _WELL_FORMED.fullmatch(one))

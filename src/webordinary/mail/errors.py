@@ -1,0 +1,17 @@
+"""What can go wrong in the mail room, in the families the workflow knows."""
+
+from __future__ import annotations
+
+from webordinary.model.errors import Permanent
+
+
+class Unparseable(Permanent):
+    """A mail that we will not or cannot read; says what is wrong with it."""
+
+
+class UnknownMail(Permanent):
+    """No mail of this name was ever accepted here."""
+
+    def __init__(self, email_id: str) -> None:
+        super().__init__(f"no mail {email_id} is stored here: check the id, or restore a backup")
+        self.email_id = email_id

@@ -1,0 +1,78 @@
+"""Whose project is meant, and which conversation: by thread first, then by the sender's own entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webordinary.mail.addresses import Mailbox
+from webordinary.mail.ports import Threads
+from webordinary.model.mail import Envelope, ParsedMail
+from webordinary.model.names import ProjectUser, thread_id_of
+from webordinary.model.projects import Sender, Thread
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """The key that the job runs for, and its thread, to be recorded by the caller."""
+
+    thread: Thread
+    is_new: bool
+
+    @property
+    def key(self) -> ProjectUser:
+        """Project and user."""
+        return self.thread.key
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """The sender has several projects and named none of them."""
+
+    project_ids: tuple[str, ...]
+    addresses: tuple[str, ...]
+    """Where to write instead, one per project."""
+
+
+def identify(
+    envelope: Envelope, mail: ParsedMail, entitled: Sequence[Sender], threads: Threads, mailbox: Mailbox
+) -> Identified | Ambiguous:
+    """`entitled` are the directory's entries of an admitted sender; the same answer on every retry."""
+    known = threads.find((*mail.in_reply_to, *reversed(mail.references)))
+    if known and _entitled_to(known, entitled):
+        return Identified(known, is_new=False)
+    key = _chosen(mailbox.token(envelope.recipient), entitled)
+    if key is None:
+        project_ids = tuple(entry.key.project_id for entry in entitled)
+        return Ambiguous(project_ids, tuple(_address(mailbox, project) for project in project_ids))
+    return _begin(mail, key, threads)
+
+
+def _entitled_to(thread: Thread, entitled: Sequence[Sender]) -> bool:
+    """A thread selects, it never authorises. Users of one project may join each other's threads."""
+    return any(entry.key.project_id == thread.key.project_id for entry in entitled)
+
+
+def _chosen(token: str, entitled: Sequence[Sender]) -> ProjectUser | None:
+    named = [entry.key for entry in entitled if entry.key.project_id == token]
+    if named:
+        return named[0]
+    return entitled[0].key if len(entitled) == 1 else None
+
+
+def _begin(mail: ParsedMail, key: ProjectUser, threads: Threads) -> Identified:
+    """A new thread is named after its root, and apart from a foreign thread of the same root."""
+    root = next(iter((*mail.references, *mail.in_reply_to)), mail.message_id)
+    for name in (root, f"{root} {key}"):
+        thread_id = thread_id_of(name)
+        there = threads.get(thread_id)
+        if there is None:
+            return Identified(Thread(thread_id, key, mail.subject), is_new=True)
+        if there.key == key:
+            return Identified(there, is_new=False)
+    raise AssertionError(f"the thread name {root} {key} carries its key")
+
+
+def _address(mailbox: Mailbox, project_id: str) -> str:
+    local_part, _, domain = mailbox.address.rpartition("@")
+    return f"{local_part}+{project_id}@{domain}"

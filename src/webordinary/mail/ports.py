@@ -1,0 +1,137 @@
+"""What the mail room needs from the outside, in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from webordinary.model.mail import Attachment, Email, ParsedMail, RefusedAttachment, Reply
+from webordinary.model.projects import Project, Sender, Thread
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """A written reply on its way out."""
+
+    reply: Reply
+    created_at: datetime
+    next_try_at: datetime
+    attempts: int = 0
+    sent_at: datetime | None = None
+    last_error: str | None = None
+    given_up: bool = False
+
+
+class RawMails(Protocol):
+    """Accepted mails, byte for byte; what is stored here is promised to the sender."""
+
+    def store(self, email: Email) -> bool:
+        """Keep a mail durably before returning; on failure nothing is left. False = it was here already."""
+
+    def load(self, email_id: str) -> Email:
+        """The mail as it came; raises UnknownMail."""
+
+    def mark_started(self, email_id: str) -> None:
+        """Note that its workflow runs; again is harmless."""
+
+    def without_workflow(self, limit: int) -> tuple[str, ...]:
+        """Accepted mails whose workflow was not started, oldest first."""
+
+
+class ParsedMails(Protocol):
+    """What was read out of each mail. The first reading stays: saving again changes nothing."""
+
+    def save(self, email_id: str, mail: ParsedMail, now: datetime) -> None:
+        """Keep the reading of a mail."""
+
+    def load(self, email_id: str) -> ParsedMail | None:
+        """The reading of a mail, or None where there is none yet."""
+
+
+class AttachmentManifest(Protocol):
+    """Which files came with a mail, by position; the bytes are in Blobs."""
+
+    def save(self, email_id: str, position: int, record: Attachment | RefusedAttachment) -> None:
+        """Keep one line of the manifest; again is harmless."""
+
+    def of(self, email_id: str) -> tuple[Attachment | RefusedAttachment, ...]:
+        """All lines of a mail, in the order of the mail."""
+
+
+class Blobs(Protocol):
+    """Files by content: the name is the SHA-256 of the bytes."""
+
+    def put(self, data: bytes) -> str:
+        """Keep the bytes durably and return their digest; again is harmless."""
+
+    def get(self, digest: str) -> bytes:
+        """The bytes of a digest; raises Permanent where it is unknown."""
+
+
+class Threads(Protocol):
+    """Mail conversations, and which Message-IDs belong to them. A Message-ID never changes its thread."""
+
+    def find(self, message_ids: Sequence[str]) -> Thread | None:
+        """The thread of the first of these Message-IDs that is known."""
+
+    def get(self, thread_id: str) -> Thread | None:
+        """The thread of that name."""
+
+    def record(self, thread: Thread, message_id: str, now: datetime) -> Thread:
+        """Begin a thread, or find it begun, and file this message under it; returns what is stored."""
+
+    def add_message(self, thread_id: str, message_id: str) -> None:
+        """File a message under a thread, so that an answer to it is recognised."""
+
+    def save_session(self, thread_id: str, agent_session: str) -> None:
+        """Keep the agent's session, so that the next mail of the thread continues it."""
+
+
+class Directory(Protocol):
+    """Projects and the addresses that may change them, as the operator onboarded them."""
+
+    def entries(self, address: str) -> tuple[Sender, ...]:
+        """What this address may change; empty for a stranger. Case does not matter."""
+
+    def project(self, project_id: str) -> Project | None:
+        """The project of that name."""
+
+    def projects(self) -> tuple[Project, ...]:
+        """All projects by name."""
+
+    def senders(self) -> tuple[Sender, ...]:
+        """All entitled addresses, by project and address."""
+
+    def add_project(self, project: Project, now: datetime) -> None:
+        """Onboard a project; again replaces its settings."""
+
+    def add_sender(self, sender: Sender, now: datetime) -> None:
+        """Entitle an address; again replaces its user. Its project must be there."""
+
+
+class Outbox(Protocol):
+    """Written replies. One per (mail, kind), delivered until done or given up."""
+
+    def put(self, reply: Reply, now: datetime) -> bool:
+        """Keep a reply for delivery. False = this mail has one of this kind already, which stays as it is."""
+
+    def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
+        """Replies to deliver now, the longest due first."""
+
+    def mark_sent(self, reply: Reply, now: datetime) -> None:
+        """Delivered: never due again."""
+
+    def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
+        """Count a failed try; None = given up."""
+
+    def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
+        """Every reply written to a mail, oldest first."""
+
+
+class Transport(Protocol):
+    """How a reply leaves the house."""
+
+    def send(self, reply: Reply) -> None:
+        """Deliver once, as far as the transport can tell; raises Transient or Permanent."""

@@ -1,0 +1,42 @@
+"""Mail values as JSON text, the form in which every backend keeps them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from webordinary.model.mail import Attachment, AttachmentKind, Command, ParsedMail, RefusedAttachment
+
+
+def mail_to_json(mail: ParsedMail) -> str:
+    """Write a ParsedMail."""
+    record = asdict(mail)
+    record["sent_at"] = mail.sent_at.isoformat() if mail.sent_at else None
+    return json.dumps(record, ensure_ascii=False)
+
+
+def mail_from_json(text: str) -> ParsedMail:
+    """Read what `mail_to_json` wrote."""
+    record: dict[str, Any] = json.loads(text)
+    record["sent_at"] = datetime.fromisoformat(record["sent_at"]) if record["sent_at"] else None
+    record["command"] = Command(record["command"])
+    for name in ("in_reply_to", "references"):
+        record[name] = tuple(record[name])
+    record["refused_attachments"] = tuple(RefusedAttachment(**r) for r in record["refused_attachments"])
+    return ParsedMail(**record)
+
+
+def attachment_to_json(record: Attachment | RefusedAttachment) -> str:
+    """Write one line of an attachment manifest; a refused one is known by its reason."""
+    return json.dumps(asdict(record), ensure_ascii=False)
+
+
+def attachment_from_json(text: str) -> Attachment | RefusedAttachment:
+    """Read what `attachment_to_json` wrote."""
+    record: dict[str, Any] = json.loads(text)
+    if "reason" in record:
+        return RefusedAttachment(**record)
+    record["kind"] = AttachmentKind(record["kind"])
+    return Attachment(**record)

@@ -1,0 +1,1 @@
+"""The shared words: values and rules, no I/O."""

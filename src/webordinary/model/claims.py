@@ -1,0 +1,98 @@
+"""Claim, lease and fence: who may act for a ProjectUser; and the wake-ups around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from webordinary.model.jobs import Job
+from webordinary.model.names import ProjectUser
+
+LEASE_SECONDS = 60.0
+RENEW_SECONDS = 20.0
+IDLE_RELEASE_SECONDS = 1800.0
+JOB_LIMIT_SECONDS = 3600.0
+INTERRUPT_GRACE_SECONDS = 10.0
+PREPARING_WAIT_SECONDS = 600.0
+HINT_INTERVAL_SECONDS = 60.0
+WARM_PREFERENCE_SECONDS = 0.1
+YIELD_AFTER_SECONDS = 0.1
+MAX_ATTEMPTS = 3
+MAX_INTERRUPTIONS = 3
+
+
+class ClaimStatus(StrEnum):
+    """A releasing claim may be taken by anybody; its holder only looks once more and ends it."""
+
+    HELD = "held"
+    RELEASING = "releasing"
+    FREE = "free"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker's right to act for a ProjectUser. Equal (worker, fence, beat) = it has not moved."""
+
+    key: ProjectUser
+    worker: str
+    fence: int
+    beat: int
+    status: ClaimStatus
+    claimed_at: datetime
+    last_activity_at: datetime
+    lease_expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLease:
+    """The right to publish a project; two users of one project are two claims but one of these."""
+
+    project_id: str
+    worker: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A job that has begun under a claim."""
+
+    claim: Claim
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a worker holds after it settled a job.
+
+    `kept` is the claim if it is still ours; `started` the next job: of the same key, or of a key that had
+    waited longer where the store could hand it over in the same step.
+    """
+
+    kept: Claim | None
+    started: Started | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """A hint in the unclaimed queue: this key has work and nobody owns it. May be lost, late or doubled."""
+
+    key: ProjectUser
+    waiting_since: datetime
+    preferred: str | None = None
+    """The worker that still has the checkout, if one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """A stored request to end the running job early; naming another job or attempt, it hits nothing."""
+
+    key: ProjectUser
+    job_id: str
+    new_thread_id: str
+    reason: str
+
+
+def next_fence(previous: int, now: datetime) -> int:
+    """The fence only grows, even when the row that held the previous one was deleted."""
+    return max(previous + 1, int(now.timestamp()))

@@ -1,0 +1,136 @@
+"""Job: one Instruction on its way, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+
+
+class JobState(StrEnum):
+    """preparing → queued → running → settled, or back from running to queued when interrupted."""
+
+    PREPARING = "preparing"
+    QUEUED = "queued"
+    RUNNING = "running"
+    SETTLED = "settled"
+
+
+class Outcome(StrEnum):
+    """How a job settled."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    DEAD = "dead"
+    TIMED_OUT = "timed-out"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """What the reply is written from; small, and free of file contents."""
+
+    summary: str
+    """For the customer, in their words: what changed, or why nothing did."""
+    commit: str | None = None
+    url: str | None = None
+    error: str | None = None
+    """For the operator: the reason behind a failure."""
+    changed_files: tuple[str, ...] = ()
+    question: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The truth about one piece of work.
+
+    `order` is its place in its key's queue and moves to the tail when it is interrupted; `thread_order` is
+    its place among the jobs of its thread and never changes.
+    """
+
+    job_id: str
+    key: ProjectUser
+    order: int
+    thread_order: int
+    thread_id: str
+    email_id: str
+    command: Command
+    state: JobState
+    recorded_at: datetime
+    attempts: int = 0
+    """Starts that never ended; an interruption or a graceful stop gives its start back."""
+    interruptions: int = 0
+    worker: str | None = None
+    fence: int = 0
+    outcome: Outcome | None = None
+    result: JobResult | None = None
+    cancel_requested: bool = False
+    task_token: str | None = None
+    """Whom to call back when this job settles."""
+    preempted_token: str | None = None
+    """Whom to tell that this job was interrupted and goes on later."""
+    queued_at: datetime | None = None
+    not_before: datetime | None = None
+    started_at: datetime | None = None
+    settled_at: datetime | None = None
+
+    @property
+    def open(self) -> bool:
+        """Still to be done by somebody."""
+        return self.state is not JobState.SETTLED
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job about to be recorded; the store gives it its order."""
+
+    job_id: str
+    key: ProjectUser
+    thread_id: str
+    email_id: str
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How a job ended, decided by the worker and saved under its fence."""
+
+    outcome: Outcome
+    result: JobResult
+
+
+class Why(StrEnum):
+    """Why a running job goes back to its queue."""
+
+    INTERRUPTED = "interrupted"
+    STOPPED = "stopped"
+    RETRY = "retry"
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """A running job goes back to its queue.
+
+    INTERRUPTED moves it to the tail and gives its start back, STOPPED (a worker that ends gracefully) keeps
+    its place and gives its start back, RETRY keeps both and waits until `not_before`.
+    """
+
+    why: Why
+    not_before: datetime | None = None
+
+
+Ending = Settlement | Requeue
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Something given up, with its last error, ready to be redriven."""
+
+    letter_id: int
+    email_id: str
+    job_id: str | None
+    reason: str
+    died_at: datetime

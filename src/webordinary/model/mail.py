@@ -1,0 +1,106 @@
+"""Mail as it travels: Email, then ParsedMail, then Instruction; and the Reply that goes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What the transport knows of a mail; headers inside the mail cannot forge it."""
+
+    peer: str
+    mail_from: str
+    recipient: str
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Email:
+    """The raw message as received; stored first, never changed."""
+
+    email_id: str
+    envelope: Envelope
+    raw: bytes
+
+
+class AttachmentKind(StrEnum):
+    """What we accept from a customer, told by magic bytes and never by name."""
+
+    IMAGE = "image"
+    DOCUMENT = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file of the customer's, kept by its content: `digest` is the SHA-256 of its bytes."""
+
+    name: str
+    media_type: str
+    kind: AttachmentKind
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedAttachment:
+    """A file that is not given to the agent, with the reason for the customer."""
+
+    name: str
+    reason: str
+
+
+class Command(StrEnum):
+    """What a mail asks for; all but EDIT are exact words and free of AI."""
+
+    EDIT = "edit"
+    UNDO = "undo"
+    PUBLISH = "publish"
+    STATUS = "status"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMail:
+    """What the headers and the body say. Nothing here is trusted before AuthenticateSender."""
+
+    message_id: str
+    sender: str
+    sender_name: str
+    subject: str
+    sent_at: datetime | None
+    in_reply_to: tuple[str, ...]
+    references: tuple[str, ...]
+    text: str
+    """The part the customer wrote now; the whole body where that was unclear."""
+    elided: str
+    """Quoted history and signature that were set aside."""
+    command: Command
+    attachment_count: int
+    automatic: bool
+    """An auto-reply, bounce or list mail: never answered (RFC 3834)."""
+    refused_attachments: tuple[RefusedAttachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """What a person asked for, drawn from an Email and ready for the agent."""
+
+    text: str
+    subject: str
+    sender: str
+    command: Command
+    attachments: tuple[Attachment, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer in the customer's thread; sent at most once per (email_id, kind)."""
+
+    email_id: str
+    kind: str
+    recipient: str
+    message_id: str
+    raw: bytes

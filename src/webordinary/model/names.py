@@ -1,0 +1,60 @@
+"""Names of projects, users, threads and mails, and the rules that keep queue and branch names unambiguous."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from webordinary.model.errors import InvalidName
+
+_PROJECT_ID = re.compile(r"[a-z0-9-]{1,32}")
+_USER_ID = re.compile(r"[a-z0-9]{1,24}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ProjectUser:
+    """The pair that is claimed; `amelia#scott` in text."""
+
+    project_id: str
+    user_id: str
+
+    def __post_init__(self) -> None:
+        if not _PROJECT_ID.fullmatch(self.project_id):
+            raise InvalidName(f"project name {self.project_id!r}: use 1 to 32 of a-z, 0-9 and -")
+        if not _USER_ID.fullmatch(self.user_id):
+            raise InvalidName(f"user name {self.user_id!r}: use 1 to 24 of a-z and 0-9")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `amelia#scott`."""
+        project_id, _, user_id = text.partition("#")
+        return cls(project_id, user_id)
+
+    def __str__(self) -> str:
+        return f"{self.project_id}#{self.user_id}"
+
+
+def email_id_of(message_id: str, sender: str, recipient: str, body: bytes) -> str:
+    """Name one accepted mail; the same mail delivered again gets the same name."""
+    digest = hashlib.sha256()
+    for part in (message_id.encode(), sender.encode(), recipient.encode(), body):
+        digest.update(len(part).to_bytes(8, "big"))  # lengths keep ("ab", "c") apart from ("a", "bc")
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def thread_id_of(root_message_id: str) -> str:
+    """Name a mail conversation after the Message-ID that began it."""
+    return hashlib.sha256(root_message_id.encode()).hexdigest()[:16]
+
+
+def branch_of(thread_id: str) -> str:
+    """The git branch that holds a thread's work."""
+    return f"thread-{thread_id}"
+
+
+def job_id_of(email_id: str) -> str:
+    """The job that a mail becomes; the same on every retry of the step that records it."""
+    return f"job-{email_id[:20]}"

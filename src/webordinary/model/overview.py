@@ -1,0 +1,162 @@
+"""What an operator sees: records of a look at the whole system. Read by the page and the `status` command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from webordinary.model.jobs import JobResult, JobState, Outcome
+from webordinary.model.mail import Attachment, Command, RefusedAttachment
+from webordinary.model.names import ProjectUser
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """A mail's job as far as it has come; `worker` is the name that people know it by."""
+
+    job_id: str
+    key: ProjectUser
+    thread_id: str
+    command: Command
+    state: JobState
+    attempts: int = 0
+    interruptions: int = 0
+    worker: str | None = None
+    outcome: Outcome | None = None
+    result: JobResult | None = None
+    queued_at: datetime | None = None
+    started_at: datetime | None = None
+    settled_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MailSummary:
+    """One accepted mail and how far it is. `milestones` tells when an event of a kind last happened to it."""
+
+    email_id: str
+    received_at: datetime
+    sender: str
+    recipient: str
+    subject: str | None
+    job: JobSummary | None = None
+    milestones: Mapping[str, datetime] = field(default_factory=dict)
+    answered_at: datetime | None = None
+    ended: bool = False
+    """Its workflow is over and no reply waits to be sent."""
+    dead_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MailText:
+    """What a mail says, as the intake understood it."""
+
+    message_id: str
+    sender_name: str
+    text: str
+    elided: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SentReply:
+    """A reply as it stands in the outbox; unsent while `sent_at` is None."""
+
+    kind: str
+    recipient: str
+    message_id: str
+    raw: bytes
+    created_at: datetime
+    sent_at: datetime | None
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """An event as it was stored: `seq` only grows."""
+
+    seq: int
+    at: datetime
+    kind: str
+    email_id: str | None
+    key: str | None
+    worker: str | None
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MailDetail:
+    """One mail with everything that belongs to it; `text` is None until it could be parsed."""
+
+    summary: MailSummary
+    text: MailText | None
+    attachments: tuple[Attachment | RefusedAttachment, ...]
+    replies: tuple[SentReply, ...]
+    timeline: tuple[TimelineEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSummary:
+    """A worker that has not said goodbye."""
+
+    worker: str
+    name: str
+    pid: int
+    slots: int
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """What a worker does now."""
+
+    worker: str
+    key: ProjectUser
+    email_id: str
+    subject: str | None
+    started_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSummary:
+    """A claim that is held."""
+
+    key: ProjectUser
+    worker: str
+    fence: int
+    claimed_at: datetime
+    lease_expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    """The open jobs of a key; `unowned_since` is set where the oldest queued one has no live owner."""
+
+    key: ProjectUser
+    open: int
+    running: int
+    waiting_since: datetime | None
+    unowned_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterSummary:
+    """A mail that was given up."""
+
+    email_id: str
+    subject: str | None
+    reason: str
+    died_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSnapshot:
+    """Who works for whom, and what waits, at one instant."""
+
+    workers: tuple[WorkerSummary, ...]
+    running: tuple[RunningJob, ...]
+    claims: tuple[ClaimSummary, ...]
+    queues: tuple[QueueSummary, ...]
+    dead_letters: tuple[DeadLetterSummary, ...]
+    dead_letter_count: int

@@ -1,0 +1,36 @@
+"""Project and sender settings, as the operator onboarded them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from webordinary.model.names import ProjectUser
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A site with its repository. `builder` empty means: detect it."""
+
+    project_id: str
+    repo: str
+    builder: str = ""
+    agent: str = "builtin"
+    default_instruction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """A mail address that may change a project, as a user of it."""
+
+    address: str
+    key: ProjectUser
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A mail conversation: one git branch, one agent session, one key."""
+
+    thread_id: str
+    key: ProjectUser
+    subject: str
+    agent_session: str = ""

@@ -1,0 +1,1 @@
+"""Queues, claims, fences, interrupts, reconciler: who works for whom."""

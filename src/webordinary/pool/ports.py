@@ -1,0 +1,178 @@
+"""What the pool needs from a backend: each method is one atomic step that the domain can name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from webordinary.model.claims import Claim, ClaimRequest, Interrupt, Started, Turn
+from webordinary.model.jobs import DeadLetter, Ending, Job, NewJob, Settlement
+from webordinary.model.names import ProjectUser
+
+
+class Jobs(Protocol):
+    """The truth about work. Written by workflow steps; a running job is written by its worker only."""
+
+    def record(self, new: NewJob, now: datetime) -> Job:
+        """Give a new job its order, as `preparing`. Idempotent by job id."""
+
+    def enqueue(self, job_id: str, now: datetime) -> Job:
+        """Make a preparing job runnable. Idempotent: a job that is further already stays where it is."""
+
+    def get(self, job_id: str) -> Job | None:
+        """One job, open or settled."""
+
+    def open_jobs(self, key: ProjectUser, limit: int = 1000) -> Sequence[Job]:
+        """The open jobs of a key, in order."""
+
+    def bind_token(self, job_id: str, token: str) -> Job:
+        """Name whom to call back; the job as it is then tells whether that is due already."""
+
+    def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
+        """End a job that no worker runs; one that runs gets its cancellation requested instead."""
+
+    def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
+        """Every key that has work, in key order from `after` on."""
+
+
+class OwedCallbacks(Protocol):
+    """Effects that follow from a job's record and are redone until they are done."""
+
+    def owed(self, limit: int) -> Sequence[Job]:
+        """Jobs whose workflow waits to be told that they settled or were interrupted."""
+
+    def paid(self, job_id: str, token: str) -> None:
+        """The workflow behind this token was told, or is gone."""
+
+
+class Claims(Protocol):
+    """Who acts for which ProjectUser. Only workers call these. Each is one atomic write."""
+
+    def claim_and_start(
+        self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
+    ) -> Started | Claim | None:
+        """Take a key that is free, or held by `over` unmoved, and start its first runnable job.
+
+        The caller knows that `over` has ended (its process is dead, or its beat stood still for a lease).
+        Returns the claim that stands in the way, or None if the key has nothing to run; then nothing changed
+        but that a hint for it is used up.
+        """
+
+    def start_next(self, claim: Claim, now: datetime) -> Job | None:
+        """Start the next runnable job of a key that is ours; raises ClaimLost."""
+
+    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+        """Settle or requeue a job under its fence, and start the next one if `more` are wanted.
+
+        A key that others have waited for longer is yielded in the same step. Raises ClaimLost.
+        """
+
+    def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
+        """Prolong the leases and move their beats; the keys that are still ours."""
+
+    def begin_release(self, claim: Claim) -> bool:
+        """Let anybody take the key while its holder looks once more; False if it is not ours any more."""
+
+    def end_release(self, claim: Claim) -> None:
+        """Free a releasing key, unless somebody took it meanwhile."""
+
+    def look(self, key: ProjectUser) -> Claim | None:
+        """Who holds the key now; a free key is None."""
+
+    def busy(self, worker: str) -> int:
+        """How many jobs that worker runs now."""
+
+
+class Hints(Protocol):
+    """The unclaimed queue. A hint may be lost, late or doubled: the job records are the truth."""
+
+    def send(self, request: ClaimRequest, now: datetime) -> bool:
+        """Say that a key has work and no owner; False if that was said already."""
+
+    def receive(self, now: datetime, skip: Collection[ProjectUser], limit: int) -> Sequence[ClaimRequest]:
+        """Hints that wait, the longest first; a hint stays until its key is claimed or acknowledged."""
+
+    def acknowledge(self, key: ProjectUser) -> None:
+        """Hints for this key have nothing to tell any more."""
+
+
+class Tickets(Protocol):
+    """Wake-ups for a key's owner and for workers without work. Never trusted, only hurried by."""
+
+    def ticket(self, key: ProjectUser, owner: str | None) -> None:
+        """This key's owner should look at its queue."""
+
+    def unclaimed(self) -> None:
+        """Somebody without work should look at the unclaimed queue."""
+
+
+class Interrupts(Protocol):
+    """Stored requests to end a running job early."""
+
+    def send(self, interrupt: Interrupt, now: datetime) -> None:
+        """Ask; asking twice for the same job is asking once."""
+
+    def take(self, key: ProjectUser) -> Sequence[Interrupt]:
+        """Receive and delete what was asked for this key."""
+
+
+class Callbacks(Protocol):
+    """The workflow engine's side of a task token. False means the token is lost: nobody waits any more."""
+
+    def succeed(self, token: str, output: dict[str, str]) -> bool:
+        """The job settled; the output carries ids only."""
+
+    def fail(self, token: str, error: str, cause: str) -> bool:
+        """The job did not settle and will not under this token."""
+
+    def heartbeat(self, token: str) -> bool:
+        """Is anybody still waiting for this job?"""
+
+
+class Interruptions(Protocol):
+    """The audit of what was interrupted, kept 30 days."""
+
+    def record(self, job: Job, reason: str, now: datetime) -> None:
+        """Write down one interruption."""
+
+
+class DeadLetters(Protocol):
+    """What was given up, where a person sees it."""
+
+    def add(self, email_id: str, job_id: str | None, reason: str, now: datetime) -> None:
+        """Keep it with its reason; the same mail with the same reason is kept once."""
+
+    def all(self, limit: int) -> Sequence[DeadLetter]:
+        """The newest first."""
+
+    def get(self, letter_id: int) -> DeadLetter | None:
+        """One of them."""
+
+    def remove(self, letter_id: int) -> bool:
+        """It was redriven or dropped."""
+
+
+class Liveness(Protocol):
+    """What can be known about another worker's process without waiting for its lease."""
+
+    def is_dead(self, worker: str) -> bool:
+        """True only if that process has certainly ended."""
+
+    def end_survivors(self, worker: str) -> None:
+        """End the programs that a dead worker left running."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """All of it, as one backend provides it."""
+
+    jobs: Jobs
+    owed: OwedCallbacks
+    claims: Claims
+    hints: Hints
+    tickets: Tickets
+    interrupts: Interrupts
+    callbacks: Callbacks
+    liveness: Liveness

@@ -1,0 +1,49 @@
+"""The reconciler: sends hints for open jobs without a live owner and redoes effects. Not a job in a queue."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus
+from webordinary.model.events import Event, Events
+from webordinary.model.names import ProjectUser
+from webordinary.pool.effects import pay_all
+from webordinary.pool.ports import Pool
+
+_PAGE = 500
+
+
+class Reconciler:
+    """Makes sure that every open job has a live owner or a hint; harmless to run anywhere, any time."""
+
+    def __init__(self, pool: Pool, events: Events) -> None:
+        self._pool, self._events = pool, events
+
+    def run_once(self, now: datetime) -> int:
+        """One pass over all keys with work; returns how many hints it sent."""
+        pay_all(self._pool.owed, self._pool.callbacks)
+        sent, after = 0, None
+        while keys := self._pool.jobs.keys_with_open_jobs(after, _PAGE):
+            sent += sum(self._hint(key, now) for key in keys)
+            after = keys[-1]
+        if sent:
+            self._pool.tickets.unclaimed()
+        return sent
+
+    def _hint(self, key: ProjectUser, now: datetime) -> bool:
+        claim = self._pool.claims.look(key)
+        if claim and not self._ownerless(claim, now):
+            return False
+        jobs = self._pool.jobs.open_jobs(key, limit=1)
+        if not jobs:
+            return False
+        since = jobs[0].queued_at or jobs[0].recorded_at
+        sent = self._pool.hints.send(ClaimRequest(key, since), now)
+        if sent:
+            self._events.emit(Event("ClaimRequested", key=key, data={"by": "reconciler"}))
+        return sent
+
+    def _ownerless(self, claim: Claim, now: datetime) -> bool:
+        # An expired lease is only a reason to hint: whether it is over, a worker decides by the beat.
+        gone = claim.status is not ClaimStatus.HELD or self._pool.liveness.is_dead(claim.worker)
+        return gone or claim.lease_expires_at < now

@@ -1,0 +1,72 @@
+"""BuiltinAgent: follows every wish of a mail or none, and says plainly which."""
+
+from __future__ import annotations
+
+from webordinary.model.hold import Hold
+from webordinary.site.agents.builtin.draft import Draft
+from webordinary.site.agents.builtin.outcomes import AlreadySo, Desk, Done, Outcome, Unclear
+from webordinary.site.agents.builtin.patterns import KINDS
+from webordinary.site.agents.builtin.quotes import Quotes
+from webordinary.site.agents.builtin.sentences import MAX_WISHES, wishes_of
+from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
+
+_SHOWN = 200
+ABILITIES = "I can do exact, simple changes. For example:\n" + "\n".join(
+    f"- {k.example}" for k in KINDS if k.example
+)
+
+
+class BuiltinAgent:
+    """Deterministic, and content with no key and no network."""
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        """Follow the instruction on a draft; the workspace changes only when all of it was clear."""
+        quotes = Quotes()
+        wishes = wishes_of(quotes.set_aside(task.instruction))
+        if not wishes:
+            return NotUnderstood(
+                f"Your mail does not say what to change, so nothing was changed.\n\n{ABILITIES}"
+            )
+        if len(wishes) > MAX_WISHES:
+            return NotUnderstood(
+                f"That is more than {MAX_WISHES} wishes in one mail. Please send them in smaller parts."
+            )
+        desk = Desk(Draft(task.workspace), quotes, task.attachments)
+        outcomes: list[Outcome] = []
+        for wish in wishes:
+            outcome = _follow(wish, desk)
+            if outcome is None:
+                return NotUnderstood(_not_understood(quotes.shown(wish), alone=len(wishes) == 1))
+            outcomes.append(outcome)
+        hold.check()
+        return _concluded(outcomes, desk.draft)
+
+
+def _follow(wish: str, desk: Desk) -> Outcome | None:
+    for kind in KINDS:
+        match = kind.pattern.fullmatch(wish)
+        outcome = kind.edit(match, desk) if match else None
+        if outcome is not None:
+            return outcome
+    return None
+
+
+def _concluded(outcomes: list[Outcome], draft: Draft) -> AgentResult:
+    questions = [outcome.question for outcome in outcomes if isinstance(outcome, Unclear)]
+    if questions:
+        return Asked("\n\n".join(questions) + ("\n\nNothing was changed yet." if len(outcomes) > 1 else ""))
+    words = [
+        outcome.summary if isinstance(outcome, Done) else outcome.text
+        for outcome in outcomes
+        if not isinstance(outcome, Unclear)
+    ]
+    if not draft.differs or all(isinstance(outcome, AlreadySo) for outcome in outcomes):
+        return Answered("\n".join(words))
+    draft.write()
+    return Changed("\n".join(words))
+
+
+def _not_understood(part: str, alone: bool) -> str:
+    shown = part if len(part) <= _SHOWN else part[: _SHOWN - 1] + "…"
+    rest = "" if alone else " The rest of your mail waits for this too."
+    return f"I did not understand “{shown}”, so nothing was changed.{rest}\n\n{ABILITIES}"

@@ -1,0 +1,72 @@
+"""Any program as an agent: the instruction on its stdin, the workspace as its folder, the result on its stdout.
+
+The result is JSON, `{"changed": "…"}`, `{"answered": "…"}`, `{"asked": "…"}` or `{"not_understood": "…"}`, with an
+optional `session` and `cost_usd`; plain text counts as the summary of a change.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webordinary.model.errors import Permanent
+from webordinary.model.hold import Hold
+from webordinary.site.ports import Programs
+from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
+
+_KINDS = {"changed": Changed, "answered": Answered, "asked": Asked, "not_understood": NotUnderstood}
+_PASSED_ON = ("PATH", "LANG", "TZ")
+_TEXT_CHARACTERS = 20_000
+
+
+class CommandAgent:
+    """Runs what the operator configured, by list; only chosen variables of the environment reach it."""
+
+    def __init__(self, args: Sequence[str], programs: Programs, env: Mapping[str, str] | None = None) -> None:
+        if not args:
+            raise Permanent("the command agent needs a program: set it in the configuration")
+        self._args, self._programs, self._env = tuple(args), programs, dict(env or {})
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        """Run the program to its end; its failure gives the job up, with its own words."""
+        code, out, err = self._programs.run(
+            self._args,
+            task.workspace,
+            task.instruction.encode(),
+            self._environment(task),
+            task.limits.seconds,
+            hold,
+        )
+        if code != 0:
+            words = err.decode(errors="replace").strip()[-600:] or "no words"
+            raise Permanent(f"the agent {self._args[0]} ended with {code}: {words}")
+        return read_result(out.decode(errors="replace"))
+
+    def _environment(self, task: AgentTask) -> dict[str, str]:
+        env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        files = "\n".join(str(file.path) for file in task.attachments)
+        names = "\n".join(file.attachment.name.replace("\n", " ") for file in task.attachments)
+        return env | self._env | {
+            "HOME": str(task.workspace),
+            "WEBORDINARY_SESSION": task.session,
+            "WEBORDINARY_ATTACHMENTS": files,
+            "WEBORDINARY_ATTACHMENT_NAMES": names,
+        }  # fmt: skip
+
+
+def read_result(text: str) -> AgentResult:
+    """Read what the program printed."""
+    text = text.strip()
+    try:
+        told: Any = json.loads(text)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        return Changed(text[:_TEXT_CHARACTERS] or "Done as you asked.")
+    for name, kind in _KINDS.items():
+        if name in told:
+            words = str(told[name])[:_TEXT_CHARACTERS]
+            return kind(words, str(told.get("session", "")), float(told.get("cost_usd", 0.0)))
+    raise Permanent(f"the agent's answer has none of {', '.join(_KINDS)}: {text[:200]}")

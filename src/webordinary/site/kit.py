@@ -1,0 +1,43 @@
+"""SiteKit: all that a job needs to turn an instruction into a published site."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from webordinary.model.mail import Attachment
+from webordinary.model.projects import Project
+from webordinary.site.ports import Agent, Builder, MainLine, ProjectLeases, Releases, Sessions, Workspaces
+from webordinary.site.releases import Stage
+from webordinary.site.task import AgentLimits
+
+
+class NoSessions:
+    """For agents that remember nothing."""
+
+    def session_of(self, thread_id: str) -> str:
+        """Every mail is the first."""
+        return ""
+
+    def keep_session(self, thread_id: str, session: str) -> None:
+        """Nothing to keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteKit:
+    """The ports of one worker; `agents` and `builders` by the names that projects use."""
+
+    workspaces: Workspaces
+    main: MainLine
+    leases: ProjectLeases
+    releases: Releases
+    agents: Mapping[str, Agent]
+    builders: Mapping[str, Builder]
+    project_of: Callable[[str], Project]
+    attachment_path: Callable[[Attachment], Path]
+    site_url: Callable[[str, Stage], str]
+    sessions: Sessions = field(default_factory=NoSessions)
+    limits: AgentLimits = AgentLimits()
+    wait: Callable[[float], None] = time.sleep

@@ -1,0 +1,139 @@
+"""What this room needs from the outside: sources, agents, builders, releases, programs and the right to publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from webordinary.model.claims import ProjectLease
+from webordinary.model.hold import Hold
+from webordinary.site.messages import ChangeMessage
+from webordinary.site.releases import Release, Stage
+from webordinary.site.sources import (
+    BuildFailed,
+    Built,
+    Change,
+    Conflicted,
+    Joined,
+    SourceTree,
+    Work,
+    Workspace,
+)
+from webordinary.site.task import AgentResult, AgentTask
+
+
+class ProjectLeases(Protocol):
+    """Who may publish which project. Each method is one atomic step."""
+
+    def take(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
+        """Take the right to publish for the job of `hold`, under a new and higher fence.
+
+        None while another job holds it; a holder whose job no longer runs, or whose process is dead, does not.
+        """
+
+    def check(self, lease: ProjectLease) -> None:
+        """Raise ClaimLost when a newer lease exists."""
+
+    def release(self, lease: ProjectLease) -> None:
+        """Give it back; nothing happens if a newer lease exists."""
+
+
+class Workspaces(Protocol):
+    """A key's copy of its site's source, on the branch of one thread. Every write to the origin is fenced."""
+
+    def prepare(self, work: Work) -> Workspace:
+        """A clean workspace where the thread stands; the key's fence on the origin is moved before reading.
+
+        Raises ClaimLost when a newer claim acts for the key, Transient when the origin does not answer.
+        """
+
+    def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | None:
+        """Record what differs in the workspace; None when nothing does. Raises Permanent on links in it."""
+
+    def save(self, workspace: Workspace) -> None:
+        """Put the thread's branch on the origin under the claim's fence, so that any worker can go on from it."""
+
+    def abandon(self, workspace: Workspace) -> None:
+        """Put the thread's branch back to main, here and on the origin: its next mail starts from the site as it is."""
+
+    def last_change(self, workspace: Workspace) -> Change | None:
+        """The thread's newest change on main that was not undone."""
+
+    def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
+        """Take a change back in the workspace (not yet recorded); Conflicted leaves the workspace clean."""
+
+
+class MainLine(Protocol):
+    """The published line of a project's source. Only the holder of its lease moves it."""
+
+    def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
+        """Move the project's fence on the origin (with the thread's branch, saved), then read: in this order."""
+
+    def join(self, workspace: Workspace) -> Joined | Conflicted:
+        """Put the thread's work onto main as it was read by `enter`; nothing leaves the workspace yet."""
+
+    def push(self, workspace: Workspace, joined: Joined, lease: ProjectLease) -> bool:
+        """Move main and the thread's branch to the joined commit under both fences; False if main had moved."""
+
+
+class Agent(Protocol):
+    """Something that can follow an instruction in a workspace."""
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        """Follow the instruction; raises what `hold.check` raises when it had to stop early."""
+
+
+class Builder(Protocol):
+    """Turns a source tree into the files of a site."""
+
+    def fits(self, tree: SourceTree) -> bool:
+        """Whether this looks like a source for this builder."""
+
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: Hold) -> Built | BuildFailed:
+        """Fill the empty folder `into`; `previous` is the last release, whose unchanged files may be shared."""
+
+
+class Releases(Protocol):
+    """The published states of a site; each is immutable, and one is current."""
+
+    def stage(self, project_id: str, stage: Stage, fence: int) -> Path:
+        """An empty folder to build into; what holders of lower fences left behind is removed."""
+
+    def finish(self, project_id: str, stage: Stage, staged: Path, commit: str) -> Release:
+        """Make the staged folder the release of this commit, durably; an existing one is used instead."""
+
+    def find(self, project_id: str, stage: Stage, commit: str) -> Release | None:
+        """The finished release of a commit."""
+
+    def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
+        """Make one stage's current release a release of another stage; None if there is none."""
+
+    def point(self, release: Release, fence: int) -> bool:
+        """Make it current unless a higher fence has spoken; True if visitors now see another release."""
+
+    def current(self, project_id: str, stage: Stage) -> Path | None:
+        """The folder that visitors see."""
+
+    def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
+        """All kept releases, newest first."""
+
+
+class Programs(Protocol):
+    """Runs a program to its end, in a process group of its own, with bounded time and output."""
+
+    def run(
+        self, args: Sequence[str], cwd: Path, stdin: bytes, env: Mapping[str, str], seconds: float, hold: Hold
+    ) -> tuple[int, bytes, bytes]:
+        """Exit code, output and errors; asked to stop through `hold` it ends and `hold.check` says why."""
+
+
+class Sessions(Protocol):
+    """An agent's memory of a thread, so that a reply continues the conversation on any worker."""
+
+    def session_of(self, thread_id: str) -> str:
+        """The agent's session, empty for a new thread."""
+
+    def keep_session(self, thread_id: str, session: str) -> None:
+        """Remember it."""

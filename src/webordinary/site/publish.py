@@ -1,0 +1,123 @@
+"""Publishing: the thread's work joins main, is built, pushed and shown; all of it or nothing.
+
+Killed between any two calls, running it again ends in the same place: the commit is recognised by its Job-Id,
+the release by its commit, and both fences refuse whoever slept too long.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import Transient
+from webordinary.model.hold import Hold
+from webordinary.site.ports import MainLine, ProjectLeases, Releases, Workspaces
+from webordinary.site.releases import Release, Stage
+from webordinary.site.sources import BuildFailed, Built, Change, Conflicted, Joined, SourceTree, Workspace
+
+LEASE_WAIT_SECONDS = 120.0
+MAIN_MOVED_TRIES = 5
+
+Build = Callable[[SourceTree, Path, Path | None], Built | BuildFailed]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Main holds the change and visitors of the edit site see it."""
+
+    change: Change
+    release: Release
+    flipped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Publishes one project's work at a time; every worker has one."""
+
+    workspaces: Workspaces
+    main: MainLine
+    leases: ProjectLeases
+    releases: Releases
+    now: Callable[[], datetime]
+    wait: Callable[[float], None]
+
+    def publish(self, workspace: Workspace, build: Build, hold: Hold) -> Published | Conflicted | BuildFailed:
+        """Bring the workspace's change to main and to the edit site."""
+        with self.leased(workspace.work.project.project_id, hold, saving=workspace) as lease:
+            for _ in range(MAIN_MOVED_TRIES):
+                self.main.enter(workspace, lease)
+                joined = self.main.join(workspace)
+                if isinstance(joined, Conflicted):
+                    return joined
+                done = self._bring(workspace, joined, lease, build, hold)
+                if done is not None:
+                    return done
+        raise Transient(
+            f"{workspace.work.project.project_id}: main moved {MAIN_MOVED_TRIES} times while publishing"
+        )
+
+    def promote(self, project_id: str, hold: Hold) -> Release | None:
+        """Show on the public site what the edit site shows; None when there is nothing yet."""
+        with self.leased(project_id, hold) as lease:
+            release = self.releases.promote(project_id, Stage.EDIT, Stage.PUBLIC, lease.fence)
+            if release is not None:
+                self._check(lease, hold)
+                self.releases.point(release, lease.fence)
+            return release
+
+    @contextmanager
+    def leased(self, project_id: str, hold: Hold, saving: Workspace | None = None) -> Iterator[ProjectLease]:
+        """Hold the project's lease for the block; while another worker has it, wait, with the work saved first."""
+        lease = self._take(project_id, hold, saving)
+        try:
+            yield lease
+        finally:
+            self.leases.release(lease)
+
+    def _take(self, project_id: str, hold: Hold, saving: Workspace | None) -> ProjectLease:
+        began = self.now()
+        pause = 0.01
+        while True:
+            hold.check()
+            lease = self.leases.take(project_id, hold, self.now())
+            if lease is not None:
+                return lease
+            if saving is not None and not saving.on_main:
+                self.workspaces.save(saving)
+                saving = None
+            if (self.now() - began).total_seconds() > LEASE_WAIT_SECONDS:
+                raise Transient(
+                    f"{project_id}: another worker has been publishing for {LEASE_WAIT_SECONDS:.0f} s"
+                )
+            self.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
+            pause = min(pause * 1.5, 0.5)
+
+    def _bring(
+        self, workspace: Workspace, joined: Joined, lease: ProjectLease, build: Build, hold: Hold
+    ) -> Published | BuildFailed | None:
+        project_id = lease.project_id
+        release = self.releases.find(project_id, Stage.EDIT, joined.head)
+        staged = None
+        if release is None:
+            staged = self.releases.stage(project_id, Stage.EDIT, lease.fence)
+            built = build(joined.tree, staged, self.releases.current(project_id, Stage.EDIT))
+            if isinstance(built, BuildFailed):
+                return built
+        self._check(lease, hold)
+        if not joined.on_main and not self.main.push(workspace, joined, lease):
+            return None
+        if staged is not None:
+            # Only now: a release never exists for a commit that did not reach main.
+            release = self.releases.finish(project_id, Stage.EDIT, staged, joined.head)
+        assert release is not None
+        flipped = self.releases.point(release, lease.fence)
+        return Published(joined.change, release, flipped)
+
+    def _check(self, lease: ProjectLease, hold: Hold) -> None:
+        hold.check()
+        self.leases.check(lease)

@@ -1,0 +1,32 @@
+"""Releases and stages: what visitors see, and since which commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+COMMIT_DIGITS = 12
+KEPT_RELEASES = 20
+
+
+class Stage(StrEnum):
+    """The edit site follows every change; the public one moves when the customer says `publish`."""
+
+    EDIT = "edit"
+    PUBLIC = "public"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One published state of a site. Immutable; at most one per stage and commit."""
+
+    project_id: str
+    stage: Stage
+    name: str
+    path: Path
+
+
+def release_name(commit: str) -> str:
+    """Releases are named after their commit."""
+    return commit[:COMMIT_DIGITS]

@@ -1,0 +1,74 @@
+"""What an agent is asked, and the four ways it can end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from webordinary.model.mail import Attachment
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """What one run may use up."""
+
+    seconds: float = 1800.0
+    output_bytes: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedFile:
+    """A customer's file, where the agent can read it."""
+
+    attachment: Attachment
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTask:
+    """One instruction, to be followed in one workspace."""
+
+    instruction: str
+    workspace: Path
+    attachments: tuple[AttachedFile, ...] = ()
+    session: str = ""
+    limits: AgentLimits = AgentLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The workspace differs now; `summary` says how, to the customer."""
+
+    summary: str
+    session: str = ""
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer without a change."""
+
+    text: str
+    session: str = ""
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question back to the customer; nothing is changed."""
+
+    question: str
+    session: str = ""
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NotUnderstood:
+    """The agent could not follow; `text` says what it can do. Nothing is changed."""
+
+    text: str
+    session: str = ""
+    cost_usd: float = 0.0
+
+
+AgentResult = Changed | Answered | Asked | NotUnderstood

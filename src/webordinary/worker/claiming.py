@@ -1,0 +1,101 @@
+"""Finding work for a free slot: hints, races, foreign leases, takeovers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from webordinary.model.claims import WARM_PREFERENCE_SECONDS, Claim, ClaimRequest, Started
+from webordinary.model.names import ProjectUser
+from webordinary.worker.surroundings import Surroundings
+from webordinary.worker.watch import LeaseWatch
+
+_HINTS_AT_ONCE = 16
+
+
+class Claiming:
+    """Claims waiting keys and hands each, with its first job begun, to `on_started`."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        has_free_slot: Callable[[], bool],
+        on_started: Callable[[Started, float], None],
+        on_own: Callable[[ProjectUser], None],
+    ) -> None:
+        self._around = around
+        self._has_free_slot, self._on_started, self._on_own = has_free_slot, on_started, on_own
+        self._watch = LeaseWatch(around.clock, around.pool.liveness, around.settings.lease)
+        self._offered_at: dict[ProjectUser, float] = {}
+
+    def serve_waiting_keys(self) -> None:
+        """Claim what waits while there is a slot for it."""
+        for key in self._watch.keys:
+            if self._has_free_slot():
+                self._look_at_foreign(key)
+        while self._has_free_slot():
+            if not any(self._claim(offer.key, None) for offer in self._offers()):
+                return
+
+    def next_look(self) -> float | None:
+        """When, on the monotonic clock, a key that was left alone is worth another look."""
+        warm = [at + WARM_PREFERENCE_SECONDS for at in self._offered_at.values()]
+        watched = self._watch.next_look()
+        return min([*warm, watched] if watched is not None else warm, default=None)
+
+    def _offers(self) -> Sequence[ClaimRequest]:
+        offers = self._around.pool.hints.receive(self._around.clock.now(), self._watch.keys, _HINTS_AT_ONCE)
+        offered = {offer.key for offer in offers}
+        self._offered_at = {key: at for key, at in self._offered_at.items() if key in offered}
+        return [offer for offer in offers if not self._left_to_another(offer)]
+
+    def _left_to_another(self, offer: ClaimRequest) -> bool:
+        """For a moment a key is left to the worker that still has its checkout, if that has a free slot."""
+        other = offer.preferred
+        if other is None or other == self._around.worker_id:
+            return False
+        now = self._around.clock.monotonic()
+        since = self._offered_at.setdefault(offer.key, now)
+        may_come = now - since < WARM_PREFERENCE_SECONDS and not self._around.pool.liveness.is_dead(other)
+        if may_come and self._around.pool.claims.busy(other) < self._around.settings.slots:
+            return True
+        del self._offered_at[offer.key]
+        return False
+
+    def _claim(self, key: ProjectUser, over: Claim | None) -> bool:
+        around = self._around
+        began = around.clock.monotonic()
+        taken = around.pool.claims.claim_and_start(key, around.worker_id, around.clock.now(), over)
+        if isinstance(taken, Started):
+            self._watch.forget(key)
+            if over:
+                around.tell("ClaimTakenOver", job=taken.job, fence=taken.claim.fence, previous=over.worker)
+            else:
+                around.tell("ClaimTaken", job=taken.job, fence=taken.claim.fence)
+            self._on_started(taken, began)
+            return True
+        if isinstance(taken, Claim):
+            return self._meet(taken)
+        self._watch.forget(key)
+        return False
+
+    def _meet(self, claim: Claim) -> bool:
+        """Somebody holds the key: it is me, or I watch whether that is over."""
+        if claim.worker == self._around.worker_id:
+            self._around.pool.hints.acknowledge(claim.key)
+            self._on_own(claim.key)
+            return False
+        self._around.tell("ClaimRaceLost", key=claim.key, to=claim.worker)
+        return self._watch.see(claim) and self._take_over(claim)
+
+    def _look_at_foreign(self, key: ProjectUser) -> None:
+        claim = self._around.pool.claims.look(key)
+        if claim is None or not self._around.pool.jobs.open_jobs(key, limit=1):
+            self._watch.forget(key)
+            self._claim(key, None)
+        elif self._watch.see(claim):
+            self._take_over(claim)
+
+    def _take_over(self, claim: Claim) -> bool:
+        if self._around.pool.liveness.is_dead(claim.worker):
+            self._around.pool.liveness.end_survivors(claim.worker)
+        return self._claim(claim.key, claim)

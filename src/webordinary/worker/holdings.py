@@ -1,0 +1,96 @@
+"""What a worker holds: its claims, idle or busy, and which of them has news."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from webordinary.model.claims import Claim
+from webordinary.model.names import ProjectUser
+from webordinary.worker.hold import RunningHold
+
+
+@dataclass(slots=True)
+class Holding:
+    """One claim. Idle when no job runs under it; then it is only kept for warmth."""
+
+    claim: Claim
+    used_at: float
+    hold: RunningHold | None = None
+
+
+class Holdings:
+    """A worker's claims; safe for its loop, its slots and its lease keeper together."""
+
+    def __init__(self) -> None:
+        self._held: dict[ProjectUser, Holding] = {}
+        self._news: set[ProjectUser] = set()
+        self._unread: set[ProjectUser] = set()
+        self._guard = threading.Lock()
+
+    def begin(self, hold: RunningHold, now: float) -> None:
+        """A job runs under this claim."""
+        claim = hold.started.claim
+        with self._guard:
+            self._held[claim.key] = Holding(claim, now, hold)
+
+    def rest(self, claim: Claim, now: float) -> None:
+        """The claim is ours and idle; its queue is worth one more look, for work that came in just now."""
+        with self._guard:
+            self._held[claim.key] = Holding(claim, now)
+            self._news.add(claim.key)
+
+    def drop(self, claim: Claim) -> None:
+        """The claim is not ours any more; a newer one of ours for the same key stays."""
+        with self._guard:
+            held = self._held.get(claim.key)
+            if held and held.claim.fence == claim.fence:
+                del self._held[claim.key]
+
+    def tell(self, keys: Iterable[ProjectUser]) -> None:
+        """There may be work for these keys."""
+        with self._guard:
+            told = set(keys)
+            self._news |= told
+            self._unread |= told
+
+    def tell_all(self) -> None:
+        """There may be work for any key: tickets can be lost."""
+        with self._guard:
+            self._news |= self._held.keys()
+            self._unread |= self._held.keys()
+
+    def idle_with_news(self) -> list[Holding]:
+        """Idle claims worth a look. A busy key's news is kept until it rests."""
+        with self._guard:
+            idle = [self._held[key] for key in self._news if key in self._held and not self._held[key].hold]
+            self._news = {key for key in self._news if key in self._held and self._held[key].hold}
+            return idle
+
+    def busy_with_news(self) -> list[RunningHold]:
+        """Running jobs whose key has unread news; each is named once."""
+        with self._guard:
+            unread, self._unread = self._unread, set()
+            found = (self._held.get(key) for key in unread)
+            return [held.hold for held in found if held and held.hold]
+
+    def get(self, key: ProjectUser) -> Holding | None:
+        """The claim of a key, if it is ours."""
+        with self._guard:
+            return self._held.get(key)
+
+    def running(self) -> list[RunningHold]:
+        """The jobs under way."""
+        with self._guard:
+            return [held.hold for held in self._held.values() if held.hold]
+
+    def idle(self) -> list[Holding]:
+        """Claims kept for warmth, the least recently used first."""
+        with self._guard:
+            return sorted((h for h in self._held.values() if not h.hold), key=lambda h: h.used_at)
+
+    def claims(self) -> list[Claim]:
+        """Every claim of this worker."""
+        with self._guard:
+            return [held.claim for held in self._held.values()]

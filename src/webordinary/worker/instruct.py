@@ -1,0 +1,48 @@
+"""Stage: the agent follows the instruction, and what it changed is recorded."""
+
+from __future__ import annotations
+
+from webordinary.model.errors import Permanent
+from webordinary.site.sources import Change, Workspace
+from webordinary.site.task import AgentResult, AgentTask, AttachedFile
+from webordinary.worker.run import JobRun
+
+
+def instruct(run: JobRun, workspace: Workspace) -> AgentResult:
+    """Run the project's agent in the workspace."""
+    began = run.now()
+    agent = run.kit.agents.get(run.project.agent)
+    if agent is None:
+        known = ", ".join(sorted(run.kit.agents))
+        raise Permanent(
+            f"{run.project.project_id} is set to agent {run.project.agent!r}; this worker has: {known}"
+        )
+    thread_id = run.job.thread_id
+    task = AgentTask(
+        instruction=run.wish,
+        workspace=workspace.path,
+        attachments=tuple(AttachedFile(a, run.kit.attachment_path(a)) for a in run.instruction.attachments),
+        session=run.kit.sessions.session_of(thread_id),
+        limits=run.kit.limits,
+    )
+    result = agent.run(task, run.hold)
+    if result.session and result.session != task.session:
+        run.kit.sessions.keep_session(thread_id, result.session)
+    run.tell(
+        "AgentFinished",
+        began,
+        agent=run.project.agent,
+        result=type(result).__name__,
+        cost_usd=result.cost_usd,
+    )
+    return result
+
+
+def record(run: JobRun, workspace: Workspace, summary: str, undoes: str = "") -> Change | None:
+    """Commit what differs on the thread's branch; None when nothing does."""
+    began = run.now()
+    run.hold.check()
+    change = run.kit.workspaces.commit(workspace, run.message(summary, undoes))
+    if change is not None:
+        run.tell("ChangeCommitted", began, commit=change.commit, files=list(change.changed_files[:20]))
+    return change

@@ -1,0 +1,126 @@
+"""One job from start to Settlement: checkout, instruct, build, publish, report."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+from webordinary.model.claims import Started
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.events import Events
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import Job, Settlement
+from webordinary.model.mail import Command, Instruction
+from webordinary.site.kit import SiteKit
+from webordinary.site.sources import Conflicted, Workspace
+from webordinary.site.task import Changed
+from webordinary.worker import report
+from webordinary.worker.checkout import check_out
+from webordinary.worker.instruct import instruct, record
+from webordinary.worker.publish import promote, publish
+from webordinary.worker.run import JobRun
+
+_log = logging.getLogger(__name__)
+
+
+class SiteWork:
+    """The worker's Work on real sites. Thread-safe: each slot runs another key."""
+
+    def __init__(
+        self,
+        kit: SiteKit,
+        instruction_of: Callable[[Job], Instruction],
+        events: Events,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._kit, self._instruction_of, self._events, self._now = kit, instruction_of, events, now
+        self._standing: dict[str, tuple[JobRun, Workspace]] = {}
+
+    def perform(self, started: Started, hold: Hold) -> Settlement:
+        """See perform below."""
+        self._standing.pop(started.job.job_id, None)
+        settlement = perform(
+            started, self._instruction_of(started.job), hold, self._kit, self._events, self._now, self._stand
+        )
+        self._standing.pop(started.job.job_id, None)
+        return settlement
+
+    def save(self, started: Started, hold: Hold) -> None:
+        """Keep an interrupted job's work; what cannot be saved is done again when the job goes on."""
+        standing = self._standing.pop(started.job.job_id, None)
+        if standing is None:
+            return  # it had not begun to work
+        run, workspace = standing
+        hold.check()
+        try:
+            save_work(run, workspace)
+        except (Transient, Permanent) as problem:
+            _log.warning("%s: unfinished work of %s is not saved: %s", run.job.key, run.job.job_id, problem)
+
+    def _stand(self, run: JobRun, workspace: Workspace) -> None:
+        for job_id in [
+            job_id for job_id, (other, _) in self._standing.items() if other.job.key == run.job.key
+        ]:
+            self._standing.pop(job_id, None)  # the key has one workspace, and it stands for this job now
+        self._standing[run.job.job_id] = (run, workspace)
+
+
+def perform(
+    started: Started,
+    instruction: Instruction,
+    hold: Hold,
+    kit: SiteKit,
+    events: Events,
+    now: Callable[[], datetime],
+    stand: Callable[[JobRun, Workspace], None] = lambda run, workspace: None,
+) -> Settlement:
+    """Do what the customer asked and say what became of it. Running it again after a crash changes nothing twice.
+
+    `stand` is told once the workspace is this job's. Raises ClaimLost, Interrupted, Cancelled, JobTimedOut,
+    Transient and Permanent.
+    """
+    run = JobRun(started, instruction, kit.project_of(started.job.key.project_id), hold, kit, events, now)
+    if started.job.command is Command.PUBLISH:
+        return report.of_promotion(run, promote(run))
+    if started.job.command not in (Command.EDIT, Command.UNDO):
+        raise Permanent(f"{started.job.command} is answered at once and never becomes a worker's job")
+    workspace = check_out(run)
+    if started.job.command is Command.UNDO:
+        return _undo(run, workspace)  # quickly done again, so nothing of it is ever saved half-way
+    stand(run, workspace)
+    return _edit(run, workspace)
+
+
+def save_work(run: JobRun, workspace: Workspace) -> None:
+    """Put what is there on the thread's branch, so that the job can go on later, on any worker."""
+    run.kit.workspaces.commit(workspace, run.message("Interrupted; goes on later.", unfinished=True))
+    run.kit.workspaces.save(workspace)
+
+
+def _edit(run: JobRun, workspace: Workspace) -> Settlement:
+    if workspace.made is None:
+        result = instruct(run, workspace)
+        if not isinstance(result, Changed):
+            return report.of_agent(result)
+        change = record(run, workspace, result.summary)
+        if change is None:
+            return report.of_no_difference(result)
+        workspace = replace(workspace, made=change)
+    return report.of_publication(run, publish(run, workspace))
+
+
+def _undo(run: JobRun, workspace: Workspace) -> Settlement:
+    if workspace.made is None:
+        last = run.kit.workspaces.last_change(workspace)
+        if last is None:
+            return report.of_nothing_to_undo()
+        conflict = run.kit.workspaces.revert(workspace, last)
+        if isinstance(conflict, Conflicted):
+            return report.of_undo_in_the_way(conflict.files)
+        change = record(run, workspace, f"Undone: {last.summary}", undoes=last.commit)
+        if change is None:
+            return report.of_nothing_to_undo()
+        workspace = replace(workspace, made=change)
+    return report.of_publication(run, publish(run, workspace))

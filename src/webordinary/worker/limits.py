@@ -1,0 +1,51 @@
+"""Reasons to end a running job early: its time, another thread's mail, a stop, a workflow nobody awaits."""
+
+from __future__ import annotations
+
+from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut
+from webordinary.pool.rules import interrupting_job
+from webordinary.worker.hold import RunningHold
+from webordinary.worker.holdings import Holdings
+from webordinary.worker.surroundings import Surroundings
+
+
+class Limits:
+    """Looks at the running jobs and ends those that must end."""
+
+    def __init__(self, around: Surroundings, holdings: Holdings) -> None:
+        self._around, self._holdings = around, holdings
+        self._heartbeat_at = around.clock.monotonic() + around.settings.heartbeat
+
+    def next_look(self) -> float | None:
+        """When, on the monotonic clock, a running job may be due to end."""
+        running = self._holdings.running()
+        return min([self._heartbeat_at, *(hold.deadline for hold in running)]) if running else None
+
+    def enforce(self) -> None:
+        """End what is overdue, unwanted, or in the way of another thread."""
+        now = self._around.clock.monotonic()
+        for hold in self._holdings.running():
+            if now >= hold.deadline:
+                hold.end(JobTimedOut(f"ran longer than {self._around.settings.job_limit:.0f} seconds"))
+        for hold in self._holdings.busy_with_news():
+            self._look_at_queue(hold)
+        if now >= self._heartbeat_at:
+            self._heartbeat_at = now + self._around.settings.heartbeat
+            for hold in self._holdings.running():
+                self._ask_whether_wanted(hold)
+
+    def _look_at_queue(self, hold: RunningHold) -> None:
+        """Level-triggered: the records decide, a stored interrupt only made us look."""
+        running = hold.started.job
+        self._around.pool.interrupts.take(running.key)
+        open_jobs = self._around.pool.jobs.open_jobs(running.key)
+        current = next((job for job in open_jobs if job.job_id == running.job_id), None)
+        if current and current.cancel_requested:
+            hold.end(Cancelled("stopped by the customer or the operator"))
+        elif newcomer := interrupting_job(running, open_jobs, self._around.clock.now()):
+            hold.end(Interrupted(f"a mail of thread {newcomer.thread_id} came in"))
+
+    def _ask_whether_wanted(self, hold: RunningHold) -> None:
+        job = self._around.pool.jobs.get(hold.started.job.job_id)
+        if job and job.task_token and not self._around.pool.callbacks.heartbeat(job.task_token):
+            hold.end(Cancelled("its workflow was stopped"))

@@ -1,0 +1,92 @@
+"""Stage: what became of the job, in words for the customer and for the operator."""
+
+from __future__ import annotations
+
+from webordinary.model.jobs import JobResult, Outcome, Settlement
+from webordinary.site.publish import Published
+from webordinary.site.releases import Release, Stage
+from webordinary.site.sources import BuildFailed, Conflicted
+from webordinary.site.task import Answered, Asked, Changed, NotUnderstood
+from webordinary.worker.run import JobRun
+
+LISTED_FILES = 50
+
+
+def of_agent(result: Answered | Asked | NotUnderstood) -> Settlement:
+    """The agent ended without a change."""
+    match result:
+        case Answered(text=text):
+            return Settlement(Outcome.SUCCEEDED, JobResult(text))
+        case Asked(question=question):
+            return Settlement(Outcome.SUCCEEDED, JobResult(question, question=question))
+        case NotUnderstood(text=text):
+            return Settlement(
+                Outcome.FAILED, JobResult(text, error="the agent did not understand the instruction")
+            )
+
+
+def of_no_difference(result: Changed) -> Settlement:
+    """The agent was content, yet no file differs."""
+    words = f"Nothing needed to change: the site is already as you asked. {result.summary}".strip()
+    return Settlement(Outcome.SUCCEEDED, JobResult(words))
+
+
+def of_publication(run: JobRun, outcome: Published | Conflicted | BuildFailed) -> Settlement:
+    """The change is live, or it is not and the site is as it was."""
+    match outcome:
+        case Published(change=change):
+            files = change.changed_files[:LISTED_FILES]
+            return Settlement(
+                Outcome.SUCCEEDED, JobResult(change.summary, change.commit, run.edit_url, None, files)
+            )
+        case Conflicted(files=files):
+            return Settlement(Outcome.FAILED, _conflict(files))
+        case BuildFailed(reason=reason, log=log):
+            words = f"Your change was made, but the site could not be built with it, so nothing was published. {reason}"
+            return Settlement(Outcome.FAILED, JobResult(words, error=log or reason))
+
+
+def of_promotion(run: JobRun, release: Release | None) -> Settlement:
+    """The public site shows what the edit site shows."""
+    if release is None:
+        return Settlement(
+            Outcome.FAILED,
+            JobResult(
+                "There is nothing to publish yet: ask for a change first.",
+                error="the edit site has no release",
+            ),
+        )
+    url = run.kit.site_url(run.project.project_id, Stage.PUBLIC)
+    return Settlement(
+        Outcome.SUCCEEDED,
+        JobResult("Your public site now shows what the edit site shows.", release.name, url),
+    )
+
+
+def of_nothing_to_undo() -> Settlement:
+    """There was nothing to take back."""
+    words = (
+        "There is nothing to undo: no change that was asked for in this conversation is on the site any more."
+    )
+    return Settlement(Outcome.SUCCEEDED, JobResult(words))
+
+
+def of_undo_in_the_way(files: tuple[str, ...]) -> Settlement:
+    """Later changes stand on the one to be undone."""
+    words = (
+        f"I could not undo it: later changes touched the same lines{_in(files)}. Nothing was changed. "
+        "Please write in words how it should look."
+    )
+    return Settlement(Outcome.FAILED, JobResult(words, error=f"revert conflicts in {', '.join(files)}"))
+
+
+def _conflict(files: tuple[str, ...]) -> JobResult:
+    words = (
+        f"Somebody else changed the same lines{_in(files)} while I was working, so I did not publish your change and "
+        "nothing was lost. Please look at the site as it is now and send your wish again if you still want it."
+    )
+    return JobResult(words, error=f"conflict with main in {', '.join(files)}")
+
+
+def _in(files: tuple[str, ...]) -> str:
+    return f" of {', '.join(files[:5])}" if files else ""

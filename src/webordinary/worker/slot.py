@@ -1,0 +1,135 @@
+"""One slot: runs a job from start to settle, then the next the pool gives it, until there is none."""
+
+from __future__ import annotations
+
+import logging
+
+from webordinary.model.claims import Claim, Started, Turn
+from webordinary.model.errors import ClaimLost, Interrupted, Transient, WebOrdinaryError
+from webordinary.model.jobs import Ending, Requeue, Settlement, Why
+from webordinary.pool.effects import pay
+from webordinary.worker.endings import ending_of, refusal_to_start
+from webordinary.worker.hold import RunningHold, SavingHold
+from webordinary.worker.holdings import Holdings
+from webordinary.worker.keeper import LeaseKeeper
+from webordinary.worker.ports import Bell
+from webordinary.worker.surroundings import Surroundings
+
+_log = logging.getLogger(__name__)
+_PERSIST_PAUSE_SECONDS = 0.25
+
+
+class Slot:
+    """Serves one key at a time. All its writes carry the claim's fence."""
+
+    def __init__(self, around: Surroundings, holdings: Holdings, keeper: LeaseKeeper, stopping: Bell) -> None:
+        self._around, self._holdings, self._keeper, self._stopping = around, holdings, keeper, stopping
+
+    def begin(self, started: Started) -> RunningHold:
+        """Take the slot for this job; done by the caller of `serve`, so that no slot is given twice."""
+        clock, claim = self._around.clock, started.claim
+        now = clock.monotonic()
+        deadline = now + self._around.settings.job_limit
+        hold = RunningHold(
+            started, clock, deadline, lambda: self._keeper.trusted_until(claim.key, claim.fence)
+        )
+        self._holdings.begin(hold, now)
+        self._around.tell("JobStarted", job=started.job, attempt=started.job.attempts, fence=claim.fence)
+        return hold
+
+    def serve(self, hold: RunningHold) -> None:
+        """Run this job and all that follow from it."""
+        following = self._one_job(hold)
+        while following is not None:
+            following = self._one_job(self.begin(following))
+
+    def _one_job(self, hold: RunningHold) -> Started | None:
+        started = hold.started
+        try:
+            ending = self._run(hold)
+            turn = self._save_ending(started, ending)
+        except ClaimLost as lost:
+            self._stand_down(started, lost)
+            return None
+        except Transient as problem:
+            # The claim runs out by itself and the job starts again, here or elsewhere.
+            _log.warning(
+                "%s: could not save the end of %s: %s", started.claim.key, started.job.job_id, problem
+            )
+            self._holdings.drop(started.claim)
+            return None
+        self._tell(started, ending)
+        self._call_back(started, ending)
+        return self._go_on(started.claim, turn)
+
+    def _run(self, hold: RunningHold) -> Ending:
+        started = hold.started
+        if refusal := refusal_to_start(started.job):
+            return refusal
+        try:
+            hold.check()
+            return self._around.work.perform(started, hold)
+        except ClaimLost:
+            raise
+        except Exception as problem:
+            return self._ending(hold, hold.reason or problem)
+
+    def _ending(self, hold: RunningHold, problem: Exception) -> Ending:
+        """Decide by why the job had to end, if it had to; else by what went wrong."""
+        job = hold.started.job
+        if isinstance(problem, ClaimLost):
+            raise problem
+        if isinstance(problem, Interrupted):
+            self._around.work.save(hold.started, SavingHold(hold))
+        elif not isinstance(problem, WebOrdinaryError):
+            _log.error("job %s failed in a way nobody foresaw", job.job_id, exc_info=problem)
+        around = self._around
+        return ending_of(problem, job, around.clock.now(), around.settings.retry_base, around.dice)
+
+    def _save_ending(self, started: Started, ending: Ending) -> Turn:
+        """Try again while the claim is ours: a full disk must not lose what was done."""
+        around, claim = self._around, started.claim
+        while True:
+            try:
+                more = not self._stopping.wait(0)
+                return around.pool.claims.end_and_take_next(started, ending, around.clock.now(), more=more)
+            except Transient:
+                expired = around.clock.monotonic() > self._keeper.trusted_until(claim.key, claim.fence)
+                if expired or self._stopping.wait(_PERSIST_PAUSE_SECONDS):
+                    raise
+
+    def _tell(self, started: Started, ending: Ending) -> None:
+        if isinstance(ending, Settlement):
+            error = ending.result.error or ""
+            self._around.tell("JobSettled", job=started.job, outcome=str(ending.outcome), error=error[:500])
+        elif ending.why is Why.INTERRUPTED:
+            self._around.tell("JobInterrupted", job=started.job, times=started.job.interruptions + 1)
+        else:
+            self._around.tell("JobRequeued", job=started.job, why=str(ending.why))
+
+    def _call_back(self, started: Started, ending: Ending) -> None:
+        """Tell the workflow now; if that fails, the reconciler does it."""
+        if isinstance(ending, Requeue) and ending.why is not Why.INTERRUPTED:
+            return
+        try:
+            if job := self._around.pool.jobs.get(started.job.job_id):
+                pay(job, self._around.pool.callbacks, self._around.pool.owed)
+        except WebOrdinaryError as problem:
+            _log.warning("job %s: its callback is owed: %s", started.job.job_id, problem)
+
+    def _go_on(self, claim: Claim, turn: Turn) -> Started | None:
+        if turn.kept is None:
+            self._holdings.drop(claim)
+            self._around.tell("ClaimYielded", key=claim.key, fence=claim.fence)
+            if turn.started:
+                taken = turn.started.claim
+                self._keeper.trust(taken.key, taken.fence, self._around.clock.monotonic())
+                self._around.tell("ClaimTaken", job=turn.started.job, fence=taken.fence)
+        elif turn.started is None:
+            self._holdings.rest(claim, self._around.clock.monotonic())
+        return turn.started
+
+    def _stand_down(self, started: Started, lost: ClaimLost) -> None:
+        _log.warning("%s", lost)
+        self._holdings.drop(started.claim)
+        self._around.tell("ClaimLost", job=started.job, fence=started.claim.fence)

@@ -1,0 +1,145 @@
+"""The steps that end a mail: commands answered at once, giving up, and the one reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from webordinary.mail import answers
+from webordinary.mail.answers import Answer
+from webordinary.mail.authenticate import Admitted
+from webordinary.mail.compose import compose
+from webordinary.mail.identify import Ambiguous, identify
+from webordinary.mail.ports import Outbox
+from webordinary.model.events import Event, Events
+from webordinary.model.jobs import Job, JobResult, JobState, Outcome, Settlement
+from webordinary.model.mail import Command, Email, ParsedMail, RefusedAttachment
+from webordinary.model.names import ProjectUser
+from webordinary.pool.effects import pay
+from webordinary.pool.ports import DeadLetters, Pool
+from webordinary.workflow.reading import Mailroom
+
+Payload = dict[str, Any]
+_MAX_REASON = 1000
+_STOPPED = Settlement(Outcome.CANCELLED, JobResult("Stopped, as asked. Nothing of it was published."))
+_TIMED_OUT = Settlement(
+    Outcome.TIMED_OUT, JobResult("This waited too long and was ended. Nothing was published.")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """Each method is one state of the workflow, idempotent, ids in and ids out."""
+
+    mailroom: Mailroom
+    outbox: Outbox
+    pool: Pool
+    dead_letters: DeadLetters
+    events: Events
+    now: Callable[[], datetime]
+    wake_outbox: Callable[[], None]
+
+    def run_command(self, payload: Payload) -> Payload:
+        """`stop` ends its thread's jobs for good, `status` only looks."""
+        thread = self.mailroom.threads.get(payload["threadId"])
+        if thread is None or payload["command"] != Command.STOP:
+            return {}
+        stopped = 0
+        for job in self.pool.jobs.open_jobs(thread.key):
+            if job.thread_id == thread.thread_id:
+                self._stop(job)
+                stopped += 1
+        return {"stopped": stopped}
+
+    def handle_timeout(self, payload: Payload) -> Payload:
+        """A week is over: end the job wherever it is."""
+        self.pool.jobs.settle_unstarted(payload["jobId"], _TIMED_OUT, self.now())
+        return {}
+
+    def give_up(self, payload: Payload) -> Payload:
+        """Keep the mail where a person sees it, with the reason; a job that never ran is ended."""
+        email_id, job_id = payload["emailId"], (payload.get("job") or {}).get("jobId")
+        error = payload.get("error") or {}
+        reason = f"{error.get('Error', 'unknown error')}: {error.get('Cause', '')}"[:_MAX_REASON]
+        if job_id:
+            dead = Settlement(Outcome.DEAD, JobResult("", error=reason))
+            self.pool.jobs.settle_unstarted(job_id, dead, self.now())
+        self.dead_letters.add(email_id, job_id, reason, self.now())
+        self.events.emit(Event("DeadLettered", email_id, job_id, data={"reason": reason}))
+        return {"gaveUp": True}
+
+    def reply(self, payload: Payload) -> Payload:
+        """Write the one answer of this mail; strangers and machines get none."""
+        email_id = payload["emailId"]
+        email, mail = self.mailroom.read(email_id)
+        verdict, _ = self.mailroom.judge(email, mail)
+        if not isinstance(verdict, Admitted):
+            return {"replied": False}
+        now = self.now()
+        answer = self._answer(payload, email, mail)
+        address = self.mailroom.mailbox.address
+        reply = compose(answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now)
+        if thread_id := (payload.get("job") or {}).get("threadId"):
+            self.mailroom.threads.add_message(thread_id, reply.message_id)
+        if self.outbox.put(reply, now):
+            self.events.emit(Event("ReplyWritten", email_id, data={"headline": answer.headline}))
+        self.wake_outbox()
+        return {"replied": True}
+
+    def _answer(self, payload: Payload, email: Email, mail: ParsedMail) -> Answer:
+        job_route = payload.get("job") or {}
+        if self.mailroom.parsed_mails.load(email.email_id) is None:
+            return answers.not_readable((payload.get("error") or {}).get("Cause", "it is damaged"))
+        if (payload.get("answer") or {}).get("gaveUp"):
+            return answers.gave_up(mail, self._refused(email.email_id, mail))
+        if job_route.get("route") == "ask":
+            return self._ask_which(email, mail)
+        if job_route.get("route") == "command":
+            return self._answer_command(payload)
+        return self._answer_job(job_route["jobId"], email, mail)
+
+    def _answer_job(self, job_id: str, email: Email, mail: ParsedMail) -> Answer:
+        job = self.pool.jobs.get(job_id)
+        if job is None or job.outcome is None or job.result is None:
+            return answers.gave_up(mail)
+        return answers.answer_job(mail, job.outcome, job.result, self._refused(email.email_id, mail))
+
+    def _answer_command(self, payload: Payload) -> Answer:
+        if payload["job"]["command"] == Command.STOP:
+            stopped = (payload.get("answer") or {}).get("stopped", 0)
+            return answers.stopped(stopped)
+        thread = self.mailroom.threads.get(payload["job"]["threadId"])
+        return answers.report_status(self._status_lines(thread.key) if thread else ())
+
+    def _ask_which(self, email: Email, mail: ParsedMail) -> Answer:
+        _, entitled = self.mailroom.judge(email, mail)
+        found = identify(email.envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
+        if isinstance(found, Ambiguous):
+            return answers.choose_project(found.project_ids, found.addresses)
+        return answers.gave_up(mail)
+
+    def _status_lines(self, key: ProjectUser) -> list[str]:
+        jobs = self.pool.jobs.open_jobs(key, limit=answers.MAX_LISTED)
+        return [self._status_line(job) for job in jobs]
+
+    def _status_line(self, job: Job) -> str:
+        mail = self.mailroom.parsed_mails.load(job.email_id)
+        subject = mail.subject if mail and mail.subject else "(no subject)"
+        words = {JobState.RUNNING: "in work now", JobState.QUEUED: "waits its turn"}
+        return f"{subject}: {words.get(job.state, 'being prepared')}"
+
+    def _stop(self, job: Job) -> None:
+        self.pool.jobs.settle_unstarted(job.job_id, _STOPPED, self.now())
+        current = self.pool.jobs.get(job.job_id)
+        if current is None:
+            return
+        if current.open:
+            self.pool.tickets.ticket(job.key, current.worker)
+        elif current.task_token:
+            pay(current, self.pool.callbacks, self.pool.owed)
+
+    def _refused(self, email_id: str, mail: ParsedMail) -> tuple[RefusedAttachment, ...]:
+        lines = self.mailroom.manifest.of(email_id)
+        return (*(line for line in lines if isinstance(line, RefusedAttachment)), *mail.refused_attachments)

@@ -1,0 +1,96 @@
+"""The steps between a job and its worker. None of them writes ownership: only workers do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from webordinary.model.claims import ClaimRequest, ClaimStatus, Interrupt
+from webordinary.model.errors import Permanent
+from webordinary.model.events import Event, Events
+from webordinary.model.jobs import Job, JobState
+from webordinary.pool.effects import pay
+from webordinary.pool.ports import Interruptions, Pool
+from webordinary.pool.rules import interrupting_job
+
+Payload = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """Each method is one state of the workflow, idempotent, ids in and ids out."""
+
+    pool: Pool
+    interruptions: Interruptions
+    events: Events
+    now: Callable[[], datetime]
+
+    def send_to_container(self, payload: Payload) -> Payload:
+        """The job becomes runnable, and its owner, if there is one, is woken."""
+        job = self.pool.jobs.enqueue(payload["jobId"], self.now())
+        owner = self.pool.claims.look(job.key)
+        self.pool.tickets.ticket(job.key, owner.worker if owner else None)
+        if job.state is JobState.QUEUED:
+            self.events.emit(Event("JobQueued", job.email_id, job.job_id, job.key))
+        return {}
+
+    def check_ownership(self, payload: Payload) -> Payload:
+        """Does a live worker own the key? Only looks."""
+        claim = self.pool.claims.look(self._job(payload).key)
+        owned = (
+            claim is not None
+            and claim.status is ClaimStatus.HELD
+            and claim.lease_expires_at > self.now()
+            and not self.pool.liveness.is_dead(claim.worker)
+        )
+        return {"owned": owned}
+
+    def send_claim_request(self, payload: Payload) -> Payload:
+        """Tell the workers that this key waits; a hint that is there already is enough."""
+        job = self._job(payload)
+        now = self.now()
+        if self.pool.hints.send(ClaimRequest(job.key, job.queued_at or now), now):
+            self.events.emit(Event("ClaimRequested", job.email_id, job.job_id, job.key))
+        self.pool.tickets.unclaimed()
+        return {}
+
+    def check_active_job(self, payload: Payload) -> Payload:
+        """Does a running job of another thread have to make way?"""
+        job = self._job(payload)
+        open_jobs = self.pool.jobs.open_jobs(job.key)
+        running = next((other for other in open_jobs if other.state is JobState.RUNNING), None)
+        newcomer = interrupting_job(running, open_jobs, self.now()) if running else None
+        if running is None or newcomer is None:
+            return {"mustInterrupt": False}
+        return {"mustInterrupt": True, "jobId": running.job_id}
+
+    def send_interrupt(self, payload: Payload) -> Payload:
+        """Hurry the owner to look; the records decide whether the job really ends."""
+        job = self._job(payload)
+        asked = Interrupt(job.key, payload["activeJobId"], job.thread_id, "a mail on another thread")
+        self.pool.interrupts.send(asked, self.now())
+        owner = self.pool.claims.look(job.key)
+        self.pool.tickets.ticket(job.key, owner.worker if owner else None)
+        return {}
+
+    def await_result(self, payload: Payload) -> Payload:
+        """Name whom to call back; if the job has ended meanwhile, that is now."""
+        job = self.pool.jobs.bind_token(payload["jobId"], payload["taskToken"])
+        if not job.open:
+            pay(job, self.pool.callbacks, self.pool.owed)
+        return {}
+
+    def record_interruption(self, payload: Payload) -> Payload:
+        """Keep the audit; the job itself is queued again already."""
+        self.interruptions.record(self._job(payload), "a mail on another thread", self.now())
+        return {}
+
+    def _job(self, payload: Payload) -> Job:
+        job = self.pool.jobs.get(payload["jobId"])
+        if job is None:
+            raise Permanent(
+                f"job {payload['jobId']} is not recorded; was the database restored from a backup?"
+            )
+        return job

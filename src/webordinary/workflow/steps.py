@@ -1,0 +1,33 @@
+"""The steps by the names that the workflow file calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from webordinary.workflow.answering import Answering
+from webordinary.workflow.queueing import Queueing
+from webordinary.workflow.reading import Reading
+
+Step = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def steps(reading: Reading, queueing: Queueing, answering: Answering) -> Mapping[str, Step]:
+    """Every step of definition.STEPS; both engines call these functions."""
+    return {
+        "ParseEmail": reading.parse_email,
+        "AuthenticateSender": reading.authenticate_sender,
+        "IdentifyProjectUser": reading.identify_project_user,
+        "StoreAttachment": reading.store_attachment,
+        "RunCommand": answering.run_command,
+        "SendToContainer": queueing.send_to_container,
+        "CheckOwnership": queueing.check_ownership,
+        "SendClaimRequest": queueing.send_claim_request,
+        "CheckActiveJob": queueing.check_active_job,
+        "SendInterrupt": queueing.send_interrupt,
+        "AwaitResult": queueing.await_result,
+        "RecordInterruption": queueing.record_interruption,
+        "HandleTimeout": answering.handle_timeout,
+        "GiveUp": answering.give_up,
+        "Reply": answering.reply,
+    }

@@ -1,0 +1,91 @@
+"""What all tests share: no surprises from the environment, and honest skips."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from webordinary.config import PREFIX
+
+IN_CI = os.environ.get("CI") == "true"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*programs): skipped where one is missing; in CI that is a failure")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    programs = [program for mark in item.iter_markers("needs") for program in mark.args]
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing and IN_CI:
+        pytest.fail(f"{', '.join(missing)} not installed; .ci/run must install it", pytrace=False)
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not installed")
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody's WEBORDINARY_* variables, git identity or hooks must not reach a test."""
+    for name in list(os.environ):
+        if name.startswith((PREFIX, "GIT_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+@dataclass
+class Up:
+    """A running `webordinary up` with its own data folder and free ports."""
+
+    process: subprocess.Popen[str]
+    data: Path
+    page: str
+    smtp_host: str
+    smtp_port: int
+    preview: str
+
+    def stop(self) -> int:
+        """Ask it to end, and say how it ended."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
+@pytest.fixture
+def start_up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
+    """Start the real thing; whatever a test leaves running is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*flags: str, data: Path | None = None, env: Mapping[str, str] | None = None) -> Up:
+        data = data or tmp_path / "data"
+        ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "webordinary", "up", "--data", str(data), *ports, *flags],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | (env or {}),
+        )
+        started.append(process)
+        assert process.stdout
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if found := re.match(r"ready (\S+) smtp (\S+):(\d+) preview (\S+)$", line):
+                return Up(process, data, found[1], found[2], int(found[3]), found[4])
+        pytest.fail(f"up ended with {process.wait()}:\n{''.join(lines)}")
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate(timeout=60)

@@ -1,0 +1,324 @@
+"""The promises of the mail room's ports, over every adapter."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Barrier, Thread
+
+import pytest
+
+from webordinary.adapters.local.blobs import LocalBlobs
+from webordinary.adapters.memory.blobs import MemoryBlobs
+from webordinary.adapters.memory.directory import MemoryDirectory
+from webordinary.adapters.memory.mails import MemoryAttachmentManifest, MemoryParsedMails, MemoryRawMails
+from webordinary.adapters.memory.outbox import MemoryOutbox
+from webordinary.adapters.memory.threads import MemoryThreads
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.directory import SqliteDirectory
+from webordinary.adapters.sqlite.mails import SqliteAttachmentManifest, SqliteParsedMails, SqliteRawMails
+from webordinary.adapters.sqlite.outbox import SqliteOutbox
+from webordinary.adapters.sqlite.threads import SqliteThreads
+from webordinary.mail.errors import UnknownMail
+from webordinary.mail.ports import (
+    AttachmentManifest,
+    Blobs,
+    Directory,
+    Outbox,
+    ParsedMails,
+    RawMails,
+    Threads,
+)
+from webordinary.model.errors import Permanent
+from webordinary.model.mail import (
+    Attachment,
+    AttachmentKind,
+    Command,
+    Email,
+    Envelope,
+    ParsedMail,
+    RefusedAttachment,
+    Reply,
+)
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project, Sender
+from webordinary.model.projects import Thread as MailThread
+
+NOON = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+SCOTT = ProjectUser("amelia", "scott")
+ANN = ProjectUser("bakery", "ann")
+
+
+@dataclass(frozen=True)
+class Backend:
+    raw: RawMails
+    parsed: ParsedMails
+    manifest: AttachmentManifest
+    blobs: Blobs
+    threads: Threads
+    directory: Directory
+    outbox: Outbox
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    if request.param == "memory":
+        yield Backend(
+            MemoryRawMails(), MemoryParsedMails(), MemoryAttachmentManifest(), MemoryBlobs(), MemoryThreads(),
+            MemoryDirectory(), MemoryOutbox(),
+        )  # fmt: skip
+        return
+    db = Database(tmp_path / "webordinary.db")
+    db.migrate()
+    yield Backend(
+        SqliteRawMails(db, tmp_path), SqliteParsedMails(db), SqliteAttachmentManifest(db),
+        LocalBlobs(tmp_path / "blobs"), SqliteThreads(db), SqliteDirectory(db), SqliteOutbox(db),
+    )  # fmt: skip
+    db.close()
+
+
+def email(name: str, at: datetime = NOON, raw: bytes = b"Subject: x\r\n\r\nhi\xff\r\n") -> Email:
+    return Email(name * 64, Envelope("127.0.0.1", "scott@example.com", "edit@localhost", at), raw)
+
+
+def mail(**changes: object) -> ParsedMail:
+    plain = ParsedMail(
+        message_id="<1@example.com>", sender="scott@example.com", sender_name="Scott Ö", subject="Größe",
+        sent_at=NOON, in_reply_to=("<0@example.com>",), references=("<r@example.com>", "<0@example.com>"),
+        text="change it", elided="> old", command=Command.UNDO, attachment_count=2, automatic=False,
+        refused_attachments=(RefusedAttachment("x.exe", "a program"),),
+    )  # fmt: skip
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def reply(email_id: str = "e1", kind: str = "answer") -> Reply:
+    return Reply(email_id, kind, "scott@example.com", f"<{email_id}.{kind}@localhost>", b"\x00raw\xff")
+
+
+# raw mails
+
+
+def test_a_stored_mail_is_loaded_byte_for_byte(backend: Backend) -> None:
+    assert backend.raw.store(email("a"))
+    assert backend.raw.load("a" * 64) == email("a")
+
+
+def test_a_mail_that_comes_again_stays_as_it_first_came(backend: Backend) -> None:
+    backend.raw.store(email("a"))
+    assert not backend.raw.store(email("a", at=NOON + MINUTE, raw=b"other trace headers"))
+    assert backend.raw.load("a" * 64) == email("a")
+
+
+def test_of_many_deliveries_of_one_mail_at_once_exactly_one_is_new(backend: Backend) -> None:
+    together, stored = Barrier(6), list[bool]()
+
+    def deliver() -> None:
+        together.wait()
+        stored.append(backend.raw.store(email("a")))
+
+    threads = [Thread(target=deliver) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(stored) == [False] * 5 + [True]
+
+
+def test_an_unknown_mail_is_said_to_be_unknown(backend: Backend) -> None:
+    with pytest.raises(UnknownMail, match="no mail"):
+        backend.raw.load("f" * 64)
+
+
+def test_mails_without_workflow_are_listed_oldest_first_until_started(backend: Backend) -> None:
+    for name, minutes in (("a", 2), ("b", 1), ("c", 3)):
+        backend.raw.store(email(name, at=NOON + minutes * MINUTE))
+    assert backend.raw.without_workflow(2) == ("b" * 64, "a" * 64)
+    backend.raw.mark_started("b" * 64)
+    backend.raw.mark_started("b" * 64)
+    assert backend.raw.without_workflow(10) == ("a" * 64, "c" * 64)
+
+
+# readings, manifests, blobs
+
+
+def test_a_reading_survives_word_for_word(backend: Backend) -> None:
+    backend.parsed.save("e1", mail(), NOON)
+    assert backend.parsed.load("e1") == mail()
+    backend.parsed.save("e2", mail(sent_at=None, refused_attachments=()), NOON)
+    assert backend.parsed.load("e2") == mail(sent_at=None, refused_attachments=())
+
+
+def test_the_first_reading_stays(backend: Backend) -> None:
+    backend.parsed.save("e1", mail(), NOON)
+    backend.parsed.save("e1", mail(text="another"), NOON + MINUTE)
+    assert backend.parsed.load("e1") == mail()
+
+
+def test_a_mail_that_was_never_read_has_no_reading(backend: Backend) -> None:
+    assert backend.parsed.load("e1") is None
+
+
+def test_a_manifest_keeps_the_order_of_the_mail(backend: Backend) -> None:
+    photo = Attachment("mug.jpg", "image/jpeg", AttachmentKind.IMAGE, 3, "ab" * 32)
+    program = RefusedAttachment("x.exe", "it is a program")
+    backend.manifest.save("e1", 1, program)
+    backend.manifest.save("e1", 0, photo)
+    backend.manifest.save("e1", 0, photo)
+    assert backend.manifest.of("e1") == (photo, program)
+    assert backend.manifest.of("e2") == ()
+
+
+def test_the_same_bytes_have_the_same_name(backend: Backend) -> None:
+    digest = backend.blobs.put(b"photo")
+    assert backend.blobs.put(b"photo") == digest
+    assert backend.blobs.get(digest) == b"photo"
+
+
+def test_unknown_bytes_are_said_to_be_unknown(backend: Backend) -> None:
+    with pytest.raises(Permanent, match="restore a backup"):
+        backend.blobs.get("0" * 64)
+
+
+# threads
+
+
+def test_a_thread_is_found_by_any_of_its_messages(backend: Backend) -> None:
+    thread = MailThread("t1", SCOTT, "title")
+    backend.threads.record(thread, "<1@x>", NOON)
+    backend.threads.add_message("t1", "<reply@localhost>")
+    assert backend.threads.find(("<unknown@x>", "<reply@localhost>")) == thread
+    assert backend.threads.find(("<1@x>",)) == thread
+    assert backend.threads.find(("<unknown@x>",)) is None
+    assert backend.threads.get("t1") == thread
+    assert backend.threads.get("t2") is None
+
+
+def test_the_first_known_message_decides_the_thread(backend: Backend) -> None:
+    backend.threads.record(MailThread("t1", SCOTT, "one"), "<1@x>", NOON)
+    backend.threads.record(MailThread("t2", ANN, "two"), "<2@x>", NOON)
+    found = backend.threads.find(("<2@x>", "<1@x>"))
+    assert found
+    assert found.thread_id == "t2"
+
+
+def test_recording_a_thread_again_changes_nothing(backend: Backend) -> None:
+    thread = MailThread("t1", SCOTT, "title")
+    backend.threads.record(thread, "<1@x>", NOON)
+    assert backend.threads.record(MailThread("t1", ANN, "stolen"), "<2@x>", NOON) == thread
+    assert backend.threads.find(("<2@x>",)) == thread
+
+
+def test_a_message_never_changes_its_thread(backend: Backend) -> None:
+    backend.threads.record(MailThread("t1", SCOTT, "one"), "<1@x>", NOON)
+    backend.threads.record(MailThread("t2", ANN, "two"), "<1@x>", NOON)
+    backend.threads.add_message("t2", "<1@x>")
+    found = backend.threads.find(("<1@x>",))
+    assert found
+    assert found.thread_id == "t1"
+
+
+def test_a_message_cannot_join_a_thread_that_is_not_there(backend: Backend) -> None:
+    with pytest.raises(Permanent, match="not recorded"):
+        backend.threads.add_message("t1", "<1@x>")
+
+
+def test_a_thread_remembers_the_agents_session(backend: Backend) -> None:
+    backend.threads.record(MailThread("t1", SCOTT, "one"), "<1@x>", NOON)
+    backend.threads.save_session("t1", "session-7")
+    found = backend.threads.get("t1")
+    assert found
+    assert found.agent_session == "session-7"
+
+
+# directory
+
+
+def test_an_address_is_entitled_whatever_its_case(backend: Backend) -> None:
+    amelia = Project("amelia", "/origins/amelia.git", agent="builtin")
+    backend.directory.add_project(amelia, NOON)
+    backend.directory.add_sender(Sender("Scott@Example.com", SCOTT), NOON)
+    backend.directory.add_sender(Sender("scott@example.com", SCOTT), NOON)
+    assert backend.directory.entries("SCOTT@example.COM") == (Sender("scott@example.com", SCOTT),)
+    assert backend.directory.entries("stranger@example.com") == ()
+    assert backend.directory.senders() == (Sender("scott@example.com", SCOTT),)
+
+
+def test_adding_a_project_again_replaces_its_settings(backend: Backend) -> None:
+    backend.directory.add_project(Project("amelia", "/a"), NOON)
+    backend.directory.add_project(Project("amelia", "/b", builder="hugo"), NOON)
+    backend.directory.add_project(Project("acme", "/c"), NOON)
+    assert backend.directory.project("amelia") == Project("amelia", "/b", builder="hugo")
+    assert [project.project_id for project in backend.directory.projects()] == ["acme", "amelia"]
+    assert backend.directory.project("none") is None
+
+
+def test_nobody_is_entitled_to_a_project_that_is_not_there(backend: Backend) -> None:
+    with pytest.raises(Permanent, match="add it first"):
+        backend.directory.add_sender(Sender("scott@example.com", SCOTT), NOON)
+
+
+# outbox
+
+
+def test_a_mail_gets_one_reply_of_a_kind(backend: Backend) -> None:
+    assert backend.outbox.put(reply(), NOON)
+    assert not backend.outbox.put(replace(reply(), raw=b"other"), NOON + MINUTE)
+    assert [entry.reply for entry in backend.outbox.of("e1")] == [reply()]
+    assert backend.outbox.put(reply(kind="held"), NOON)
+
+
+def test_a_reply_is_due_until_it_is_sent(backend: Backend) -> None:
+    backend.outbox.put(reply("e1"), NOON)
+    backend.outbox.put(reply("e2"), NOON + MINUTE)
+    assert [entry.reply.email_id for entry in backend.outbox.due(NOON, 10)] == ["e1"]
+    assert [entry.reply.email_id for entry in backend.outbox.due(NOON + MINUTE, 10)] == ["e1", "e2"]
+    assert [entry.reply.email_id for entry in backend.outbox.due(NOON + MINUTE, 1)] == ["e1"]
+    backend.outbox.mark_sent(reply("e1"), NOON + MINUTE)
+    assert [entry.reply.email_id for entry in backend.outbox.due(NOON + MINUTE, 10)] == ["e2"]
+    assert backend.outbox.of("e1")[0].sent_at == NOON + MINUTE
+
+
+def test_a_failed_reply_waits_for_its_next_try(backend: Backend) -> None:
+    backend.outbox.put(reply(), NOON)
+    backend.outbox.mark_failed(reply(), "relay asleep", NOON + MINUTE)
+    assert backend.outbox.due(NOON, 10) == ()
+    (entry,) = backend.outbox.due(NOON + MINUTE, 10)
+    assert (entry.attempts, entry.last_error, entry.given_up) == (1, "relay asleep", False)
+
+
+def test_a_reply_that_is_given_up_is_never_due_and_stays_visible(backend: Backend) -> None:
+    backend.outbox.put(reply(), NOON)
+    backend.outbox.mark_failed(reply(), "no such user", None)
+    assert backend.outbox.due(NOON + 1000 * MINUTE, 10) == ()
+    assert backend.outbox.of("e1")[0].given_up
+
+
+def test_a_late_failure_does_not_unsend_a_reply(backend: Backend) -> None:
+    backend.outbox.put(reply(), NOON)
+    backend.outbox.mark_sent(reply(), NOON)
+    backend.outbox.mark_failed(reply(), "late", NOON)
+    assert backend.outbox.due(NOON + MINUTE, 10) == ()
+
+
+# what only files can do wrong
+
+
+def test_a_mail_whose_row_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
+    db = Database(tmp_path / "webordinary.db")
+    db.migrate()
+    mails = SqliteRawMails(db, tmp_path)
+    with db.write() as conn:
+        conn.execute("CREATE TRIGGER no BEFORE INSERT ON raw_mails BEGIN SELECT RAISE(ABORT, 'row refused'); END")
+    with pytest.raises(sqlite3.IntegrityError, match="row refused"):
+        mails.store(email("a"))
+    assert [file for file in (tmp_path / "mail").rglob("*") if file.is_file()] == []
+    db.close()
+
+
+def test_a_blob_is_never_looked_for_outside_its_folder(tmp_path: Path) -> None:
+    with pytest.raises(Permanent, match="SHA-256"):
+        LocalBlobs(tmp_path).path("../../etc/passwd")

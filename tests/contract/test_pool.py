@@ -1,0 +1,476 @@
+"""One suite for every backend of the pool: an adapter exists once it passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from webordinary.adapters.memory.pool import (
+    MemoryClaims,
+    MemoryHints,
+    MemoryInterrupts,
+    MemoryJobs,
+    MemoryPoolState,
+)
+from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.hints import SqliteHints, SqliteInterrupts
+from webordinary.adapters.sqlite.jobs import SqliteJobs
+from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus, Interrupt, Started
+from webordinary.model.errors import ClaimLost, Permanent
+from webordinary.model.jobs import Job, JobResult, JobState, NewJob, Outcome, Requeue, Settlement, Why
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import Claims, Hints, Interrupts, Jobs, OwedCallbacks
+
+AMELIA_SCOTT = ProjectUser("amelia", "scott")
+BAKERY_ANN = ProjectUser("bakery", "ann")
+W1, W2 = "container-1", "container-2"
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+LEASE = timedelta(seconds=60)
+SECOND = timedelta(seconds=1)
+DONE = Settlement(Outcome.SUCCEEDED, JobResult("done", commit="abc", changed_files=("index.html",)))
+
+
+@dataclass(frozen=True)
+class Backend:
+    jobs: Jobs
+    owed: OwedCallbacks
+    claims: Claims
+    hints: Hints
+    interrupts: Interrupts
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def pool(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    if request.param == "memory":
+        state = MemoryPoolState()
+        jobs = MemoryJobs(state)
+        yield Backend(jobs, jobs, MemoryClaims(state, 60), MemoryHints(state), MemoryInterrupts(state))
+        return
+    db = Database(tmp_path / "pool.db")
+    db.migrate()
+    stored = SqliteJobs(db)
+    yield Backend(stored, stored, SqliteClaims(db, 60), SqliteHints(db), SqliteInterrupts(db))
+    db.close()
+
+
+def queue(
+    pool: Backend,
+    name: str,
+    *,
+    key: ProjectUser = AMELIA_SCOTT,
+    thread: str | None = None,
+    at: datetime = NOON,
+) -> Job:
+    record(pool, name, key=key, thread=thread, at=at)
+    return pool.jobs.enqueue(name, at)
+
+
+def record(
+    pool: Backend,
+    name: str,
+    *,
+    key: ProjectUser = AMELIA_SCOTT,
+    thread: str | None = None,
+    at: datetime = NOON,
+) -> Job:
+    return pool.jobs.record(NewJob(name, key, thread or name, f"mail-{name}", Command.EDIT), at)
+
+
+def claim(pool: Backend, key: ProjectUser = AMELIA_SCOTT, worker: str = W1, at: datetime = NOON) -> Started:
+    started = pool.claims.claim_and_start(key, worker, at)
+    assert isinstance(started, Started)
+    return started
+
+
+# --- jobs
+
+
+def test_a_recorded_job_is_preparing_and_has_the_next_order(pool: Backend) -> None:
+    first, second = record(pool, "a"), record(pool, "b")
+    assert (first.state, first.order, second.order) == (JobState.PREPARING, 1, 2)
+    assert second.recorded_at == NOON
+
+
+def test_orders_of_different_keys_do_not_meet(pool: Backend) -> None:
+    record(pool, "a")
+    assert record(pool, "b", key=BAKERY_ANN).order == 1
+
+
+def test_recording_the_same_job_again_changes_nothing(pool: Backend) -> None:
+    first = record(pool, "a")
+    assert record(pool, "a", at=NOON + SECOND) == first
+
+
+def test_enqueueing_twice_keeps_the_first_time(pool: Backend) -> None:
+    queue(pool, "a")
+    assert pool.jobs.enqueue("a", NOON + SECOND).queued_at == NOON
+
+
+def test_enqueueing_what_was_never_recorded_says_so(pool: Backend) -> None:
+    with pytest.raises(Permanent, match="not recorded"):
+        pool.jobs.enqueue("ghost", NOON)
+
+
+def test_open_jobs_come_in_order_and_without_settled_ones(pool: Backend) -> None:
+    for name in "abc":
+        queue(pool, name)
+    pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
+    assert [job.job_id for job in pool.jobs.open_jobs(AMELIA_SCOTT)] == ["b", "c"]
+
+
+def test_keys_with_open_jobs_are_listed_page_by_page(pool: Backend) -> None:
+    queue(pool, "a")
+    record(pool, "b", key=BAKERY_ANN)
+    assert pool.jobs.keys_with_open_jobs(None, 1) == [AMELIA_SCOTT]
+    assert pool.jobs.keys_with_open_jobs(AMELIA_SCOTT, 10) == [BAKERY_ANN]
+
+
+def test_a_job_nobody_runs_can_be_settled_from_outside(pool: Backend) -> None:
+    queue(pool, "a")
+    job = pool.jobs.settle_unstarted("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
+    assert (job.state, job.outcome, job.settled_at) == (JobState.SETTLED, Outcome.CANCELLED, NOON)
+
+
+def test_a_running_job_is_only_asked_to_end(pool: Backend) -> None:
+    queue(pool, "a")
+    claim(pool)
+    job = pool.jobs.settle_unstarted("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
+    assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
+
+
+def test_a_settled_job_stays_as_it_ended(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
+    job = pool.jobs.settle_unstarted("a", Settlement(Outcome.DEAD, JobResult("no")), NOON + SECOND)
+    assert (job.outcome, job.result) == (Outcome.SUCCEEDED, DONE.result)
+
+
+# --- claims
+
+
+def test_a_free_key_is_claimed_with_its_first_job_begun(pool: Backend) -> None:
+    queue(pool, "a")
+    started = claim(pool)
+    assert started.claim.fence == int(NOON.timestamp())
+    assert (started.job.job_id, started.job.state, started.job.attempts) == ("a", JobState.RUNNING, 1)
+    assert (started.job.worker, started.job.fence) == (W1, started.claim.fence)
+    assert pool.claims.look(AMELIA_SCOTT) == started.claim
+
+
+def test_a_held_key_shows_its_claim_to_others(pool: Backend) -> None:
+    queue(pool, "a")
+    queue(pool, "b")
+    held = claim(pool).claim
+    assert pool.claims.claim_and_start(AMELIA_SCOTT, W2, NOON + 10 * LEASE) == held
+
+
+def test_a_key_without_work_is_not_claimed_and_its_hint_is_used_up(pool: Backend) -> None:
+    pool.hints.send(ClaimRequest(AMELIA_SCOTT, NOON), NOON)
+    assert pool.claims.claim_and_start(AMELIA_SCOTT, W1, NOON) is None
+    assert pool.claims.look(AMELIA_SCOTT) is None
+    assert pool.hints.receive(NOON, (), 10) == []
+
+
+def test_claiming_uses_up_the_hint(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.hints.send(ClaimRequest(AMELIA_SCOTT, NOON), NOON)
+    claim(pool)
+    assert pool.hints.receive(NOON, (), 10) == []
+
+
+def test_a_claim_that_is_over_is_taken_under_a_higher_fence(pool: Backend) -> None:
+    queue(pool, "a")
+    old = claim(pool).claim
+    taken = pool.claims.claim_and_start(AMELIA_SCOTT, W2, NOON, over=old)
+    assert isinstance(taken, Started)
+    assert (taken.claim.worker, taken.claim.fence) == (W2, old.fence + 1)
+    assert (taken.job.job_id, taken.job.attempts) == ("a", 2)
+
+
+def test_a_claim_whose_beat_has_moved_is_not_over(pool: Backend) -> None:
+    queue(pool, "a")
+    seen = claim(pool).claim
+    pool.claims.renew([seen], NOON + SECOND)
+    assert isinstance(pool.claims.claim_and_start(AMELIA_SCOTT, W2, NOON + LEASE, over=seen), Claim)
+
+
+def test_a_worker_that_slept_past_its_lease_cannot_renew(pool: Backend) -> None:
+    queue(pool, "a")
+    old = claim(pool).claim
+    pool.claims.claim_and_start(AMELIA_SCOTT, W2, NOON + LEASE, over=old)
+    assert pool.claims.renew([old], NOON + LEASE) == set()
+
+
+def test_renewing_moves_the_beat_and_the_lease(pool: Backend) -> None:
+    queue(pool, "a")
+    held = claim(pool).claim
+    assert pool.claims.renew([held], NOON + SECOND) == {AMELIA_SCOTT}
+    now = pool.claims.look(AMELIA_SCOTT)
+    assert now
+    assert (now.beat, now.lease_expires_at) == (held.beat + 1, NOON + SECOND + LEASE)
+
+
+def test_nothing_is_settled_or_started_under_an_old_fence(pool: Backend) -> None:
+    queue(pool, "a")
+    queue(pool, "b")
+    old = claim(pool)
+    new = pool.claims.claim_and_start(AMELIA_SCOTT, W2, NOON, over=old.claim)
+    assert isinstance(new, Started)
+    with pytest.raises(ClaimLost):
+        pool.claims.end_and_take_next(old, DONE, NOON, more=True)
+    with pytest.raises(ClaimLost):
+        pool.claims.start_next(old.claim, NOON)
+    job = pool.jobs.get("a")
+    assert job
+    assert (job.state, job.worker) == (JobState.RUNNING, W2)
+
+
+def test_the_fence_grows_although_the_clock_stands_still(pool: Backend) -> None:
+    fences = []
+    for name in "abc":
+        queue(pool, name)
+        started = claim(pool)
+        pool.claims.end_and_take_next(started, DONE, NOON, more=False)
+        pool.claims.begin_release(started.claim)
+        pool.claims.end_release(started.claim)
+        fences.append(started.claim.fence)
+    assert fences == [fences[0], fences[0] + 1, fences[0] + 2]
+
+
+def test_a_releasing_key_can_be_claimed_by_anybody(pool: Backend) -> None:
+    queue(pool, "a")
+    started = claim(pool)
+    pool.claims.end_and_take_next(started, DONE, NOON, more=False)
+    assert pool.claims.begin_release(started.claim)
+    queue(pool, "b")
+    taken = claim(pool, worker=W2)
+    pool.claims.end_release(started.claim)
+    held = pool.claims.look(AMELIA_SCOTT)
+    assert held
+    assert (held.worker, held.status, held.fence) == (W2, ClaimStatus.HELD, taken.claim.fence)
+
+
+def test_a_lost_claim_cannot_be_released(pool: Backend) -> None:
+    queue(pool, "a")
+    old = claim(pool).claim
+    pool.claims.claim_and_start(AMELIA_SCOTT, W2, NOON, over=old)
+    assert not pool.claims.begin_release(old)
+    pool.claims.end_release(old)
+    held = pool.claims.look(AMELIA_SCOTT)
+    assert held
+    assert held.worker == W2
+
+
+def test_busy_counts_the_jobs_a_worker_runs(pool: Backend) -> None:
+    queue(pool, "a")
+    started = claim(pool)
+    assert (pool.claims.busy(W1), pool.claims.busy(W2)) == (1, 0)
+    pool.claims.end_and_take_next(started, DONE, NOON, more=False)
+    assert pool.claims.busy(W1) == 0
+
+
+# --- order
+
+
+def test_settling_starts_the_next_job_of_the_key(pool: Backend) -> None:
+    queue(pool, "a")
+    queue(pool, "b")
+    turn = pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=True)
+    assert turn.kept
+    assert turn.started
+    assert turn.started.job.job_id == "b"
+    settled = pool.jobs.get("a")
+    assert settled
+    assert (settled.outcome, settled.result, settled.settled_at) == (Outcome.SUCCEEDED, DONE.result, NOON)
+
+
+def test_a_stopping_worker_keeps_the_claim_and_starts_nothing(pool: Backend) -> None:
+    queue(pool, "a")
+    queue(pool, "b")
+    turn = pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
+    assert (turn.kept is not None, turn.started) == (True, None)
+
+
+def test_an_idle_owner_starts_what_came_in_later(pool: Backend) -> None:
+    queue(pool, "a")
+    started = claim(pool)
+    pool.claims.end_and_take_next(started, DONE, NOON, more=True)
+    assert pool.claims.start_next(started.claim, NOON) is None
+    queue(pool, "b")
+    job = pool.claims.start_next(started.claim, NOON)
+    assert job
+    assert job.job_id == "b"
+
+
+def test_a_later_mail_of_a_thread_waits_for_the_earlier_one_that_still_prepares(pool: Backend) -> None:
+    record(pool, "with-photos", thread="t")
+    queue(pool, "correction", thread="t")
+    assert pool.claims.claim_and_start(AMELIA_SCOTT, W1, NOON) is None
+
+
+def test_a_mail_that_never_gets_ready_holds_its_thread_up_for_a_while_only(pool: Backend) -> None:
+    record(pool, "with-photos", thread="t")
+    queue(pool, "correction", thread="t")
+    assert claim(pool, at=NOON + timedelta(minutes=10)).job.job_id == "correction"
+
+
+def test_another_thread_overtakes_one_that_prepares(pool: Backend) -> None:
+    record(pool, "with-photos", thread="t")
+    queue(pool, "other", thread="u")
+    assert claim(pool).job.job_id == "other"
+
+
+def test_a_job_that_backs_off_starts_when_its_time_has_come(pool: Backend) -> None:
+    queue(pool, "a")
+    started = claim(pool)
+    pool.claims.end_and_take_next(started, Requeue(Why.RETRY, NOON + SECOND), NOON, more=True)
+    assert pool.claims.start_next(started.claim, NOON) is None
+    again = pool.claims.start_next(started.claim, NOON + SECOND)
+    assert again
+    assert again.attempts == 2
+
+
+def test_a_later_mail_of_a_thread_waits_for_one_that_backs_off(pool: Backend) -> None:
+    queue(pool, "a", thread="t")
+    queue(pool, "b", thread="t")
+    turn = pool.claims.end_and_take_next(claim(pool), Requeue(Why.RETRY, NOON + SECOND), NOON, more=True)
+    assert turn.started is None
+
+
+def test_a_stopped_job_keeps_its_place_and_its_attempts(pool: Backend) -> None:
+    queue(pool, "a")
+    queue(pool, "b")
+    pool.claims.end_and_take_next(claim(pool), Requeue(Why.STOPPED), NOON, more=False)
+    job = pool.jobs.get("a")
+    assert job
+    assert (job.state, job.attempts, job.order, job.started_at) == (JobState.QUEUED, 0, 1, None)
+
+
+def test_an_interrupted_job_goes_to_the_tail_and_gets_its_start_back(pool: Backend) -> None:
+    queue(pool, "a")
+    queue(pool, "b")
+    turn = pool.claims.end_and_take_next(claim(pool), Requeue(Why.INTERRUPTED), NOON, more=True)
+    assert turn.started
+    assert turn.started.job.job_id == "b"
+    job = pool.jobs.get("a")
+    assert job
+    assert (job.state, job.attempts, job.interruptions, job.order) == (JobState.QUEUED, 0, 1, 3)
+
+
+def test_later_mails_of_an_interrupted_thread_stay_behind_it(pool: Backend) -> None:
+    queue(pool, "a1", thread="a")
+    queue(pool, "a2", thread="a")
+    queue(pool, "b1", thread="b")
+    started, served = claim(pool), []
+    turn = pool.claims.end_and_take_next(started, Requeue(Why.INTERRUPTED), NOON, more=True)
+    while turn.started:
+        served.append(turn.started.job.job_id)
+        turn = pool.claims.end_and_take_next(turn.started, DONE, NOON, more=True)
+    assert served == ["b1", "a1", "a2"]
+
+
+# --- callbacks
+
+
+def test_a_settled_job_owes_its_callback_until_paid(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.jobs.bind_token("a", "token")
+    assert pool.owed.owed(10) == []
+    pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
+    assert [job.job_id for job in pool.owed.owed(10)] == ["a"]
+    pool.owed.paid("a", "token")
+    assert pool.owed.owed(10) == []
+
+
+def test_whoever_binds_a_token_after_the_end_sees_that_it_ended(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
+    assert pool.owed.owed(10) == []
+    assert not pool.jobs.bind_token("a", "token").open
+    assert [job.task_token for job in pool.owed.owed(10)] == ["token"]
+
+
+def test_an_interrupted_job_owes_word_to_its_old_token_only(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.jobs.bind_token("a", "old")
+    pool.claims.end_and_take_next(claim(pool), Requeue(Why.INTERRUPTED), NOON, more=False)
+    pool.jobs.bind_token("a", "new")
+    assert [(job.preempted_token, job.task_token) for job in pool.owed.owed(10)] == [("old", "new")]
+    pool.owed.paid("a", "old")
+    assert pool.owed.owed(10) == []
+
+
+def test_paying_an_old_token_does_not_pay_the_new_one(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.jobs.bind_token("a", "old")
+    pool.jobs.bind_token("a", "new")
+    pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
+    pool.owed.paid("a", "old")
+    assert [job.task_token for job in pool.owed.owed(10)] == ["new"]
+
+
+# --- hints, fairness, interrupts
+
+
+def test_hints_come_longest_waiting_first_and_once_a_key(pool: Backend) -> None:
+    assert pool.hints.send(ClaimRequest(BAKERY_ANN, NOON + SECOND), NOON)
+    assert pool.hints.send(ClaimRequest(AMELIA_SCOTT, NOON), NOON)
+    assert not pool.hints.send(ClaimRequest(AMELIA_SCOTT, NOON), NOON)
+    assert [hint.key for hint in pool.hints.receive(NOON, (), 10)] == [AMELIA_SCOTT, BAKERY_ANN]
+    assert [hint.key for hint in pool.hints.receive(NOON, {AMELIA_SCOTT}, 10)] == [BAKERY_ANN]
+    pool.hints.acknowledge(AMELIA_SCOTT)
+    assert [hint.key for hint in pool.hints.receive(NOON, (), 10)] == [BAKERY_ANN]
+
+
+def test_a_busy_owner_yields_to_a_key_that_has_waited_longer(pool: Backend) -> None:
+    queue(pool, "first")
+    started = claim(pool)
+    queue(pool, "small", key=BAKERY_ANN, at=NOON + SECOND)
+    pool.hints.send(ClaimRequest(BAKERY_ANN, NOON + SECOND), NOON + SECOND)
+    queue(pool, "second", at=NOON + 2 * SECOND)
+    turn = pool.claims.end_and_take_next(started, DONE, NOON + 5 * SECOND, more=True)
+    assert turn.kept is None
+    assert turn.started
+    assert turn.started.claim.key == BAKERY_ANN
+    assert [hint.key for hint in pool.hints.receive(NOON, (), 10)] == [AMELIA_SCOTT]
+    assert pool.claims.look(AMELIA_SCOTT) is None
+
+
+def test_a_key_that_waits_shorter_waits_on(pool: Backend) -> None:
+    queue(pool, "first")
+    queue(pool, "second")
+    started = claim(pool)
+    queue(pool, "small", key=BAKERY_ANN, at=NOON + SECOND)
+    pool.hints.send(ClaimRequest(BAKERY_ANN, NOON + SECOND), NOON + SECOND)
+    turn = pool.claims.end_and_take_next(started, DONE, NOON + 5 * SECOND, more=True)
+    assert turn.kept
+    assert turn.started
+    assert turn.started.job.job_id == "second"
+
+
+def test_a_yield_does_not_take_a_key_from_its_owner(pool: Backend) -> None:
+    queue(pool, "theirs", key=BAKERY_ANN)
+    claim(pool, key=BAKERY_ANN, worker=W2)
+    queue(pool, "more", key=BAKERY_ANN)
+    pool.hints.send(ClaimRequest(BAKERY_ANN, NOON), NOON)
+    queue(pool, "first", at=NOON + SECOND)
+    started = claim(pool, at=NOON + SECOND)
+    queue(pool, "second", at=NOON + 2 * SECOND)
+    turn = pool.claims.end_and_take_next(started, DONE, NOON + 5 * SECOND, more=True)
+    assert turn.started
+    assert turn.started.job.job_id == "second"
+
+
+def test_an_interrupt_is_taken_once(pool: Backend) -> None:
+    asked = Interrupt(AMELIA_SCOTT, "a", "thread", "another thread")
+    pool.interrupts.send(asked, NOON)
+    pool.interrupts.send(asked, NOON)
+    assert pool.interrupts.take(BAKERY_ANN) == []
+    assert pool.interrupts.take(AMELIA_SCOTT) == [asked]
+    assert pool.interrupts.take(AMELIA_SCOTT) == []

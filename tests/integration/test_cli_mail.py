@@ -1,0 +1,97 @@
+"""A mail sent from the command line, and what status and logs say of it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Up
+from webordinary.entrypoints.cli import main
+
+
+@pytest.fixture
+def mail(tmp_path: Path) -> Path:
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = "Scott <scott@example.com>", "edit@localhost", "Spring"
+    message["Message-ID"] = "<one@example.com>"
+    message.set_content("Set the title to Spring Sale")
+    (tmp_path / "mail.eml").write_bytes(message.as_bytes())
+    return tmp_path / "mail.eml"
+
+
+def test_a_mail_is_sent_done_and_told(
+    start_up: Callable[..., Up], mail: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    up = start_up()
+    follow = subprocess.Popen(
+        [sys.executable, "-m", "webordinary", "logs", "--follow", "--json", "--data", str(up.data)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert main(["send", str(mail), "--data", str(up.data)]) == 0
+    assert "accepted from scott@example.com to edit@localhost" in capsys.readouterr().out
+
+    assert follow.stdout
+    kinds = []
+    for line in follow.stdout:
+        event = json.loads(line)
+        kinds.append(event["kind"])
+        if event["kind"] == "ReplySent":
+            break
+    follow.kill()
+    follow.communicate()
+    assert [kind for kind in kinds if kind in ("MailReceived", "JobQueued", "SitePublished", "ReplySent")] == [
+        "MailReceived",
+        "JobQueued",
+        "SitePublished",
+        "ReplySent",
+    ]
+
+    assert main(["logs", "--mail", event["mail"][:12], "--data", str(up.data)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.endswith(f"mail {event['mail'][:12]}") for line in lines)
+    assert len(lines) > 5
+    assert main(["status", "--data", str(up.data)]) == 0
+    out = capsys.readouterr().out
+    assert "succeeded, answered" in out
+    assert "dead letters: 0" in out
+    assert up.stop() == 0
+
+
+def test_when_nothing_runs_it_says_what_to_do(mail: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    assert main(["send", str(mail), "--data", str(tmp_path), "--smtp-port", str(port)]) == 3
+    assert "start it with `webordinary up`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "is empty"), (b"Subject: x\n\nhi", "no From header with an address; name the sender with --from")],
+)
+def test_a_mail_that_cannot_be_sent_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, message: str
+) -> None:
+    (tmp_path / "bad.eml").write_bytes(content)
+    assert main(["send", str(tmp_path / "bad.eml"), "--data", str(tmp_path)]) in (1, 2)
+    assert message in capsys.readouterr().err
+
+
+def test_a_missing_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["send", str(tmp_path / "none.eml"), "--data", str(tmp_path)]) == 1
+    assert "cannot be read (No such file or directory)" in capsys.readouterr().err
+
+
+def test_a_mail_to_a_stranger_is_refused_with_the_intakes_own_words(
+    start_up: Callable[..., Up], mail: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    up = start_up("--workers", "0")
+    assert main(["send", str(mail), "--data", str(up.data), "--to", "nobody@elsewhere.example"]) == 1
+    assert "the mail was refused (5" in capsys.readouterr().err

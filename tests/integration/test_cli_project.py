@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from webordinary.entrypoints.cli import main
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    work = tmp_path / "site"
+    subprocess.run(["git", "init", "-q", "-b", "main", work], check=True)
+    (work / "index.html").write_text("<title>Kiln</title>")
+    subprocess.run(["git", "add", "."], cwd=work, check=True)
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+    subprocess.run(["git", *identity, "commit", "-q", "-m", "first"], cwd=work, check=True)
+    return work
+
+
+def add(data: Path, repo: Path | str, name: str = "kiln", user: str = "ann", sender: str = "Ann@Example.com") -> int:
+    flags = ["--repo", str(repo), "--user", user, "--sender", sender, "--data", str(data)]
+    return main(["project", "add", name, *flags])
+
+
+def test_a_site_that_was_added_is_listed_and_shown(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    assert add(data, repo) == 0
+    assert "kiln#ann is ready: mail from ann@example.com to edit@localhost changes it" in capsys.readouterr().out
+    assert main(["project", "list", "--data", str(data)]) == 0
+    assert "ann@example.com" in capsys.readouterr().out
+    assert main(["project", "show", "kiln", "--data", str(data), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["senders"] == [{"address": "ann@example.com", "user": "ann"}]
+
+
+def test_adding_it_again_changes_nothing(tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    assert [add(data, repo), add(data, repo)] == [0, 0]
+    capsys.readouterr()
+    main(["project", "list", "--data", str(data), "--json"])
+    [project] = json.loads(capsys.readouterr().out)
+    assert len(project["senders"]) == 1
+
+
+def test_two_people_may_change_one_site(tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    add(data, repo)
+    assert add(data, repo, user="bob", sender="bob@example.com") == 0
+    capsys.readouterr()
+    main(["project", "show", "kiln", "--data", str(data), "--json"])
+    assert [s["user"] for s in json.loads(capsys.readouterr().out)["senders"]] == ["ann", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"name": "Kiln!"}, "project name 'Kiln!': use 1 to 32 of a-z, 0-9 and -"),
+        ({"user": "ann-b"}, "user name 'ann-b': use 1 to 24 of a-z and 0-9"),
+        ({"sender": "ann"}, "'ann' is not a mail address; write --sender name@example.com"),
+        ({"repo": "/nowhere/at/all"}, "/nowhere/at/all"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words_and_nothing_is_added(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str], wrong: dict[str, str], message: str
+) -> None:
+    data = tmp_path / "data"
+    assert add(data, **{"repo": repo, **wrong}) in (1, 2)
+    assert message in capsys.readouterr().err
+    if data.exists():
+        main(["project", "list", "--data", str(data), "--json"])
+        assert json.loads(capsys.readouterr().out) == []
+
+
+def test_without_a_terminal_what_is_missing_is_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "webordinary", "project", "add", "kiln", "--data", str(tmp_path / "data")]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--repo is missing" in done.stderr
+
+
+def test_on_a_terminal_what_is_missing_is_asked_for(tmp_path: Path, repo: Path) -> None:
+    keyboard, terminal = pty.openpty()
+    command = [sys.executable, "-m", "webordinary", "project", "add", "--data", str(tmp_path / "data")]
+    process = subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    os.write(keyboard, f"kiln\n{repo}\n\nann\nann@example.com\n".encode())
+    out, _ = process.communicate(timeout=60)
+    os.close(keyboard)
+    os.close(terminal)
+    assert "Name of the site" in out
+    assert "Please write something" in out
+    assert "kiln#ann is ready" in out
+
+
+def test_an_unknown_site_is_told(tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add(tmp_path / "data", repo)
+    assert main(["project", "show", "nobody", "--data", str(tmp_path / "data")]) == 1
+    assert "there is no site 'nobody'; see `webordinary project list`" in capsys.readouterr().err

@@ -1,0 +1,322 @@
+"""Mail over a real socket, onto a real disk."""
+
+from __future__ import annotations
+
+import os
+import smtplib
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.mails import SqliteRawMails
+from webordinary.entrypoints.smtp import client
+from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
+from webordinary.mail.addresses import Mailbox
+from webordinary.mail.intake import Accepted, accept
+from webordinary.mail.parse import parse
+from webordinary.mail.ports import RawMails
+from webordinary.mail.write import Letter, write_mail
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.events import Event
+from webordinary.model.mail import Envelope
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+EDIT = Mailbox.parse("edit@localhost")
+SCOTT = "scott@example.com"
+
+
+class Told(list[Event]):
+    def emit(self, event: Event) -> None:
+        self.append(event)
+
+
+@dataclass
+class House:
+    mails: RawMails
+    events: Told = field(default_factory=Told)
+    started: list[str] = field(default_factory=list)
+
+    def server(self, **changes: object) -> SmtpServer:
+        settings = SmtpSettings(EDIT, port=0, **changes)  # type: ignore[arg-type]
+        take = partial(accept, mails=self.mails, events=self.events)
+        return SmtpServer(settings, take, self.started.append, lambda: datetime.now(UTC))
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    db = Database(tmp_path / "webordinary.db")
+    db.migrate()
+    yield House(SqliteRawMails(db, tmp_path))
+    db.close()
+
+
+@pytest.fixture
+def server(house: House) -> Iterator[SmtpServer]:
+    server = house.server()
+    server.start()
+    yield server
+    server.stop()
+
+
+def letter(text: str = "change the title to Spring Sale", **more: str) -> bytes:
+    given = {"message_id": "<1@example.com>", **more}
+    return write_mail(Letter(SCOTT, "edit@localhost", "Title", text, **given), NOON)  # type: ignore[arg-type]
+
+
+def connect(server: SmtpServer) -> smtplib.SMTP:
+    return smtplib.SMTP("127.0.0.1", server.port, local_hostname="localhost", timeout=30)
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [file for file in (folder / "mail").rglob("*") if file.is_file()]
+
+
+def test_an_accepted_mail_is_on_disk_and_announced(house: House, server: SmtpServer) -> None:
+    said = client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    (email_id,) = house.started
+    assert email_id[:16] in said
+    stored = house.mails.load(email_id)
+    assert stored.raw == letter()
+    assert (stored.envelope.peer, stored.envelope.mail_from) == ("127.0.0.1", SCOTT)
+    assert parse(stored.raw).text == "change the title to Spring Sale"
+    assert [event.kind for event in house.events] == ["MailReceived"]
+
+
+def test_a_mail_that_comes_twice_is_accepted_twice_and_started_once(house: House, server: SmtpServer) -> None:
+    for _ in range(2):
+        client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    assert len(house.started) == 1
+
+
+def test_a_mail_without_message_id_is_recognised_when_it_comes_again(house: House, server: SmtpServer) -> None:
+    for text in ("one", "one", "two"):
+        raw = letter(text, message_id="")
+        client.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    assert len(house.started) == 2
+
+
+def test_each_recipient_gets_a_mail_of_its_own(house: House, server: SmtpServer) -> None:
+    with connect(server) as smtp:
+        smtp.sendmail(SCOTT, ["edit@localhost", "edit+amelia@localhost", "EDIT@LOCALHOST"], letter())
+    recipients = {house.mails.load(email_id).envelope.recipient for email_id in house.started}
+    assert len(house.started) == 2
+    assert recipients == {"edit@localhost", "edit+amelia@localhost"}
+
+
+@pytest.mark.parametrize("stranger", ["someone@example.com", "edit@example.com", "editor@localhost", "edit"])
+def test_mail_for_others_is_not_relayed(house: House, server: SmtpServer, stranger: str) -> None:
+    with pytest.raises(Permanent, match=r"550.*write to edit@localhost"):
+        client.send(letter(), SCOTT, stranger, "127.0.0.1", server.port)
+    assert house.started == []
+
+
+def test_a_bounce_may_come_in(house: House, server: SmtpServer) -> None:
+    client.send(letter(), "", "edit@localhost", "127.0.0.1", server.port)
+    assert house.mails.load(house.started[0]).envelope.mail_from == ""
+
+
+def test_what_is_too_big_is_refused_as_announced(house: House, tmp_path: Path) -> None:
+    server = house.server(max_bytes=100_000)
+    server.start()
+    try:
+        with connect(server) as smtp:
+            smtp.ehlo()
+            assert smtp.esmtp_features["size"] == "100000"
+            with pytest.raises(smtplib.SMTPSenderRefused, match="552"):
+                smtp.sendmail(SCOTT, ["edit@localhost"], letter("x" * 200_000))
+        with connect(server) as smtp:  # a sender that does not say how big it is
+            smtp.helo()
+            smtp.mail(SCOTT)
+            smtp.rcpt("edit@localhost")
+            assert smtp.data(letter("x " * 100_000))[0] == 552
+        client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    finally:
+        server.stop()
+    assert len(house.started) == 1
+    assert len(files_in(tmp_path)) == 1
+
+
+def test_recipients_are_bounded(house: House) -> None:
+    server = house.server(max_recipients=2)
+    server.start()
+    try:
+        with connect(server) as smtp:
+            smtp.helo()
+            smtp.mail(SCOTT)
+            answers = [smtp.rcpt(f"edit+{n}@localhost")[0] for n in range(3)]
+    finally:
+        server.stop()
+    assert answers == [250, 250, 452]
+
+
+def test_connections_are_bounded(house: House) -> None:
+    server = house.server(max_connections=1)
+    server.start()
+    try:
+        with connect(server) as first:
+            with pytest.raises(smtplib.SMTPConnectError, match="421"):
+                connect(server)
+            assert first.noop()[0] == 250
+    finally:
+        server.stop()
+
+
+def test_a_line_longer_than_the_standard_allows_is_taken(house: House, server: SmtpServer) -> None:
+    raw = letter() + b"y" * 20_000 + b"\r\n"
+    client.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    assert house.mails.load(house.started[0]).raw == raw
+
+
+def test_a_failure_to_store_sends_the_mail_back_into_the_senders_queue(house: House) -> None:
+    def broken(raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
+        raise RuntimeError("unforeseen")
+
+    server = SmtpServer(SmtpSettings(EDIT, port=0), broken, house.started.append, lambda: NOON)
+    server.start()
+    try:
+        with pytest.raises(Transient, match="451"):
+            client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    finally:
+        server.stop()
+
+
+def test_a_mail_is_accepted_even_if_nobody_can_be_told(house: House) -> None:
+    def deaf(email_id: str) -> None:
+        raise RuntimeError("engine is down")
+
+    take = partial(accept, mails=house.mails, events=house.events)
+    server = SmtpServer(SmtpSettings(EDIT, port=0), take, deaf, lambda: NOON)
+    server.start()
+    try:
+        client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    finally:
+        server.stop()
+    assert len(house.mails.without_workflow(10)) == 1
+
+
+def test_a_taken_port_is_said_to_be_taken(house: House, server: SmtpServer) -> None:
+    second = SmtpServer(SmtpSettings(EDIT, port=server.port), lambda *_: (), house.started.append, lambda: NOON)
+    with pytest.raises(Permanent, match=rf"127.0.0.1:{server.port}.*SMTP_PORT"):
+        second.start()
+    second.stop()
+
+
+def test_nobody_listening_is_said_plainly() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with pytest.raises(Transient, match="webordinary up"):
+        client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", port)
+
+
+def test_stopping_finishes_the_mail_that_is_being_stored(house: House) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def slow(raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
+        reached.set()
+        go_on.wait()
+        return accept(raw, envelopes, house.mails, house.events)
+
+    server = SmtpServer(SmtpSettings(EDIT, port=0), slow, house.started.append, lambda: NOON)
+    server.start()
+    smtp = connect(server)
+    sending = threading.Thread(target=lambda: _ignore_disconnect(smtp))
+    sending.start()
+    reached.wait()
+    stopping = threading.Thread(target=server.stop)
+    stopping.start()
+    go_on.set()
+    stopping.join()
+    sending.join()
+    assert len(house.started) == 1
+
+
+def _ignore_disconnect(smtp: smtplib.SMTP) -> None:
+    try:
+        smtp.sendmail(SCOTT, ["edit@localhost"], letter())
+    except smtplib.SMTPServerDisconnected:
+        pass
+    finally:
+        smtp.close()
+
+
+@pytest.mark.needs("swaks")
+def test_swaks_sends_a_mail_with_a_photo(house: House, server: SmtpServer, tmp_path: Path) -> None:
+    photo = tmp_path / "mug.png"
+    photo.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20)
+    done = subprocess.run(
+        ["swaks", "--to", "edit@localhost", "--from", SCOTT, "--server", f"127.0.0.1:{server.port}",
+         "--header", "Subject: A photo", "--body", "add this photo", "--attach", f"@{photo}"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert "250 2.0.0 accepted as" in done.stdout
+    mail = parse(house.mails.load(house.started[0]).raw)
+    assert (mail.sender, mail.subject, mail.attachment_count) == (SCOTT, "A photo", 1)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of one megabyte."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "webordinary-test", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        reason = f"this user may not mount a small file system: {done.stderr.strip()}"
+        if os.environ.get("CI") == "true" and os.geteuid() == 0:
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_sends_mail_back_and_leaves_nothing(house: House, small_disk: Path, tmp_path: Path) -> None:
+    """The rows have room, the files have not: what does not fit whole is not there at all."""
+    db = Database(tmp_path / "webordinary.db")
+    full = House(SqliteRawMails(db, small_disk))
+    server = full.server()
+    server.start()
+    try:
+        with pytest.raises(Transient, match="452"):
+            client.send(letter("x " * 1_000_000), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        assert files_in(small_disk) == []
+        assert full.mails.without_workflow(10) == ()
+        client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    finally:
+        server.stop()
+        db.close()
+    assert len(files_in(small_disk)) == len(full.started) == 1
+
+
+def test_a_disk_too_full_for_the_row_leaves_no_file(small_disk: Path) -> None:
+    db = Database(small_disk / "webordinary.db")
+    db.migrate()
+    house = House(SqliteRawMails(db, small_disk))
+    server = house.server()
+    server.start()
+    filler = small_disk / "filler"
+    try:
+        raw = letter("small")
+        _fill(filler, leave=len(raw) + 8192)
+        with pytest.raises(Transient, match="452"):
+            client.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        assert files_in(small_disk) == []
+        filler.unlink()
+        client.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
+    finally:
+        server.stop()
+        db.close()
+    assert len(house.started) == 1
+
+
+def _fill(file: Path, leave: int) -> None:
+    free = os.statvfs(file.parent)
+    file.write_bytes(b"\0" * max(0, free.f_bavail * free.f_frsize - leave))

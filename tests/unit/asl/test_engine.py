@@ -1,0 +1,148 @@
+"""Starting, carrying on, announcing; and what each of it costs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from asl_world import CountingStore, Crash, CrashingStore, World
+
+from webordinary.asl import AslError, Definition, Execution, InvalidDefinition, Status, UnknownExecution
+from webordinary.asl.json_types import JSON
+
+RULE = {"Variable": "$.ok", "IsPresent": True, "Next": "B"}
+CHAIN = {
+    "A": {"Type": "Task", "Resource": "work", "Next": "IsIt"},
+    "IsIt": {"Type": "Choice", "Choices": [RULE], "Default": "B"},
+    "B": {"Type": "Task", "Resource": "work", "Next": "C"},
+    "C": {"Type": "Task", "Resource": "work", "End": True},
+}
+FAILING = {"Only": {"Type": "Fail", "Error": "Broken", "Cause": "for good"}}
+
+
+def test_a_name_runs_once() -> None:
+    world = World(CHAIN, {"work": lambda given: given})
+    assert world.engine.start("one", {"first": True})
+    assert not world.engine.start("one", {"second": True})
+    assert world.settle().output == {"first": True}
+    assert not world.engine.start("one", {"third": True})
+
+
+def test_a_transition_costs_one_commit() -> None:
+    world = World(CHAIN, {"work": lambda given: given})
+    counting = CountingStore(world.store)
+    engine = world.new_engine(counting)
+    engine.start("one", {})
+    engine.run_ready()
+    assert counting.appends == 4, "one before each of three calls, one for the end"
+
+
+def test_steps_see_what_is_on_disk_already() -> None:
+    seen: list[str] = []
+
+    def work(given: JSON) -> JSON:
+        seen.append(world.types()[-1])
+        return given
+
+    world = World(CHAIN, {"work": work})
+    world.run()
+    assert seen == ["LambdaFunctionStarted"] * 3
+
+
+def test_a_bad_end_is_announced_once_and_a_good_one_is_not() -> None:
+    world = World(FAILING)
+    world.run()
+    world.engine.run_ready()
+    assert [(e.name, e.error, e.cause) for e in world.announced] == [("one", "Broken", "for good")]
+    quiet = World({"Only": {"Type": "Succeed"}})
+    quiet.run()
+    assert quiet.announced == []
+
+
+def test_an_end_that_was_not_announced_before_a_crash_is_announced_after_it() -> None:
+    world = World(FAILING)
+    dying = world.new_engine(CrashingStore(world.store, crash_at=1, after=True))
+    dying.start("one", {})
+    with pytest.raises(Crash):
+        dying.run_ready()
+    assert world.announced == []
+    world.new_engine().run_ready()
+    assert [execution.status for execution in world.announced] == [Status.FAILED]
+
+
+def test_a_hook_that_breaks_is_called_again() -> None:
+    world = World(FAILING)
+
+    def broken(_: Execution) -> None:
+        raise OSError("the log is full")
+
+    world.engine.on_finished = broken
+    world.engine.start("one", {})
+    with pytest.raises(OSError, match="full"):
+        world.engine.run_ready()
+    world.new_engine().run_ready()
+    assert len(world.announced) == 1
+
+
+def test_an_execution_keeps_the_definition_that_it_started_with() -> None:
+    old = {"Type": "Pass", "Result": "old", "End": True}
+    new = {"Type": "Pass", "Result": "new", "End": True}
+    world = World({"Nap": {"Type": "Wait", "Seconds": 5, "Next": "Old"}, "Old": old})
+    world.engine.start("one", {})
+    world.engine.run_ready()
+    world.definition = Definition.load({"StartAt": "New", "States": {"New": new}})
+    world.engine = world.new_engine()
+    assert world.settle("one").output == "old"
+    assert world.run(name="two").output == "new"
+
+
+def test_an_input_too_large_is_refused_and_an_unknown_name_too() -> None:
+    world = World({"Only": {"Type": "Succeed"}})
+    with pytest.raises(AslError, match="256 KiB"):
+        world.engine.start("big", "x" * 300_000)
+    with pytest.raises(UnknownExecution):
+        world.engine.advance("nobody")
+
+
+def test_a_missing_handler_shows_before_anything_runs() -> None:
+    with pytest.raises(InvalidDefinition, match="work"):
+        World(CHAIN, {})
+
+
+def test_placeholders_are_replaced_where_things_are_named_and_nowhere_else() -> None:
+    raw: dict[str, JSON] = {
+        "Comment": "${Untouched}",
+        "StartAt": "Parse",
+        "States": {"Parse": {"Type": "Task", "Resource": "${ParseEmail}", "End": True}},
+    }
+    assert Definition.load(json.dumps(raw), {"ParseEmail": "parse"}).handlers == {"parse"}
+    with pytest.raises(InvalidDefinition, match=r"Resource: nothing is given for \$\{ParseEmail\}"):
+        Definition.load(raw, {})
+
+
+@pytest.mark.parametrize(
+    ("state", "field"),
+    [
+        ({"Type": "Pass", "QueryLanguage": "JSONata", "End": True}, "QueryLanguage"),
+        ({"Type": "Pass", "Output": "{% 1 %}", "End": True}, "Output"),
+        ({"Type": "Pass"}, "Next"),
+        ({"Type": "Pass", "Next": "Nowhere"}, "Next"),
+        ({"Type": "Pass", "End": True, "Retry": []}, "Retry"),
+        ({"Type": "Pass", "End": True, "InputPath": "no path"}, "InputPath"),
+        ({"Type": "Pass", "End": True, "ResultPath": "$.a[*]"}, "ResultPath"),
+        ({"Type": "Pass", "End": True, "Parameters": {"a.$": "States.Nothing()"}}, "a.$"),
+        ({"Type": "Task", "End": True}, "Resource"),
+        ({"Type": "Task", "Resource": "r", "End": True, "Retry": [{"ErrorEquals": []}]}, "Retry.ErrorEquals"),
+        ({"Type": "Choice", "Choices": []}, "Choices"),
+        ({"Type": "Choice", "Choices": [{"Variable": "$.a", "IsOdd": True, "Next": "S"}]}, "Choices"),
+        ({"Type": "Wait", "End": True}, "Seconds"),
+        ({"Type": "Wait", "Timestamp": "tomorrow", "End": True}, "Timestamp"),
+        ({"Type": "Map", "End": True}, "ItemProcessor"),
+        ({"Type": "Map", "End": True, "ItemReader": {}, "ItemProcessor": {}}, "ItemReader"),
+        ({"Type": "Sleep"}, "Type"),
+    ],
+)
+def test_what_cannot_run_is_refused_with_its_state_and_field(state: dict[str, JSON], field: str) -> None:
+    with pytest.raises(InvalidDefinition) as refusal:
+        Definition.load({"StartAt": "S", "States": {"S": state}})
+    assert (refusal.value.where, refusal.value.field) == ("S", field)

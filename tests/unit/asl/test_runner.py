@@ -1,0 +1,116 @@
+"""Threads around the engine: all due work is done, none of it twice at once, and it stops when told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from asl_world import World
+
+from webordinary.asl import EngineRunner, Execution, Status, SystemClock, Waker, send_task_success
+from webordinary.asl.json_types import JSON
+
+TASK = {"Only": {"Type": "Task", "Resource": "work", "End": True}}
+PATIENCE_SECONDS = 10
+
+
+@contextmanager
+def running(world: World, threads: int = 4) -> Iterator[Waker]:
+    """A runner on the machine's clock, stopped and joined at the end."""
+    waker = Waker()
+    world.engine.clock = SystemClock()
+    runner = EngineRunner(world.engine, waker.wait, waker.wake, threads)
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    try:
+        yield waker
+    finally:
+        runner.stop()
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive()
+
+
+def test_different_executions_run_at_the_same_time() -> None:
+    all_here = threading.Barrier(3, timeout=PATIENCE_SECONDS)
+    world = World(TASK, {"work": lambda _: all_here.wait()})
+    for name in ("a", "b"):
+        world.engine.start(name, {})
+    with running(world):
+        all_here.wait()
+
+
+def test_a_wake_up_brings_new_work_and_a_timer_needs_none() -> None:
+    done = threading.Event()
+    states = {"Nap": {"Type": "Wait", "Seconds": 0, "Next": "Only"}, **TASK}
+    world = World(states, {"work": lambda _: done.set()})  # type: ignore[func-returns-value]
+    with running(world) as waker:
+        world.engine.start("late", {})
+        waker.wake()
+        assert done.wait(PATIENCE_SECONDS)
+
+
+def test_a_broken_execution_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    announced = threading.Event()
+
+    def on_finished(execution: Execution) -> None:
+        if execution.name == "broken":
+            raise OSError("cannot be told")
+        announced.set()
+
+    world = World({"Only": {"Type": "Fail"}})
+    world.engine.on_finished = on_finished
+    world.engine.start("broken", {})
+    world.engine.start("good", {})
+    with running(world, threads=1):
+        assert announced.wait(PATIENCE_SECONDS)
+    assert "broken" in caplog.text
+    assert world.store.runnable(world.clock.now(), 9) == ["broken"]
+
+
+def test_more_work_than_threads_is_all_done_once() -> None:
+    finished = threading.Semaphore(0)
+    calls: list[JSON] = []
+
+    def work(given: JSON) -> JSON:
+        calls.append(given)
+        finished.release()
+        return given
+
+    world = World(TASK, {"work": work})
+    for number in range(50):
+        world.engine.start(str(number), number)
+    with running(world, threads=3):
+        assert all(finished.acquire(timeout=PATIENCE_SECONDS) for _ in range(50))
+    assert sorted(calls, key=str) == sorted(range(50), key=str)
+
+
+def test_an_answered_token_goes_on_after_a_wake_up() -> None:
+    asked, done = threading.Event(), threading.Event()
+    tokens: list[str] = []
+
+    def ask(token: JSON) -> JSON:
+        tokens.append(str(token))
+        asked.set()
+        return None
+
+    world = World(
+        {
+            "Ask": {
+                "Type": "Task",
+                "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
+                "Parameters": {"FunctionName": "ask", "Payload.$": "$$.Task.Token"},
+                "Next": "Only",
+            },
+            **TASK,
+        },
+        {"ask": ask, "work": lambda given: done.set() or given},  # type: ignore[func-returns-value]
+    )
+    world.engine.start("one", {})
+    with running(world) as waker:
+        assert asked.wait(PATIENCE_SECONDS)
+        assert send_task_success(world.store, tokens[0], "answer")
+        waker.wake()
+        assert done.wait(PATIENCE_SECONDS)
+    assert world.execution().status is Status.SUCCEEDED

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from webordinary.entrypoints.cli import main
+
+
+def test_a_wrong_setting_is_exit_code_2_and_names_the_setting(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WEBORDINARY_PORT", "http")
+    assert main(["status"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("webordinary: wrong settings")
+    assert "port (WEBORDINARY_PORT): 'http'" in err
+    assert "Traceback" not in err
+
+
+def test_unknown_flags_are_exit_code_2() -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["status", "--colour"])
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "command", [["status"], ["logs"], ["worker"], ["project", "list"], ["backup", "b.tar.gz"]]
+)
+def test_a_folder_without_data_is_exit_code_3_and_stays_as_it_is(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--data", str(tmp_path)]) == 3
+    assert "holds no WebOrdinary data; start it once with `webordinary up`" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_errors_can_be_read_by_scripts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["status", "--json", "--data", str(tmp_path)])
+    error = json.loads(capsys.readouterr().err)
+    assert error["exit_code"] == 3
+    assert str(tmp_path) in error["error"]
+
+
+def test_a_traceback_is_shown_only_when_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["status", "--debug", "--data", str(tmp_path)])
+    assert "Traceback" in capsys.readouterr().err

@@ -1,0 +1,104 @@
+"""Who reaches the page, who reaches a site, and who is turned away."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+from webordinary.entrypoints.dashboard.hosts import Door, Doors, Page, Site, SitePort
+from webordinary.site.releases import Stage
+
+DOORS = Doors(domain="localhost", preview_port=8081)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "door"),
+    [
+        ("127.0.0.1:8080", 8080, Page()),
+        ("localhost:8080", 8080, Page()),
+        ("LocalHost", 8080, Page()),
+        ("127.0.0.1:9000", 8080, Page()),
+        ("127.0.0.1:8081", 8081, SitePort()),
+        ("edit.amelia.localhost:8080", 8080, Site("amelia", Stage.EDIT)),
+        ("amelia.localhost:8080", 8080, Site("amelia", Stage.PUBLIC)),
+        ("edit.amelia.localhost.:8081", 8081, Site("amelia", Stage.EDIT)),
+        ("edit.localhost", 8080, Site("edit", Stage.PUBLIC)),
+        ("evil.example", 8080, None),
+        ("127.0.0.1.evil.example", 8080, None),
+        ("localhost.evil.example:8080", 8080, None),
+        ("x.edit.amelia.localhost", 8080, None),
+        ("edit.am_elia.localhost", 8080, None),
+        ("edit..localhost", 8080, None),
+        ("127.0.0.1:8080@evil.example", 8080, None),
+        ("", 8080, None),
+    ],
+)
+def test_a_request_comes_to_the_door_that_its_host_names(host: str, port: int, door: Door | None) -> None:
+    assert DOORS.door(host, port) == door
+
+
+def test_a_name_made_to_resolve_to_this_machine_does_not_reach_the_page(page: TestClient) -> None:
+    answer = page.get("/", headers={"Host": "evil.example:8080"})
+    assert answer.status_code == 421
+    assert "127.0.0.1" in answer.text
+
+
+def test_a_site_has_none_of_the_pages_routes(page: TestClient) -> None:
+    for path in ("/api/status", "/static/live.js", "/events", "/write", "/healthz"):
+        answer = page.get(path, headers={"Host": "edit.amelia.localhost:8080"})
+        assert answer.status_code == 404
+        assert "has not been published yet" in answer.text
+
+
+def test_the_second_port_has_none_of_the_pages_routes(second_port: TestClient) -> None:
+    assert "Choose a site" in second_port.get("/api/status").text
+    assert second_port.post("/mails", data={"text": "x"}).status_code == 405
+
+
+GOOD = {"from": "scott@example.com", "subject": "Hello", "text": "Please."}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:8081"},
+        {"Origin": "https://127.0.0.1:8080"},
+        {"Origin": "http://edit.amelia.localhost:8080", "Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://evil.example", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_a_form_of_another_page_sends_nothing(page: TestClient, headers: dict[str, str]) -> None:
+    answer = page.post("/mails", data=GOOD, headers=headers)
+    assert answer.status_code == 403
+    assert "Origin" in answer.text
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "http://127.0.0.1:8080"}, {"Sec-Fetch-Site": "same-origin"}])
+def test_the_pages_own_form_sends(page: TestClient, headers: dict[str, str]) -> None:
+    assert page.post("/mails", data=GOOD, headers=headers).status_code == 303
+
+
+def test_another_sites_script_cannot_hold_the_live_stream(page: TestClient) -> None:
+    headers = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
+    assert page.get("/events", headers=headers).status_code == 403
+
+
+def test_another_site_may_link_to_the_page_but_not_frame_it(page: TestClient) -> None:
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert page.get("/", headers=link).status_code == 200
+    assert page.get("/", headers={**link, "Sec-Fetch-Dest": "iframe"}).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/write", "/static/live.js", "/nothing-here", "/api/status"])
+def test_every_answer_of_the_page_carries_the_security_headers(page: TestClient, path: str) -> None:
+    headers = page.get(path).headers
+    assert "script-src 'self'" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "same-origin"
+    assert "set-cookie" not in headers
