@@ -70,8 +70,6 @@ from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import Mailroom, Reading
 from webordinary.workflow.steps import steps
 
-SAMPLE = ProjectUser("amelia", "scott")
-SAMPLE_SENDER = "scott@example.com"
 BUILDERS: dict[str, Builder] = {"plain": PlainFiles()}
 
 
@@ -115,6 +113,7 @@ def open_services(config: Config) -> Iterator[Services]:
         yield _services(config, db, bus, events)
     finally:
         events.close()
+        bus.close()
         db.close()
 
 
@@ -232,9 +231,14 @@ def run_worker(config: Config, name: str, slots: int, stop: threading.Event) -> 
             dice=random.Random(),  # noqa: S311  jitter needs no secrecy
         )
         worker = Worker(around)
-        threading.Thread(target=lambda: (stop.wait(), worker.stop()), name="stop", daemon=True).start()
+        threading.Thread(target=_stop_when, args=(stop, worker), name="stop", daemon=True).start()
         worker.run()
         services.workers.leave(worker_id, services.clock.now())
+
+
+def _stop_when(told: threading.Event, worker: Worker) -> None:
+    told.wait()
+    worker.stop()
 
 
 def _worker_id(now: datetime) -> str:
@@ -342,9 +346,8 @@ def onboard(
 
 def ensure_sample(services: Services) -> None:
     """The sample site, its owner and its first release; again is harmless."""
-    origin = services.config.data / "origins" / f"{SAMPLE.project_id}.git"
-    sample.ensure_sample_origin(origin)
-    onboard(services, SAMPLE.project_id, str(origin), SAMPLE.user_id, SAMPLE_SENDER, lambda _: None)
+    origin = sample.ensure_sample_origin(services.config.data / "origins" / f"{sample.PROJECT_ID}.git")
+    onboard(services, sample.PROJECT_ID, str(origin), sample.USER_ID, sample.SENDER, lambda _: None)
 
 
 def keep_house(services: Services) -> None:

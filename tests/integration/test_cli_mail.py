@@ -92,6 +92,6 @@ def test_a_missing_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_a_mail_to_a_stranger_is_refused_with_the_intakes_own_words(
     start_up: Callable[..., Up], mail: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    up = start_up("--workers", "0")
+    up = start_up("--no-sample", "--workers", "0")
     assert main(["send", str(mail), "--data", str(up.data), "--to", "nobody@elsewhere.example"]) == 1
     assert "the mail was refused (5" in capsys.readouterr().err

@@ -27,7 +27,8 @@ def webordinary(*args: object, env: dict[str, str] | None = None) -> subprocess.
 
 
 def children_of(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")  # a child belongs to the thread that started it
+    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 def wait_gone(pids: list[int]) -> None:
@@ -41,7 +42,7 @@ def wait_gone(pids: list[int]) -> None:
 
 
 def test_it_answers_when_it_says_ready_and_ends_with_0(start_up: StartUp) -> None:
-    up = start_up()
+    up = start_up("--no-sample")
     with urllib.request.urlopen(up.page, timeout=30) as page:
         assert page.status == 200
     with socket.create_connection((up.smtp_host, up.smtp_port), timeout=30) as intake:
@@ -66,7 +67,7 @@ def test_without_the_sample_nothing_is_trusted_and_no_site_is_there(start_up: St
 
 
 def test_a_second_up_on_the_same_data_is_refused_with_the_pid_of_the_first(start_up: StartUp) -> None:
-    up = start_up()
+    up = start_up("--no-sample")
     second = webordinary("up", "--data", up.data, *FREE_PORTS)
     assert second.returncode == 4
     assert f"in use by another `webordinary up` (process {up.process.pid})" in second.stderr
@@ -74,7 +75,7 @@ def test_a_second_up_on_the_same_data_is_refused_with_the_pid_of_the_first(start
 
 
 def test_status_knows_whether_it_runs_and_where(start_up: StartUp) -> None:
-    up = start_up()
+    up = start_up("--no-sample")
     status = json.loads(webordinary("status", "--json", "--data", up.data).stdout)
     assert status["running"] is True
     assert status["endpoints"]["smtp_port"] == up.smtp_port
@@ -130,7 +131,7 @@ def test_a_database_of_a_newer_version_is_refused_in_words(tmp_path: Path) -> No
 
 
 def test_a_killed_up_takes_its_workers_along(start_up: StartUp) -> None:
-    up = start_up()
+    up = start_up("--no-sample")
     workers = children_of(up.process.pid)
     assert len(workers) == 2
     up.process.kill()
@@ -138,7 +139,7 @@ def test_a_killed_up_takes_its_workers_along(start_up: StartUp) -> None:
 
 
 def test_ctrl_c_ends_the_workers_too(start_up: StartUp) -> None:
-    up = start_up("--workers", "1")
+    up = start_up("--no-sample", "--workers", "1")
     workers = children_of(up.process.pid)
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(timeout=60) == 0
@@ -146,7 +147,7 @@ def test_ctrl_c_ends_the_workers_too(start_up: StartUp) -> None:
 
 
 def test_a_worker_started_by_hand_ends_on_sigterm_with_0(start_up: StartUp) -> None:
-    up = start_up("--workers", "0")
+    up = start_up("--no-sample", "--workers", "0")
     worker = subprocess.Popen(
         [sys.executable, "-m", "webordinary", "worker", "--data", str(up.data), "--name", "by hand", "--slots", "2"],
         stdin=subprocess.DEVNULL,

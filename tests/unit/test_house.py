@@ -124,7 +124,7 @@ def test_decisions_and_migrations_are_numbered_without_gaps(folder: Path) -> Non
 @pytest.mark.parametrize("decision", DECISIONS, ids=lambda d: d.stem)
 def test_a_decision_gives_context_choice_and_price(decision: Path) -> None:
     headings = re.findall(r"^#+ (.*)$", text_of(decision), re.MULTILINE)
-    assert headings[0].startswith(f"{decision.name[:4]}: ")
+    assert re.match(rf"0*{int(decision.name[:4])}[.:] ", headings[0])
     assert headings[1:] == ["Context", "Choice", "Price"]
 
 

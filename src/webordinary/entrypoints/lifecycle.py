@@ -8,10 +8,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-ENDED, TOLD = b"e", b"t"
+ENDED = b"\0"  # any other byte in the pipe is the number of a signal
 KILLED, STUCK = 130, 1
 Work = Callable[[threading.Event], None]
 
@@ -67,10 +67,10 @@ def _listen(
         if word == ENDED:
             return
         orphaned = parent in ready and not os.read(parent, 1024) if parent is not None else False
-        if stop.is_set() and (word == TOLD or not ready):
+        if stop.is_set() and (word or not ready):
             on_kill()
             os._exit(KILLED if word else STUCK)
-        if word == TOLD or orphaned:
+        if word or orphaned:
             sources, deadline = [ears], time.monotonic() + patience_seconds
             stop.set()
             on_stop()
@@ -78,18 +78,16 @@ def _listen(
 
 @contextmanager
 def _told_by_signals() -> Iterator[tuple[int, int]]:
+    """A pipe that gets a byte for each signal, at once, whatever the main thread is about to do."""
     ears, mouth = os.pipe()
     os.set_blocking(mouth, False)
-    before = {number: signal.signal(number, lambda *_: _say(mouth)) for number in SIGNALS}
+    handlers = {number: signal.signal(number, lambda *_: None) for number in SIGNALS}
+    before = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
     try:
         yield ears, mouth
     finally:
-        for number, handler in before.items():
+        signal.set_wakeup_fd(before)
+        for number, handler in handlers.items():
             signal.signal(number, handler)
         os.close(ears)
         os.close(mouth)
-
-
-def _say(mouth: int) -> None:
-    with suppress(BlockingIOError):  # a full pipe tells enough
-        os.write(mouth, TOLD)

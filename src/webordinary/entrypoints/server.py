@@ -120,7 +120,7 @@ def _unless_gone(read: Callable[[], bytes]) -> bytes | None:
 
 
 def _examples() -> tuple[Example, ...]:
-    photo = File(sample.PHOTO_NAME, "image/jpeg", sample.photo())
+    photo = File(sample.PHOTO_NAME, "image/jpeg", sample.sample_photo())
     return (
         Example("Change the title", "A new title", "Change the homepage title to Spring Sale"),
         Example(

@@ -136,8 +136,9 @@ def _understood(mail: ParsedMail) -> tuple[Block, ...]:
     cut = words if len(words) <= MAX_EXCERPT else words[:MAX_EXCERPT] + " …"
     blocks: tuple[Block, ...] = (Excerpt("How I read your mail", cut),)
     if mail.elided:
-        note = f"I left aside {len(mail.elided.splitlines())} lines of quoted mail or signature below it."
-        blocks = (*blocks, Paragraph(note))
+        count = len(mail.elided.splitlines())
+        lines = "1 line" if count == 1 else f"{count} lines"
+        blocks = (*blocks, Paragraph(f"I left aside {lines} of quoted mail or signature."))
     return blocks
 
 

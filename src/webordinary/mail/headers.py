@@ -20,7 +20,7 @@ MAX_FIELD_BYTES = 8 * 1024
 MAX_IDS = 200
 
 _FIELD_NAME = re.compile(rb"[!-9;-~]{1,200}[ \t]*:")
-_BLANK_LINE = re.compile(rb"\r?\n(?:\r?\n)|\r\r")
+_BLANK_LINES = (b"\n\r\n", b"\n\n", b"\r\r")
 _ENCODED_WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*)\?=")
 _BETWEEN_WORDS = re.compile(r"(\?=)\s+(?==\?[^?\s]{1,60}\?[bBqQ]\?)")
 _MESSAGE_ID = re.compile(r"<[^<>\s]{1,500}>")
@@ -54,8 +54,9 @@ def split(raw: bytes) -> tuple[bytes, bytes]:
     """The header block and the body of a mail."""
     if raw[:1] in (b"\n", b"\r"):
         return b"", raw.lstrip(b"\r\n")
-    match = _BLANK_LINE.search(raw)
-    return (raw[: match.start()], raw[match.end() :]) if match else (raw, b"")
+    found = [(raw.find(end), len(end)) for end in _BLANK_LINES]
+    at, length = min(((at, length) for at, length in found if at >= 0), default=(len(raw), 0))
+    return raw[:at].removesuffix(b"\r"), raw[at + length :]
 
 
 def read_headers(raw: bytes) -> Headers:

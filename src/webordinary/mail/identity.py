@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import UTC, datetime
-from email.utils import getaddresses, parsedate_to_datetime
+from email.utils import parsedate_to_datetime
 
 from webordinary.mail.addresses import is_address
 from webordinary.mail.headers import Headers, decode_words, split
 
+MAX_AUTHOR = 1000
+# Stricter than RFC 5322, and than the standard library: one address, and no second reading of it.
+_AUTHOR = re.compile(
+    r"""(?x)
+    (?: "(?P<quoted>(?:[^"\\]|\\.)*)" | (?P<name>[^<>"@]*|[^<>",;:()]*) ) \s* <\s*(?P<bracketed>[^<>\s]+)\s*>
+    | (?P<bare>[^<>\s"]+) \s* (?: \((?P<comment>[^()]*)\) )?
+    """
+)
+_ESCAPED = re.compile(r"\\(.)")
 _TRACE = {
     "received",
     "return-path",
@@ -40,13 +50,12 @@ def sender_of(headers: Headers) -> tuple[str, str]:
     fields = headers.all("from")
     if len(fields) != 1:
         return "", ""
-    try:
-        found = [(name, address) for name, address in getaddresses([fields[0]]) if address]
-    except (RecursionError, ValueError, IndexError):
+    author = _AUTHOR.fullmatch(fields[0].strip()) if len(fields[0]) <= MAX_AUTHOR else None
+    address = (author["bracketed"] or author["bare"]) if author else ""
+    if author is None or not is_address(address):
         return "", ""
-    if len(found) != 1 or not is_address(found[0][1]):
-        return "", ""
-    return found[0][1].lower(), decode_words(found[0][0])[:200]
+    name = author["quoted"] or author["name"] or author["comment"] or ""
+    return address.lower(), decode_words(_ESCAPED.sub(r"\1", name).strip())[:200]
 
 
 def sent_at_of(headers: Headers) -> datetime | None:

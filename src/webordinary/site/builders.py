@@ -12,12 +12,8 @@ def choose_builder(builders: Mapping[str, Builder], name: str, tree: SourceTree)
     """Which builder builds this tree; in words, if none does."""
     if name:
         known = ", ".join(sorted(builders))
-        return builders.get(name) or BuildFailed(
-            f"This site is set to be built by {name!r}; known are: {known}."
-        )
+        return builders.get(name) or BuildFailed(f"This site is set to be built by {name!r}; known are: {known}.")
     for builder in builders.values():
         if builder.fits(tree):
             return builder
-    return BuildFailed(
-        "No way to build this site was found: it needs an index.html at its top, in public/ or site/."
-    )
+    return BuildFailed("No way to build this site was found: it needs an index.html at its top, in public/ or site/.")

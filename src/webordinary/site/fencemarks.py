@@ -1,6 +1,6 @@
 """Fence marks: what the fence refs on an origin point at.
 
-A mark holds the fence and a counter, so that its ref moves in every push: git servers compare only refs that move.
+A mark holds the fence and a counter, so that its ref moves in every push: servers check only refs that move.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FenceMark:
 
 
 def read_mark(text: str) -> FenceMark:
-    """Read a stored mark. A foreign text counts as the lowest fence, so that it can be repaired by moving on."""
+    """Read a stored mark. A foreign text counts as the lowest fence, so that moving on repairs it."""
     match = _TEXT.fullmatch(text)
     return FenceMark(int(match[1]), int(match[2])) if match else FenceMark()
 

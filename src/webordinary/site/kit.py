@@ -39,5 +39,5 @@ class SiteKit:
     attachment_path: Callable[[Attachment], Path]
     site_url: Callable[[str, Stage], str]
     sessions: Sessions = field(default_factory=NoSessions)
-    limits: AgentLimits = AgentLimits()
+    limits: AgentLimits = field(default_factory=AgentLimits)
     wait: Callable[[float], None] = time.sleep

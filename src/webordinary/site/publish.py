@@ -57,9 +57,7 @@ class Publisher:
                 done = self._bring(workspace, joined, lease, build, hold)
                 if done is not None:
                     return done
-        raise Transient(
-            f"{workspace.work.project.project_id}: main moved {MAIN_MOVED_TRIES} times while publishing"
-        )
+        raise Transient(f"{workspace.work.project.project_id}: main moved {MAIN_MOVED_TRIES} times while publishing")
 
     def promote(self, project_id: str, hold: Hold) -> Release | None:
         """Show on the public site what the edit site shows; None when there is nothing yet."""
@@ -91,9 +89,7 @@ class Publisher:
                 self.workspaces.save(saving)
                 saving = None
             if (self.now() - began).total_seconds() > LEASE_WAIT_SECONDS:
-                raise Transient(
-                    f"{project_id}: another worker has been publishing for {LEASE_WAIT_SECONDS:.0f} s"
-                )
+                raise Transient(f"{project_id}: another worker has been publishing for {LEASE_WAIT_SECONDS:.0f} s")
             self.wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
             pause = min(pause * 1.5, 0.5)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from webordinary.model.mail import Attachment
@@ -32,7 +32,7 @@ class AgentTask:
     workspace: Path
     attachments: tuple[AttachedFile, ...] = ()
     session: str = ""
-    limits: AgentLimits = AgentLimits()
+    limits: AgentLimits = field(default_factory=AgentLimits)
 
 
 @dataclass(frozen=True, slots=True)

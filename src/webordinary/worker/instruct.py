@@ -14,9 +14,7 @@ def instruct(run: JobRun, workspace: Workspace) -> AgentResult:
     agent = run.kit.agents.get(run.project.agent)
     if agent is None:
         known = ", ".join(sorted(run.kit.agents))
-        raise Permanent(
-            f"{run.project.project_id} is set to agent {run.project.agent!r}; this worker has: {known}"
-        )
+        raise Permanent(f"{run.project.project_id} is set to agent {run.project.agent!r}; this worker has: {known}")
     thread_id = run.job.thread_id
     task = AgentTask(
         instruction=run.wish,

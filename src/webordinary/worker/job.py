@@ -60,9 +60,7 @@ class SiteWork:
             _log.warning("%s: unfinished work of %s is not saved: %s", run.job.key, run.job.job_id, problem)
 
     def _stand(self, run: JobRun, workspace: Workspace) -> None:
-        for job_id in [
-            job_id for job_id, (other, _) in self._standing.items() if other.job.key == run.job.key
-        ]:
+        for job_id in [job_id for job_id, (other, _) in self._standing.items() if other.job.key == run.job.key]:
             self._standing.pop(job_id, None)  # the key has one workspace, and it stands for this job now
         self._standing[run.job.job_id] = (run, workspace)
 

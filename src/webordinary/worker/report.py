@@ -20,9 +20,7 @@ def of_agent(result: Answered | Asked | NotUnderstood) -> Settlement:
         case Asked(question=question):
             return Settlement(Outcome.SUCCEEDED, JobResult(question, question=question))
         case NotUnderstood(text=text):
-            return Settlement(
-                Outcome.FAILED, JobResult(text, error="the agent did not understand the instruction")
-            )
+            return Settlement(Outcome.FAILED, JobResult(text, error="the agent did not understand the instruction"))
 
 
 def of_no_difference(result: Changed) -> Settlement:
@@ -36,9 +34,7 @@ def of_publication(run: JobRun, outcome: Published | Conflicted | BuildFailed) -
     match outcome:
         case Published(change=change):
             files = change.changed_files[:LISTED_FILES]
-            return Settlement(
-                Outcome.SUCCEEDED, JobResult(change.summary, change.commit, run.edit_url, None, files)
-            )
+            return Settlement(Outcome.SUCCEEDED, JobResult(change.summary, change.commit, run.edit_url, None, files))
         case Conflicted(files=files):
             return Settlement(Outcome.FAILED, _conflict(files))
         case BuildFailed(reason=reason, log=log):
@@ -65,9 +61,7 @@ def of_promotion(run: JobRun, release: Release | None) -> Settlement:
 
 def of_nothing_to_undo() -> Settlement:
     """There was nothing to take back."""
-    words = (
-        "There is nothing to undo: no change that was asked for in this conversation is on the site any more."
-    )
+    words = "There is nothing to undo: no change that was asked for in this conversation is on the site any more."
     return Settlement(Outcome.SUCCEEDED, JobResult(words))
 
 

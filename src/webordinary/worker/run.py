@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from webordinary.model.claims import Started
 from webordinary.model.events import Event, Events
@@ -80,7 +79,7 @@ class JobRun:
         kit = self.kit
         return Publisher(kit.workspaces, kit.main, kit.leases, kit.releases, self.now, kit.wait)
 
-    def tell(self, kind: str, since: datetime, **data: Any) -> None:
+    def tell(self, kind: str, since: datetime, **data: object) -> None:
         """Emit an event of this job, with how long it took."""
         took = round((self.now() - since).total_seconds() * 1000, 1)
         job = self.job

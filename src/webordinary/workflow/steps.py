@@ -9,7 +9,7 @@ from webordinary.workflow.answering import Answering
 from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import Reading
 
-Step = Callable[[dict[str, Any]], dict[str, Any]]
+Step = Callable[[Any], dict[str, Any]]
 
 
 def steps(reading: Reading, queueing: Queueing, answering: Answering) -> Mapping[str, Step]:

@@ -25,9 +25,7 @@ def test_unknown_flags_are_exit_code_2() -> None:
     assert caught.value.code == 2
 
 
-@pytest.mark.parametrize(
-    "command", [["status"], ["logs"], ["worker"], ["project", "list"], ["backup", "b.tar.gz"]]
-)
+@pytest.mark.parametrize("command", [["status"], ["logs"], ["worker"], ["project", "list"], ["backup", "b.tar.gz"]])
 def test_a_folder_without_data_is_exit_code_3_and_stays_as_it_is(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

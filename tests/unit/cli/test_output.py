@@ -26,9 +26,7 @@ def test_text_from_a_mail_cannot_steer_the_terminal() -> None:
 
 
 def test_json_is_one_line_even_with_our_own_values(capsys: pytest.CaptureFixture[str]) -> None:
-    print_json(
-        {"key": ProjectUser("amelia", "scott"), "at": datetime(2026, 1, 2, tzinfo=UTC), "p": Path("x")}
-    )
+    print_json({"key": ProjectUser("amelia", "scott"), "at": datetime(2026, 1, 2, tzinfo=UTC), "p": Path("x")})
     out = capsys.readouterr().out
     assert out.count("\n") == 1
     assert json.loads(out) == {

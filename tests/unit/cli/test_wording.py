@@ -10,9 +10,7 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
 def test_an_event_is_one_line_with_the_workers_name_and_the_start_of_the_mails_id() -> None:
-    event = Event(
-        "ClaimTaken", email_id="ab" * 32, key=ProjectUser("amelia", "scott"), worker="w-9", data={"fence": 7}
-    )
+    event = Event("ClaimTaken", email_id="ab" * 32, key=ProjectUser("amelia", "scott"), worker="w-9", data={"fence": 7})
     line = line_for(1, NOON, event, {"w-9": "worker 2"})
     assert "amelia#scott claimed by worker 2 (fence 7)" in line
     assert line.endswith("  mail abababababab")

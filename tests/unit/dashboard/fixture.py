@@ -81,7 +81,7 @@ class World:
         self.put("projects", project_id="amelia", settings=settings, created_at=0.0)
         self.put("senders", address=SCOTT, project_id="amelia", user_id="scott", created_at=0.0)
 
-    def dashboard(self, **changes: Any) -> Dashboard:
+    def dashboard(self, **changes: object) -> Dashboard:
         values: dict[str, Any] = {
             "overview": self.overview,
             "feed": self.feed,
@@ -99,7 +99,7 @@ class World:
         self.sent.append((raw, mail_from, recipient))
         return self.mail(f"Sent {len(self.sent)}")
 
-    def put(self, table: str, **values: Any) -> None:
+    def put(self, table: str, **values: object) -> None:
         names = ", ".join(values)
         with self.database.write() as conn:
             conn.execute(
@@ -157,10 +157,10 @@ class World:
         )
         self.event("MailParsed", email_id, received + 0.01)
 
-    def attach(self, email_id: str, position: int, **record: Any) -> None:
+    def attach(self, email_id: str, position: int, **record: object) -> None:
         self.put("attachments", email_id=email_id, position=position, record=json.dumps(record))
 
-    def job(self, email_id: str, state: str, result: JobResult | None = None, **values: Any) -> None:
+    def job(self, email_id: str, state: str, result: JobResult | None = None, **values: object) -> None:
         order = next(self._numbers)
         row: dict[str, Any] = {
             "job_id": job_id_of(email_id),
@@ -203,7 +203,7 @@ class World:
             lease_expires_at=self.at(lease),
         )
 
-    def event(self, kind: str, email_id: str | None, seconds: float, worker: str | None = None, **data: Any) -> None:
+    def event(self, kind: str, email_id: str | None, seconds: float, worker: str | None = None, **data: object) -> None:
         self.put(
             "events",
             at=self.at(seconds),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import email
 import email.policy
 from email.message import EmailMessage
-from typing import Any
 
 import pytest
 from httpx2 import Response
@@ -16,10 +15,11 @@ from webordinary.entrypoints.dashboard.compose import MAX_UPLOAD_BYTES
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.model.errors import Transient
 
+Files = list[tuple[str, tuple[str, bytes, str]]] | None
 OWN = {"Origin": "http://127.0.0.1:8080"}
 
 
-def send(page: TestClient, files: Any = None, **fields: str) -> Response:
+def send(page: TestClient, files: Files = None, **fields: str) -> Response:
     return page.post("/mails", data={"from": SCOTT, **fields}, files=files, headers=OWN)
 
 

@@ -59,7 +59,7 @@ def pack(data: Path, target: Path, copy_database: Callable[[Path], int], now: da
             writer.add(scratch / DATABASE, DATABASE)
             for name in (CONFIG, *FOLDERS):
                 writer.add_all(data / name, name)
-            for origin in sorted((data / ORIGINS).glob("*.git")):
+            for origin in sorted((data / ORIGINS).glob("[!.]*.git")):
                 copy = _mirrored(origin, scratch, report)
                 writer.add_all(copy, f"{ORIGINS}/{origin.name}")
                 shutil.rmtree(copy)

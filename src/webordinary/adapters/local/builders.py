@@ -15,7 +15,7 @@ _CHUNK = 1 << 20
 
 
 class PlainFiles:
-    """Copies tracked files, without dotfiles; files that did not change share their bytes with the last release."""
+    """Copies tracked files but no dotfiles; unchanged ones share their bytes with the last release."""
 
     def fits(self, tree: SourceTree) -> bool:
         """There is a home page to show."""

@@ -1,4 +1,4 @@
-"""Programs run to their end: own process group, bounded time and output, asked to stop before they are killed."""
+"""Programs run to their end: own process group, bounded time and output, asked before they are killed."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class _Stopper:
         self._timer.start()
 
     def end(self) -> None:
-        """Whatever is left of the group goes; its leader is not reaped before, so the number is still ours."""
+        """Whatever is left of the group goes; its leader is reaped after, so the number is still ours."""
         if self._timer is not None:
             self._timer.cancel()
         _signal_group(self._child, signal.SIGKILL)
@@ -117,7 +117,9 @@ def _signal_group(child: subprocess.Popen[bytes], number: int) -> None:
 
 
 def _converse(child: subprocess.Popen[bytes], stdin: bytes, deadline: float, limit: int) -> Finished:
-    assert child.stdin and child.stdout and child.stderr
+    assert child.stdin
+    assert child.stdout
+    assert child.stderr
     pending = memoryview(stdin)
     heard: dict[IO[bytes], bytearray] = {child.stdout: bytearray(), child.stderr: bytearray()}
     timed_out = overflowed = False
@@ -147,13 +149,9 @@ def _converse(child: subprocess.Popen[bytes], stdin: bytes, deadline: float, lim
                 overflowed = True
                 break
             if child.stdin.closed and _ended_but_not_reaped(child.pid):
-                deadline = min(
-                    deadline, time.monotonic() + _DRAIN_SECONDS
-                )  # grandchildren may keep the pipes open
+                deadline = min(deadline, time.monotonic() + _DRAIN_SECONDS)  # grandchildren may keep the pipes open
     code = _code(child, timed_out or overflowed, deadline)
-    return Finished(
-        code, bytes(heard[child.stdout]), bytes(heard[child.stderr]), timed_out and code != 0, overflowed
-    )
+    return Finished(code, bytes(heard[child.stdout]), bytes(heard[child.stderr]), timed_out and code != 0, overflowed)
 
 
 def _write(pipe: IO[bytes], pending: memoryview) -> memoryview:

@@ -1,8 +1,8 @@
 """Releases in a folder: built aside, renamed into place, shown by pointers that need no lock.
 
-`{project}/{stage}/releases/{commit12}/` never changes; `pointers/{fence}` names a release; the highest fence is
-current. A stale worker can only write its own lower pointer, which nobody reads. `current` is a convenience for web
-servers that follow a link.
+`{project}/{stage}/releases/{commit12}/` never changes; `pointers/{fence}` names a release; the highest fence
+is current. A stale worker can only write its own lower pointer, which nobody reads. `current` is a convenience
+for web servers that follow a link.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ class FolderReleases:
                 staged.rename(release.path)
             except OSError as problem:
                 if not release.path.exists():
-                    raise Transient(
-                        f"{release.path} cannot be made ({problem}); free some disk space"
-                    ) from problem
+                    raise Transient(f"{release.path} cannot be made ({problem}); free some disk space") from problem
             _sync(release.path.parent)
         shutil.rmtree(staged, ignore_errors=True)
         return release
@@ -98,7 +96,7 @@ class FolderReleases:
         return tuple(self._release(project_id, stage, path.name) for path in newest_first)
 
     def _turn(self, place: Path) -> None:
-        """Let `current` follow the highest pointer, and look again: another worker may have pointed meanwhile."""
+        """Let `current` follow the highest pointer, and look again: another may have pointed meanwhile."""
         current = place / "current"
         for _ in range(_FLIP_TRIES):
             target = Path("releases") / _highest(place)
@@ -126,7 +124,7 @@ class FolderReleases:
 def _highest(place: Path) -> str:
     """The release that the highest fence names; empty when there is none."""
     try:
-        names = sorted((name for name in os.listdir(place / "pointers") if name.isdigit()), reverse=True)
+        names = sorted((path.name for path in (place / "pointers").iterdir() if path.name.isdigit()), reverse=True)
     except FileNotFoundError:
         return ""
     for name in names:
@@ -152,12 +150,8 @@ def _sync_tree(folder: Path) -> None:
             path = Path(root) / name
             status = path.lstat()
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                raise Permanent(
-                    f"{path.relative_to(folder)} is neither a file nor a folder: it cannot be published"
-                )
-            if (
-                path.is_file() and status.st_nlink == 1
-            ):  # one with more names was synced in an earlier release
+                raise Permanent(f"{path.relative_to(folder)} is neither a file nor a folder: it cannot be published")
+            if path.is_file() and status.st_nlink == 1:  # one with more names was synced in an earlier release
                 _sync(path)
         _sync(Path(root))
 

@@ -6,7 +6,6 @@ import contextlib
 import os
 import select
 import socket
-import sys
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -23,9 +22,15 @@ class WakeBus:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._prefix = _short_prefix(folder)
+        self._closing = contextlib.ExitStack()
+        self._prefix = _short_prefix(folder, self._closing)
         self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._sender.setblocking(False)
+        self._closing.callback(self._sender.close)
+
+    def close(self) -> None:
+        """Send no more; listeners are closed by whoever listens."""
+        self._closing.close()
 
     def listen(self, name: str) -> Listener:
         """Hear what is sent to `name` and to the topic before its first dash."""
@@ -99,13 +104,14 @@ def _drain(sock: socket.socket) -> list[str]:
     return heard
 
 
-def _short_prefix(folder: Path) -> str:
-    """A way to name the folder in a socket address, however deep it lies."""
+def _short_prefix(folder: Path, closing: contextlib.ExitStack) -> str:
+    """A way to name the folder in a socket address, however deep it lies; good until `closing` is closed."""
     if len(os.fsencode(folder)) + 60 <= _LONGEST_ADDRESS:
         return str(folder)
-    if sys.platform == "linux":
-        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)  # kept open as long as the process lives
+    if hasattr(os, "O_PATH"):  # Linux
+        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        closing.callback(os.close, descriptor)
         return f"/proc/self/fd/{descriptor}"
-    link = Path(tempfile.mkdtemp(prefix="wo-")) / "w"
+    link = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="wo-"))) / "w"
     link.symlink_to(folder.resolve())
     return str(link)

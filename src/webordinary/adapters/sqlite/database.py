@@ -1,9 +1,10 @@
-"""One SQLite file, opened once per thread; every write is one immediate, fully synced transaction."""
+"""One SQLite file: many readers, one writer per process; every write is one fully synced transaction."""
 
 from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
@@ -13,6 +14,9 @@ from typing import Protocol
 from webordinary.model.errors import Permanent, Transient
 
 BUSY_SECONDS = 10.0
+# SQLite's own busy handler sleeps up to 100 ms while others come and go; here nobody oversleeps by more than this.
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.0001, 0.001
+_CHECKPOINT_PAGES = 4000
 _RETRYABLE = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -26,23 +30,23 @@ class Rider(Protocol):
     """Rows that travel with whatever transaction comes next, so that they cost no sync of their own."""
 
     def board(self, conn: sqlite3.Connection) -> None:
-        """Add the rows; called just before the commit."""
+        """Add rows, if any are due; called just before the commit."""
 
     def arrived(self) -> None:
-        """They are on disk."""
+        """What boarded is on disk."""
 
     def missed(self) -> None:
-        """The transaction did not happen; keep them for the next."""
+        """The transaction did not happen; keep what boarded for the next."""
 
 
 class Database:
-    """The data folder's one database. Thread-safe: each thread gets its own connection."""
+    """The data folder's one database. Thread-safe: writers take turns, each reader has its own connection."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
-        self._guard = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._turn = threading.RLock()  # so that a nested write is an error and not a standstill
+        self._readers: list[sqlite3.Connection] = []
         self._rider: Rider | None = None
 
     def carry(self, rider: Rider) -> None:
@@ -53,14 +57,18 @@ class Database:
     def read(self) -> Iterator[sqlite3.Connection]:
         """Read the last committed state."""
         with _translated(self.path):
-            yield self._connection()
+            conn = self._reader()
+            try:
+                yield conn
+            finally:
+                self._readers.append(conn)
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """One atomic change: all of the block is on disk after it, or nothing."""
-        with _translated(self.path):
-            conn = self._connection()
-            conn.execute("BEGIN IMMEDIATE")
+        with self._turn, _translated(self.path):
+            conn = self._writer = self._writer or self._open_writer()
+            _begin(conn)
             try:
                 yield conn
                 if self._rider:
@@ -72,8 +80,8 @@ class Database:
                 if self._rider:
                     self._rider.missed()
                 raise
-        if self._rider:
-            self._rider.arrived()
+            if self._rider:
+                self._rider.arrived()
 
     def migrate(self) -> None:
         """Bring the file to the newest schema; refuse a file that a newer version wrote."""
@@ -98,20 +106,23 @@ class Database:
             conn.execute(f"PRAGMA user_version = {number}")
 
     def close(self) -> None:
-        """Close every thread's connection; the last one out folds the journal into the file."""
-        with self._guard:
-            for conn in self._connections:
-                conn.close()
-            self._connections.clear()
-        self._local = threading.local()
+        """Close every connection; the last one out folds the journal into the file."""
+        with self._turn:
+            if self._writer:
+                self._writer.close()
+            self._writer = None
+        while self._readers:
+            self._readers.pop().close()
 
-    def _connection(self) -> sqlite3.Connection:
-        conn: sqlite3.Connection | None = getattr(self._local, "conn", None)
-        if conn is None:
-            conn = self._open()
-            self._local.conn = conn
-            with self._guard:
-                self._connections.append(conn)
+    def _reader(self) -> sqlite3.Connection:
+        try:
+            return self._readers.pop()
+        except IndexError:
+            return self._open()
+
+    def _open_writer(self) -> sqlite3.Connection:
+        conn = self._open()
+        conn.execute("PRAGMA busy_timeout = 0")  # see _begin
         return conn
 
     def _open(self) -> sqlite3.Connection:
@@ -125,8 +136,24 @@ class Database:
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = FULL")  # an accepted mail survives a power cut
+        conn.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         conn.execute("PRAGMA foreign_keys = ON")
         return conn
+
+
+def _begin(conn: sqlite3.Connection) -> None:
+    """Wait for the writers of other processes, in short naps."""
+    pause, deadline = _FIRST_PAUSE_SECONDS, time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            conn.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as problem:
+            if problem.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        else:
+            return
+        time.sleep(pause)
+        pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
 
 
 @contextmanager

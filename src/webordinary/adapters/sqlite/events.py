@@ -1,4 +1,4 @@
-"""Events in SQLite. They ride on the next transaction; a quiet process writes them a moment later."""
+"""Events in SQLite. They ride in batches on other transactions; a quiet process writes them a moment later."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.events import Event
 from webordinary.model.names import ProjectUser
 
-QUIET_SECONDS = 0.02
+RIDE_AFTER_SECONDS = 0.01  # until then a burst gathers: its events share their pages, and one word to the readers
+QUIET_SECONDS = 0.03
+MAX_BATCH = 500
 MAX_WAITING = 10_000
 _log = logging.getLogger(__name__)
 
@@ -54,7 +56,7 @@ class SqliteEvents:
     def __init__(self, db: Database, notify: Callable[[str], None]) -> None:
         self._db, self._notify = db, notify
         self._waiting: deque[Row] = deque(maxlen=MAX_WAITING)
-        self._boarded = threading.local()
+        self._boarded: list[Row] = []  # touched by the thread whose turn it is to write
         self._some = threading.Event()
         self._closing = False
         self._flusher: threading.Thread | None = None
@@ -71,28 +73,21 @@ class SqliteEvents:
             self._start_flusher()
 
     def board(self, conn: sqlite3.Connection) -> None:
-        """Add what waits to a transaction that is about to commit."""
-        rows: list[Row] = []
-        while self._waiting:
-            try:
-                rows.append(self._waiting.popleft())
-            except IndexError:  # another thread's transaction took the last one
-                break
-        self._boarded.rows = rows
-        if rows:
-            conn.executemany(APPEND, rows)
+        """Add what has waited to a transaction that is about to commit."""
+        if self._waited_seconds() >= RIDE_AFTER_SECONDS or self._closing:
+            self._boarded = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
+            conn.executemany(APPEND, self._boarded)
 
     def arrived(self) -> None:
         """Readers may look."""
-        if getattr(self._boarded, "rows", None):
-            self._boarded.rows = []
+        if self._boarded:
+            self._boarded = []
             self._notify("page")
 
     def missed(self) -> None:
         """Keep the rows for the next transaction."""
-        rows = getattr(self._boarded, "rows", None) or []
-        self._waiting.extendleft(reversed(rows))
-        self._boarded.rows = []
+        self._waiting.extendleft(reversed(self._boarded))
+        self._boarded = []
 
     def close(self) -> None:
         """Write what waits and end."""
@@ -101,6 +96,13 @@ class SqliteEvents:
         if self._flusher:
             self._flusher.join(timeout=5)
         self._flush()
+
+    def _waited_seconds(self) -> float:
+        """For how long the oldest event has waited; less than nothing if there is none."""
+        try:
+            return time.time() - self._waiting[0][0]
+        except IndexError:
+            return -1.0
 
     def _start_flusher(self) -> None:
         with self._guard:
@@ -112,15 +114,18 @@ class SqliteEvents:
         while not self._closing:
             self._some.wait()
             time.sleep(QUIET_SECONDS)  # most events leave with somebody else's transaction meanwhile
-            self._some.clear()
-            self._flush()
+            if self._waited_seconds() >= QUIET_SECONDS:
+                self._flush()
+            if not self._waiting:
+                self._some.clear()
+                if self._waiting:  # it came in between
+                    self._some.set()
 
     def _flush(self) -> None:
-        if not self._waiting:
-            return
         try:
-            with self._db.write():
-                pass  # the rows board by themselves
+            for _ in range(0, len(self._waiting), MAX_BATCH):
+                with self._db.write():
+                    pass  # the rows board by themselves
         except (WebOrdinaryError, sqlite3.Error) as problem:
             _log.warning("events wait in memory: %s", problem)
 

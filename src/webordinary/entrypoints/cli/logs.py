@@ -6,6 +6,7 @@ import argparse
 import threading
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from webordinary import app
@@ -36,10 +37,11 @@ def run(args: argparse.Namespace) -> int:
         for logged in reader.last(args.limit):
             _show(services, logged, as_json=args.json)
         pause = threading.Event()
-        while args.follow:
-            for logged in reader.more():
-                _show(services, logged, as_json=args.json)
-            pause.wait(FOLLOW_SECONDS)
+        with suppress(KeyboardInterrupt):
+            while args.follow:
+                for logged in reader.more():
+                    _show(services, logged, as_json=args.json)
+                pause.wait(FOLLOW_SECONDS)
     return Exit.OK
 
 

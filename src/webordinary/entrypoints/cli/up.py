@@ -6,14 +6,15 @@ import argparse
 import os
 import sys
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 from webordinary import app
 from webordinary.adapters.durable import write_durably
 from webordinary.config import FILE_NAME, Config
-from webordinary.entrypoints import running, server
+from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.greeting import command_name, greeting
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
@@ -61,7 +62,10 @@ def _sample_wanted(config: Config, *, own_file: bool) -> bool:
 
 def _run_server_and_workers(config: Config, with_sample: bool, *, as_json: bool) -> None:
     grace_seconds = config.interrupt_grace_seconds + STOP_MARGIN_SECONDS
-    supervisor = Supervisor(_workers(config), os.environ | config.environment(), grace_seconds, _warn)
+    supervisor = Supervisor(_workers(config), _environment_of_workers(config), grace_seconds, _warn)
+
+    # Only `up` serves: a worker and the small commands start faster and leaner without the web and mail servers.
+    from webordinary.entrypoints import server  # noqa: PLC0415
 
     def work(stop: threading.Event) -> None:
         with app.open_services(config) as services:
@@ -72,7 +76,7 @@ def _run_server_and_workers(config: Config, with_sample: bool, *, as_json: bool)
                 (config.data / "run" / "sample-wanted").unlink()
             supervisor.start()
             try:
-                server.run_server(services, stop, partial(_announce, config, as_json=as_json))
+                server.run_server(services, stop, partial(_announce, services, as_json=as_json))
             finally:
                 supervisor.stop()
 
@@ -85,33 +89,26 @@ def _run_server_and_workers(config: Config, with_sample: bool, *, as_json: bool)
 
 
 def _workers(config: Config) -> list[Child]:
-    command = (sys.executable, "-m", "webordinary", "worker", "--supervised", "--data", str(config.data))
+    # -P: a file in the current folder must not take the place of one of Python's own modules
+    command = (sys.executable, "-P", "-m", "webordinary", "worker", "--supervised", "--data", str(config.data))
     names = [f"worker {number}" for number in range(1, config.workers + 1)]
     return [Child(name, (*command, "--name", name)) for name in names]
 
 
-def _announce(config: Config, *, as_json: bool) -> None:
+def _environment_of_workers(config: Config) -> dict[str, str]:
+    """The same settings, however they were given; but agents run below workers, so no password."""
+    return os.environ | replace(config, relay_user="", relay_password="").environment()
+
+
+def _announce(services: app.Services, *, as_json: bool) -> None:
+    config = services.config
     ends = Endpoints(os.getpid(), config.host, config.port, config.preview_port, config.smtp_port)
     running.announce(config.data, ends)
     if as_json:
         print_json({"ready": True, **asdict(ends), "page": ends.page, "preview": ends.preview})
-        return
-    site = f"http://edit.amelia.{config.domain}:{config.port}/"
-    print(
-        f"""
-WebOrdinary runs. Its data is in {config.data}
-
-  Open   {ends.page}      mails, workers, claims; and a form to write as a customer
-         {site}      the sample site, as it stands
-         {ends.preview}      the sites, if your browser cannot open that one
-  Try    swaks --server {ends.smtp} --from scott@example.com --to {config.mailbox} \\
-               --header 'Subject: Spring' --body 'Set the title to Spring Sale'
-         webordinary send mail.eml --data {config.data}
-  Stop   Ctrl-C; started again, it goes on where it was
-
-ready {ends.page} smtp {ends.smtp} preview {ends.preview}""",
-        flush=True,
-    )
+    else:
+        projects = [project.project_id for project in services.directory.projects()]
+        print(greeting(config, ends, projects, command_name()), flush=True)
 
 
 def _stopping(supervisor: Supervisor) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 
 from webordinary import app
 from webordinary.entrypoints.cli.exits import Exit
@@ -28,12 +29,16 @@ def run(args: argparse.Namespace) -> int:
     """Work until told to stop; then finish or save within the grace."""
     config = load_existing(args)
     name = args.name or f"worker {os.getpid()}"
-    if args.json:
-        print_json({"worker": name, "pid": os.getpid(), "slots": config.slots})
-    elif not args.supervised:
-        print(f"{name} serves {config.data} with {config.slots} slots; Ctrl-C stops it", flush=True)
+
+    def work(stop: threading.Event) -> None:
+        if args.json:
+            print_json({"worker": name, "pid": os.getpid(), "slots": config.slots})
+        elif not args.supervised:
+            print(f"{name} serves {config.data} with {config.slots} slots; Ctrl-C stops it", flush=True)
+        app.run_worker(config, name, config.slots, stop)
+
     run_until_told(
-        lambda stop: app.run_worker(config, name, config.slots, stop),
+        work,
         patience_seconds=config.interrupt_grace_seconds + STOP_MARGIN_SECONDS,
         parent=sys.stdin.fileno() if args.supervised else None,
     )

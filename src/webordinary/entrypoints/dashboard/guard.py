@@ -27,14 +27,15 @@ def objection(method: str, headers: Headers) -> str | None:
     if method in SAFE_METHODS:
         foreign = site in ("cross-site", "same-site") and not _is_navigation(headers)
         return "Another site's page may link to this one, but not load it." if foreign else None
-    origin = headers.get("origin")
-    if origin is None:
-        own = site == "same-origin"
-    else:
-        own = origin.lower() == f"http://{headers.get('host', '').lower()}"
-    if own:
+    if _is_own(headers.get("origin"), headers):
         return None
     return "Only this page's own forms may change something: the Origin header must name this page."
+
+
+def _is_own(origin: str | None, headers: Headers) -> bool:
+    if origin is None:
+        return headers.get("sec-fetch-site") == "same-origin"
+    return origin.lower() == f"http://{headers.get('host', '').lower()}"
 
 
 def _is_navigation(headers: Headers) -> bool:

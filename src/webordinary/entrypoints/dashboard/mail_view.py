@@ -154,8 +154,6 @@ def _timeline(entries: Sequence[TimelineEntry], now: datetime) -> tuple[Timeline
     rows, before = [], None
     for entry in entries:
         after = f"+{duration(entry.at - before)}" if before else ""
-        rows.append(
-            TimelineRow(moment(entry.at, now), after, words_for(entry), details_of(entry), tone_of(entry))
-        )
+        rows.append(TimelineRow(moment(entry.at, now), after, words_for(entry), details_of(entry), tone_of(entry)))
         before = entry.at
     return tuple(rows)

@@ -60,9 +60,7 @@ def steps_of(mail: MailSummary) -> tuple[Step, ...]:
 
 def finished(mail: MailSummary) -> bool:
     """Nothing more will happen to this mail by itself."""
-    stopped = (
-        mail.dead_reason is not None or "MailRefused" in mail.milestones or "MailHeld" in mail.milestones
-    )
+    stopped = mail.dead_reason is not None or "MailRefused" in mail.milestones or "MailHeld" in mail.milestones
     return stopped or mail.ended or mail.answered_at is not None
 
 
@@ -111,6 +109,4 @@ def _received(mail: MailSummary) -> Step:
 def _given_up(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """Mark the first station that the mail never came through."""
     stop = next((i for i, step in enumerate(steps) if step.progress is not Progress.DONE), len(steps))
-    return tuple(
-        Step(step.name, "given up", Progress.FAILED) if i == stop else step for i, step in enumerate(steps)
-    )
+    return tuple(Step(step.name, "given up", Progress.FAILED) if i == stop else step for i, step in enumerate(steps))

@@ -214,9 +214,7 @@ def _worker(worker: WorkerSummary, pool: PoolSnapshot, now: datetime) -> WorkerV
         if job.worker == worker.worker
     )
     claims = tuple(str(claim.key) for claim in pool.claims if claim.worker == worker.name)
-    return WorkerView(
-        worker.name, worker.pid, bool(tasks), worker.slots, moment(worker.started_at, now), tasks, claims
-    )
+    return WorkerView(worker.name, worker.pid, bool(tasks), worker.slots, moment(worker.started_at, now), tasks, claims)
 
 
 def _claims(pool: PoolSnapshot, now: datetime) -> tuple[ClaimView, ...]:
@@ -249,9 +247,7 @@ def _alarms(pool: PoolSnapshot, now: datetime) -> tuple[Alarm, ...]:
                 tuple(letter.email_id for letter in letters),
             )
         )
-    old = [
-        q for q in pool.queues if q.unowned_since and now - q.unowned_since > timedelta(seconds=OLD_SECONDS)
-    ]
+    old = [q for q in pool.queues if q.unowned_since and now - q.unowned_since > timedelta(seconds=OLD_SECONDS)]
     if old:
         longest = max(now - queue.unowned_since for queue in old if queue.unowned_since)
         advice = "Start one with `webordinary worker`." if not pool.workers else "Look at `webordinary logs`."

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
+from webordinary.entrypoints.dashboard.formats import duration, size
 from webordinary.model.overview import TimelineEntry
 
 _WORDS = {
@@ -38,6 +40,7 @@ _WORDS = {
 }
 _BAD = frozenset({"MailRefused", "AttachmentRefused", "ClaimRenewalFailed", "DeadLettered"})
 _GOOD = frozenset({"SitePublished", "ReplySent"})
+_NOT_SAID = frozenset({"url", "flipped"})  # shown beside the timeline, or of no use to a reader
 _SHOWN_VALUES = 6
 _SHOWN_CHARACTERS = 160
 
@@ -56,10 +59,23 @@ def tone_of(entry: TimelineEntry) -> str:
 
 
 def details_of(entry: TimelineEntry) -> str:
-    """The event's small values, bounded."""
-    shown = [(name, value) for name, value in entry.data.items() if value not in (None, "", [], {})]
-    text = ", ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in shown[:_SHOWN_VALUES])
+    """The event's small values that say something, bounded."""
+    shown = [_said(name, value) for name, value in entry.data.items() if value and name not in _NOT_SAID]
+    text = ", ".join(shown[:_SHOWN_VALUES])
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def _said(name: str, value: object) -> str:
+    words = name.replace("_", " ")
+    if name == "duration_ms" and isinstance(value, int | float):
+        return f"took {duration(timedelta(milliseconds=value))}"
+    if name == "size" and isinstance(value, int):
+        return size(value)
+    if value is True:
+        return words
+    if isinstance(value, list | tuple):
+        return f"{words} {', '.join(map(str, value))}"
+    return f"{words} {_short(value)}"
 
 
 def _short(value: object) -> str:

@@ -78,6 +78,4 @@ class Writing:
 
     async def _form(self, draft: Draft, status: int = 200) -> Response:
         senders = await self._readers.look(self._d.overview.senders)
-        return self._templates.page(
-            "write.html", status, draft=draft, senders=senders, examples=self._d.examples
-        )
+        return self._templates.page("write.html", status, draft=draft, senders=senders, examples=self._d.examples)

@@ -51,9 +51,7 @@ class IntakeHandler:
         peer = str(session.peer[0]) if session.peer else ""
         mail_from = (envelope.mail_from or "").strip("<>")  # a bounce comes from <>
         received_at = self.clock()
-        envelopes = [
-            Envelope(peer, mail_from, recipient.lower(), received_at) for recipient in envelope.rcpt_tos
-        ]
+        envelopes = [Envelope(peer, mail_from, recipient.lower(), received_at) for recipient in envelope.rcpt_tos]
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.threads, self._take, raw, envelopes)
 

@@ -1,7 +1,7 @@
-"""Any program as an agent: the instruction on its stdin, the workspace as its folder, the result on its stdout.
+"""Any program as an agent: the instruction on stdin, the workspace as its folder, the result on stdout.
 
-The result is JSON, `{"changed": "…"}`, `{"answered": "…"}`, `{"asked": "…"}` or `{"not_understood": "…"}`, with an
-optional `session` and `cost_usd`; plain text counts as the summary of a change.
+The result is JSON, `{"changed": "…"}`, `{"answered": "…"}`, `{"asked": "…"}` or `{"not_understood": "…"}`,
+with an optional `session` and `cost_usd`; plain text counts as the summary of a change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from webordinary.model.hold import Hold
 from webordinary.site.ports import Programs
 from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
 
-_KINDS = {"changed": Changed, "answered": Answered, "asked": Asked, "not_understood": NotUnderstood}
+_KINDS: dict[str, type[Changed] | type[Answered] | type[Asked] | type[NotUnderstood]] = {
+    "changed": Changed,
+    "answered": Answered,
+    "asked": Asked,
+    "not_understood": NotUnderstood,
+}
 _PASSED_ON = ("PATH", "LANG", "TZ")
 _TEXT_CHARACTERS = 20_000
 

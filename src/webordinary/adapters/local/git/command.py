@@ -41,7 +41,7 @@ class GitFailed(Transient):
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """Git on one repository, for one worker. The repository's folder lies apart from the tree that agents touch."""
+    """Git on one repository, for one worker; its folder lies apart from the tree that agents touch."""
 
     git_dir: Path
     worker: str
@@ -96,4 +96,4 @@ class Git:
         }
         for number, (name, value) in enumerate(_SETTINGS.items()):
             env |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-        return env | self.identity
+        return {**env, **self.identity}

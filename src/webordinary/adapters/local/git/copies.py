@@ -117,13 +117,12 @@ class Copy:
             path = self.git.git_dir / f"fence-mark-{number}"
             path.write_text(mark.text(), encoding="utf-8")
             paths.append(str(path))
-        return dict(
-            zip(marks, self.git("hash-object", "-w", "--no-filters", "--", *paths).split(), strict=True)
-        )
+        return dict(zip(marks, self.git("hash-object", "-w", "--no-filters", "--", *paths).split(), strict=True))
 
     def _push(self, wanted: Mapping[str, str]) -> Finished:
         leases = [f"--force-with-lease={ref}:{self.refs.get(ref, '')}" for ref in wanted]
-        refspecs = [f"+{oid}:{ref}" for ref, oid in wanted.items()]
+        # No `+` here: it would force the push past its own leases.
+        refspecs = [f"{oid}:{ref}" for ref, oid in wanted.items()]
         return self.git.attempt(
             "push", "--porcelain", "--atomic", "--no-verify", *leases, "--", self.project.repo, *refspecs,
             seconds=REMOTE_SECONDS,
@@ -132,7 +131,7 @@ class Copy:
     def _must_stop(
         self, finished: Finished, before: Mapping[str, str], moves: Mapping[str, str], fences: Sequence[Fence]
     ) -> bool:
-        """Why was it refused? Decided by what the origin holds now, not by words that differ among servers."""
+        """Why was it refused? Told by what the origin holds now, as words differ among servers."""
         for fence in fences:
             fence.moved(self.marks.get(fence.ref, FenceMark()))
         if any(self.refs.get(ref) != before.get(ref) for ref in moves):
@@ -149,5 +148,5 @@ class Copy:
 
 
 def home_of(folder: Path) -> tuple[Path, Path]:
-    """The repository and the tree of a workspace: apart, so that an agent in the tree cannot touch the former."""
+    """The repository and the tree of a workspace, apart: an agent in the tree does not meet the former."""
     return folder / "git", folder / "tree"

@@ -34,10 +34,7 @@ class Mirrors:
         return git
 
     def _fetched(self, git: Git, project: Project) -> bool:
-        if (
-            git.attempt("fetch", "--quiet", "--", project.repo, "+refs/*:refs/*", seconds=REMOTE_SECONDS).code
-            == 0
-        ):
+        if git.attempt("fetch", "--quiet", "--", project.repo, "+refs/*:refs/*", seconds=REMOTE_SECONDS).code == 0:
             return True
         # Workspaces borrow objects from here, so a mirror goes only when it, and not the origin, is at fault.
         reach(git, project)

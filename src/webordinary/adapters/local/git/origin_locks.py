@@ -1,4 +1,4 @@
-"""Lock files that a killed git left in an origin on this machine; without care they would block it for ever."""
+"""Lock files that a killed git left in an origin on this machine; they would block it for ever."""
 
 from __future__ import annotations
 

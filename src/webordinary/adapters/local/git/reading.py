@@ -18,9 +18,7 @@ def head(git: Git) -> str:
 
 def staged_files(git: Git) -> dict[str, str]:
     """What the next commit would change, with each file's new mode."""
-    fields = git("diff", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", "--no-textconv").split(
-        "\0"
-    )
+    fields = git("diff", "--cached", "--raw", "-z", "--no-renames", "--no-ext-diff", "--no-textconv").split("\0")
     return {name: meta.split(" ")[1] for meta, name in zip(fields[0::2], fields[1::2], strict=False)}
 
 
@@ -47,9 +45,7 @@ def tree(git: Git) -> SourceTree:
     return SourceTree(git.tree, files)
 
 
-def notes(
-    git: Git, where: str, saying: str, limit: int, since: datetime | None = None
-) -> list[tuple[str, Note]]:
+def notes(git: Git, where: str, saying: str, limit: int, since: datetime | None = None) -> list[tuple[str, Note]]:
     """Our notes on the commits of a range, newest first; `saying` narrows them by a line of the message."""
     options = [f"--max-count={limit}", "-z", "--format=%H%n%B"]
     if saying:

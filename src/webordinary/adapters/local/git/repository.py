@@ -68,9 +68,7 @@ class GitRepository:
         copy, work = self._held(workspace), workspace.work
         moves = {f"refs/heads/{work.branch}": reading.head(copy.git)}
         if not copy.push(moves, [_key_fence(work)], work.branch):
-            raise Transient(
-                f"{work.project.repo}: somebody else moved {work.branch}; the job will start again from it"
-            )
+            raise Transient(f"{work.project.repo}: somebody else moved {work.branch}; the job will start again from it")
 
     def abandon(self, workspace: Workspace) -> None:
         """Put the thread's branch back to main, here and on the origin."""
@@ -83,9 +81,7 @@ class GitRepository:
     def last_change(self, workspace: Workspace) -> Change | None:
         """The thread's newest change on main that was not undone."""
         copy = self._held(workspace)
-        notes = reading.notes(
-            copy.git, copy.seen(copy.main_ref), f"Thread: {workspace.work.thread_id}", limit=500
-        )
+        notes = reading.notes(copy.git, copy.seen(copy.main_ref), f"Thread: {workspace.work.thread_id}", limit=500)
         ours = [(sha, note) for sha, note in notes if note.thread_id == workspace.work.thread_id]
         undone = {note.undoes for _, note in ours}
         for sha, note in ours:
@@ -107,11 +103,11 @@ class GitRepository:
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
         """Move the project's fence together with the thread's saved branch, then read."""
         copy, work = self._held(workspace), workspace.work
-        moves = {} if workspace.on_main else {f"refs/heads/{work.branch}": reading.head(copy.git)}
+        moves = {}
+        if workspace.made is not None and not workspace.on_main:
+            moves[f"refs/heads/{work.branch}"] = workspace.made.commit
         if not copy.push(moves, [_key_fence(work), _project_fence(lease)], work.branch):
-            raise Transient(
-                f"{work.project.repo}: somebody else moved {work.branch}; the job will start again from it"
-            )
+            raise Transient(f"{work.project.repo}: somebody else moved {work.branch}; the job will start again from it")
         copy.read(work.branch)
 
     def join(self, workspace: Workspace) -> Joined | Conflicted:
@@ -123,13 +119,11 @@ class GitRepository:
             self._check_out(copy, work, main)
             return Joined(main, done, reading.tree(copy.git), on_main=True)
         assert workspace.made is not None, "publish needs a change"
-        if copy.git.attempt("merge-base", "--is-ancestor", main, "HEAD").code != 0:
-            # An edit that somebody else made alike becomes empty; kept, it still tells that this job is done.
-            if copy.git.attempt("rebase", "--quiet", "--no-verify", "--empty=keep", main).code != 0:
-                files = reading.conflicted_files(copy.git)
-                copy.git.attempt("rebase", "--abort")
-                return Conflicted(files)
-        head = reading.head(copy.git)
+        if copy.git.attempt("merge-base", "--is-ancestor", main, "HEAD").code != 0 and not self._rebased(copy, main):
+            files = reading.conflicted_files(copy.git)
+            copy.git.attempt("rebase", "--abort")
+            return Conflicted(files)
+        head = reading.head(copy.git)  # asked, not remembered: an earlier round may have rebased already
         return Joined(head, replace(workspace.made, commit=head), reading.tree(copy.git), on_main=False)
 
     def push(self, workspace: Workspace, joined: Joined, lease: ProjectLease) -> bool:
@@ -187,6 +181,10 @@ class GitRepository:
                 return Change(sha, note.summary, reading.files_of(copy.git, sha))
         copy.searched = main
         return None
+
+    def _rebased(self, copy: Copy, main: str) -> bool:
+        # An edit that somebody else made alike becomes empty; kept, it still tells that this job is done.
+        return copy.git.attempt("rebase", "--quiet", "--no-verify", "--empty=keep", "--reapply-cherry-picks", main).code == 0
 
     def _check_out(self, copy: Copy, work: Work, commit: str) -> None:
         copy.git("checkout", "--quiet", "--force", "-B", work.branch, commit)

@@ -11,9 +11,7 @@ from webordinary.site.agents.builtin.sentences import MAX_WISHES, wishes_of
 from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
 
 _SHOWN = 200
-ABILITIES = "I can do exact, simple changes. For example:\n" + "\n".join(
-    f"- {k.example}" for k in KINDS if k.example
-)
+ABILITIES = "I can do exact, simple changes. For example:\n" + "\n".join(f"- {k.example}" for k in KINDS if k.example)
 
 
 class BuiltinAgent:
@@ -24,9 +22,7 @@ class BuiltinAgent:
         quotes = Quotes()
         wishes = wishes_of(quotes.set_aside(task.instruction))
         if not wishes:
-            return NotUnderstood(
-                f"Your mail does not say what to change, so nothing was changed.\n\n{ABILITIES}"
-            )
+            return NotUnderstood(f"Your mail does not say what to change, so nothing was changed.\n\n{ABILITIES}")
         if len(wishes) > MAX_WISHES:
             return NotUnderstood(
                 f"That is more than {MAX_WISHES} wishes in one mail. Please send them in smaller parts."

@@ -42,9 +42,7 @@ class Draft:
         if name not in self._texts:
             raw = (self._root / name).read_bytes()[: MAX_PAGE_BYTES + 1]
             if len(raw) > MAX_PAGE_BYTES:
-                raise Permanent(
-                    f"{name} is larger than {MAX_PAGE_BYTES} bytes: the built-in agent leaves it alone"
-                )
+                raise Permanent(f"{name} is larger than {MAX_PAGE_BYTES} bytes: the built-in agent leaves it alone")
             self._read[name] = self._texts[name] = raw.decode("utf-8", "surrogateescape")
         return self._texts[name]
 

@@ -8,11 +8,13 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
-_CLOSED_BY_SIBLING = frozenset("p li dt dd option tr td th".split())
-_UNSEEN = frozenset("script style template noscript svg".split())
+_VOID = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
+)
+_CLOSED_BY_SIBLING = frozenset(("p", "li", "dt", "dd", "option", "tr", "td", "th"))
+_UNSEEN = frozenset(("script", "style", "template", "noscript", "svg"))
 _TOKEN = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});|\s+|.", re.IGNORECASE | re.DOTALL)
-_LOOK_ALIKES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})  # fmt: skip
+_LOOK_ALIKES = str.maketrans("\u2019\u2018\u201c\u201d\u2013\u2014", "''\"\"--")
 
 
 @dataclass(slots=True)

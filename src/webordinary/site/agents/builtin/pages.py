@@ -11,7 +11,7 @@ _HOME = re.compile(
     r"(?:home|index|front|main|landing|start|first|welcome)(?:[\s-]*page)?|(?:web)?site|index\.html?",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r"\A(?:the|my|our|this|your|a)\s+|['’]s?\Z", re.IGNORECASE)
+_ARTICLE = re.compile(r"\A(?:the|my|our|this|your|a)\s+|['\u2019]s?\Z", re.IGNORECASE)
 LISTED = 8
 
 
@@ -58,9 +58,7 @@ def _named(words: str, pages: list[str], desk: Desk) -> list[str]:
 
 def _titled(words: str, page: str, desk: Desk) -> bool:
     parsed = desk.draft.page(page)
-    heads = [
-        parsed.words(element).lower() for element in (parsed.first("title"), parsed.first("h1")) if element
-    ]
+    heads = [parsed.words(element).lower() for element in (parsed.first("title"), parsed.first("h1")) if element]
     return any(re.search(rf"\b{re.escape(words.lower())}\b", head) for head in heads)
 
 

@@ -33,7 +33,7 @@ def add_paragraph(match: Match[str], desk: Desk) -> Outcome | None:
 
 
 def _last_of_running_text(page: Page) -> Element | None:
-    """The last paragraph of the element that holds most of them: the text, rather than a card or the footer."""
+    """The last paragraph of the element that holds most of them: the text, not a card or the footer."""
     groups: dict[int, list[Element]] = {}
     for paragraph in page.all("p"):
         if not paragraph.inside("footer", "nav", "header"):

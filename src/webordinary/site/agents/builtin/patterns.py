@@ -1,4 +1,4 @@
-"""The table of what the built-in agent understands: a pattern, the edit it means, an example for the customer."""
+"""What the built-in agent understands: a pattern, the edit it means, an example for the customer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHANGE = r"(?:change|set|update|make|rename|replace)"
 _THE = r"(?:(?:the|my|our|this)\s+)?"
 _PICTURE = r"(?:photo|picture|image|pic|drawing)s?"
 _ATTACHED = r"(?:attached|enclosed|new|following)"
-_PAGE = r"[\w\s.'’-]{1,40}"
+_PAGE = r"[\w\s.'\u2019-]{1,40}"
 _TO = rf"(?:\s+(?:to\s+say|to\s+read|to\s+be|to|into|as|with|by)\s+|\s*:\s*|\s+(?={MARK}))"
 _SAYING = rf"(?:\s*:\s*|,?\s+(?:saying|that\s+says|with\s+the\s+text)\s*:?\s*|\s+(?={MARK}))"
 
@@ -62,7 +62,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     _kind(
         rf"(?:add|put|place|insert|use|include|show|post)\s+(?:this|the|these|my|our|a|an)?\s*(?:{_ATTACHED}\s+)?{_PICTURE}"
-        rf"(?:\s+of\s+(?P<of>.+?))?(?:\s+(?:i(?:\s+have|'ve|’ve)?\s+)?(?:attached|enclosed))?"
+        rf"(?:\s+of\s+(?P<of>.+?))?(?:\s+(?:i(?:\s+have|'ve|\u2019ve)?\s+)?(?:attached|enclosed))?"
         rf"(?:\s+(?:to|on|onto|in|into|at)\s+(?P<page>{_PAGE}?|{MARK}))?",
         add_photo,
         "add this photo to the about page (and attach it)",

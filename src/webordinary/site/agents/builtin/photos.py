@@ -30,8 +30,8 @@ def add_photo(match: Match[str], desk: Desk) -> Outcome | None:
     if not photos:
         return Unclear(_NONE_ATTACHED)
     told = desk.quotes.literal(groups["of"]) if groups.get("of") else ""
-    for photo in reversed(photos):  # each goes to the same place, so the last comes first
-        _insert(desk, name, photo, told or _words_of(photo.attachment.name))
+    figures = [_figure(_store(desk, photo), name, told or _words_of(photo.attachment.name)) for photo in photos]
+    _insert(desk, name, figures)
     what = "the photo" if len(photos) == 1 else f"{len(photos)} photos"
     about = f" ({told})" if told else ""
     return Done(f"Added {what}{about} to {label(name)}.")
@@ -47,18 +47,12 @@ def replace_photo(match: Match[str], desk: Desk) -> Outcome | None:
         if isinstance(page, Unclear):
             return page
         pages = [page]
-    found = [
-        (name, image) for name in pages for image in desk.draft.page(name).all("img") if _shows(image, wanted)
-    ]
+    found = [(name, image) for name in pages for image in desk.draft.page(name).all("img") if _shows(image, wanted)]
     if not found:
         return Unclear(f"I did not find a photo of “{wanted}”. On which page is it, and what does it show?")
     if len(found) > 1:
-        places = ", ".join(
-            f"“{image.attributes.get('alt', '')}” on {label(name)}" for name, image in found[:6]
-        )
-        return Unclear(
-            f"More than one photo could be the one of “{wanted}”: {places}. Which one do you mean?"
-        )
+        places = ", ".join(f"“{image.attributes.get('alt', '')}” on {label(name)}" for name, image in found[:6])
+        return Unclear(f"More than one photo could be the one of “{wanted}”: {places}. Which one do you mean?")
     if len(photos) != 1:
         return Unclear(
             _NONE_ATTACHED if not photos else "Several photos are attached. Which one should be shown there?"
@@ -73,25 +67,30 @@ def _photos(desk: Desk) -> list[AttachedFile]:
     return [file for file in desk.attachments if file.attachment.kind is AttachmentKind.IMAGE]
 
 
-def _insert(desk: Desk, name: str, photo: AttachedFile, alt: str) -> None:
-    source = _relative(_store(desk, photo), name)
-    page = desk.draft.page(name)
-    place, indent = _place(page)
-    figure = (
-        f'<figure class="photo"><img src="{escape(source)}" alt="{escape(alt)}" loading="lazy" '
+def _figure(stored: str, name: str, alt: str) -> str:
+    return (
+        f'<figure class="photo"><img src="{escape(_relative(stored, name))}" alt="{escape(alt)}" loading="lazy" '
         'style="max-width:100%;height:auto"></figure>'
     )
-    desk.draft.replace(name, place, place, f"\n{indent}{figure}" if indent is not None else f"{figure}\n")
+
+
+def _insert(desk: Desk, name: str, figures: list[str]) -> None:
+    place, indent = _place(desk.draft.page(name))
+    lines = (f"\n{indent}{figure}" if indent is not None else f"{figure}\n" for figure in figures)
+    desk.draft.replace(name, place, place, "".join(lines))
 
 
 def _place(page: Page) -> tuple[int, str | None]:
-    """After the first section of the main part; else at its end; else at the end of the page."""
+    """After the first section of the main part, or at the end of its article; else at the end of the page."""
     main = page.first("main") or page.first("article") or page.first("body")
     if main is None:
         return len(page.source), None
     sections = [e for e in page.all("section", "header", "div") if e.parent is main and e.end > 0]
     if main.name != "body" and sections:
         return sections[0].end, _indent(page, sections[0])
+    articles = [e for e in page.all("article") if e.parent is main]
+    if len(articles) == 1:
+        return articles[0].inner_end, None
     footer = page.first("footer")
     if footer is not None and footer.parent is main:
         return footer.start, None
@@ -106,10 +105,7 @@ def _indent(page: Page, element: Element) -> str:
 
 def _store(desk: Desk, photo: AttachedFile) -> str:
     folder = next((folder for folder in _FOLDERS if desk.draft.has_folder(folder)), _FOLDERS[0])
-    stem = (
-        re.sub(r"[^a-z0-9]+", "-", PurePosixPath(photo.attachment.name).stem.lower()).strip("-")[:60]
-        or "photo"
-    )
+    stem = re.sub(r"[^a-z0-9]+", "-", PurePosixPath(photo.attachment.name).stem.lower()).strip("-")[:60] or "photo"
     suffix = _SUFFIXES.get(photo.attachment.media_type) or PurePosixPath(photo.attachment.name).suffix.lower()
     return desk.draft.add_file(f"{folder}/{stem}{suffix}", photo.path)
 
@@ -143,6 +139,4 @@ def _shows(image: Element, wanted: str) -> bool:
 
 def _words_of(name: str) -> str:
     words = re.sub(r"[^\w]+|_+", " ", PurePosixPath(name).stem).strip()
-    return (
-        "" if re.fullmatch(r"(?:img|image|dsc|photo|pxl|screenshot)?[\s\d]*", words, re.IGNORECASE) else words
-    )
+    return "" if re.fullmatch(r"(?:img|image|dsc|photo|pxl|screenshot)?[\s\d]*", words, re.IGNORECASE) else words

@@ -6,12 +6,10 @@ import re
 
 _QUOTED = re.compile(
     r"“([^”\n]{1,2000})”|\"([^\"\n]{1,2000})\"|«\s?([^»\n]{1,2000}?)\s?»|„([^“”\n]{1,2000})[“”]"
-    r"|(?<![\w'’])[‘']([^‘\n]{1,2000}?)[’'](?![\w])"
+    r"|(?<![\w'\u2019])[\u2018']([^\u2018\n]{1,2000}?)[\u2019'](?![\w])"
 )
 # What follows `add a paragraph to the about page:` is text up to the next empty line, however many sentences.
-_AFTER_COLON = re.compile(
-    r"(\bparagraph\b[^:\n]{0,60}:)[ \t]*\n?(\S[^\n]*(?:\n[ \t]*\S[^\n]*)*)", re.IGNORECASE
-)
+_AFTER_COLON = re.compile(r"(\bparagraph\b[^:\n]{0,60}:)[ \t]*\n?(\S[^\n]*(?:\n[ \t]*\S[^\n]*)*)", re.IGNORECASE)
 _FIRST = 0xE000  # a private-use character stands for each quotation
 _LAST = 0xF8FF
 MARK = f"[{chr(_FIRST)}-{chr(_LAST)}]"

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 
-VERBS = "add|change|replace|set|update|make|put|place|insert|use|include|show|post|rename|swap|correct|fix|remove|delete"
+VERBS = (
+    "add|change|replace|set|update|make|put|place|insert|use|include|show|post|rename|swap|correct|fix|remove|delete"
+)
 _PICTURE = r"(?:photo|picture|image|pic)s?"
 _GREETING = re.compile(
     r"\A\s*(?:hi|hello|hey|dear|good\s+(?:morning|afternoon|evening|day))\b[^\n.!?,:]{0,40}[\n.!?,:]\s*",
     re.IGNORECASE,
 )
+_THANKS = (
+    "many thanks|thanks|thank you|thx|cheers|best|best wishes|kind regards|regards|"
+    "yours|sincerely|greetings|warmly|love|sent from"
+)
 _CLOSING = re.compile(
-    r"(?:\A|\n|(?<=[.!?])[ ])[ \t]*(?:many thanks|thanks|thank you|thx|cheers|best|best wishes|kind regards|regards|yours|sincerely|"
-    r"greetings|warmly|love|sent from)\b[^\n]{0,60}(?:\n[^\n]{0,60}){0,4}\Z",
-    re.IGNORECASE,
+    rf"(?:\A|\n|(?<=[.!?])[ ])[ \t]*(?:{_THANKS})\b[^\n]{{0,60}}(?:\n[^\n]{{0,60}}){{0,4}}\Z", re.IGNORECASE
 )
 _SPLIT = re.compile(
     r"\s*(?:;|\n[ \t]*\n|\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+)\s*"
@@ -23,17 +27,15 @@ _SPLIT = re.compile(
     rf"|,?\s+(?:and\s+)?(?=(?:with\s+)?(?:the\s+|a\s+|my\s+)?{_PICTURE}\s+(?:is\s+|are\s+)?attached\b)",
     re.IGNORECASE,
 )
+_WOULD_LIKE = r"(?:i|we)(?:['\u2019]d|\s+would)\s+like\s+(?:you\s+)?to|(?:i|we)\s+want\s+(?:you\s+)?to"
 _POLITE = re.compile(
     r"\A(?:please|pls|kindly|also|and|then|now|first|next|finally|(?:could|can|would|will)\s+you|"
-    r"i(?:'d|’d|\s+would)\s+like\s+(?:you\s+)?to|i\s+want\s+(?:you\s+)?to|we(?:'d|’d|\s+would)\s+like\s+(?:you\s+)?to|let's|let’s)"
-    r"\b\s*,?\s*",
+    rf"{_WOULD_LIKE}|let['\u2019]s)\b\s*,?\s*",
     re.IGNORECASE,
 )
 _POLITE_END = re.compile(r"(?:,?\s+(?:please|thanks|thank\s+you))?\s*[.!?]*\Z", re.IGNORECASE)
 _BULLET = re.compile(r"\A\s*(?:[-*•]|\d{1,2}[.)])\s+")
-_EMPTY = re.compile(
-    r"\A(?:thanks|thank you|cheers|that's all|that’s all|that is all)?[\s.!]*\Z", re.IGNORECASE
-)
+_EMPTY = re.compile(r"\A(?:thanks|thank you|cheers|that['\u2019]s all|that is all)?[\s.!]*\Z", re.IGNORECASE)
 MAX_WISHES = 30
 
 
@@ -50,8 +52,5 @@ def _bare(part: str) -> str:
     while (shorter := _POLITE.sub("", part, count=1)) != part:
         part = shorter
     stripped = _POLITE_END.sub("", part)
-    return (
-        stripped + "!"
-        if part.endswith("!") and not re.search(r"(?:please|thanks|thank you)!+\Z", part, re.IGNORECASE)
-        else stripped
-    )
+    # `… to Spring Sale!` means the exclamation mark; `… please!` does not.
+    return stripped + "!" if part == stripped + "!" else stripped

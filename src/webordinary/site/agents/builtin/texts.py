@@ -14,9 +14,7 @@ from webordinary.site.agents.builtin.pages import label, resolve
 _EVERYWHERE = re.compile(
     r"\s+(?:everywhere|on\s+(?:all|every)\s+pages?|(?:on|across)\s+the\s+whole\s+site)\Z", re.IGNORECASE
 )
-_ON_PAGE = re.compile(
-    r"\s+(?:on|in|at)\s+((?:the\s+|my\s+|our\s+)?[\w\s.-]{1,40}?(?:page|\.html?))\Z", re.IGNORECASE
-)
+_ON_PAGE = re.compile(r"\s+(?:on|in|at)\s+((?:the\s+|my\s+|our\s+)?[\w\s.-]{1,40}?(?:page|\.html?))\Z", re.IGNORECASE)
 _TO = re.compile(r"\s+(?:to|with|by|into)\s+", re.IGNORECASE)
 _NOUN = re.compile(
     r"\A(?:the|our|my)\s+(?:(?:text|words?|phrase|sentence|line|name|price|address|number|phone\s+number|e-?mail(?:\s+address)?)\s+)?",
@@ -42,7 +40,7 @@ def replace_text(match: Match[str], desk: Desk) -> Outcome | None:
     first = readings[0]
     where = f" on {label(first.pages[0])}" if len(first.pages) == 1 else " on your site"
     return first.question or Unclear(
-        f"I did not find the text “{first.old}”{where}. Please copy it from the page exactly as it stands there."
+        f"I did not find the text “{first.old}”{where}. Please copy it from the page exactly as it is there."
     )
 
 
@@ -64,9 +62,7 @@ def _reading(old: str, new: str, page_words: str, desk: Desk) -> _Reading:
         if isinstance(page, Unclear):
             return _Reading(old, new, pages, [], page)
         pages = [page]
-    return _Reading(
-        old, new, pages, [(name, span) for name in pages for span in desk.draft.page(name).find(old)]
-    )
+    return _Reading(old, new, pages, [(name, span) for name in pages for span in desk.draft.page(name).find(old)])
 
 
 def _splits(wish: str, desk: Desk) -> Iterator[tuple[str, str, str]]:

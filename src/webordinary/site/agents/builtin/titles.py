@@ -9,7 +9,7 @@ from webordinary.site.agents.builtin.html import Element, Page, escape, visible_
 from webordinary.site.agents.builtin.outcomes import AlreadySo, Desk, Done, Outcome, Unclear
 from webordinary.site.agents.builtin.pages import label, resolve
 
-_SEPARATOR = re.compile(r"(\s+(?:[|·•–—:-]|&[mn]dash;|&middot;)\s+)")
+_SEPARATOR = re.compile(r"(\s+(?:[|·•\u2013\u2014:-]|&[mn]dash;|&middot;)\s+)")
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
@@ -94,6 +94,4 @@ def _fill_raw(desk: Desk, name: str, element: Element, new: str) -> None:
 
 
 def _no_such(name: str, what: str) -> Unclear:
-    return Unclear(
-        f"{label(name).capitalize()} has no {what} that I could change. What should be changed instead?"
-    )
+    return Unclear(f"{label(name).capitalize()} has no {what} that I could change. What should be changed instead?")

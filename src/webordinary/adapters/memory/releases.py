@@ -1,0 +1,66 @@
+"""Releases in memory, with the rule of the real ones: the pointer with the highest fence is current."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from webordinary.site.releases import KEPT_RELEASES, Release, Stage, release_name
+
+
+@dataclass(slots=True)
+class MemoryReleases:
+    """`finished` counts how often each release was made: once, if all is well."""
+
+    keep: int = KEPT_RELEASES
+    finished: dict[tuple[str, Stage, str], int] = field(default_factory=dict)
+    pointers: dict[tuple[str, Stage], dict[int, str]] = field(default_factory=dict)
+
+    def stage(self, project_id: str, stage: Stage, fence: int) -> Path:
+        """See Releases."""
+        return Path("/memory/staging") / project_id / stage.value / str(fence)
+
+    def finish(self, project_id: str, stage: Stage, staged: Path, commit: str) -> Release:
+        """See Releases."""
+        key = (project_id, stage, release_name(commit))
+        if key not in self.finished:
+            self.finished[key] = 1
+        return self._release(*key)
+
+    def find(self, project_id: str, stage: Stage, commit: str) -> Release | None:
+        """See Releases."""
+        key = (project_id, stage, release_name(commit))
+        return self._release(*key) if key in self.finished else None
+
+    def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
+        """See Releases."""
+        current = self.current(project_id, source)
+        return self.finish(project_id, target, current, current.name) if current else None
+
+    def point(self, release: Release, fence: int) -> bool:
+        """See Releases."""
+        before = self.current(release.project_id, release.stage)
+        self.pointers.setdefault((release.project_id, release.stage), {})[fence] = release.name
+        after = self.current(release.project_id, release.stage)
+        self._prune(release.project_id, release.stage)
+        return after == release.path and before != after
+
+    def current(self, project_id: str, stage: Stage) -> Path | None:
+        """See Releases."""
+        pointers = self.pointers.get((project_id, stage))
+        return self._release(project_id, stage, pointers[max(pointers)]).path if pointers else None
+
+    def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
+        """See Releases."""
+        mine = [key for key in self.finished if key[:2] == (project_id, stage)]
+        return tuple(self._release(*key) for key in reversed(mine))
+
+    def _prune(self, project_id: str, stage: Stage) -> None:
+        shown = self.current(project_id, stage)
+        for release in self.list(project_id, stage)[self.keep :]:
+            if release.path != shown:
+                del self.finished[project_id, stage, release.name]
+
+    @staticmethod
+    def _release(project_id: str, stage: Stage, name: str) -> Release:
+        return Release(project_id, stage, name, Path("/memory/sites") / project_id / stage.value / name)

@@ -1,0 +1,73 @@
+"""A real browser for the tests: Debian's chromium through Playwright, which downloads nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, sync_playwright
+
+LAPTOP: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The browser of this machine; without one the test is skipped, but fails where CI promised one."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        words = "no chromium on this machine: install it (Debian: apt install chromium) to test in a browser"
+        if os.environ.get("CI"):
+            pytest.fail(words, pytrace=False)
+        pytest.skip(words)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visitor:
+    """One browser window, and what it complained about."""
+
+    def __init__(self, browser: Browser, viewport: ViewportSize) -> None:
+        self.context = browser.new_context(viewport=viewport)
+        self.context.set_default_timeout(20_000)
+        self.complaints: list[str] = []
+        self.context.on("console", self._heard)
+        self.context.on("weberror", lambda error: self.complaints.append(str(error.error)))
+        self.page: Page = self.context.new_page()
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.text} ({message.location.get('url', '')})")
+
+    def scrolls_sideways(self) -> bool:
+        """Whether something sticks out of the window."""
+        wider: bool = self.page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        return wider
+
+
+@contextmanager
+def visitor(browser: Browser, viewport: ViewportSize = LAPTOP) -> Iterator[Visitor]:
+    """Open a window, and see that nothing was wrong in it."""
+    somebody = Visitor(browser, viewport)
+    try:
+        yield somebody
+    finally:
+        somebody.context.close()
+    assert somebody.complaints == []

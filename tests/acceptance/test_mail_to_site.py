@@ -1,0 +1,98 @@
+"""A mail goes in, a site and a reply come out."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.world import Customer, get, get_bytes, replies, text_of, wait_for_reply, wait_until
+from tests.conftest import Up
+from webordinary import sample
+from webordinary.mail.write import AttachedFile
+
+
+@pytest.fixture
+def up(start_up: Callable[..., Up]) -> Iterator[Up]:
+    running = start_up()
+    yield running
+    assert running.stop() == 0
+
+
+def origin_log(data: Path, *args: str) -> str:
+    command = ["git", f"--git-dir={data / 'origins' / 'amelia.git'}", "log", *args, "main"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_customer_changes_a_title_adds_a_photo_and_takes_it_back(up: Up) -> None:
+    before = get(up)
+    photo = AttachedFile(sample.PHOTO_NAME, "image/jpeg", sample.sample_photo())
+    text = "Change the homepage title to Spring Sale and add the attached photo to the homepage"
+    customer = Customer()
+    asked = customer.write(up, text, subject="Spring sale, photo attached", files=(photo,))
+    reply = wait_for_reply(up, asked)
+    assert reply["To"] == "scott@example.com"
+    assert reply["Subject"] == "Re: Spring sale, photo attached"
+    assert "Spring Sale" in text_of(reply)
+    assert "http://edit.amelia.localhost:" in text_of(reply)
+    page = get(up)
+    assert "<title>Spring Sale" in page
+    image = next(part.split('"')[0] for part in page.split('src="')[1:] if ".jpg" in part.split('"')[0])
+    assert get_bytes(up, f"/{image.lstrip('/')}", "edit.amelia.localhost") == sample.sample_photo()
+
+    undo = customer.write(up, "undo", subject="Re: Spring sale, photo attached", reply_to=reply)
+    assert "taken back" in text_of(wait_for_reply(up, undo)).lower()
+    assert get(up) == before
+
+
+def test_the_commit_names_the_instruction_and_the_job(up: Up) -> None:
+    wait_for_reply(up, Customer().write(up, "Change the homepage title to Autumn Glazes"))
+    log = origin_log(up.data, "-1", "--format=%B")
+    assert "Change the homepage title to Autumn Glazes" in log
+    assert "Job-Id: job-" in log
+
+
+def test_what_is_not_understood_is_said_plainly_and_changes_nothing(up: Up) -> None:
+    before, history = get(up), origin_log(up.data, "--format=%H")
+    reply = wait_for_reply(up, Customer().write(up, "Please make everything feel more like a summer evening"))
+    assert "summer evening" in text_of(reply)
+    assert (get(up), origin_log(up.data, "--format=%H")) == (before, history)
+
+
+def test_a_strangers_mail_changes_nothing_and_gets_no_answer(up: Up) -> None:
+    before = get(up)
+    stranger = Customer("eve@example.net").write(up, "Change the homepage title to Mine")
+    known = Customer().write(up, "status")
+    wait_for_reply(up, known)
+    wait_until(up.data, lambda: "refused" in _status(up), "the refusal")
+    assert stranger not in replies(up.data)
+    assert get(up) == before
+
+
+def test_publish_puts_the_edit_site_before_the_public(up: Up) -> None:
+    customer = Customer()
+    done = wait_for_reply(up, customer.write(up, "Change the homepage title to Open House"))
+    wait_for_reply(up, customer.write(up, "publish", reply_to=done))
+    assert "<title>Open House" in get(up, stage="public")
+
+
+def test_a_mail_that_cannot_be_read_is_kept_for_a_person_and_its_sender_told(up: Up) -> None:
+    customer = Customer()
+    nested = "".join(f"Content-Type: multipart/mixed; boundary=b{i}\r\n\r\n--b{i}\r\n" for i in range(300))
+    import smtplib
+
+    with smtplib.SMTP(up.smtp_host, up.smtp_port, local_hostname="localhost") as smtp:
+        raw = f"From: {customer.address}\r\nTo: edit@localhost\r\nMessage-ID: <odd@example.com>\r\nSubject: odd\r\n{nested}"
+        smtp.sendmail(customer.address, ["edit@localhost"], raw.encode())
+    reply = wait_for_reply(up, "<odd@example.com>")
+    assert "could not read" in text_of(reply)
+    wait_until(up.data, lambda: "dead letters: 1" in _status(up), "the dead letter")
+
+
+def _status(up: Up) -> str:
+    import sys
+
+    command = [sys.executable, "-m", "webordinary", "status", "--data", str(up.data)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,283 @@
+"""Workspaces and MainLine: the same sentences hold in memory and in real git."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from tests.unit.site.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
+from webordinary.adapters.local.git import GitRepository
+from webordinary.adapters.memory.repositories import MemoryOrigin, MemoryRepository
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import ClaimLost
+from webordinary.model.projects import Project
+from webordinary.sample import make_origin
+from webordinary.site.messages import ChangeMessage
+from webordinary.site.sources import Change, Conflicted, Joined, Workspace
+
+FILES = {"index.html": PAGE, "about.html": "About\n"}
+
+
+class Backend(Protocol):
+    project: Project
+
+    def worker(self, name: str) -> Any: ...
+    def put(self, repository: Any, workspace: Workspace, name: str, text: str) -> None: ...
+    def get(self, repository: Any, workspace: Workspace, name: str) -> str: ...
+
+
+class InMemory:
+    def __init__(self, folder: Path) -> None:
+        self.project = Project("amelia", "memory")
+        self._origins = {"amelia": MemoryOrigin(FILES)}
+
+    def worker(self, name: str) -> MemoryRepository:
+        return MemoryRepository(self._origins)
+
+    def put(self, repository: MemoryRepository, workspace: Workspace, name: str, text: str) -> None:
+        repository.files(workspace.path)[name] = text
+
+    def get(self, repository: MemoryRepository, workspace: Workspace, name: str) -> str:
+        return repository.files(workspace.path)[name]
+
+
+class InGit:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.project = Project("amelia", str(folder / "origin.git"))
+        make_origin(folder / "origin.git", {name: text.encode() for name, text in FILES.items()})
+
+    def worker(self, name: str) -> GitRepository:
+        return GitRepository(self.folder / "mirrors", self.folder / name, name)
+
+    def put(self, repository: GitRepository, workspace: Workspace, name: str, text: str) -> None:
+        (workspace.path / name).write_text(text)
+
+    def get(self, repository: GitRepository, workspace: Workspace, name: str) -> str:
+        return (workspace.path / name).read_text()
+
+
+@pytest.fixture(params=[InMemory, pytest.param(InGit, marks=pytest.mark.needs("git"))])
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    yield request.param(tmp_path)
+
+
+def said(job_id: str, *, undoes: str = "", unfinished: bool = False, thread: str = THREAD) -> ChangeMessage:
+    return ChangeMessage("please", f"did {job_id}", job_id, thread, "scott", "s@e.com", undoes, unfinished)
+
+
+def changed(
+    backend: Backend, repository: Any, job_id: str, name: str, text: str, **about: Any
+) -> Workspace:
+    workspace = repository.prepare(work(backend.project, job_id, **about))
+    backend.put(repository, workspace, name, text)
+    change = repository.commit(workspace, said(job_id, thread=workspace.work.thread_id))
+    return replace(workspace, made=change)
+
+
+def published(repository: Any, workspace: Workspace, lease: ProjectLease) -> Joined:
+    repository.enter(workspace, lease)
+    joined = repository.join(workspace)
+    assert isinstance(joined, Joined)
+    assert joined.on_main or repository.push(workspace, joined, lease)
+    return joined
+
+
+def lease(fence: int, worker: str = "w-1") -> ProjectLease:
+    return ProjectLease("amelia", worker, fence)
+
+
+def test_a_new_thread_starts_from_main(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    workspace = one.prepare(work(backend.project))
+    assert backend.get(one, workspace, "about.html") == "About\n"
+    assert (workspace.made, workspace.resumed) == (None, False)
+
+
+def test_nothing_changed_is_no_commit(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    assert one.commit(one.prepare(work(backend.project)), said("job-1")) is None
+
+
+def test_a_commit_knows_its_files(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    workspace = changed(backend, one, "job-1", "about.html", "Us\n")
+    assert workspace.made
+    assert (workspace.made.summary, workspace.made.changed_files) == ("did job-1", ("about.html",))
+
+
+def test_what_is_not_saved_is_gone_when_the_workspace_is_prepared_again(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    workspace = one.prepare(work(backend.project))
+    backend.put(one, workspace, "about.html", "Half\n")
+    workspace = one.prepare(work(backend.project, "job-2"))
+    assert backend.get(one, workspace, "about.html") == "About\n"
+
+
+def test_a_saved_change_is_found_by_the_next_worker_and_not_made_again(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    saved = changed(backend, one, "job-1", "about.html", "Us\n")
+    one.save(saved)
+    found = two.prepare(work(backend.project, worker="w-2", fence=11))
+    assert found.made == saved.made
+    assert backend.get(two, found, "about.html") == "Us\n"
+
+
+def test_unfinished_work_goes_on_where_it_was_and_becomes_one_commit(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    workspace = one.prepare(work(backend.project))
+    backend.put(one, workspace, "about.html", "Half\n")
+    one.commit(workspace, said("job-1", unfinished=True))
+    one.save(workspace)
+    resumed = two.prepare(work(backend.project, worker="w-2", fence=11))
+    assert resumed.resumed
+    assert backend.get(two, resumed, "about.html") == "Half\n"
+    change = two.commit(resumed, said("job-1"))
+    published(two, replace(resumed, made=change), lease(1, "w-2"))
+    later = two.prepare(work(backend.project, "job-2", worker="w-2", fence=11))
+    assert two.last_change(later).commit == change.commit
+
+
+def test_what_another_job_left_unfinished_is_not_taken_over(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    workspace = one.prepare(work(backend.project))
+    backend.put(one, workspace, "about.html", "Half\n")
+    one.commit(workspace, said("job-1", unfinished=True))
+    one.save(workspace)
+    other = one.prepare(work(backend.project, "job-2"))
+    assert backend.get(one, other, "about.html") == "About\n"
+
+
+def test_a_worker_with_an_old_fence_cannot_save(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    stale = changed(backend, one, "job-1", "about.html", "Old\n", fence=10)
+    two.prepare(work(backend.project, worker="w-2", fence=11))
+    with pytest.raises(ClaimLost):
+        one.save(stale)
+    assert two.prepare(work(backend.project, worker="w-2", fence=11)).made is None
+
+
+def test_a_worker_with_an_old_fence_cannot_even_prepare(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    two.prepare(work(backend.project, worker="w-2", fence=11))
+    with pytest.raises(ClaimLost):
+        one.prepare(work(backend.project, fence=10))
+
+
+def test_a_published_change_is_on_main_for_everybody(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    other = two.prepare(work(backend.project, "job-9", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
+    assert backend.get(two, other, "about.html") == "Us\n"
+
+
+def test_a_published_change_is_recognised_when_its_job_runs_again(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    joined = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    again = two.prepare(work(backend.project, worker="w-2", fence=11))
+    assert again.on_main
+    assert again.made == joined.change
+    assert published(two, again, lease(2, "w-2")).on_main
+
+
+def test_an_old_thread_goes_on_from_the_site_as_it_is_now(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    published(one, changed(backend, one, "job-2", "about.html", "All of us\n", thread=OTHER_THREAD), lease(2))
+    reply = one.prepare(work(backend.project, "job-3"))
+    assert backend.get(one, reply, "about.html") == "All of us\n"
+
+
+def test_changes_of_different_files_join(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    mine = changed(backend, one, "job-1", "about.html", "Us\n")
+    theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
+    published(one, mine, lease(1))
+    joined = published(two, theirs, lease(2, "w-2"))
+    assert set(joined.tree.files) == {"index.html", "about.html", "news.html"}
+    assert backend.get(two, theirs, "about.html") == "Us\n"
+
+
+def test_changes_of_the_same_line_conflict_and_can_be_abandoned(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    mine = changed(backend, one, "job-1", "about.html", "Us\n")
+    theirs = changed(backend, two, "job-2", "about.html", "Them\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
+    published(one, mine, lease(1))
+    two.enter(theirs, lease(2, "w-2"))
+    assert two.join(theirs) == Conflicted(("about.html",))
+    two.abandon(theirs)
+    fresh = two.prepare(work(backend.project, "job-2", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
+    assert fresh.made is None
+    assert backend.get(two, fresh, "about.html") == "Us\n"
+
+
+def test_main_that_moved_in_the_meantime_is_not_overwritten(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    mine = changed(backend, one, "job-1", "about.html", "Us\n")
+    theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
+    one.enter(mine, lease(5))
+    joined = one.join(mine)
+    published(two, theirs, lease(5, "w-2"))  # the same fence: only main itself can tell
+    assert not one.push(mine, joined, lease(5))
+    assert set(published(one, mine, lease(6)).tree.files) == {"index.html", "about.html", "news.html"}
+
+
+def test_a_publisher_with_an_old_lease_changes_nothing(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    mine = changed(backend, one, "job-1", "about.html", "Us\n")
+    theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
+    one.enter(mine, lease(5))
+    joined = one.join(mine)
+    two.enter(theirs, lease(6, "w-2"))
+    with pytest.raises(ClaimLost):
+        one.push(mine, joined, lease(5))
+    with pytest.raises(ClaimLost):
+        one.enter(mine, lease(5))
+    assert two.join(theirs).tree.files.keys() == {"index.html", "about.html", "news.html"}
+
+
+def test_undo_takes_back_the_threads_last_change_and_then_the_one_before(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    first = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1)).change
+    second = published(one, changed(backend, one, "job-2", "about.html", "All\n"), lease(2)).change
+    for number, expected in ((3, second), (4, first)):
+        workspace = one.prepare(work(backend.project, f"job-{number}"))
+        last = one.last_change(workspace)
+        assert last == expected
+        assert one.revert(workspace, last) is None
+        change = one.commit(workspace, said(f"job-{number}", undoes=last.commit))
+        published(one, replace(workspace, made=change), lease(number))
+    workspace = one.prepare(work(backend.project, "job-5"))
+    assert one.last_change(workspace) is None
+    assert backend.get(one, workspace, "about.html") == "About\n"
+
+
+def test_an_undo_in_the_way_of_later_changes_leaves_the_workspace_clean(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    mine = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1)).change
+    published(one, changed(backend, one, "job-2", "about.html", "Them\n", thread=OTHER_THREAD), lease(2))
+    workspace = one.prepare(work(backend.project, "job-3"))
+    assert one.revert(workspace, mine) == Conflicted(("about.html",))
+    assert backend.get(one, workspace, "about.html") == "Them\n"
+    assert one.commit(workspace, said("job-3")) is None
+
+
+def test_another_threads_change_is_not_this_threads_to_undo(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n", thread=OTHER_THREAD), lease(1))
+    assert one.last_change(one.prepare(work(backend.project, "job-2", key=SCOTT))) is None
+
+
+def test_the_same_edit_made_by_two_people_is_done_for_both(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    mine = changed(backend, one, "job-1", "about.html", "Us\n")
+    theirs = changed(backend, two, "job-2", "about.html", "Us\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
+    published(one, mine, lease(1))
+    published(two, theirs, lease(2, "w-2"))
+    again = two.prepare(work(backend.project, "job-2", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
+    assert again.on_main
+    assert isinstance(again.made, Change)

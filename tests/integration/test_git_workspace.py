@@ -1,0 +1,257 @@
+"""Workspaces and fences in real git: what only git, folders and killed processes can break."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.site.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
+from webordinary.adapters.local.git import GitHistory, GitRepository
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import ClaimLost, Permanent, Transient
+from webordinary.model.projects import Project
+from webordinary.sample import make_origin
+from webordinary.site.messages import ChangeMessage
+from webordinary.site.sources import Conflicted, Joined, Workspace
+
+pytestmark = pytest.mark.needs("git")
+BRANCH = f"refs/heads/thread-{THREAD}"
+
+
+class World:
+    """An origin and as many workers as a test likes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.origin = folder / "origin.git"
+        make_origin(self.origin, {"index.html": PAGE.encode(), "about.html": b"About\n"})
+        self.project = Project("amelia", str(self.origin))
+
+    def worker(self, name: str = "w-1") -> GitRepository:
+        return GitRepository(self.folder / "mirrors", self.folder / name, name)
+
+    def git(self, *args: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(self.origin), *args], check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def refs(self) -> str:
+        return self.git("for-each-ref", "--format=%(refname) %(objectname)")
+
+    def clone(self, name: str) -> Path:
+        """What a person has at home."""
+        path = self.folder / name
+        subprocess.run(["git", "clone", "-q", str(self.origin), str(path)], check=True, capture_output=True)
+        return path
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def changed(repository: GitRepository, workspace: Workspace, name: str, text: str) -> Workspace:
+    (workspace.path / name).write_text(text)
+    job = workspace.work
+    made = repository.commit(
+        workspace, ChangeMessage("please", "done", job.job_id, job.thread_id, job.key.user_id, "scott@example.com")
+    )
+    return replace(workspace, made=made)
+
+
+def commit_by_hand(clone: Path, name: str, text: str) -> None:
+    (clone / name).write_text(text)
+    person = ["-c", "user.name=P", "-c", "user.email=p@example.com"]
+    for args in (["add", "."], ["commit", "-qm", "By hand"], ["push", "-q", "origin", "HEAD:main"]):
+        subprocess.run(["git", "-C", str(clone), *person, *args], check=True, capture_output=True)
+
+
+def test_a_stale_push_is_refused_and_both_refs_stay(world: World) -> None:
+    old, new = world.worker("w-1"), world.worker("w-2")
+    stale = changed(old, old.prepare(work(world.project, fence=10)), "about.html", "Old\n")
+    new.prepare(work(world.project, worker="w-2", fence=11))
+    before = world.refs()
+    with pytest.raises(ClaimLost) as lost:
+        old.save(stale)
+    assert lost.value.fence == 10
+    assert world.refs() == before
+
+
+def test_a_stale_publisher_is_refused_and_all_refs_stay(world: World) -> None:
+    old, new = world.worker("w-1"), world.worker("w-2")
+    stale = changed(old, old.prepare(work(world.project)), "about.html", "Old\n")
+    lease = ProjectLease("amelia", "w-1", 5)
+    old.enter(stale, lease)
+    joined = old.join(stale)
+    assert isinstance(joined, Joined)
+    other = changed(
+        new, new.prepare(work(world.project, "job-2", key=ZOE, thread=OTHER_THREAD, worker="w-2")), "x.html", "X\n"
+    )
+    new.enter(other, ProjectLease("amelia", "w-2", 6))
+    before = world.refs()
+    with pytest.raises(ClaimLost):
+        old.push(stale, joined, lease)
+    assert world.refs() == before
+
+
+def test_the_fence_mark_moves_in_every_push(world: World) -> None:
+    one = world.worker()
+    marks = set()
+    for number in range(3):
+        workspace = one.prepare(work(world.project, f"job-{number}"))
+        one.save(changed(one, workspace, "about.html", f"{number}\n"))
+        marks.add(world.git("rev-parse", "refs/fence/key/amelia/scott"))
+    assert len(marks) == 3
+    assert world.git("cat-file", "-p", "refs/fence/key/amelia/scott").startswith("fence 10\n")
+
+
+def test_two_people_with_real_clones_conflict_in_words_of_files(world: World) -> None:
+    one = world.worker()
+    mine = changed(one, one.prepare(work(world.project)), "about.html", "Mine\n")
+    commit_by_hand(world.clone("person"), "about.html", "Theirs\n")
+    one.enter(mine, ProjectLease("amelia", "w-1", 1))
+    assert one.join(mine) == Conflicted(("about.html",))
+    one.abandon(mine)
+    assert (one.prepare(work(world.project, "job-2")).path / "about.html").read_text() == "Theirs\n"
+
+
+def test_a_commit_that_a_person_pushed_meanwhile_is_kept(world: World) -> None:
+    one = world.worker()
+    mine = changed(one, one.prepare(work(world.project)), "about.html", "Mine\n")
+    lease = ProjectLease("amelia", "w-1", 1)
+    one.enter(mine, lease)
+    joined = one.join(mine)
+    assert isinstance(joined, Joined)
+    commit_by_hand(world.clone("person"), "news.html", "News\n")
+    assert not one.push(mine, joined, lease)
+    one.enter(mine, lease)
+    again = one.join(mine)
+    assert isinstance(again, Joined)
+    assert one.push(mine, again, lease)
+    assert world.git("ls-tree", "--name-only", "main").split() == ["about.html", "index.html", "news.html"]
+    assert world.git("log", "--format=%s", "main").splitlines()[:2] == ["please", "By hand"]
+
+
+def test_the_commit_is_the_customers(world: World) -> None:
+    one = world.worker()
+    one.save(changed(one, one.prepare(work(world.project)), "about.html", "Us\n"))
+    assert world.git("log", "-1", "--format=%an <%ae> by %cn", BRANCH) == "scott <scott@example.com> by WebOrdinary"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: shutil.rmtree(folder / "tree"),
+        lambda folder: shutil.rmtree(folder / "git" / "objects"),
+        lambda folder: (folder / "git" / "HEAD").write_text("nonsense"),
+        lambda folder: (folder / "git" / "index.lock").touch(),
+        lambda folder: (folder / "git" / "index").write_bytes(b"\0" * 100),
+        lambda folder: (folder / "git" / "objects" / "info" / "alternates").unlink(),
+        lambda folder: (folder / "tree" / "left-behind.html").write_text("x"),
+    ],
+    ids=["no tree", "no objects", "bad HEAD", "index locked", "bad index", "no mirror", "left-overs"],
+)
+def test_a_broken_workspace_repairs_itself(world: World, damage: object) -> None:
+    one = world.worker()
+    one.prepare(work(world.project))
+    damage(world.folder / "w-1" / "amelia" / "scott")  # type: ignore[operator]
+    workspace = one.prepare(work(world.project, "job-2"))
+    assert sorted(os.listdir(workspace.path)) == ["about.html", "index.html"]
+    one.save(changed(one, workspace, "about.html", "Us\n"))
+
+
+def test_a_broken_mirror_is_made_again(world: World) -> None:
+    world.worker("w-1").prepare(work(world.project))
+    shutil.rmtree(world.folder / "mirrors" / "amelia.git" / "refs")
+    two = world.worker("w-2")
+    assert two.prepare(work(world.project, key=ZOE, worker="w-2")).path.is_dir()
+
+
+def test_a_lock_that_a_killed_push_left_in_the_origin_is_cleared(world: World) -> None:
+    one = world.worker()
+    workspace = one.prepare(work(world.project))
+    lock = world.origin / "refs" / "fence" / "key" / "amelia" / "scott.lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    one.save(changed(one, workspace, "about.html", "Us\n"))
+    assert not lock.exists()
+
+
+def test_hooks_filters_and_foreign_settings_do_not_run(world: World, tmp_path: Path) -> None:
+    one = world.worker()
+    workspace = one.prepare(work(world.project))
+    ran = tmp_path / "ran"
+    (workspace.path / ".git").mkdir()
+    (workspace.path / ".git" / "config").write_text(f"[core]\n\tfsmonitor = touch {ran}\n")
+    (workspace.path / ".gitattributes").write_text("* filter=evil\n")
+    hooks = world.folder / "w-1" / "amelia" / "scott" / "git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("pre-commit", "post-commit", "pre-push", "post-checkout", "reference-transaction"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {ran}\n")
+        (hooks / name).chmod(0o755)
+    one.save(changed(one, workspace, "about.html", "Us\n"))
+    assert not ran.exists()
+    assert world.git("ls-tree", "-r", "--name-only", BRANCH).split() == [".gitattributes", "about.html", "index.html"]
+
+
+@pytest.mark.parametrize("make", [lambda p: p.symlink_to("/etc/passwd"), lambda p: _nested_repository(p)])
+def test_links_and_nested_repositories_are_refused(world: World, make: object) -> None:
+    one = world.worker()
+    workspace = one.prepare(work(world.project))
+    make(workspace.path / "evil")  # type: ignore[operator]
+    with pytest.raises(Permanent):
+        changed(one, workspace, "about.html", "Us\n")
+
+
+def _nested_repository(path: Path) -> None:
+    make_origin(path / ".git", {"x": b"x"})
+    subprocess.run(["git", "-C", str(path / ".git"), "config", "core.bare", "false"], check=True)
+
+
+def test_an_origin_that_does_not_answer_is_tried_again_later(world: World) -> None:
+    one = world.worker()
+    one.prepare(work(world.project))
+    world.origin.rename(world.folder / "away")
+    with pytest.raises(Transient):
+        one.prepare(work(world.project, "job-2"))
+    with pytest.raises(Transient):
+        world.worker("w-2").prepare(work(replace(world.project, project_id="other"), key=SCOTT))
+    (world.folder / "away").rename(world.origin)
+    assert one.prepare(work(world.project, "job-2")).path.is_dir()
+
+
+def test_an_empty_origin_is_refused_in_words(world: World) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", str(world.folder / "empty.git")], check=True)
+    with pytest.raises(Permanent, match="push a first page"):
+        world.worker().prepare(work(replace(world.project, repo=str(world.folder / "empty.git"))))
+
+
+def test_an_origin_with_another_main_branch_works(world: World) -> None:
+    world.git("branch", "-m", "main", "trunk")
+    world.git("symbolic-ref", "HEAD", "refs/heads/trunk")
+    one = world.worker()
+    mine = changed(one, one.prepare(work(world.project)), "about.html", "Us\n")
+    lease = ProjectLease("amelia", "w-1", 1)
+    one.enter(mine, lease)
+    joined = one.join(mine)
+    assert isinstance(joined, Joined)
+    assert one.push(mine, joined, lease)
+    assert world.git("rev-parse", "trunk") == joined.head
+
+
+def test_a_published_change_can_be_looked_at(world: World) -> None:
+    one = world.worker()
+    mine = changed(one, one.prepare(work(world.project)), "about.html", "Us\n")
+    one.save(mine)
+    history = GitHistory(world.folder / "mirrors")
+    assert mine.made
+    diff = history.diff(world.project, mine.made.commit)
+    assert diff is not None
+    assert "-About\n+Us\n" in diff
+    assert history.diff(world.project, "0" * 40) is None
+    assert history.diff(world.project, "--output=/tmp/x") is None

@@ -1,0 +1,318 @@
+"""An instruction becomes a published site: real git, real files, the built-in agent."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.site.world import OTHER_THREAD, SCOTT, THREAD, ZOE, Crash, CrashingBefore, Heard, TestHold, leases, started
+from webordinary.adapters.local.builders import PlainFiles
+from webordinary.adapters.local.git import GitRepository
+from webordinary.adapters.local.releases import FolderReleases
+from webordinary.adapters.local.system import SystemClock
+from webordinary.model.errors import Interrupted
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import Outcome, Settlement
+from webordinary.model.mail import Attachment, AttachmentKind, Command, Instruction
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project
+from webordinary.sample import ensure_sample_origin, sample_photo
+from webordinary.site.agents.builtin import BuiltinAgent
+from webordinary.site.kit import SiteKit
+from webordinary.site.releases import Stage
+from webordinary.site.task import AgentResult, AgentTask, Changed
+from webordinary.worker.job import SiteWork, perform
+
+pytestmark = pytest.mark.needs("git")
+PHOTO = Attachment("spring-table.jpg", "image/jpeg", AttachmentKind.IMAGE, 1, "0" * 64)
+TITLE = "change the homepage title to Spring Sale"
+
+
+class Amelia:
+    """The sample project on disk, with everything that its workers share."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.origin = ensure_sample_origin(folder / "origins" / "amelia.git")
+        self.project = Project("amelia", str(self.origin))
+        self.releases = FolderReleases(folder / "sites")
+        self.dead: set[str] = set()
+        self.leases = leases(self.dead)
+        self.heard = Heard()
+        self.photo = folder / "photo"
+        self.photo.write_bytes(sample_photo())
+
+    def kit(self, worker: str = "w-1") -> SiteKit:
+        repository = GitRepository(self.folder / "mirrors", self.folder / worker, worker)
+        return SiteKit(
+            workspaces=repository, main=repository, leases=self.leases, releases=self.releases,
+            agents={"builtin": BuiltinAgent()}, builders={"plain": PlainFiles()},
+            project_of=lambda project_id: self.project, attachment_path=lambda attachment: self.photo,
+            site_url=lambda project_id, stage: f"http://{stage}.{project_id}.localhost/",
+        )  # fmt: skip
+
+    def send(
+        self, text: str, job_id: str, *, kit: SiteKit | None = None, command: Command = Command.EDIT,
+        thread: str = THREAD, key: ProjectUser = SCOTT, worker: str = "w-1", fence: int = 10,
+        photos: tuple[Attachment, ...] = (), hold: Hold | None = None,
+    ) -> Settlement:  # fmt: skip
+        begun = started(job_id, command, key=key, thread=thread, worker=worker, fence=fence)
+        mail = Instruction(text, "a wish", f"{key.user_id}@example.com", command, photos)
+        clock = SystemClock().now
+        return perform(begun, mail, hold or TestHold(worker, fence, job_id), kit or self.kit(worker), self.heard, clock)
+
+    def page(self, name: str = "index.html", stage: Stage = Stage.EDIT) -> str:
+        current = self.releases.current("amelia", stage)
+        assert current is not None
+        return (current / name).read_text(encoding="utf-8")
+
+    def git(self, *args: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(self.origin), *args], check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def jobs_on_main(self) -> list[str]:
+        return self.git("log", "--format=%(trailers:key=Job-Id,valueonly,separator=)", "main").split()
+
+    def check(self) -> None:
+        """What must hold after every story."""
+        commits = self.git("log", "--format=%H", "main").split()
+        releases = self.releases.list("amelia", Stage.EDIT)
+        assert len(self.jobs_on_main()) == len(set(self.jobs_on_main()))
+        assert {release.name for release in releases} <= {commit[:12] for commit in commits}
+        current = self.releases.current("amelia", Stage.EDIT)
+        if current is not None:
+            link = self.folder / "sites" / "amelia" / "edit" / "current"
+            assert link.resolve() == current.resolve()
+
+
+@pytest.fixture
+def amelia(tmp_path: Path) -> Amelia:
+    return Amelia(tmp_path)
+
+
+def test_a_mail_with_a_photo_changes_the_site(amelia: Amelia) -> None:
+    settled = amelia.send(f"{TITLE}, and add the attached photo", "job-1", photos=(PHOTO,))
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.result.commit == amelia.git("rev-parse", "main")
+    assert settled.result.url == "http://edit.amelia.localhost/"
+    assert settled.result.changed_files == ("images/spring-table.jpg", "index.html")
+    assert "<h1>Spring Sale</h1>" in amelia.page()
+    shown = amelia.releases.current("amelia", Stage.EDIT)
+    assert shown is not None
+    assert (shown / "images" / "spring-table.jpg").read_bytes() == sample_photo()
+    assert amelia.heard.kinds() == [
+        "WorkspacePrepared", "AgentFinished", "ChangeCommitted", "SiteBuilt", "SitePublished"
+    ]  # fmt: skip
+    assert all("duration_ms" in event.data for event in amelia.heard.events)
+    amelia.check()
+
+
+def test_undo_takes_it_back_and_a_second_undo_says_there_is_nothing(amelia: Amelia) -> None:
+    before = amelia.git("rev-parse", "main^{tree}")
+    amelia.send(f"{TITLE}. Add this photo to the about page.", "job-1", photos=(PHOTO,))
+    settled = amelia.send("undo", "job-2", command=Command.UNDO)
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.result.summary.startswith("Undone: Changed the title")
+    assert "<h1>Pots for every day</h1>" in amelia.page()
+    assert amelia.git("rev-parse", "main^{tree}") == before
+    again = amelia.send("undo", "job-3", command=Command.UNDO)
+    assert again.result.commit is None
+    assert "nothing to undo" in again.result.summary
+    amelia.check()
+
+
+def test_an_undo_under_later_changes_is_explained(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    amelia.send("change the homepage title to Autumn", "job-2", thread=OTHER_THREAD)
+    settled = amelia.send("undo", "job-3", command=Command.UNDO)
+    assert settled.outcome is Outcome.FAILED
+    assert "index.html" in settled.result.summary
+    assert "<h1>Autumn</h1>" in amelia.page()
+
+
+def test_what_is_not_understood_changes_nothing(amelia: Amelia) -> None:
+    before = amelia.git("for-each-ref", "refs/heads")
+    settled = amelia.send("make it pop", "job-1")
+    assert settled.outcome is Outcome.FAILED
+    assert "make it pop" in settled.result.summary
+    assert amelia.git("for-each-ref", "refs/heads") == before
+    assert amelia.releases.current("amelia", Stage.EDIT) is None
+
+
+def test_a_question_goes_back_to_the_customer(amelia: Amelia) -> None:
+    settled = amelia.send("change “Visit the workshop” to “Come by”", "job-1")
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.result.question
+    assert settled.result.commit is None
+
+
+def test_publish_shows_the_edit_site_to_the_public(amelia: Amelia) -> None:
+    nothing = amelia.send("publish", "job-1", command=Command.PUBLISH)
+    assert nothing.outcome is Outcome.FAILED
+    amelia.send(TITLE, "job-2")
+    settled = amelia.send("publish", "job-3", command=Command.PUBLISH)
+    assert settled.result.url == "http://public.amelia.localhost/"
+    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
+    amelia.send("change the homepage title to Autumn", "job-4")
+    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
+
+
+def test_a_reply_goes_on_where_the_thread_stands(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    amelia.send("change “Spring Sale” to “Summer Sale” everywhere", "job-2")
+    assert "<h1>Summer Sale</h1>" in amelia.page()
+    assert amelia.git("rev-parse", f"thread-{THREAD}") == amelia.git("rev-parse", "main")
+    amelia.check()
+
+
+def test_a_site_without_a_home_page_is_not_published_and_the_old_one_stays(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    main = amelia.git("rev-parse", "main")
+    kit = replace(amelia.kit(), agents={"builtin": Deleting("index.html")})
+    settled = amelia.send("remove the homepage", "job-2", kit=kit)
+    assert settled.outcome is Outcome.FAILED
+    assert "nothing was published" in settled.result.summary
+    assert amelia.git("rev-parse", "main") == main
+    assert "<h1>Spring Sale</h1>" in amelia.page()
+    amelia.send("change “See what is new” to “See more”", "job-3")  # the thread is not stuck with the bad change
+    assert "See more" in amelia.page()
+    amelia.check()
+
+
+class Deleting:
+    """An agent that deletes a file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        (task.workspace / self._name).unlink()
+        return Changed("Deleted.")
+
+
+CALLS = 15
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("crash_at", range(1, CALLS))
+def test_a_crash_at_any_step_ends_in_one_commit_one_release_and_the_right_page(
+    amelia: Amelia, crash_at: int, after: bool
+) -> None:
+    count = [0]
+    kit = amelia.kit()
+    crashing: dict[str, Any] = {
+        name: CrashingBefore(getattr(kit, name), count, crash_at, after)
+        for name in ("workspaces", "main", "leases", "releases")
+    }
+    with suppress(Crash):
+        amelia.send(TITLE, "job-1", kit=replace(kit, **crashing))
+    amelia.dead.add("w-1")
+    settled = amelia.send(TITLE, "job-1", worker="w-2", fence=11)
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.result.summary == "Changed the title of the homepage to “Spring Sale”."
+    assert settled.result.changed_files == ("index.html",)
+    assert amelia.jobs_on_main() == ["job-1"]
+    assert len(amelia.releases.list("amelia", Stage.EDIT)) == 1
+    assert "<h1>Spring Sale</h1>" in amelia.page()
+    amelia.check()
+
+
+def test_all_steps_are_crashed_by_the_test_above(amelia: Amelia) -> None:
+    count = [0]
+    kit = amelia.kit()
+    counting: dict[str, Any] = {
+        name: CrashingBefore(getattr(kit, name), count, 1_000) for name in ("workspaces", "main", "leases", "releases")
+    }
+    amelia.send(TITLE, "job-1", kit=replace(kit, **counting))
+    assert count[0] < CALLS
+
+
+def test_an_agent_is_not_asked_again_for_what_it_saved(amelia: Amelia) -> None:
+    count = [0]
+    kit = amelia.kit()
+    with suppress(Crash):  # commit is the second call, take the third, enter the fourth
+        amelia.send(TITLE, "job-1", kit=replace(kit, main=CrashingBefore(kit.main, count, 1, after=True)))
+    amelia.dead.add("w-1")
+    amelia.heard.events.clear()
+    settled = amelia.send(TITLE, "job-1", kit=replace(amelia.kit("w-2"), agents={}), worker="w-2", fence=11)
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert "AgentFinished" not in amelia.heard.kinds()
+
+
+class Unhurried:
+    """An agent that writes half of its work and is then interrupted."""
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        page = task.workspace / "about.html"
+        half = page.read_text().replace("About the workshop", "About us")
+        first = half != page.read_text()
+        page.write_text(half)
+        if first:
+            assert isinstance(hold, TestHold)
+            hold.end(Interrupted("a newer mail of another thread"))
+        hold.check()
+        (task.workspace / "news.html").write_text("<h1>News</h1>")
+        return Changed("Both.")
+
+
+def test_an_interrupted_job_goes_on_from_its_saved_work_on_another_worker(amelia: Amelia) -> None:
+    clock = SystemClock().now
+    mail = Instruction("both", "", "scott@example.com", Command.EDIT)
+
+    def at(worker: str) -> SiteWork:
+        return SiteWork(
+            replace(amelia.kit(worker), agents={"builtin": Unhurried()}), lambda job: mail, amelia.heard, clock
+        )
+
+    one, hold = at("w-1"), TestHold()
+    with pytest.raises(Interrupted):
+        one.perform(started("job-1"), hold)
+    one.save(started("job-1"), TestHold())
+    assert amelia.jobs_on_main() == []
+    settled = at("w-2").perform(started("job-1", worker="w-2", fence=11), TestHold("w-2", 11))
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.result.changed_files == ("about.html", "news.html")
+    assert amelia.jobs_on_main() == ["job-1"]
+    assert len(amelia.git("log", "--format=%H", "main").split()) == 2
+    amelia.check()
+
+
+def test_two_users_publishing_at_once_lose_nothing(amelia: Amelia) -> None:
+    rounds = 4
+    wishes = {
+        SCOTT: ("change the homepage title to Sale {}", "w-1", "a"),
+        ZOE: ("set the heading on the contact page to Visit {}", "w-2", "b"),
+    }
+    problems: list[BaseException] = []
+
+    def run(key: ProjectUser) -> None:
+        text, worker, letter = wishes[key]
+        kit = amelia.kit(worker)
+        try:
+            for number in range(rounds):
+                settled = amelia.send(
+                    text.format(number), f"job-{letter}{number}", kit=kit, key=key, worker=worker,
+                    thread=f"{letter * 15}{number}",
+                )  # fmt: skip
+                assert settled.outcome is Outcome.SUCCEEDED, settled
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=run, args=(key,)) for key in wishes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert len(amelia.jobs_on_main()) == 2 * rounds
+    assert "<h1>Sale 3</h1>" in amelia.page()
+    assert "<h1>Visit 3</h1>" in amelia.page("contact.html")
+    assert amelia.git("rev-list", "--merges", "main") == ""
+    amelia.check()

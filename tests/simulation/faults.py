@@ -1,0 +1,133 @@
+"""What can go wrong, how often, and until when: the weather of a world."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from webordinary.model.errors import Transient
+
+if TYPE_CHECKING:
+    from tests.simulation.process import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Climate:
+    """Chances per port call, per message, and sizes in seconds."""
+
+    crash: float = 0.0
+    pause: float = 0.0
+    longest_pause: float = 150.0
+    trouble: float = 0.0
+    outages: float = 0.0
+    """Chance that trouble lasts: a full disk is full for everybody, for a while."""
+    lose: float = 0.0
+    double: float = 0.0
+    late: float = 0.0
+    latest: float = 90.0
+    slow: float = 0.0
+    skew: float = 0.0
+    drift: float = 0.0
+
+
+CALM = Climate()
+CLIMATES: tuple[tuple[str, Climate], ...] = (
+    ("calm", CALM),
+    ("crashes", Climate(crash=0.002)),
+    ("pauses", Climate(pause=0.002, drift=0.002)),
+    ("lossy", Climate(lose=0.4, double=0.2, late=0.3)),
+    ("troubled", Climate(trouble=0.02, outages=0.05)),
+    ("skewed", Climate(skew=150.0, drift=0.002, slow=0.005, crash=0.0005)),
+    (
+        "storm",
+        Climate(
+            crash=0.001, pause=0.001, trouble=0.01, outages=0.02, lose=0.2, double=0.1, late=0.2, slow=0.003,
+            skew=120.0, drift=0.002,
+        ),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What happens to a process at one point."""
+
+    delay: float = 0.0
+    crash: bool = False
+    pause: float = 0.0
+
+
+_NOTHING = Fate()
+_CRASH = Fate(crash=True)
+
+
+class Weather:
+    """Rolls the dice of one world. Once `calm_down` is called nothing bad happens any more."""
+
+    def __init__(self, climate: Climate, dice: random.Random) -> None:
+        self.climate, self.dice = climate, dice
+        self.last_strike: float | None = None
+        self._outage_until = 0.0
+
+    def calm_down(self) -> None:
+        """The end of all faults; clocks stay as wrong as they are."""
+        self.climate = replace(CALM, skew=self.climate.skew, drift=self.climate.drift)
+        self._outage_until = 0.0
+
+    def struck(self, at: float) -> None:
+        """Remember when the last fault was, so that patience is counted from there."""
+        self.last_strike = max(at, self.last_strike or 0.0)
+
+    def drift(self) -> float:
+        """How fast a machine's monotonic clock runs."""
+        return 1.0 + self.dice.uniform(-self.climate.drift, self.climate.drift)
+
+    def skew(self) -> float:
+        """How wrong a machine's time of day is."""
+        return self.dice.uniform(-self.climate.skew, self.climate.skew)
+
+    def at_point(self, now: float) -> Fate:
+        """What happens to a process now."""
+        chance, climate = self.dice.random(), self.climate
+        if chance < 0.6:
+            return _NOTHING
+        if chance < 0.97:
+            return Fate(delay=self.dice.random() * 0.008)
+        if self.dice.random() < climate.crash * 33:  # this branch is one call in 33
+            return _CRASH
+        if self.dice.random() < climate.pause * 33:
+            return Fate(pause=self.dice.uniform(1.0, climate.longest_pause))
+        if self.dice.random() < climate.slow * 33:
+            self.struck(now)
+            return Fate(delay=self.dice.uniform(0.5, 5.0))
+        return Fate(delay=self.dice.random() * 0.05)
+
+    def trouble(self, process: Process, what: str, how: str) -> None:
+        """A full disk, a busy database, an answer that got lost."""
+        climate, now = self.climate, process.scheduler.now
+        if not climate.trouble:
+            return
+        if self._outage_until <= now:
+            if self.dice.random() >= climate.trouble / 2:
+                return
+            if self.dice.random() < climate.outages:
+                self._outage_until = now + self.dice.uniform(1.0, 40.0)
+        self.struck(now)
+        process.note("TROUBLE", what, how)
+        raise Transient(f"{what}: the disk is full ({how})")
+
+    def deliveries(self, now: float) -> list[float]:
+        """After how many seconds a message arrives: never, once, or more often."""
+        climate, dice = self.climate, self.dice
+        if climate.lose and dice.random() < climate.lose:
+            self.struck(now)
+            return []
+        copies = 2 if climate.double and dice.random() < climate.double else 1
+        return [self._way(now) for _ in range(copies)]
+
+    def _way(self, now: float) -> float:
+        if self.climate.late and self.dice.random() < self.climate.late:
+            self.struck(now)
+            return self.dice.uniform(0.0, self.climate.latest)
+        return self.dice.random() * 0.005

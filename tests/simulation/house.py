@@ -1,0 +1,149 @@
+"""The house: the process that takes mail, runs the workflow engine and delivers replies."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import timedelta
+
+from tests.simulation.durable import Durable
+from tests.simulation.process import Bell, Ear, Port, Process
+from webordinary.asl.engine import Engine
+from webordinary.asl.ports import Execution
+from webordinary.asl.runner import BackOff
+from webordinary.mail.delivery import deliver_due
+from webordinary.mail.intake import accept
+from webordinary.model.events import Events
+from webordinary.model.mail import Envelope
+from webordinary.pool.ports import Pool
+from webordinary.workflow.answering import Answering
+from webordinary.workflow.definition import embedded
+from webordinary.workflow.queueing import Queueing
+from webordinary.workflow.reading import Reading
+from webordinary.workflow.start import start, start_missing
+from webordinary.workflow.steps import steps
+
+DEFINITION = embedded()
+ENGINE_THREADS = 3
+LOOK_SECONDS = 30.0
+"""A worker killed between its answer and the wake-up wakes nobody, so the engine looks by itself."""
+
+
+class House:
+    """Everything of `webordinary up` that writes; lost with its process and built anew by the next."""
+
+    def __init__(self, process: Process, durable: Durable, pool: Pool, events: Events, seed: str) -> None:
+        self.process = process
+        self.ear = Ear(process)
+        self._events = events
+        self._raw_mails = Port(durable.raw_mails, "raw_mails", process)
+        self._outbox = Port(durable.outbox, "outbox", process)
+        self._transport = Port(durable.sent, "transport", process)
+        self._dead_letters = Port(durable.dead_letters, "dead_letters", process)
+        self._store = Port(durable.executions, "executions", process)
+        self._letters_written = process.bell()
+        mailroom = durable.mailroom(process)
+        interruptions = Port(durable.interruptions, "interruptions", process)
+        handlers = steps(
+            Reading(mailroom, pool.jobs, events, process.now),
+            Queueing(pool, interruptions, events, process.now),
+            Answering(mailroom, self._outbox, pool, self._dead_letters, events, process.now, self._wake_outbox),
+        )
+        self._engine = Engine(
+            self._store, DEFINITION, handlers,
+            clock=process, random=random.Random(seed), on_finished=self._dead_letter,
+        )  # fmt: skip
+        self._in_work: set[str] = set()
+        self._back_off = BackOff()
+        self._wait_seconds = 0.0
+
+    def open(self) -> None:
+        """Begin to work."""
+        self.process.spawn("engine", self._run_engine)
+        self.process.spawn("outbox", self._run_outbox)
+        self.process.spawn("sweeper", self._run_sweeper)
+
+    def take(self, raw: bytes, envelope: Envelope, accepted: Bell) -> None:
+        """A mail arrives; the bell is the 250 that the sender hears."""
+        self.process.spawn("smtp", lambda: self._guarded(lambda: self._take(raw, envelope, accepted)))
+
+    def stop_execution(self, name: str) -> None:
+        """The operator stops a workflow."""
+        self.process.spawn("operator", lambda: self._guarded(lambda: self._stop_execution(name)))
+
+    def _take(self, raw: bytes, envelope: Envelope, accepted: Bell) -> None:
+        for mail in accept(raw, [envelope], self._raw_mails, self._events):
+            accepted.ring()
+            start(mail.email_id, self._engine, self._raw_mails)
+            self.ear.poke()
+
+    def _stop_execution(self, name: str) -> None:
+        if self._store.load(name):
+            self._engine.stop(name, "Stopped", "by the operator")
+            self.ear.poke()
+
+    # -- the engine's threads, as EngineRunner hands them out -----------------------------------------
+
+    def _run_engine(self) -> None:
+        while True:
+            self._wait_seconds = 1.0
+            self._guarded(self._hand_out)
+            self.ear.wait(self._wait_seconds)
+
+    def _hand_out(self) -> None:
+        now = self.process.now()
+        passed_over = self._in_work | self._back_off.until_later(now)
+        due = self._store.runnable(now, len(passed_over) + ENGINE_THREADS)
+        free = ENGINE_THREADS - len(self._in_work)
+        for name in [name for name in due if name not in passed_over][:free]:
+            self._in_work.add(name)
+            self.process.spawn(f"advance {name}", lambda name=name: self._advance(name))
+        self._wait_seconds = self._seconds_to_wait()
+
+    def _advance(self, name: str) -> None:
+        well = self._guarded(lambda: self._engine.advance(name))
+        if well:
+            self._back_off.forgive(name)
+        else:
+            self._back_off.add(name, self.process.now())
+        self._in_work.discard(name)
+        self.ear.poke()
+
+    def _seconds_to_wait(self) -> float:
+        now = self.process.now()
+        moments = [now + timedelta(seconds=LOOK_SECONDS)]
+        moments += [at for at in (self._back_off.next_end(now), self._store.next_look_at(now)) if at]
+        return max(0.0, (min(moments) - now).total_seconds())
+
+    def _dead_letter(self, execution: Execution) -> None:
+        reason = f"workflow {execution.status}: {execution.error}"
+        self._dead_letters.add(execution.name, None, reason, self.process.now())
+
+    # -- outbox and sweeper ---------------------------------------------------------------------------
+
+    def _wake_outbox(self) -> None:
+        self._letters_written.ring()
+
+    def _run_outbox(self) -> None:
+        while True:
+            self._letters_written = self.process.bell()
+            self._guarded(self._deliver)
+            self._letters_written.wait(LOOK_SECONDS)
+
+    def _deliver(self) -> None:
+        while deliver_due(self._outbox, self._transport, self.process.now(), self._events):
+            pass
+
+    def _run_sweeper(self) -> None:
+        while True:
+            self._guarded(lambda: start_missing(self._engine, self._raw_mails))
+            self.process.sleep(LOOK_SECONDS)
+
+    def _guarded(self, do: Callable[[], object]) -> bool:
+        """The broad except of an entry point."""
+        try:
+            do()
+        except Exception as problem:
+            self.process.note("failed", outcome=problem)
+            return False
+        return True

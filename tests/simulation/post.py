@@ -1,0 +1,49 @@
+"""Wake-ups on their way: lost, doubled and late as the weather has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.simulation.faults import Weather
+from tests.simulation.process import Ear
+from tests.simulation.scheduler import Life, Scheduler
+from webordinary.model.names import ProjectUser
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class Post:
+    """Carries messages to ears."""
+
+    def __init__(self, scheduler: Scheduler, weather: Weather, life: Life) -> None:
+        self._scheduler, self._weather, self._life = scheduler, weather, life
+
+    def send(self, ear: Ear, message: str) -> None:
+        """Send one message."""
+        for seconds in self._weather.deliveries(self._scheduler.now):
+
+            def carry(seconds: float = seconds) -> None:
+                self._scheduler.sleep(seconds)
+                ear.hear(message)
+
+            self._scheduler.spawn(self._life, f"carries {message}", carry)
+
+
+class SimulatedTickets:
+    """See Tickets."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def ticket(self, key: ProjectUser, owner: str | None) -> None:
+        """This key's owner should look at its queue."""
+        employed = self._world.employed.get(owner or "")
+        if employed:
+            self._world.post.send(employed.ear, f"ticket {key}")
+
+    def unclaimed(self) -> None:
+        """Somebody without work should look at the unclaimed queue."""
+        for employed in self._world.employed.values():
+            if employed.process.alive:
+                self._world.post.send(employed.ear, "unclaimed")

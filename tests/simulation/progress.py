@@ -1,0 +1,180 @@
+"""What must happen in the end, and how long it may take: nobody starves, nothing is stuck, nothing is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tests.simulation.origin import MAIN
+from tests.simulation.process import EPOCH
+from tests.simulation.scenario import Letter, Manner
+from tests.simulation.scheduler import Broken
+from webordinary.asl.ports import Status
+from webordinary.model.claims import ClaimStatus
+from webordinary.model.jobs import Job, JobState, Outcome
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser, job_id_of
+from webordinary.site.releases import Stage
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+CALM_PATIENCE_SECONDS = 1.0
+PATIENCE_SECONDS = 240.0
+"""After a fault: a lease runs out, a hint is sent, another lease is watched, a breaker pauses."""
+_LOOK_SECONDS = 0.2
+_ENDED_WELL = {
+    Manner.CHANGES: Outcome.SUCCEEDED,
+    Manner.ANSWERS: Outcome.SUCCEEDED,
+    Manner.TRANSIENT: Outcome.DEAD,
+    Manner.PERMANENT: Outcome.DEAD,
+    Manner.SURPRISE: Outcome.DEAD,
+}
+
+
+class Progress:
+    """Watches one world's work get done."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._durable = world, world.durable
+        self._waiting_since: dict[ProjectUser, float] = {}
+        self._look_at = 0.0
+
+    # -- nobody starves -------------------------------------------------------------------------------
+
+    def nobody_starves(self, to: float) -> None:
+        """No worker idles while a key has work that nobody does; judged whenever all is quiet."""
+        now = self._world.scheduler.now
+        if to < self._look_at:
+            return
+        self._look_at = to + _LOOK_SECONDS
+        idle = {worker for worker in self._free_workers()}
+        starving = {key for key in self._keys_with_work() if self._could_be_served(key, idle)}
+        self._waiting_since = {key: self._waiting_since.get(key, now) for key in starving}
+        struck = self._world.weather.last_strike
+        for key, since in self._waiting_since.items():
+            patient_until = since + CALM_PATIENCE_SECONDS if struck is None else max(since, struck) + PATIENCE_SECONDS
+            if to > patient_until and now >= since:
+                raise Broken(f"{key} has had work since {since:.1f}, and {', '.join(sorted(idle))} idle")
+
+    def _free_workers(self) -> Iterable[str]:
+        slots = self._world.scenario.settings.slots
+        for employed in self._world.working():
+            if self._running_of(employed.process.name) < slots:
+                yield employed.process.name
+
+    def _running_of(self, worker: str) -> int:
+        claims = self._durable.state.claims
+        return sum(
+            job.state is JobState.RUNNING and job.worker == worker and claims[job.key].fence == job.fence
+            for job in self._durable.state.jobs.values()
+        )
+
+    def _keys_with_work(self) -> set[ProjectUser]:
+        jobs = [job for job in self._durable.state.jobs.values() if job.open]
+        return {job.key for job in jobs if self._ready(job, jobs)}
+
+    def _ready(self, job: Job, jobs: list[Job]) -> bool:
+        latest_now = EPOCH + timedelta(seconds=self._world.scheduler.now - self._world.scenario.climate.skew)
+        due = job.not_before is None or job.not_before <= latest_now
+        waits = job.state is JobState.QUEUED and due
+        orphaned = job.state is JobState.RUNNING and not self._served(job)
+        behind = any(o.thread_id == job.thread_id and o.thread_order < job.thread_order for o in jobs)
+        return (waits or orphaned) and not behind
+
+    def _served(self, job: Job) -> bool:
+        claim = self._durable.state.claims.get(job.key)
+        owner = self._world.employed.get(job.worker or "")
+        return bool(claim and claim.fence == job.fence and owner and owner.process.alive)
+
+    def _could_be_served(self, key: ProjectUser, idle: set[str]) -> bool:
+        claim = self._durable.state.claims.get(key)
+        if claim is None or claim.status is not ClaimStatus.HELD:
+            return bool(idle)
+        owner = self._world.employed[claim.worker].process
+        busy = any(
+            job.state is JobState.RUNNING and job.key == key and self._served(job)
+            for job in self._durable.state.jobs.values()
+        )
+        if busy:
+            return False
+        return claim.worker in idle if owner.awake else bool(idle)
+
+    # -- everything comes to rest -----------------------------------------------------------------------
+
+    @property
+    def at_rest(self) -> bool:
+        """Every letter was taken, and nothing is left to do for any of them."""
+        return self._world.customers.all_written and not self._left_over()
+
+    def _left_over(self) -> str:
+        """What is still to be done, in words; empty when nothing is."""
+        for job in self._durable.state.jobs.values():
+            if job.open:
+                return f"{job.job_id} is still {job.state}"
+        if owed := self._durable.jobs.owed(1):
+            return f"the workflow of {owed[0].job_id} was never told of its end"
+        for email_id in self._world.customers.accepted:
+            stored = self._durable.executions.load(email_id)
+            if stored is None or stored.execution.status is Status.RUNNING:
+                return f"the workflow of {email_id} does not end"
+            if any(entry.sent_at is None and not entry.given_up for entry in self._durable.outbox.of(email_id)):
+                return f"the reply to {email_id} was never sent"
+        return ""
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    def check_the_end(self) -> None:
+        """After the faults everything settles, and every mail has had what it was promised."""
+        if not self._world.customers.all_written:
+            raise Broken("a letter was never taken")
+        if left := self._left_over():
+            raise Broken(f"stuck: {left}")
+        for email_id, letter in self._world.customers.accepted.items():
+            self._mail_was_answered(email_id)
+            if job := self._durable.state.jobs.get(job_id_of(email_id)):
+                self._job_kept_its_word(job, letter)
+        for project_id in self._durable.origins:
+            self._site_shows_main(project_id)
+
+    def _mail_was_answered(self, email_id: str) -> None:
+        replies = [reply for reply in self._durable.sent.replies.values() if reply.email_id == email_id]
+        dead = [letter for letter in self._durable.dead_letters.all(1000) if letter.email_id == email_id]
+        stored = self._durable.executions.load(email_id)
+        assert stored is not None
+        if len(replies) > 1:
+            raise Broken(f"{email_id} was answered {len(replies)} times")
+        if stored.execution.status is Status.SUCCEEDED and not replies:
+            raise Broken(f"{email_id} ended without a reply")
+        if stored.execution.status is not Status.SUCCEEDED and not dead:
+            raise Broken(f"{email_id} ended as {stored.execution.status} and no person sees it")
+
+    def _job_kept_its_word(self, job: Job, letter: Letter) -> None:
+        changes = self._changes_on_main(job)
+        expects_change = letter.command is Command.EDIT and letter.manner is not Manner.ANSWERS
+        if job.outcome is Outcome.SUCCEEDED and expects_change and changes != 1:
+            raise Broken(f"{job.job_id} succeeded and has {changes} changes on main")
+        if job.outcome is not Outcome.SUCCEEDED and changes:
+            raise Broken(f"{job.job_id} is {job.outcome}, and yet its change is on main")
+        if not self._world.scenario.calm or job.command is not Command.EDIT or self._was_stopped(letter):
+            return
+        expected = _ENDED_WELL.get(letter.manner)
+        if expected and job.outcome is not expected:
+            raise Broken(f"nothing went wrong, and yet {job.job_id} is {job.outcome}: {job.result}")
+
+    def _was_stopped(self, letter: Letter) -> bool:
+        letters = self._world.scenario.letters
+        deadly = any(one.manner is Manner.DEADLY for one in letters)
+        return deadly or any(one.command is Command.STOP for one in letters)
+
+    def _changes_on_main(self, job: Job) -> int:
+        origin = self._durable.origins[job.key.project_id]
+        return sum(commit.note.job_id == job.job_id for commit in origin.history(origin.refs[MAIN]))
+
+    def _site_shows_main(self, project_id: str) -> None:
+        origin = self._durable.origins[project_id]
+        site = self._durable.releases.sites.get((project_id, Stage.EDIT))
+        published = any(commit.note.job_id for commit in origin.history(origin.refs[MAIN]))
+        if published and not (site and site.shown and site.shown[1] == origin.refs[MAIN]):
+            raise Broken(f"the edit site of {project_id} does not show main, {origin.refs[MAIN]}")

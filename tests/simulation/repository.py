@@ -1,0 +1,245 @@
+"""One worker's workspaces over an Origin: the site room's Workspaces and MainLine, as GitRepository says them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from tests.simulation.origin import MAIN, Commit, Files, Origin, Seen
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import ClaimLost, Transient
+from webordinary.site.fencemarks import FenceMark, key_fence_ref, project_fence_ref
+from webordinary.site.messages import ChangeMessage, Note, read_note
+from webordinary.site.sources import Change, Conflicted, Joined, SourceTree, Work, Workspace
+
+_PUSH_TRIES = 40
+
+
+class Remote(Protocol):
+    """An origin over the network."""
+
+    def read(self) -> Seen: ...
+    def push(self, moves: Mapping[str, str], marks: Mapping[str, FenceMark], seen: Seen) -> bool: ...
+
+
+@dataclass(slots=True)
+class Copy:
+    """A workspace: what was read of the origin, the checked-out commit and the files as they are now."""
+
+    objects: Origin
+    remote: Remote
+    seen: Seen = field(default_factory=lambda: Seen({}, {}))
+    head: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    stands_on: int = 0
+
+    @property
+    def main(self) -> str:
+        """Main as it was read."""
+        return self.seen.refs[MAIN]
+
+    def read(self) -> None:
+        """Fetch."""
+        self.seen = self.remote.read()
+
+    def check_out(self, oid: str) -> None:
+        """A clean tree of this commit."""
+        self.head, self.files = oid, dict(self.objects.commits[oid].files)
+
+    def ahead(self) -> list[Commit]:
+        """What is checked out and not on main, newest first."""
+        on_main = {commit.oid for commit in self.objects.history(self.main)}
+        return [commit for commit in self.objects.history(self.head) if commit.oid not in on_main]
+
+    def push(self, moves: Mapping[str, str], fences: Mapping[str, tuple[int, ClaimLost]]) -> bool:
+        """Push under fences; False when somebody moved one of the refs, ClaimLost when a higher fence spoke."""
+        for _ in range(_PUSH_TRIES):
+            marks = {ref: _moved(self.seen.marks.get(ref), *fence) for ref, fence in fences.items()}
+            if self.remote.push(moves, marks, self.seen):
+                self.seen = Seen({**self.seen.refs, **moves}, {**self.seen.marks, **marks})
+                return True
+            before = self.seen
+            self.read()
+            for ref, fence in fences.items():
+                _moved(self.seen.marks.get(ref), *fence)
+            if any(self.seen.refs.get(ref) != before.refs.get(ref) for ref in moves):
+                return False
+        raise Transient("the fence moved too often during one push")
+
+
+def _moved(mark: FenceMark | None, fence: int, lost: ClaimLost) -> FenceMark:
+    after = (mark or FenceMark()).moved(fence)
+    if after is None:
+        raise lost
+    return after
+
+
+class SimulatedRepository:
+    """Implements Workspaces and MainLine; every read and push of the origin is a port call of its own."""
+
+    def __init__(self, origins: Mapping[str, Origin], remotes: Mapping[str, Remote]) -> None:
+        self._origins, self._remotes = origins, remotes
+        self._copies: dict[Path, Copy] = {}
+
+    def files_at(self, path: Path) -> dict[str, str]:
+        """The files of a workspace, for the agent to change."""
+        return self._copies[path].files
+
+    # -- Workspaces ---------------------------------------------------------------------------------
+
+    def prepare(self, work: Work) -> Workspace:
+        """Move the key's fence on the origin, then read, then stand where the thread stands."""
+        path = Path(work.key.project_id, work.key.user_id)
+        copy = self._copies.setdefault(path, self._new_copy(work.key.project_id))
+        if copy.stands_on != work.fence:
+            copy.read()
+            copy.push({}, _key_fence(work))
+            copy.stands_on = work.fence
+        copy.read()
+        done = _on_main(copy, work)
+        if done:
+            copy.check_out(copy.main)
+            return Workspace(work, path, made=_change(done), on_main=True)
+        return self._stand(copy, work, path)
+
+    def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | None:
+        """Record what differs."""
+        copy = self._copies[workspace.path]
+        if copy.files == copy.objects.commits[copy.head].files:
+            return None
+        made = copy.objects.commit(copy.head, copy.files, read_note(message.text()))
+        copy.check_out(made.oid)
+        return _change(made)
+
+    def save(self, workspace: Workspace) -> None:
+        """Put the thread's branch on the origin."""
+        copy, work = self._copies[workspace.path], workspace.work
+        if not copy.push({work.branch: copy.head}, _key_fence(work)):
+            raise Transient(f"somebody else moved {work.branch}")
+
+    def abandon(self, workspace: Workspace) -> None:
+        """Put the thread's branch back to main."""
+        copy, work = self._copies[workspace.path], workspace.work
+        copy.check_out(copy.main)
+        if work.branch in copy.seen.refs:
+            copy.push({work.branch: copy.main}, _key_fence(work))
+
+    def last_change(self, workspace: Workspace) -> Change | None:
+        """The thread's newest change on main that was not undone."""
+        copy, thread_id = self._copies[workspace.path], workspace.work.thread_id
+        ours = [c for c in copy.objects.history(copy.main) if c.note.thread_id == thread_id]
+        undone = {commit.note.undoes for commit in ours}
+        found = (c for c in ours if c.note.job_id and not c.note.undoes and c.oid not in undone)
+        last = next(found, None)
+        return _change(last) if last else None
+
+    def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
+        """Take a change back in the workspace."""
+        copy = self._copies[workspace.path]
+        commit = copy.objects.commits[change.commit]
+        before = copy.objects.commits[commit.parent].files
+        reverted = _applied(copy.files, old=commit.files, new=before)
+        if reverted is None:
+            return Conflicted(change.changed_files)
+        copy.files = reverted
+        return None
+
+    # -- MainLine -----------------------------------------------------------------------------------
+
+    def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
+        """Move the project's fence with the thread's branch, then read."""
+        copy, work = self._copies[workspace.path], workspace.work
+        moves = {} if workspace.on_main else {work.branch: copy.head}
+        if not copy.push(moves, {**_key_fence(work), **_project_fence(lease)}):
+            raise Transient(f"somebody else moved {work.branch}")
+        copy.read()
+
+    def join(self, workspace: Workspace) -> Joined | Conflicted:
+        """Rebase the thread's commits onto main."""
+        copy = self._copies[workspace.path]
+        done = workspace.made if workspace.on_main else None
+        if done is None and (found := _on_main(copy, workspace.work)):
+            done = _change(found)
+        if done is not None:
+            copy.check_out(copy.main)
+            return Joined(copy.main, done, _tree(copy), on_main=True)
+        assert workspace.made is not None, "publish needs a change"
+        conflicts = self._rebase(copy)
+        if conflicts:
+            return Conflicted(conflicts)
+        return Joined(copy.head, replace(workspace.made, commit=copy.head), _tree(copy), on_main=False)
+
+    def push(self, workspace: Workspace, joined: Joined, lease: ProjectLease) -> bool:
+        """Move main and the branch under both fences."""
+        copy, work = self._copies[workspace.path], workspace.work
+        moves = {MAIN: joined.head, work.branch: joined.head}
+        return copy.push(moves, {**_key_fence(work), **_project_fence(lease)})
+
+    # -- in the workspace ---------------------------------------------------------------------------
+
+    def _new_copy(self, project_id: str) -> Copy:
+        return Copy(self._origins[project_id], self._remotes[project_id])
+
+    def _stand(self, copy: Copy, work: Work, path: Path) -> Workspace:
+        copy.check_out(copy.seen.refs.get(work.branch, copy.main))
+        ahead = copy.ahead()
+        note = ahead[0].note if ahead else Note()
+        if note.job_id == work.job_id:
+            return Workspace(work, path, made=_change(ahead[0]))
+        if note.saved_for == work.job_id:
+            unfinished = copy.files
+            copy.check_out(ahead[0].parent)
+            copy.files = unfinished
+            return Workspace(work, path, resumed=True)
+        copy.check_out(copy.main)
+        return Workspace(work, path)
+
+    def _rebase(self, copy: Copy) -> tuple[str, ...]:
+        tip = copy.main
+        head = copy.head
+        for commit in reversed(copy.ahead()):
+            if commit.parent == tip:
+                tip = commit.oid
+                continue
+            before = copy.objects.commits[commit.parent].files
+            onto = copy.objects.commits[tip].files
+            files = _applied(onto, old=before, new=commit.files)
+            if files is None:
+                copy.check_out(head)
+                return tuple(name for name in commit.files if before.get(name) != commit.files[name])
+            tip = copy.objects.commit(tip, files, commit.note).oid
+        copy.check_out(tip)
+        return ()
+
+
+def _applied(files: Files, *, old: Files, new: Files) -> dict[str, str] | None:
+    """`files` with what changed from `old` to `new`; None where somebody else changed the same file."""
+    changed = {name for name in {**old, **new} if old.get(name) != new.get(name)}
+    if any(files.get(name) != old.get(name) for name in changed):
+        return None
+    kept = {name: text for name, text in files.items() if name not in changed}
+    return kept | {name: new[name] for name in changed if name in new}
+
+
+def _on_main(copy: Copy, work: Work) -> Commit | None:
+    history = copy.objects.history(copy.main)
+    return next((commit for commit in history if commit.note.job_id == work.job_id), None)
+
+
+def _change(commit: Commit) -> Change:
+    return Change(commit.oid, commit.note.summary, tuple(sorted(commit.files)))
+
+
+def _tree(copy: Copy) -> SourceTree:
+    return SourceTree(Path(copy.head), copy.objects.commits[copy.head].files)
+
+
+def _key_fence(work: Work) -> dict[str, tuple[int, ClaimLost]]:
+    return {key_fence_ref(work.key): (work.fence, ClaimLost(work.key, work.worker, work.fence))}
+
+
+def _project_fence(lease: ProjectLease) -> dict[str, tuple[int, ClaimLost]]:
+    lost = ClaimLost(lease.project_id, lease.worker, lease.fence)
+    return {project_fence_ref(lease.project_id): (lease.fence, lost)}

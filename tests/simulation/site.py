@@ -1,0 +1,71 @@
+"""The customers' sites as a worker meets them: an agent and a builder that take virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.simulation.process import Process
+from tests.simulation.releases import SimulatedReleases
+from tests.simulation.repository import SimulatedRepository
+from tests.simulation.scenario import Letter, Manner
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.hold import Hold
+from webordinary.site.sources import BuildFailed, Built, SourceTree
+from webordinary.site.task import AgentResult, AgentTask, Answered, Changed
+
+_ENDLESS_SECONDS = 1e6
+
+
+def work_for(process: Process, seconds: float, hold: Hold) -> None:
+    """Be busy, as an outside program is: it ends early only because somebody tells it to."""
+    told = process.bell()
+    with hold.on_stop(told.ring):
+        told.wait(seconds)
+    hold.check()
+
+
+class SimulatedAgent:
+    """Does to the workspace what the letter's manner says."""
+
+    def __init__(self, process: Process, repository: SimulatedRepository, letters: Mapping[str, Letter]) -> None:
+        self._process, self._repository, self._letters = process, repository, letters
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        """See Agent."""
+        letter = self._letters[task.instruction]
+        self._process.note("agent begins", letter.text)
+        endless = letter.manner is Manner.ENDLESS
+        work_for(self._process, _ENDLESS_SECONDS if endless else letter.seconds, hold)
+        match letter.manner:
+            case Manner.ANSWERS:
+                return Answered("it is as you wish")
+            case Manner.TRANSIENT:
+                raise Transient("the model is asleep")
+            case Manner.PERMANENT:
+                raise Permanent("the model refuses")
+            case Manner.SURPRISE:
+                raise ZeroDivisionError("nobody foresaw this")
+            case Manner.DEADLY:
+                self._process.crash()
+        files = self._repository.files_at(task.workspace)
+        name = "index.html" if letter.manner is Manner.SHARED_FILE else f"page-{letter.number}.html"
+        files[name] = f"{letter.text} {files.get(name, '')}"
+        return Changed(f"made change {letter.number}")
+
+
+class SimulatedBuilder:
+    """Copies the files, slowly."""
+
+    def __init__(self, process: Process, releases: SimulatedReleases) -> None:
+        self._process, self._releases = process, releases
+
+    def fits(self, tree: SourceTree) -> bool:
+        """It builds anything."""
+        return True
+
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: Hold) -> Built | BuildFailed:
+        """See Builder."""
+        work_for(self._process, self._process.weather.dice.random(), hold)
+        self._releases.fill(into, tree.files)
+        return Built(len(tree.files), "simulated")

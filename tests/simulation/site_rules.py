@@ -1,0 +1,69 @@
+"""What must be true of every origin and site after each step: nothing under an old fence, nothing twice or lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.simulation.origin import MAIN, Origin, Pushed
+from tests.simulation.process import Process
+from tests.simulation.scheduler import Broken
+from webordinary.site.releases import Stage
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class SiteRules:
+    """Watches one world's repositories and releases."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._judged = {name: 0 for name in world.durable.origins}
+        self._spoken: dict[str, int] = {}
+        self._main = {name: origin.refs[MAIN] for name, origin in world.durable.origins.items()}
+        self._shown: dict[tuple[str, Stage], str] = {}
+
+    def check(self, by: Process) -> None:
+        """Judge all that the last call changed."""
+        for name, origin in self._world.durable.origins.items():
+            for pushed in origin.pushes[self._judged[name] :]:
+                self._pushed(origin, pushed, by)
+            self._judged[name] = len(origin.pushes)
+        for place, site in self._world.durable.releases.sites.items():
+            if site.shown and self._shown.get(place) != site.shown[1]:
+                self._flipped(place, site.shown[1])
+
+    def _pushed(self, origin: Origin, pushed: Pushed, by: Process) -> None:
+        for ref, fence in pushed.fences.items():
+            highest = self._spoken.get(ref, 0)
+            if fence < highest:
+                raise Broken(f"{by.name} pushed {dict(pushed.moves)} under {ref} {fence}; {highest} has spoken")
+            self._spoken[ref] = fence
+        if MAIN in pushed.moves:
+            self._main_moved(origin, pushed.moves[MAIN])
+
+    def _main_moved(self, origin: Origin, to: str) -> None:
+        history = list(origin.history(to))
+        if self._main[origin.name] not in [commit.oid for commit in history]:
+            raise Broken(f"{origin.name}: main went from {self._main[origin.name]} to {to}, losing work")
+        jobs = [commit.note.job_id for commit in history if commit.note.job_id]
+        if len(jobs) != len(set(jobs)):
+            raise Broken(f"{origin.name}: a change is on main twice: {jobs}")
+        if any(commit.note.saved_for for commit in history):
+            raise Broken(f"{origin.name}: unfinished work reached main")
+        record = self._world.durable.state.jobs[history[0].note.job_id]
+        if not record.open:
+            raise Broken(f"{record.job_id} was published after it was settled as {record.outcome}")
+        self._main[origin.name] = to
+
+    def _flipped(self, place: tuple[str, Stage], commit: str) -> None:
+        """Sites only go forward: what was shown before is part of what is shown now."""
+        project_id, stage = place
+        origin = self._world.durable.origins[project_id]
+        history = [one.oid for one in origin.history(commit)]
+        before = self._shown.get(place)
+        if before is not None and before not in history:
+            raise Broken(f"the {stage} site of {project_id} went back from {before} to {commit}")
+        if commit not in [one.oid for one in origin.history(origin.refs[MAIN])]:
+            raise Broken(f"the {stage} site of {project_id} shows {commit}, which is not on main")
+        self._shown[place] = commit

@@ -1,0 +1,231 @@
+"""One world: processes that come and go, the stores that stay, and the rules watched at every step."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.simulation.customers import Customers
+from tests.simulation.durable import Durable
+from tests.simulation.faults import Weather
+from tests.simulation.house import House
+from tests.simulation.journal import Journal
+from tests.simulation.post import Post, SimulatedTickets
+from tests.simulation.process import Ear, Port, Process
+from tests.simulation.progress import Progress
+from tests.simulation.repository import SimulatedRepository
+from tests.simulation.pool_rules import PoolRules, WatchedTokens
+from tests.simulation.scenario import Scenario, draw
+from tests.simulation.scheduler import Broken, Life, Scheduler
+from tests.simulation.site_rules import SiteRules
+from tests.simulation.site import SimulatedAgent, SimulatedBuilder
+from tests.simulation.telling import Told
+from webordinary.adapters.local.callbacks import EngineCallbacks
+from webordinary.model.jobs import Job
+from webordinary.model.mail import Attachment, Instruction
+from webordinary.model.projects import Project
+from webordinary.pool.ports import Pool
+from webordinary.site.kit import SiteKit
+from webordinary.worker.job import SiteWork
+from webordinary.worker.surroundings import Surroundings
+from webordinary.worker.worker import Worker
+
+PATIENCE_SECONDS = 4 * 3600.0
+AFTERMATH_SECONDS = 10.0
+Switch = Callable[[Durable], None]
+
+
+@dataclass(eq=False, slots=True)
+class Employed:
+    """A worker process that lives, or lived."""
+
+    place: int
+    process: Process
+    ear: Ear
+    worker: Worker
+
+
+class World:
+    """Built from a scenario; `run` plays it to its end and returns the broken invariant, if one is."""
+
+    def __init__(self, scenario: Scenario, switch: Switch | None = None) -> None:
+        self.scenario = scenario
+        self.dice = random.Random(f"world {scenario.seed}")
+        self.journal = Journal()
+        self.weather = Weather(scenario.climate, self.dice)
+        self.scheduler = Scheduler(self._before_time_moves)
+        self.durable = Durable(self.is_dead)
+        if switch:
+            switch(self.durable)
+        self.employed: dict[str, Employed] = {}
+        self.house: House | None = None
+        self.heaven = Process("world", self.scheduler, Weather(scenario.climate, self.dice), self.journal)
+        self.heaven.weather.calm_down()
+        self.post = Post(self.scheduler, self.weather, self.heaven.life)
+        self.pool_rules = PoolRules(self)
+        self.site_rules = SiteRules(self)
+        self.progress = Progress(self)
+        self.customers = Customers(self)
+        self._incarnations = 0
+
+    # -- running --------------------------------------------------------------------------------------
+
+    def run(self) -> Broken | None:
+        """Play the scenario: with its faults, then without, until everything rests."""
+        before = random.getstate()
+        random.seed(self.scenario.seed)  # jitter that is not injected must repeat as well
+        try:
+            self._play()
+        except Broken as broken:
+            return broken
+        finally:
+            random.setstate(before)
+            self.scheduler.close()
+        return self.scheduler.broken
+
+    def _play(self) -> None:
+        self._open_house()
+        for place in range(self.scenario.workers):
+            self._employ(place)
+        self.customers.arrive()
+        self.scheduler.run(self.scenario.faults_end_at, lambda: self.scenario.calm and self.progress.at_rest)
+        self.weather.calm_down()
+        self.heaven.note("the faults end here")
+        until = self.scenario.faults_end_at + PATIENCE_SECONDS
+        self.scheduler.run(until, lambda: self.progress.at_rest)
+        self.scheduler.run(self.scheduler.now + AFTERMATH_SECONDS, lambda: False)
+        if self.scheduler.broken is None:
+            self.progress.check_the_end()
+
+    def _before_time_moves(self, to: float) -> None:
+        self.progress.nobody_starves(to)
+
+    # -- processes --------------------------------------------------------------------------------------
+
+    def is_dead(self, worker: str) -> bool:
+        """What a lock file tells on one host; machines know nothing of each other."""
+        known = self.employed.get(worker)
+        return self.scenario.same_host and (known is None or not known.process.alive)
+
+    def end_survivors(self, worker: str) -> None:
+        """Nothing of a simulated worker survives it."""
+
+    def working(self) -> list[Employed]:
+        """Workers that live and are not stopped."""
+        return [one for one in self.employed.values() if one.process.awake]
+
+    def new_process(self, name: str) -> Process:
+        """A process with clocks of its own; machines apart are skewed, processes of one host are not."""
+        self._incarnations += 1
+        skew = 0.0 if self.scenario.same_host else self.weather.skew()
+        return Process(f"{name}.{self._incarnations}", self.scheduler, self.weather, self.journal, skew)
+
+    def _open_house(self) -> None:
+        process = self.new_process("house")
+        pool, events = self._pool(process), Told(process)
+        self.house = House(process, self.durable, pool, events, f"house {process.name} {self.scenario.seed}")
+        self._when_gone(process, 20.0, self._open_house)
+        self.house.open()
+
+    def _employ(self, place: int) -> None:
+        process = self.new_process(f"w{place}")
+        ear = Ear(process)
+        around = Surroundings(
+            worker_id=process.name,
+            settings=self.scenario.settings,
+            pool=self._pool(process),
+            work=self._site_work(process),
+            events=Told(process),
+            clock=process,
+            threads=process,
+            wakeups=ear,
+            dice=random.Random(f"{process.name} {self.scenario.seed}"),
+        )
+        worker = Worker(around)
+        self.employed[process.name] = Employed(place, process, ear, worker)
+        self._when_gone(process, 40.0, lambda: self._replace(process.name))
+
+        def serve() -> None:
+            worker.run()
+            process.note("ends in good order")
+            self.scheduler.crash(process.life)
+
+        process.spawn("loop", serve)
+
+    def _replace(self, gone: str) -> None:
+        self._employ(self.employed[gone].place)
+
+    def _when_gone(self, process: Process, longest: float, then: Callable[[], None]) -> None:
+        """A supervisor starts another one after a while; on one host the others see the death at once."""
+
+        def supervise() -> None:
+            if self.scenario.same_host:
+                for other in self.working():
+                    self.post.send(other.ear, f"died {process.name}")
+            self.heaven.sleep(self.dice.uniform(0.0, longest))
+            then()
+
+        process.life.when_gone = lambda: self.scheduler.spawn(
+            self.heaven.life, f"supervisor of {process.name}", supervise
+        )
+
+    # -- what a process is given --------------------------------------------------------------------------
+
+    def _pool(self, process: Process) -> Pool:
+        durable, watched = self.durable, self.pool_rules.check
+        jobs = Port(durable.jobs, "jobs", process, watched)
+        tokens = Port(WatchedTokens(durable.executions, durable.state), "tokens", process)
+        return Pool(
+            jobs=jobs,
+            owed=jobs,
+            claims=Port(durable.claims, "claims", process, watched),
+            hints=Port(durable.hints, "hints", process, watched),
+            tickets=Port(SimulatedTickets(self), "tickets", process),
+            interrupts=Port(durable.interrupts, "interrupts", process, watched),
+            callbacks=EngineCallbacks(tokens, self._wake_engine, process.now),
+            liveness=self,
+        )
+
+    def _wake_engine(self) -> None:
+        if self.house:
+            self.post.send(self.house.ear, "answered")
+
+    def _site_work(self, process: Process) -> SiteWork:
+        durable, watched = self.durable, self.site_rules.check
+        remotes = {name: Port(remote, f"origin {name}", process, watched) for name, remote in durable.remotes.items()}
+        repository = SimulatedRepository(durable.origins, remotes)
+        releases = Port(durable.releases, "releases", process, watched)
+        kit = SiteKit(
+            workspaces=repository,
+            main=repository,
+            leases=Port(durable.leases, "leases", process),
+            releases=releases,
+            agents={"simulated": SimulatedAgent(process, repository, self.customers.letters)},
+            builders={"simulated": SimulatedBuilder(process, durable.releases)},
+            project_of=self._project_of,
+            attachment_path=lambda attachment: attachment.digest,
+            site_url=lambda project_id, stage: f"http://{stage}.{project_id}/",
+            wait=process.sleep,
+        )
+        return SiteWork(kit, self._instruction_of, Told(process), process.now)
+
+    def _project_of(self, project_id: str) -> Project:
+        project = self.durable.directory.project(project_id)
+        assert project is not None
+        return project
+
+    def _instruction_of(self, job: Job) -> Instruction:
+        mail = self.durable.parsed_mails.load(job.email_id)
+        assert mail is not None, f"{job.job_id} runs before its mail was read"
+        files = tuple(line for line in self.durable.manifest.of(job.email_id) if isinstance(line, Attachment))
+        return Instruction(mail.text, mail.subject, mail.sender, job.command, files)
+
+
+def run_seed(seed: int, switch: Switch | None = None) -> tuple[Broken | None, World]:
+    """One seed's world, played to its end."""
+    world = World(draw(seed), switch)
+    return world.run(), world
+
+
+__all__ = ["Life", "Switch", "World", "run_seed"]

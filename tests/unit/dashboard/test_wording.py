@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from tests.unit.dashboard.fixture import NOON
+from webordinary.entrypoints.dashboard.wording import details_of, tone_of, words_for
+from webordinary.model.overview import TimelineEntry
+
+
+def entry(kind: str, **data: object) -> TimelineEntry:
+    return TimelineEntry(1, NOON, kind, "e" * 64, "amelia#scott", "worker 2", data)
+
+
+def test_an_event_is_told_in_a_sentence() -> None:
+    assert words_for(entry("ClaimTaken")) == "amelia#scott claimed by worker 2"
+    assert tone_of(entry("SitePublished")) == "good"
+    assert tone_of(entry("DeadLettered")) == "bad"
+
+
+def test_an_event_that_nobody_worded_yet_is_spelled_out() -> None:
+    assert words_for(entry("KilnOpened")) == "Kiln opened"
+
+
+def test_only_the_values_that_say_something_are_told() -> None:
+    told = entry(
+        "ChangeCommitted",
+        commit="a" * 40,
+        files=["index.html", "vase.png"],
+        resumed=False,
+        already_made=True,
+        cost_usd=0.0,
+        duration_ms=36.3,
+    )
+    assert details_of(told) == "commit aaaaaaaaaa, files index.html, vase.png, already made, took 36 ms"
+    assert details_of(entry("MailReceived", size=51_275)) == "51 kB"
+
+
+def test_a_long_value_is_cut() -> None:
+    assert len(details_of(entry("MailRefused", reason="x" * 5000))) == 160

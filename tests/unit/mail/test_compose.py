@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+
+import pytest
+
+from tests.unit.mail.letters import NOON, SCOTT, parsed
+from webordinary.mail.answers import (
+    Answer,
+    Paragraph,
+    answer_job,
+    choose_project,
+    gave_up,
+    not_readable,
+    report_status,
+)
+from webordinary.mail.compose import compose, references, reply_subject
+from webordinary.mail.parse import parse
+from webordinary.model.jobs import JobResult, Outcome
+from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
+
+DONE = JobResult(
+    "The title is now “Spring Sale”.",
+    commit="abc",
+    url="http://edit.amelia.localhost:8080/",
+    changed_files=("index.html",),
+)
+
+
+def replied(answer: Answer, mail: ParsedMail | None = None) -> Reply:
+    return compose(answer, email_id="e1", mail=mail or parsed(), mailbox="edit@localhost", sent_at=NOON)
+
+
+def read(reply: Reply) -> EmailMessage:
+    message = message_from_bytes(reply.raw, policy=default)
+    assert isinstance(message, EmailMessage)
+    return message
+
+
+def bodies(reply: Reply) -> tuple[str, str]:
+    text, html = (read(reply).get_body((kind,)) for kind in ("plain", "html"))
+    assert text
+    assert html
+    return text.get_content(), html.get_content()
+
+
+def test_a_reply_stands_in_the_customers_thread() -> None:
+    mail = parsed(subject="AW: Re: Größe", references=("<r@x>", "<0@x>"), in_reply_to=("<0@x>",))
+    message = read(replied(answer_job(mail, Outcome.SUCCEEDED, DONE), mail))
+    assert message["In-Reply-To"] == "<1@example.com>"
+    assert message["References"].split() == ["<r@x>", "<0@x>", "<1@example.com>"]
+    assert message["Subject"] == "Re: Größe"
+    assert (message["From"], message["To"]) == ("WebOrdinary <edit@localhost>", SCOTT)
+    assert message["Auto-Submitted"] == "auto-replied"
+    assert message["Date"].datetime == NOON
+
+
+def test_composing_twice_gives_the_same_bytes() -> None:
+    answer = answer_job(parsed(), Outcome.SUCCEEDED, DONE)
+    assert replied(answer) == replied(answer)
+    other = compose(answer, email_id="e2", mail=parsed(), mailbox="edit@localhost", sent_at=NOON)
+    assert other.message_id != replied(answer).message_id
+
+
+def test_success_says_what_changed_where_to_look_and_how_to_take_it_back() -> None:
+    for body in bodies(replied(answer_job(parsed(), Outcome.SUCCEEDED, DONE))):
+        assert "Spring Sale" in body
+        assert "http://edit.amelia.localhost:8080/" in body
+        assert "index.html" in body
+        assert "undo" in body
+        assert "change the title" in body
+
+
+def test_an_undo_is_not_offered_an_undo() -> None:
+    text, _ = bodies(replied(answer_job(parsed(command=Command.UNDO), Outcome.SUCCEEDED, DONE)))
+    assert text.startswith("Taken back")
+    assert "one word" not in text
+
+
+def test_a_question_is_asked() -> None:
+    result = JobResult("I changed nothing.", question="Which title do you mean?")
+    text, _ = bodies(replied(answer_job(parsed(), Outcome.FAILED, result)))
+    assert "Which title do you mean?" in text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (Outcome.FAILED, "Nothing was changed"), (Outcome.TIMED_OUT, "took too long"), (Outcome.CANCELLED, "Stopped"),
+        (Outcome.DEAD, "a person will look at it"),
+    ],
+)  # fmt: skip
+def test_what_did_not_work_is_said_honestly(outcome: Outcome, words: str) -> None:
+    text, html = bodies(replied(answer_job(parsed(), outcome, JobResult("", error="Traceback secret"))))
+    assert words in " ".join(text.split())
+    assert "Traceback" not in text + html
+
+
+def test_refused_files_are_named_with_their_reason() -> None:
+    refused = (RefusedAttachment("x.exe", "it is a program"),)
+    text, _ = bodies(replied(answer_job(parsed(), Outcome.SUCCEEDED, DONE, refused)))
+    assert "x.exe: it is a program" in text
+
+
+def test_left_out_history_is_mentioned() -> None:
+    text, _ = bodies(replied(answer_job(parsed(elided="> a\n> b"), Outcome.SUCCEEDED, DONE)))
+    assert "2 lines of quoted mail" in " ".join(text.split())
+
+
+def test_what_others_wrote_is_escaped() -> None:
+    mail = parsed(text="<script>alert('x')</script>\nline two")
+    result = replace(DONE, summary="<img src=x>", url="javascript:alert(1)")
+    _, html = bodies(replied(answer_job(mail, Outcome.SUCCEEDED, result), mail))
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "javascript" not in html
+
+
+def test_a_subject_cannot_smuggle_in_a_header() -> None:
+    mail = parsed(subject="x\r\nBcc: eve@example.com", message_id="<1@x>\r\nBcc: eve@x")
+    message = read(replied(gave_up(mail), mail))
+    assert message["Bcc"] is None
+    assert "In-Reply-To" not in message
+
+
+def test_everything_fits_on_the_wire() -> None:
+    mail = parsed(subject="ü" * 400, text="z" * 5000 + "\n.\n" + "🎉" * 2000)
+    lines = replied(answer_job(mail, Outcome.SUCCEEDED, DONE), mail).raw.split(b"\r\n")
+    assert max(len(line) for line in lines) <= 998
+    assert all(line.isascii() and b"\n" not in line for line in lines)
+
+
+def test_lists_are_bounded() -> None:
+    result = replace(DONE, changed_files=tuple(f"{n}.html" for n in range(50)))
+    text, _ = bodies(replied(answer_job(parsed(), Outcome.SUCCEEDED, result)))
+    assert "and 30 more" in text
+
+
+def test_references_keep_the_root_and_the_newest() -> None:
+    ids = tuple(f"<{n}@x>" for n in range(100))
+    kept = references(parsed(references=ids))
+    assert (len(kept), kept[0], kept[-1]) == (20, "<0@x>", "<1@example.com>")
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        ("Title", "Re: Title"),
+        ("Re: RE: Title", "Re: Title"),
+        ("", "Re: your website"),
+        ("AW[2]: x", "Re: x"),
+        ("Reply", "Re: Reply"),
+    ],
+)
+def test_the_subject_is_answered_once(subject: str, expected: str) -> None:
+    assert reply_subject(subject) == expected
+
+
+def test_the_other_answers_say_what_to_do() -> None:
+    assert "edit+bakery@localhost" in bodies(replied(choose_project(("bakery",), ("edit+bakery@localhost",))))[0]
+    assert "Nothing is in work" in bodies(replied(report_status(())))[0]
+    assert "amelia" in bodies(replied(report_status(("amelia: queued",))))[1]
+    assert "too many parts" in bodies(replied(not_readable("too many parts")))[0]
+
+
+def test_our_own_reply_is_known_as_a_machines() -> None:
+    reply = replied(Answer("Done", (Paragraph("x"),)))
+    assert parse(reply.raw).automatic

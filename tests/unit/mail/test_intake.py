@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.mail.letters import envelope, raw_mail
+from webordinary.adapters.memory.mails import MemoryRawMails
+from webordinary.mail.addresses import Mailbox
+from webordinary.mail.headers import split
+from webordinary.mail.intake import accept, name_of
+from webordinary.model.errors import Permanent
+from webordinary.model.events import Event
+
+
+class Told(list[Event]):
+    def emit(self, event: Event) -> None:
+        self.append(event)
+
+
+def test_a_mail_is_named_by_what_it_is_and_to_whom_it_goes() -> None:
+    name = name_of(raw_mail(), "edit@localhost")
+    assert name == name_of(raw_mail(received="by another host"), "EDIT@localhost")
+    assert name != name_of(raw_mail(), "edit+amelia@localhost")
+    assert name != name_of(raw_mail("another text"), "edit@localhost")
+    assert name != name_of(raw_mail(message_id="<2@example.com>"), "edit@localhost")
+    assert name != name_of(raw_mail(**{"from": "eve@example.com"}), "edit@localhost")
+
+
+def test_each_new_mail_is_told_once() -> None:
+    mails, events = MemoryRawMails(), Told()
+    both = [envelope(), envelope(recipient="edit+amelia@localhost"), envelope()]
+    first = accept(raw_mail(), both, mails, events)
+    again = accept(raw_mail(), both, mails, events)
+    assert [mail.is_new for mail in first] == [True, True]
+    assert [mail.is_new for mail in again] == [False, False]
+    assert [event.email_id for event in events] == [mail.email_id for mail in first]
+
+
+@pytest.mark.parametrize("raw", [b"", b"\r\n", b"\xff\xfe", b"no header at all", b"From: " + b"(" * 70_000])
+def test_anything_can_be_accepted(raw: bytes) -> None:
+    assert accept(raw, [envelope()], MemoryRawMails(), Told())[0].is_new
+
+
+@pytest.mark.parametrize(
+    ("raw", "parts"),
+    [
+        (b"A: 1\r\nB: 2\r\n\r\nbody\r\n\r\n", (b"A: 1\r\nB: 2", b"body\r\n\r\n")),
+        (b"A: 1\n\nbody", (b"A: 1", b"body")),
+        (b"A: 1\r\rbody", (b"A: 1", b"body")),
+        (b"A: 1", (b"A: 1", b"")),
+        (b"\nbody", (b"", b"body")),
+    ],
+)
+def test_a_mail_is_split_at_its_first_empty_line(raw: bytes, parts: tuple[bytes, bytes]) -> None:
+    assert split(raw) == parts
+
+
+def test_a_mailbox_takes_its_own_mail_only() -> None:
+    edit = Mailbox.parse("Edit@localhost", "example.org")
+    taken = ["edit@localhost", "EDIT+amelia@Localhost", "edit@example.org"]
+    others = [
+        "edit@localhost.example.com",
+        "credit@localhost",
+        "edit",
+        "@localhost",
+        "a@b@localhost",
+        "edit@localhost x",
+    ]
+    assert [edit.accepts(address) for address in taken] == [True] * 3
+    assert [edit.accepts(address) for address in others] == [False] * 6
+    assert (edit.token("edit+Amelia@localhost"), edit.token("edit@localhost")) == ("amelia", "")
+    with pytest.raises(Permanent, match="no mail address"):
+        Mailbox.parse("edit")

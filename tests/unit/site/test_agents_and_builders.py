@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from webordinary.adapters.local.builders import PlainFiles
+from webordinary.model.errors import Permanent
+from webordinary.site.agents.command import read_result
+from webordinary.site.builders import choose_builder
+from webordinary.site.sources import BuildFailed, SourceTree
+from webordinary.site.task import Answered, Asked, Changed, NotUnderstood
+
+BUILDERS = {"plain": PlainFiles()}
+
+
+def tree(*names: str) -> SourceTree:
+    return SourceTree(Path("unused"), dict.fromkeys(names, "id"))
+
+
+@pytest.mark.parametrize("home", ["index.html", "public/index.html", "site/index.html"])
+def test_a_home_page_makes_it_a_plain_site(home: str) -> None:
+    assert choose_builder(BUILDERS, "", tree(home, "README.md")) is BUILDERS["plain"]
+
+
+def test_a_source_without_a_home_page_is_refused_in_words() -> None:
+    assert isinstance(choose_builder(BUILDERS, "", tree("README.md")), BuildFailed)
+
+
+def test_a_builder_that_nobody_knows_is_named() -> None:
+    refused = choose_builder(BUILDERS, "hugo", tree("index.html"))
+    assert isinstance(refused, BuildFailed)
+    assert "'hugo'" in refused.reason
+
+
+def test_a_programs_answer_is_json_or_plain_text() -> None:
+    assert read_result('{"changed": "Did it.", "session": "s1", "cost_usd": 0.5}') == Changed("Did it.", "s1", 0.5)
+    assert read_result('{"answered": "42"}') == Answered("42")
+    assert read_result('{"asked": "Which?"}') == Asked("Which?")
+    assert read_result('{"not_understood": "?"}') == NotUnderstood("?")
+    assert read_result(" Did it.\n") == Changed("Did it.")
+    assert read_result("") == Changed("Done as you asked.")
+    with pytest.raises(Permanent):
+        read_result('{"done": true}')

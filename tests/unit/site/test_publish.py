@@ -1,0 +1,217 @@
+"""Publishing as a pure algorithm, driven on memory adapters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from webordinary.adapters.memory.releases import MemoryReleases
+from webordinary.adapters.memory.repositories import MAIN, MemoryOrigin, MemoryRepository
+from webordinary.model.errors import ClaimLost, Interrupted, Transient
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project
+from webordinary.site.messages import ChangeMessage
+from webordinary.site.publish import Published, Publisher
+from webordinary.site.releases import Stage
+from webordinary.site.sources import BuildFailed, Built, Conflicted, SourceTree, Workspace
+
+from .world import OTHER_THREAD, SCOTT, THREAD, ZOE, Clock, Crash, CrashingBefore, TestHold, leases, work
+
+PROJECT = Project("amelia", "memory")
+FILES = {"index.html": "Pots", "about.html": "About"}
+STEPS = 12
+
+
+def build(tree: SourceTree, into: Path, previous: Path | None) -> Built | BuildFailed:
+    return BuildFailed("no home page") if "index.html" not in tree.files else Built(len(tree.files), "test")
+
+
+class Site:
+    """One project, its origin and its releases, as all workers see them."""
+
+    def __init__(self) -> None:
+        self.origin = MemoryOrigin(FILES)
+        self.releases = MemoryReleases()
+        self.dead: set[str] = set()
+        self.leases = leases(self.dead)
+
+    def repository(self) -> MemoryRepository:
+        return MemoryRepository({"amelia": self.origin})
+
+    def publisher(self, repository: MemoryRepository, count: list[int] | None = None, crash_at: int = 0) -> Publisher:
+        count = count if count is not None else [0]
+        ports = [repository, repository, self.leases, self.releases]
+        if crash_at:
+            ports = [CrashingBefore(port, count, crash_at) for port in ports]  # type: ignore[misc]
+        return Publisher(*ports, Clock(), lambda seconds: None)  # type: ignore[arg-type]
+
+    def main(self) -> dict[str, str]:
+        return dict(self.origin.commits[self.origin.branches[MAIN]].files)
+
+    def jobs_on_main(self) -> list[str]:
+        return [c.note.job_id for c in self.origin.history(self.origin.branches[MAIN]) if c.note.job_id]
+
+
+def edited(
+    repository: MemoryRepository, job_id: str, files: dict[str, str], key: ProjectUser = SCOTT,
+    thread: str = THREAD, worker: str = "w-1", fence: int = 10,
+) -> Workspace:  # fmt: skip
+    workspace = repository.prepare(work(PROJECT, job_id, key=key, thread=thread, worker=worker, fence=fence))
+    if workspace.made is None:
+        repository.files(workspace.path).update(files)
+        message = ChangeMessage("please", "done", job_id, thread, key.user_id, "s@e.com")
+        workspace = replace(workspace, made=repository.commit(workspace, message))
+    return workspace
+
+
+def test_a_change_reaches_main_and_the_edit_site() -> None:
+    site, hold = Site(), TestHold()
+    repository = site.repository()
+    outcome = site.publisher(repository).publish(edited(repository, "job-1", {"index.html": "Sale"}), build, hold)
+    assert isinstance(outcome, Published)
+    assert outcome.flipped
+    assert site.main()["index.html"] == "Sale"
+    assert site.releases.current("amelia", Stage.EDIT) == outcome.release.path
+
+
+@pytest.mark.parametrize("crash_at", range(1, STEPS))
+def test_a_crash_between_any_two_steps_publishes_once_when_run_again(crash_at: int) -> None:
+    site = Site()
+    count = [0]
+    repository = site.repository()
+    workspace = edited(repository, "job-1", {"index.html": "Sale"})
+    try:
+        site.publisher(repository, count, crash_at).publish(workspace, build, TestHold())
+    except Crash:
+        site.dead.add("w-1")
+    successor = site.repository()
+    workspace = edited(successor, "job-1", {"index.html": "Sale"}, worker="w-2", fence=11)
+    outcome = site.publisher(successor).publish(workspace, build, TestHold("w-2", 11))
+    assert isinstance(outcome, Published)
+    assert site.jobs_on_main() == ["job-1"]
+    assert list(site.releases.finished.values()) == [1]
+    assert site.releases.current("amelia", Stage.EDIT) == outcome.release.path
+
+
+def test_all_steps_are_crashed_by_the_test_above() -> None:
+    site, count = Site(), [0]
+    repository = site.repository()
+    workspace = edited(repository, "job-1", {"index.html": "Sale"})
+    site.publisher(repository, count, crash_at=1_000).publish(workspace, build, TestHold())
+    assert count[0] < STEPS
+
+
+def test_two_users_at_once_both_get_their_change() -> None:
+    site = Site()
+    one, two = site.repository(), site.repository()
+    first = edited(one, "job-1", {"index.html": "Sale"})
+    second = edited(two, "job-2", {"about.html": "Us"}, key=ZOE, thread=OTHER_THREAD, worker="w-2")
+    site.publisher(one).publish(first, build, TestHold())
+    site.publisher(two).publish(second, build, TestHold("w-2"))
+    assert site.main() == {"index.html": "Sale", "about.html": "Us"}
+    assert site.jobs_on_main() == ["job-2", "job-1"]
+
+
+def test_two_changes_of_the_same_place_conflict_and_nothing_changes() -> None:
+    site = Site()
+    one, two = site.repository(), site.repository()
+    first = edited(one, "job-1", {"index.html": "Sale"})
+    second = edited(two, "job-2", {"index.html": "Autumn"}, key=ZOE, thread=OTHER_THREAD, worker="w-2")
+    site.publisher(one).publish(first, build, TestHold())
+    shown = site.releases.current("amelia", Stage.EDIT)
+    assert site.publisher(two).publish(second, build, TestHold("w-2")) == Conflicted(("index.html",))
+    assert site.jobs_on_main() == ["job-1"]
+    assert site.releases.current("amelia", Stage.EDIT) == shown
+
+
+def test_a_failed_build_leaves_main_and_the_site_alone() -> None:
+    site = Site()
+    repository = site.repository()
+    workspace = repository.prepare(work(PROJECT))
+    del repository.files(workspace.path)["index.html"]
+    made = repository.commit(workspace, ChangeMessage("x", "y", "job-1", THREAD, "scott", "s@e.com"))
+    outcome = site.publisher(repository).publish(replace(workspace, made=made), build, TestHold())
+    assert isinstance(outcome, BuildFailed)
+    assert site.main() == FILES
+    assert site.releases.current("amelia", Stage.EDIT) is None
+    assert site.leases.take("amelia", TestHold("w-2"), Clock()()) is not None
+
+
+def test_a_worker_whose_claim_moved_on_changes_nothing() -> None:
+    site = Site()
+    old, new = site.repository(), site.repository()
+    stale = edited(old, "job-1", {"index.html": "Old"}, fence=10)
+    edited(new, "job-1", {"index.html": "New"}, worker="w-2", fence=11)
+    with pytest.raises(ClaimLost):
+        site.publisher(old).publish(stale, build, TestHold())
+    assert site.main() == FILES
+
+
+def test_a_holder_that_slept_past_its_lease_cannot_push_main() -> None:
+    site = Site()
+    old, new = site.repository(), site.repository()
+    stale = edited(old, "job-1", {"index.html": "Old"})
+    sleeper = site.leases.take("amelia", TestHold(), Clock()())
+    assert sleeper
+    old.enter(stale, sleeper)
+    joined = old.join(stale)
+    site.dead.add("w-1")
+    other = edited(new, "job-2", {"about.html": "Us"}, key=ZOE, thread=OTHER_THREAD, worker="w-2")
+    site.publisher(new).publish(other, build, TestHold("w-2"))
+    with pytest.raises(ClaimLost):
+        old.push(stale, joined, sleeper)  # type: ignore[arg-type]
+    assert site.jobs_on_main() == ["job-2"]
+
+
+def test_while_another_worker_publishes_the_work_is_saved_and_waits() -> None:
+    site = Site()
+    repository = site.repository()
+    workspace = edited(repository, "job-1", {"index.html": "Sale"})
+    assert site.leases.take("amelia", TestHold("w-9"), Clock()())
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            site.dead.add("w-9")
+
+    publisher = replace(site.publisher(repository), wait=wait)
+    assert isinstance(publisher.publish(workspace, build, TestHold()), Published)
+    assert len(waits) == 3
+
+
+def test_waiting_for_the_lease_ends_with_an_interrupt() -> None:
+    site, hold = Site(), TestHold()
+    repository = site.repository()
+    workspace = edited(repository, "job-1", {"index.html": "Sale"})
+    assert site.leases.take("amelia", TestHold("w-9"), Clock()())
+    publisher = replace(site.publisher(repository), wait=lambda seconds: hold.end(Interrupted("another thread")))
+    with pytest.raises(Interrupted):
+        publisher.publish(workspace, build, hold)
+    assert site.origin.branches[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
+
+
+def test_waiting_for_the_lease_has_an_end() -> None:
+    site, clock = Site(), Clock()
+    repository = site.repository()
+    workspace = edited(repository, "job-1", {"index.html": "Sale"})
+    assert site.leases.take("amelia", TestHold("w-9"), clock())
+
+    def wait(seconds: float) -> None:
+        clock.time = clock.time.replace(hour=clock.time.hour + 1)
+
+    with pytest.raises(Transient):
+        replace(site.publisher(repository), wait=wait, now=clock).publish(workspace, build, TestHold())
+
+
+def test_publish_shows_the_edit_site_to_the_public() -> None:
+    site = Site()
+    repository = site.repository()
+    publisher = site.publisher(repository)
+    assert publisher.promote("amelia", TestHold()) is None
+    publisher.publish(edited(repository, "job-1", {"index.html": "Sale"}), build, TestHold())
+    release = publisher.promote("amelia", TestHold())
+    assert release is not None
+    assert site.releases.current("amelia", Stage.PUBLIC) == release.path
