@@ -15,20 +15,8 @@
 #ifndef MAILS_ON_KEY_1
 #define MAILS_ON_KEY_1 1
 #endif
-#ifndef CRASHES
-#define CRASHES 1
-#endif
-#ifndef EXPIRIES
-#define EXPIRIES 1          /* leases that run out while their owner lives */
-#endif
-#ifndef LOST_HINTS
-#define LOST_HINTS 1
-#endif
-#ifndef LATE_HINTS
-#define LATE_HINTS 1        /* doubled, or sent on an outdated look */
-#endif
-#ifndef LOST_TICKETS
-#define LOST_TICKETS 1
+#ifndef FAULTS
+#define FAULTS 1            /* of any kind, at any moment: crash, lease over, hint lost, hint late or doubled, ticket lost */
 #endif
 
 #define WORKERS 2
@@ -57,8 +45,7 @@ Claim claim[KEYS];
 bit hint[KEYS];
 Memory mem[WORKERS];
 bit gone[WORKERS];
-byte crashes = CRASHES, expiries = EXPIRIES, lost_hints = LOST_HINTS, late_hints = LATE_HINTS,
-     lost_tickets = LOST_TICKETS;
+byte faults = FAULTS;
 
 #define OTHER(k) (1 - (k))
 #define OPEN(j) (job_state[j] == queued || job_state[j] == running)
@@ -248,7 +235,7 @@ end:
   :: atomic { ME.of_key[1] != not_mine && claim[1].lease_over && STILL_MINE(1, ME.fence[1]) -> claim[1].lease_over = 0 }
   :: atomic { ME.slot == at_work && claim[ME.slot_key].lease_over -> drop_slot_key(); leave_slot() }
   /* killed: started again, or for good while the other one lives */
-  :: atomic { crashes > 0 -> crashes--; crash();
+  :: atomic { faults > 0 -> faults--; crash();
        if :: true :: !gone[1 - me] -> gone[me] = 1; break fi }
   od
 }
@@ -262,7 +249,7 @@ inline ticket(k) {                                  /* reaches the owner's memor
   :: claim[k].status != free && !claim[k].owner_died && !gone[claim[k].owner] ->
        if
        :: mem[claim[k].owner].of_key[k] == idle -> mem[claim[k].owner].news[k] = 1
-       :: mem[claim[k].owner].of_key[k] == idle && lost_tickets > 0 -> lost_tickets--
+       :: mem[claim[k].owner].of_key[k] == idle && faults > 0 -> faults--
        :: else
        fi
   :: else
@@ -301,12 +288,12 @@ proctype mail(byte mine; byte k) {
 proctype nature() {
 end:
   do
-  :: atomic { expiries > 0 && claim[0].status == held && !OVER(0) -> expiries--; claim[0].lease_over = 1 }
-  :: atomic { expiries > 0 && claim[1].status == held && !OVER(1) -> expiries--; claim[1].lease_over = 1 }
-  :: atomic { lost_hints > 0 && hint[0] -> lost_hints--; hint[0] = 0 }
-  :: atomic { lost_hints > 0 && hint[1] -> lost_hints--; hint[1] = 0 }
-  :: atomic { late_hints > 0 && !hint[0] -> late_hints--; hint[0] = 1 }
-  :: atomic { late_hints > 0 && !hint[1] -> late_hints--; hint[1] = 1 }
+  :: atomic { faults > 0 && claim[0].status == held && !OVER(0) -> faults--; claim[0].lease_over = 1 }
+  :: atomic { faults > 0 && claim[1].status == held && !OVER(1) -> faults--; claim[1].lease_over = 1 }
+  :: atomic { faults > 0 && hint[0] -> faults--; hint[0] = 0 }
+  :: atomic { faults > 0 && hint[1] -> faults--; hint[1] = 0 }
+  :: atomic { faults > 0 && !hint[0] -> faults--; hint[0] = 1 }
+  :: atomic { faults > 0 && !hint[1] -> faults--; hint[1] = 1 }
   od
 }
 

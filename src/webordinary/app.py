@@ -48,7 +48,6 @@ from webordinary.mail.addresses import Mailbox
 from webordinary.mail.authenticate import TrustedPeers
 from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent
-from webordinary.model.events import Event
 from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Instruction
 from webordinary.model.names import ProjectUser
@@ -158,7 +157,7 @@ def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) 
         outbox=SqliteOutbox(db),
         pool=pool,
         jobs=jobs,
-        dead_letters=SqliteDeadLetters(db),
+        dead_letters=SqliteDeadLetters(db, bus.notify),
         interruptions=SqliteInterruptions(db),
         executions=executions,
         releases=FolderReleases(data / "sites", config.releases_kept),
@@ -171,21 +170,21 @@ def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) 
 def engine(services: Services, wake_outbox: Callable[[], None]) -> Engine:
     """The workflow engine on the one workflow file; one process of a data folder runs it."""
     now = services.clock.now
+    answering = Answering(
+        services.mailroom, services.outbox, services.pool, services.dead_letters, services.events, now, wake_outbox
+    )
     handlers = steps(
         Reading(services.mailroom, services.jobs, services.events, now),
         Queueing(services.pool, services.interruptions, services.events, now),
-        Answering(
-            services.mailroom, services.outbox, services.pool, services.dead_letters, services.events, now, wake_outbox
-        ),
+        answering,
     )
 
-    def dead_letter(execution: Execution) -> None:
-        email_id = str((execution.input or {}).get("emailId", execution.name))  # type: ignore[union-attr]
-        reason = f"workflow {execution.status}: {execution.error}: {execution.cause}"[:1000]
-        services.dead_letters.add(email_id, None, reason, now())
-        services.events.emit(Event("DeadLettered", email_id, data={"reason": reason}))
+    def abandon(execution: Execution) -> None:
+        started_with = execution.input if isinstance(execution.input, dict) else {"emailId": execution.name}
+        error = f"workflow {execution.status}: {execution.error}"
+        answering.abandon(started_with, error, execution.cause or "")
 
-    return Engine(services.executions, embedded(), handlers, clock=services.clock, on_finished=dead_letter)
+    return Engine(services.executions, embedded(), handlers, clock=services.clock, on_finished=abandon)
 
 
 def transport(config: Config) -> Transport:

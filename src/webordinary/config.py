@@ -59,49 +59,31 @@ class Config:
     """Every setting there is; docs/configuration.md has a row for each."""
 
     data: Annotated[Path, Setting(rules.folder(), "folder that holds all that must survive")] = Path("data")
-    host: Annotated[str, Setting(rules.loopback(), "address that the page and the mail intake listen on")] = (
-        "127.0.0.1"
-    )
+    host: Annotated[str, Setting(rules.loopback(), "address that the page and the mail intake listen on")] = "127.0.0.1"
     port: Annotated[int, Setting(_PORT, "port of the page; 0 takes a free one")] = 8080
-    preview_port: Annotated[
-        int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")
-    ] = 8081
+    preview_port: Annotated[int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")] = 8081
     smtp_port: Annotated[int, Setting(_PORT, "port of the mail intake; 0 takes a free one")] = 2525
     mailbox: Annotated[str, Setting(rules.address(), "address that customers write to")] = "edit@localhost"
-    domain: Annotated[str, Setting(rules.host_name(), "domain that the sites' host names end in")] = (
-        "localhost"
-    )
-    trusted_peers: Annotated[
-        tuple[str, ...], Setting(_PEERS, "hosts whose mail counts as authenticated")
-    ] = ()
+    domain: Annotated[str, Setting(rules.host_name(), "domain that the sites' host names end in")] = "localhost"
+    trusted_peers: Annotated[tuple[str, ...], Setting(_PEERS, "hosts whose mail counts as authenticated")] = ()
     workers: Annotated[int, Setting(rules.number(0, 64), "worker processes that `up` starts")] = 2
     slots: Annotated[int, Setting(rules.number(1, 64), "jobs that one worker runs side by side")] = 4
     lease_seconds: Annotated[float, Setting(_SECONDS, "a claim that is not renewed ends after this")] = 60.0
     renew_seconds: Annotated[float, Setting(_SECONDS, "how often a worker renews its claims")] = 20.0
-    idle_release_seconds: Annotated[
-        float, Setting(_SECONDS, "a claim without work is given back after this")
-    ] = 1800.0
+    idle_release_seconds: Annotated[float, Setting(_SECONDS, "a claim without work is given back after this")] = 1800.0
     job_limit_seconds: Annotated[float, Setting(_SECONDS, "a job that runs longer is ended")] = 3600.0
-    interrupt_grace_seconds: Annotated[
-        float, Setting(_SECONDS, "time to save work before a job is killed")
-    ] = 10.0
+    interrupt_grace_seconds: Annotated[float, Setting(_SECONDS, "time to save work before a job is killed")] = 10.0
     retention_days: Annotated[
         int, Setting(rules.number(1, 3650), "finished mails, jobs and events are kept this long")
     ] = 30
-    max_mail_bytes: Annotated[int, Setting(rules.number(10_000, 150_000_000), "a larger mail is refused")] = (
-        40_000_000
-    )
-    releases_kept: Annotated[
-        int, Setting(rules.number(2, 1000), "releases of a site that are kept to go back to")
-    ] = 20
+    max_mail_bytes: Annotated[int, Setting(rules.number(10_000, 150_000_000), "a larger mail is refused")] = 40_000_000
+    releases_kept: Annotated[int, Setting(rules.number(2, 1000), "releases of a site that are kept to go back to")] = 20
     relay_host: Annotated[
         str, Setting(rules.host_name(empty=True), "server that sends replies; empty: Maildir outbox")
     ] = ""
     relay_port: Annotated[int, Setting(rules.number(1, 65535), "port of that server")] = 587
     relay_user: Annotated[str, Setting(rules.text(), "user name at that server; empty: no login")] = ""
-    relay_password: Annotated[str, Setting(rules.text(), "password at that server")] = field(
-        default="", repr=False
-    )
+    relay_password: Annotated[str, Setting(rules.text(), "password at that server")] = field(default="", repr=False)
     relay_starttls: Annotated[bool, Setting(rules.flag(), "insist on TLS with that server")] = True
     agent: Annotated[str, Setting(rules.choice("builtin", "command"), "who edits the sites")] = "builtin"
     agent_command: Annotated[
@@ -173,9 +155,7 @@ def _from_file(file: Path | None, problems: list[Problem]) -> Iterator[Said]:
         table = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else problem
-        problems.append(
-            Problem("config file", str(file), f"{reason}; correct it or name another with --config")
-        )
+        problems.append(Problem("config file", str(file), f"{reason}; correct it or name another with --config"))
         return
     for name, raw in table.items():
         if name in NAMES:

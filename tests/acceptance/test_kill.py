@@ -91,7 +91,7 @@ def _judge(up: Up, project: str, promised: set[str], seed: int) -> None:
 
 
 def _project_of(mark: str) -> str:
-    return "bakery" if int(mark.split("-")[0]) % len(CUSTOMERS) == 2 else "amelia"
+    return "bakery" if int(mark.partition("-")[0]) % len(CUSTOMERS) == 2 else "amelia"
 
 
 def _live_and_die(up: Up, load: Load, number: int, seconds: float) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import smtplib
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -81,10 +83,9 @@ def test_publish_puts_the_edit_site_before_the_public(up: Up) -> None:
 def test_a_mail_that_cannot_be_read_is_kept_for_a_person_and_its_sender_told(up: Up) -> None:
     customer = Customer()
     nested = "".join(f"Content-Type: multipart/mixed; boundary=b{i}\r\n\r\n--b{i}\r\n" for i in range(300))
-    import smtplib
-
+    head = f"From: {customer.address}\r\nTo: edit@localhost\r\nMessage-ID: <odd@example.com>\r\nSubject: odd\r\n"
+    raw = head + nested
     with smtplib.SMTP(up.smtp_host, up.smtp_port, local_hostname="localhost") as smtp:
-        raw = f"From: {customer.address}\r\nTo: edit@localhost\r\nMessage-ID: <odd@example.com>\r\nSubject: odd\r\n{nested}"
         smtp.sendmail(customer.address, ["edit@localhost"], raw.encode())
     reply = wait_for_reply(up, "<odd@example.com>")
     assert "could not read" in text_of(reply)
@@ -92,7 +93,5 @@ def test_a_mail_that_cannot_be_read_is_kept_for_a_person_and_its_sender_told(up:
 
 
 def _status(up: Up) -> str:
-    import sys
-
     command = [sys.executable, "-m", "webordinary", "status", "--data", str(up.data)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -42,7 +42,14 @@ class Customer:
         message_id = f"<{len(self.sent)}.{time.time_ns()}@{self.address}>"
         in_reply_to = str(reply_to["Message-ID"]) if reply_to else ""
         letter = Letter(
-            self.address, self.mailbox, subject, text, files, message_id, in_reply_to, (in_reply_to,) if reply_to else ()
+            self.address,
+            self.mailbox,
+            subject,
+            text,
+            files,
+            message_id,
+            in_reply_to,
+            (in_reply_to,) if reply_to else (),
         )
         with smtplib.SMTP(up.smtp_host, up.smtp_port, local_hostname="localhost", timeout=30) as smtp:
             smtp.sendmail(self.address, [self.mailbox], write_mail(letter, datetime.now(UTC)))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
-
 from tests.unit.site.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
+
 from webordinary.adapters.local.git import GitRepository
 from webordinary.adapters.memory.repositories import MemoryOrigin, MemoryRepository
 from webordinary.model.claims import ProjectLease
@@ -20,14 +19,15 @@ from webordinary.site.messages import ChangeMessage
 from webordinary.site.sources import Change, Conflicted, Joined, Workspace
 
 FILES = {"index.html": PAGE, "about.html": "About\n"}
+Repository = MemoryRepository | GitRepository
 
 
 class Backend(Protocol):
     project: Project
 
-    def worker(self, name: str) -> Any: ...
-    def put(self, repository: Any, workspace: Workspace, name: str, text: str) -> None: ...
-    def get(self, repository: Any, workspace: Workspace, name: str) -> str: ...
+    def worker(self, name: str) -> Repository: ...
+    def put(self, repository: Repository, workspace: Workspace, name: str, text: str) -> None: ...
+    def get(self, repository: Repository, workspace: Workspace, name: str) -> str: ...
 
 
 class InMemory:
@@ -62,24 +62,22 @@ class InGit:
 
 
 @pytest.fixture(params=[InMemory, pytest.param(InGit, marks=pytest.mark.needs("git"))])
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    yield request.param(tmp_path)
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
+    return request.param(tmp_path)
 
 
 def said(job_id: str, *, undoes: str = "", unfinished: bool = False, thread: str = THREAD) -> ChangeMessage:
     return ChangeMessage("please", f"did {job_id}", job_id, thread, "scott", "s@e.com", undoes, unfinished)
 
 
-def changed(
-    backend: Backend, repository: Any, job_id: str, name: str, text: str, **about: Any
-) -> Workspace:
+def changed(backend: Backend, repository: Repository, job_id: str, name: str, text: str, **about: object) -> Workspace:
     workspace = repository.prepare(work(backend.project, job_id, **about))
     backend.put(repository, workspace, name, text)
     change = repository.commit(workspace, said(job_id, thread=workspace.work.thread_id))
     return replace(workspace, made=change)
 
 
-def published(repository: Any, workspace: Workspace, lease: ProjectLease) -> Joined:
+def published(repository: Repository, workspace: Workspace, lease: ProjectLease) -> Joined:
     repository.enter(workspace, lease)
     joined = repository.join(workspace)
     assert isinstance(joined, Joined)

@@ -161,7 +161,7 @@ def test_a_broken_workspace_repairs_itself(world: World, damage: object) -> None
     one.prepare(work(world.project))
     damage(world.folder / "w-1" / "amelia" / "scott")  # type: ignore[operator]
     workspace = one.prepare(work(world.project, "job-2"))
-    assert sorted(os.listdir(workspace.path)) == ["about.html", "index.html"]
+    assert sorted(path.name for path in workspace.path.iterdir()) == ["about.html", "index.html"]
     one.save(changed(one, workspace, "about.html", "Us\n"))
 
 
@@ -199,18 +199,18 @@ def test_hooks_filters_and_foreign_settings_do_not_run(world: World, tmp_path: P
     assert world.git("ls-tree", "-r", "--name-only", BRANCH).split() == [".gitattributes", "about.html", "index.html"]
 
 
-@pytest.mark.parametrize("make", [lambda p: p.symlink_to("/etc/passwd"), lambda p: _nested_repository(p)])
+def _nested_repository(path: Path) -> None:
+    make_origin(path / ".git", {"x": b"x"})
+    subprocess.run(["git", "-C", str(path / ".git"), "config", "core.bare", "false"], check=True)
+
+
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("/etc/passwd"), _nested_repository])
 def test_links_and_nested_repositories_are_refused(world: World, make: object) -> None:
     one = world.worker()
     workspace = one.prepare(work(world.project))
     make(workspace.path / "evil")  # type: ignore[operator]
     with pytest.raises(Permanent):
         changed(one, workspace, "about.html", "Us\n")
-
-
-def _nested_repository(path: Path) -> None:
-    make_origin(path / ".git", {"x": b"x"})
-    subprocess.run(["git", "-C", str(path / ".git"), "config", "core.bare", "false"], check=True)
 
 
 def test_an_origin_that_does_not_answer_is_tried_again_later(world: World) -> None:

@@ -46,11 +46,23 @@ def start(behaviour: str, patience: float = 60, kind: str = "alone") -> subproce
     return process
 
 
+def rest_of(process: subprocess.Popen[str]) -> str:
+    """What it says until it ends. (communicate() would miss what readline() has buffered.)"""
+    assert process.stdout
+    assert process.stdin
+    assert process.stderr
+    out = process.stdout.read()
+    process.wait(timeout=60)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        pipe.close()
+    return out
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lets_the_work_save_and_end(number: signal.Signals) -> None:
     process = start("obeys")
     process.send_signal(number)
-    out, _ = process.communicate(timeout=60)
+    out = rest_of(process)
     assert set(out.split()) == {"stopping", "asked", "saved", "done"}
     assert process.returncode == 0
 
@@ -61,21 +73,23 @@ def test_a_second_signal_ends_it_at_once() -> None:
     assert process.stdout
     assert {process.stdout.readline(), process.stdout.readline()} == {"stopping\n", "asked\n"}
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out = rest_of(process)
     assert (out, process.returncode) == ("killing\n", 130)
 
 
 def test_work_that_does_not_end_is_cut_off_when_patience_is_over() -> None:
     process = start("stuck", patience=0.1)
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
+    out = rest_of(process)
     assert "killing" in out
     assert process.returncode == 1
 
 
 def test_a_child_stops_when_its_parent_is_gone() -> None:
     process = start("obeys", kind="child")
-    out, _ = process.communicate(timeout=60)  # closes the pipe that stands for the parent
+    assert process.stdin
+    process.stdin.close()  # the pipe that stands for the parent
+    out = rest_of(process)
     assert "saved" in out
     assert process.returncode == 0
 
@@ -84,20 +98,19 @@ def test_a_process_started_by_hand_does_not_look_at_its_input() -> None:
     process = start("obeys")
     assert process.stdin
     process.stdin.close()
-    process.stdin = None
     process.terminate()
-    out, _ = process.communicate(timeout=60)
+    out = rest_of(process)
     assert out.count("stopping") == 1
     assert process.returncode == 0
 
 
 def test_work_that_ends_by_itself_ends_the_process() -> None:
-    out, _ = start("ends").communicate(timeout=60)
-    assert out == "done\n"
+    assert rest_of(start("ends")) == "done\n"
 
 
 def test_a_failure_of_the_work_is_the_failure_of_the_process() -> None:
     process = start("fails")
-    _, err = process.communicate(timeout=60)
-    assert "ValueError: broken" in err
+    assert process.stderr
+    assert "ValueError: broken" in process.stderr.read()
+    rest_of(process)
     assert process.returncode == 1

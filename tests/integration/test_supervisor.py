@@ -69,9 +69,7 @@ def test_a_killed_child_is_started_again_and_its_death_is_told(
     first = next_start()
     os.kill(first, signal.SIGKILL)
     assert next_start() != first
-    assert f"worker 1 (process {first}) ended with code -9; starting it again in 0.2 s" in said.get(
-        timeout=20
-    )
+    assert f"worker 1 (process {first}) ended with code -9; starting it again in 0.2 s" in said.get(timeout=20)
 
 
 def test_a_child_that_dies_young_is_started_later_each_time(

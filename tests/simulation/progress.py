@@ -52,11 +52,17 @@ class Progress:
         idle = {worker for worker in self._free_workers()}
         starving = {key for key in self._keys_with_work() if self._could_be_served(key, idle)}
         self._waiting_since = {key: self._waiting_since.get(key, now) for key in starving}
-        struck = self._world.weather.last_strike
         for key, since in self._waiting_since.items():
-            patient_until = since + CALM_PATIENCE_SECONDS if struck is None else max(since, struck) + PATIENCE_SECONDS
-            if to > patient_until and now >= since:
+            if to > self._patient_until(key, since):
                 raise Broken(f"{key} has had work since {since:.1f}, and {', '.join(sorted(idle))} idle")
+
+    def _patient_until(self, key: ProjectUser, since: float) -> float:
+        struck = self._world.weather.last_strike
+        if struck is not None:
+            return max(since, struck) + PATIENCE_SECONDS
+        backed_off = any(job.attempts for job in self._durable.state.jobs.values() if job.key == key and job.open)
+        # Nobody holds a key only because a job of it backs off: the reconciler finds it when it is due.
+        return since + CALM_PATIENCE_SECONDS + (self._world.scenario.settings.reconcile if backed_off else 0.0)
 
     def _free_workers(self) -> Iterable[str]:
         slots = self._world.scenario.settings.slots
@@ -140,23 +146,27 @@ class Progress:
 
     def _mail_was_answered(self, email_id: str) -> None:
         replies = [reply for reply in self._durable.sent.replies.values() if reply.email_id == email_id]
-        dead = [letter for letter in self._durable.dead_letters.all(1000) if letter.email_id == email_id]
         stored = self._durable.executions.load(email_id)
         assert stored is not None
         if len(replies) > 1:
             raise Broken(f"{email_id} was answered {len(replies)} times")
         if stored.execution.status is Status.SUCCEEDED and not replies:
             raise Broken(f"{email_id} ended without a reply")
-        if stored.execution.status is not Status.SUCCEEDED and not dead:
+        if stored.execution.status is not Status.SUCCEEDED and not self._is_seen(email_id):
             raise Broken(f"{email_id} ended as {stored.execution.status} and no person sees it")
+
+    def _is_seen(self, email_id: str) -> bool:
+        return any(letter.email_id == email_id for letter in self._durable.dead_letters.all(1000))
 
     def _job_kept_its_word(self, job: Job, letter: Letter) -> None:
         changes = self._changes_on_main(job)
         expects_change = letter.command is Command.EDIT and letter.manner is not Manner.ANSWERS
         if job.outcome is Outcome.SUCCEEDED and expects_change and changes != 1:
             raise Broken(f"{job.job_id} succeeded and has {changes} changes on main")
-        if job.outcome is not Outcome.SUCCEEDED and changes:
+        if job.outcome not in (Outcome.SUCCEEDED, Outcome.DEAD) and changes:
             raise Broken(f"{job.job_id} is {job.outcome}, and yet its change is on main")
+        if job.outcome is Outcome.DEAD and not self._is_seen(job.email_id):
+            raise Broken(f"{job.job_id} is dead and no person sees it")
         if not self._world.scenario.calm or job.command is not Command.EDIT or self._was_stopped(letter):
             return
         expected = _ENDED_WELL.get(letter.manner)

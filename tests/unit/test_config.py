@@ -118,9 +118,7 @@ def test_every_setting_has_its_variable_its_flag_and_its_row_in_the_docs() -> No
         row = [line for line in rows if line.startswith(f"| `{name}` ")]
         assert len(row) == 1, f"docs/configuration.md needs one row for {name}"
         assert variable_of(name) in row[0]
-        assert setting_of(name).rule.allowed in row[0], (
-            f"{name}: say that it may be {setting_of(name).rule.allowed}"
-        )
+        assert setting_of(name).rule.allowed in row[0], f"{name}: say that it may be {setting_of(name).rule.allowed}"
         assert (flag_of(name) in up) == (name not in SECRETS)
 
 

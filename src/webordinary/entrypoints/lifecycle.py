@@ -32,9 +32,7 @@ def run_until_told(
     with _told_by_signals() as (ears, mouth):
         stop = threading.Event()
         failures: list[BaseException] = []
-        thread = threading.Thread(
-            target=_guarded, args=(work, stop, failures, mouth), name="work", daemon=True
-        )
+        thread = threading.Thread(target=_guarded, args=(work, stop, failures, mouth), name="work", daemon=True)
         thread.start()
         _listen(ears, parent, stop, patience_seconds, on_stop, on_kill)
         thread.join()

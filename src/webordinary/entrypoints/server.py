@@ -80,7 +80,8 @@ def _smtp_server(services: app.Services, engine: Engine, wake: Callable[[], None
 def _serve_page(services: app.Services, closing: ExitStack) -> None:
     config = services.config
     feed = EventFeed()
-    page = PageServer(create_app(_dashboard(services, feed)), feed, [bind(config.port), bind(config.preview_port)])
+    sockets = [bind(port, config.host) for port in (config.port, config.preview_port)]
+    page = PageServer(create_app(_dashboard(services, feed)), feed, sockets)
     page.start()
     closing.callback(page.stop)
     bell = FeedBell(services.bus.listen(PAGE), feed)

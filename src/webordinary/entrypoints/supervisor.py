@@ -98,9 +98,7 @@ class Supervisor:
             if self._stopping.is_set():
                 return "was not started"
             try:
-                process = subprocess.Popen(
-                    child.argv, stdin=subprocess.PIPE, env=self._env, start_new_session=True
-                )
+                process = subprocess.Popen(child.argv, stdin=subprocess.PIPE, env=self._env, start_new_session=True)
             except OSError as problem:
                 return f"cannot be started ({problem})"
             self._running[child.name] = process

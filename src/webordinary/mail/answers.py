@@ -99,7 +99,7 @@ def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) ->
 def gave_up(mail: ParsedMail, refused: Sequence[RefusedAttachment] = ()) -> Answer:
     """The honest answer when we could not do it, tried what there was to try, and a person must look."""
     said = Paragraph(
-        "Your mail arrived, but something went wrong on our side while working on it. Nothing was published. "
+        "Your mail arrived, but something went wrong on our side while working on it. "
         "We have kept your mail and a person will look at it; you need not send it again."
     )
     return Answer("We could not do this", (said, *_refused(refused), *_understood(mail)))

@@ -42,6 +42,11 @@ def compose(
     return Reply(email_id, kind, mail.sender, message_id, raw)
 
 
+def answer_kind(redrive: int) -> str:
+    """A mail that is redriven gets a second answer: the first one said that it was given up."""
+    return f"{ANSWER}-r{redrive}" if redrive else ANSWER
+
+
 def reply_subject(subject: str) -> str:
     """`Re:` once, however often it went back and forth."""
     return "Re: " + (_PREFIXES.sub("", subject).strip() or "your website")

@@ -66,11 +66,13 @@ class Turn:
     """What a worker holds after it settled a job.
 
     `kept` is the claim if it is still ours; `started` the next job: of the same key, or of a key that had
-    waited longer where the store could hand it over in the same step.
+    waited longer where the store could hand it over in the same step; `owed` the job that ended, if a
+    workflow waits to hear of it.
     """
 
     kept: Claim | None
     started: Started | None
+    owed: Job | None = None
 
 
 @dataclass(frozen=True, slots=True)

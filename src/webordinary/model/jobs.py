@@ -134,3 +134,5 @@ class DeadLetter:
     job_id: str | None
     reason: str
     died_at: datetime
+    redrives: int = 0
+    """How often its mail had been redriven when it died."""

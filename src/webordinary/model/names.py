@@ -11,6 +11,7 @@ from webordinary.model.errors import InvalidName
 
 _PROJECT_ID = re.compile(r"[a-z0-9-]{1,32}")
 _USER_ID = re.compile(r"[a-z0-9]{1,24}")
+_REDRIVEN = re.compile(r"-r\d{1,9}$")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,6 +56,11 @@ def branch_of(thread_id: str) -> str:
     return f"thread-{thread_id}"
 
 
-def job_id_of(email_id: str) -> str:
-    """The job that a mail becomes; the same on every retry of the step that records it."""
-    return f"job-{email_id[:20]}"
+def job_id_of(email_id: str, redrive: int = 0) -> str:
+    """The job that a mail becomes; the same on every retry of the step that records it, new at each redrive."""
+    return f"job-{email_id[:20]}" + (f"-r{redrive}" if redrive else "")
+
+
+def first_job_of(job_id: str) -> str:
+    """The job that a mail became at first: commits name it, so that a redrive finds what was done already."""
+    return _REDRIVEN.sub("", job_id)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from webordinary.model.claims import ClaimStatus
 from webordinary.model.jobs import JobResult, JobState, Outcome
 from webordinary.model.mail import Attachment, Command, RefusedAttachment
 from webordinary.model.names import ProjectUser
@@ -98,7 +99,7 @@ class MailDetail:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSummary:
-    """A worker that has not said goodbye."""
+    """A worker that lives."""
 
     worker: str
     name: str
@@ -120,24 +121,39 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class ClaimSummary:
-    """A claim that is held."""
+    """A claim that is held or being released; `worker` is the name that people know it by."""
 
     key: ProjectUser
     worker: str
     fence: int
     claimed_at: datetime
     lease_expires_at: datetime
+    worker_id: str = ""
+    status: ClaimStatus = ClaimStatus.HELD
+    busy: bool = False
+    """A job runs under it; else it is only kept warm."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueSummary:
-    """The open jobs of a key; `unowned_since` is set where the oldest queued one has no live owner."""
+    """The open jobs of a key; `unowned_since` is set where nobody alive owns the oldest one that could run."""
 
     key: ProjectUser
     open: int
     running: int
     waiting_since: datetime | None
     unowned_since: datetime | None
+    preparing: int = 0
+    queued: int = 0
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnclaimedQueue:
+    """The hints that wait for a worker: how many keys, and since when the oldest."""
+
+    depth: int = 0
+    oldest_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +164,7 @@ class DeadLetterSummary:
     subject: str | None
     reason: str
     died_at: datetime
+    letter_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +177,19 @@ class PoolSnapshot:
     queues: tuple[QueueSummary, ...]
     dead_letters: tuple[DeadLetterSummary, ...]
     dead_letter_count: int
+    unclaimed: UnclaimedQueue = UnclaimedQueue()
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """How much of everything there is at one instant; nothing here is cut short."""
+
+    unclaimed: UnclaimedQueue
+    claims_held: int
+    workers_alive: int
+    jobs: Mapping[JobState, int]
+    oldest_queued_at: datetime | None
+    mails_in_flight: int
+    replies_unsent: int
+    replies_given_up: int
+    dead_letters: int

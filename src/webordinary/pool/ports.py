@@ -141,8 +141,8 @@ class Interruptions(Protocol):
 class DeadLetters(Protocol):
     """What was given up, where a person sees it."""
 
-    def add(self, email_id: str, job_id: str | None, reason: str, now: datetime) -> None:
-        """Keep it with its reason; the same mail with the same reason is kept once."""
+    def add(self, email_id: str, job_id: str | None, reason: str, now: datetime, redrives: int = 0) -> None:
+        """Keep it with its reason; the same mail with the same reason, after as many redrives, is kept once."""
 
     def all(self, limit: int) -> Sequence[DeadLetter]:
         """The newest first."""
@@ -151,7 +151,10 @@ class DeadLetters(Protocol):
         """One of them."""
 
     def remove(self, letter_id: int) -> bool:
-        """It was redriven or dropped."""
+        """It was dropped."""
+
+    def clear(self, email_id: str, redrives: int) -> None:
+        """Its mail runs once more: every letter from its runs so far goes."""
 
 
 class Liveness(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus
@@ -16,8 +17,9 @@ _PAGE = 500
 class Reconciler:
     """Makes sure that every open job has a live owner or a hint; harmless to run anywhere, any time."""
 
-    def __init__(self, pool: Pool, events: Events) -> None:
-        self._pool, self._events = pool, events
+    def __init__(self, pool: Pool, events: Events, is_over: Callable[[Claim], bool] | None = None) -> None:
+        """`is_over` is what a worker has seen; who only looks now and then goes by the lease's end."""
+        self._pool, self._events, self._is_over = pool, events, is_over
 
     def run_once(self, now: datetime) -> int:
         """One pass over all keys with work; returns how many hints it sent."""
@@ -44,6 +46,7 @@ class Reconciler:
         return sent
 
     def _ownerless(self, claim: Claim, now: datetime) -> bool:
-        # An expired lease is only a reason to hint: whether it is over, a worker decides by the beat.
-        gone = claim.status is not ClaimStatus.HELD or self._pool.liveness.is_dead(claim.worker)
-        return gone or claim.lease_expires_at < now
+        # Only a reason to hint: whether a lease is over, the worker that claims decides by the beat.
+        if claim.status is not ClaimStatus.HELD or self._pool.liveness.is_dead(claim.worker):
+            return True
+        return self._is_over(claim) if self._is_over else claim.lease_expires_at < now

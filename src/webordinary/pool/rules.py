@@ -45,9 +45,7 @@ def _startable(job: Job, fence: int, now: datetime) -> bool:
 
 def _blocked(job: Job, open_jobs: Iterable[Job], now: datetime) -> bool:
     return any(
-        earlier.thread_id == job.thread_id
-        and earlier.thread_order < job.thread_order
-        and not _overdue(earlier, now)
+        earlier.thread_id == job.thread_id and earlier.thread_order < job.thread_order and not _overdue(earlier, now)
         for earlier in open_jobs
     )
 

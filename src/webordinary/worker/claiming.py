@@ -20,18 +20,19 @@ class Claiming:
         around: Surroundings,
         has_free_slot: Callable[[], bool],
         on_started: Callable[[Started, float], None],
-        on_own: Callable[[ProjectUser], None],
+        on_own: Callable[[Claim], bool],
     ) -> None:
         self._around = around
         self._has_free_slot, self._on_started, self._on_own = has_free_slot, on_started, on_own
         self._watch = LeaseWatch(around.clock, around.pool.liveness, around.settings.lease)
+        self._in_the_way: set[ProjectUser] = set()
         self._offered_at: dict[ProjectUser, float] = {}
 
     def serve_waiting_keys(self) -> None:
         """Claim what waits while there is a slot for it."""
-        for key in self._watch.keys:
+        for key in sorted(self._in_the_way):
             if self._has_free_slot():
-                self._look_at_foreign(key)
+                self._look_again(key)
         while self._has_free_slot():
             if not any(self._claim(offer.key, None) for offer in self._offers()):
                 return
@@ -39,11 +40,20 @@ class Claiming:
     def next_look(self) -> float | None:
         """When, on the monotonic clock, a key that was left alone is worth another look."""
         warm = [at + WARM_PREFERENCE_SECONDS for at in self._offered_at.values()]
-        watched = self._watch.next_look()
-        return min([*warm, watched] if watched is not None else warm, default=None)
+        watched = [at for key in self._in_the_way if (at := self._watch.over_at(key)) is not None]
+        return min([*warm, *watched], default=None)
+
+    def is_over(self, claim: Claim) -> bool:
+        """For the reconciler: has this claim ended, as far as this worker has seen?"""
+        mine = claim.worker == self._around.worker_id and self._on_own(claim)
+        return not mine and self._watch.see(claim)
+
+    def end_round(self) -> None:
+        """The reconciler has shown every claim that has work."""
+        self._watch.forget_unseen()
 
     def _offers(self) -> Sequence[ClaimRequest]:
-        offers = self._around.pool.hints.receive(self._around.clock.now(), self._watch.keys, _HINTS_AT_ONCE)
+        offers = self._around.pool.hints.receive(self._around.clock.now(), self._in_the_way, _HINTS_AT_ONCE)
         offered = {offer.key for offer in offers}
         self._offered_at = {key: at for key, at in self._offered_at.items() if key in offered}
         return [offer for offer in offers if not self._left_to_another(offer)]
@@ -66,34 +76,53 @@ class Claiming:
         began = around.clock.monotonic()
         taken = around.pool.claims.claim_and_start(key, around.worker_id, around.clock.now(), over)
         if isinstance(taken, Started):
-            self._watch.forget(key)
+            self._forget(key)
             if over:
-                around.tell("ClaimTakenOver", job=taken.job, fence=taken.claim.fence, previous=over.worker)
+                around.tell(
+                    "ClaimTakenOver",
+                    job=taken.job,
+                    fence=taken.claim.fence,
+                    previous=over.worker,
+                    waited_ms=around.ms_since_queued(taken.job),
+                )
             else:
-                around.tell("ClaimTaken", job=taken.job, fence=taken.claim.fence)
+                waited_ms = around.ms_since_queued(taken.job)
+                around.tell("ClaimTaken", job=taken.job, fence=taken.claim.fence, waited_ms=waited_ms)
             self._on_started(taken, began)
             return True
         if isinstance(taken, Claim):
             return self._meet(taken)
-        self._watch.forget(key)
+        self._forget(key)
         return False
 
     def _meet(self, claim: Claim) -> bool:
         """Somebody holds the key: it is me, or I watch whether that is over."""
-        if claim.worker == self._around.worker_id:
+        if claim.worker == self._around.worker_id and self._on_own(claim):
             self._around.pool.hints.acknowledge(claim.key)
-            self._on_own(claim.key)
+            self._forget(claim.key)
             return False
+        # A claim of mine that I do not hold is one whose confirmation was lost: it ends as a foreign one does.
         self._around.tell("ClaimRaceLost", key=claim.key, to=claim.worker)
+        self._in_the_way.add(claim.key)
         return self._watch.see(claim) and self._take_over(claim)
 
-    def _look_at_foreign(self, key: ProjectUser) -> None:
+    def _look_again(self, key: ProjectUser) -> None:
         claim = self._around.pool.claims.look(key)
         if claim is None or not self._around.pool.jobs.open_jobs(key, limit=1):
-            self._watch.forget(key)
+            self._forget(key)
             self._claim(key, None)
+        else:
+            self._meet_again(claim)
+
+    def _meet_again(self, claim: Claim) -> None:
+        if claim.worker == self._around.worker_id and self._on_own(claim):
+            self._forget(claim.key)
         elif self._watch.see(claim):
             self._take_over(claim)
+
+    def _forget(self, key: ProjectUser) -> None:
+        self._in_the_way.discard(key)
+        self._watch.forget(key)
 
     def _take_over(self, claim: Claim) -> bool:
         if self._around.pool.liveness.is_dead(claim.worker):

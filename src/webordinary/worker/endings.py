@@ -12,9 +12,7 @@ from webordinary.model.jobs import Ending, Job, JobResult, Outcome, Requeue, Set
 _MAX_BACKOFF_SECONDS = 300.0
 _ERROR_CHARACTERS = 2000
 
-DEAD_SUMMARY = (
-    "I tried this several times and could not finish it. Nothing was changed; a person will look at it."
-)
+DEAD_SUMMARY = "I tried this several times and could not finish it. A person will look at it."
 TIMED_OUT_SUMMARY = "This took longer than I may spend on one mail, so I stopped. Nothing was published."
 CANCELLED_SUMMARY = "Stopped, as asked. Nothing was published."
 
@@ -28,9 +26,7 @@ def refusal_to_start(job: Job) -> Settlement | None:
     return None
 
 
-def ending_of(
-    problem: Exception, job: Job, now: datetime, retry_base_seconds: float, dice: random.Random
-) -> Ending:
+def ending_of(problem: Exception, job: Job, now: datetime, retry_base_seconds: float, dice: random.Random) -> Ending:
     """What becomes of a job that raised `problem`."""
     match problem:
         case Stopped():

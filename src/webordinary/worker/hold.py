@@ -14,9 +14,7 @@ from webordinary.worker.ports import Clock
 class RunningHold:
     """Given to the job; ended by the lease keeper, an interrupt, the clock or a person; the first wins."""
 
-    def __init__(
-        self, started: Started, clock: Clock, deadline: float, lease_until: Callable[[], float]
-    ) -> None:
+    def __init__(self, started: Started, clock: Clock, deadline: float, lease_until: Callable[[], float]) -> None:
         self.started = started
         self.deadline = deadline
         self._clock = clock

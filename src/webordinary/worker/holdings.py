@@ -64,7 +64,8 @@ class Holdings:
     def idle_with_news(self) -> list[Holding]:
         """Idle claims worth a look. A busy key's news is kept until it rests."""
         with self._guard:
-            idle = [self._held[key] for key in self._news if key in self._held and not self._held[key].hold]
+            news = sorted(self._news)
+            idle = [self._held[key] for key in news if key in self._held and not self._held[key].hold]
             self._news = {key for key in self._news if key in self._held and self._held[key].hold}
             return idle
 
@@ -72,7 +73,7 @@ class Holdings:
         """Running jobs whose key has unread news; each is named once."""
         with self._guard:
             unread, self._unread = self._unread, set()
-            found = (self._held.get(key) for key in unread)
+            found = (self._held.get(key) for key in sorted(unread))
             return [held.hold for held in found if held and held.hold]
 
     def get(self, key: ProjectUser) -> Holding | None:

@@ -47,6 +47,16 @@ class SiteWork:
         self._standing.pop(started.job.job_id, None)
         return settlement
 
+    def found(self, started: Started, hold: Hold) -> Settlement | None:
+        """Finish what is on main already; else nothing of this job gets there, as its key's fence has moved."""
+        job = started.job
+        if job.command not in (Command.EDIT, Command.UNDO):
+            return None
+        project = self._kit.project_of(job.key.project_id)
+        run = JobRun(started, self._instruction_of(job), project, hold, self._kit, self._events, self._now)
+        workspace = check_out(run)
+        return report.of_publication(run, publish(run, workspace)) if workspace.on_main else None
+
     def save(self, started: Started, hold: Hold) -> None:
         """Keep an interrupted job's work; what cannot be saved is done again when the job goes on."""
         standing = self._standing.pop(started.job.job_id, None)

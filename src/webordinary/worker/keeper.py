@@ -72,6 +72,4 @@ class LeaseKeeper:
 
     def _forget(self, current: set[tuple[ProjectUser, int]], now: float) -> None:
         with self._guard:
-            self._until = {
-                known: until for known, until in self._until.items() if known in current or until > now
-            }
+            self._until = {known: until for known, until in self._until.items() if known in current or until > now}

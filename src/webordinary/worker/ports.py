@@ -17,6 +17,9 @@ class Work(Protocol):
     def perform(self, started: Started, hold: Hold) -> Settlement:
         """Do the job; ask `hold` before each effect. Doing it again after a crash has the same end."""
 
+    def found(self, started: Started, hold: Hold) -> Settlement | None:
+        """What an earlier attempt has published already; from now on none of them can publish any more."""
+
     def save(self, started: Started, hold: Hold) -> None:
         """Keep what an interrupted job has done so far where any worker can go on from it."""
 

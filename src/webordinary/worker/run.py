@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from webordinary.model.claims import Started
 from webordinary.model.events import Event, Events
 from webordinary.model.hold import Hold
 from webordinary.model.jobs import Job
 from webordinary.model.mail import Instruction
+from webordinary.model.names import first_job_of
 from webordinary.model.projects import Project
 from webordinary.site.kit import SiteKit
 from webordinary.site.messages import ChangeMessage
 from webordinary.site.publish import Publisher
 from webordinary.site.releases import Stage
 from webordinary.site.sources import Work
+
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +51,16 @@ class JobRun:
         return self.kit.site_url(self.project.project_id, Stage.EDIT)
 
     def work(self) -> Work:
-        """This job in the words of the site room."""
-        job = self.job
+        """This job in the words of the site room, where a redriven job goes on as the one that was given up."""
+        job, first = self.job, first_job_of(self.job.job_id)
         return Work(
             self.project,
             job.key,
             job.thread_id,
-            job.job_id,
+            first,
             self.hold.worker,
             self.hold.fence,
-            job.recorded_at,
+            job.recorded_at if job.job_id == first else LONG_AGO,
         )
 
     def message(self, summary: str, undoes: str = "", unfinished: bool = False) -> ChangeMessage:
@@ -66,7 +69,7 @@ class JobRun:
         return ChangeMessage(
             self.wish,
             summary,
-            job.job_id,
+            first_job_of(job.job_id),
             job.thread_id,
             job.key.user_id,
             self.instruction.sender,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from webordinary.model.claims import Claim, Started, Turn
+from webordinary.model.claims import MAX_ATTEMPTS, Claim, Started, Turn
 from webordinary.model.errors import ClaimLost, Interrupted, Transient, WebOrdinaryError
-from webordinary.model.jobs import Ending, Requeue, Settlement, Why
+from webordinary.model.jobs import Ending, Job, Requeue, Settlement, Why
 from webordinary.pool.effects import pay
 from webordinary.worker.endings import ending_of, refusal_to_start
 from webordinary.worker.hold import RunningHold, SavingHold
@@ -30,9 +30,7 @@ class Slot:
         clock, claim = self._around.clock, started.claim
         now = clock.monotonic()
         deadline = now + self._around.settings.job_limit
-        hold = RunningHold(
-            started, clock, deadline, lambda: self._keeper.trusted_until(claim.key, claim.fence)
-        )
+        hold = RunningHold(started, clock, deadline, lambda: self._keeper.trusted_until(claim.key, claim.fence))
         self._holdings.begin(hold, now)
         self._around.tell("JobStarted", job=started.job, attempt=started.job.attempts, fence=claim.fence)
         return hold
@@ -53,26 +51,24 @@ class Slot:
             return None
         except Transient as problem:
             # The claim runs out by itself and the job starts again, here or elsewhere.
-            _log.warning(
-                "%s: could not save the end of %s: %s", started.claim.key, started.job.job_id, problem
-            )
+            _log.warning("%s: could not save the end of %s: %s", started.claim.key, started.job.job_id, problem)
             self._holdings.drop(started.claim)
             return None
         self._tell(started, ending)
-        self._call_back(started, ending)
+        self._call_back(turn.owed)
         return self._go_on(started.claim, turn)
 
     def _run(self, hold: RunningHold) -> Ending:
         started = hold.started
         if refusal := refusal_to_start(started.job):
-            return refusal
+            return self._unless_done(hold, refusal)
         try:
             hold.check()
             return self._around.work.perform(started, hold)
         except ClaimLost:
             raise
         except Exception as problem:
-            return self._ending(hold, hold.reason or problem)
+            return self._unless_done(hold, self._ending(hold, hold.reason or problem))
 
     def _ending(self, hold: RunningHold, problem: Exception) -> Ending:
         """Decide by why the job had to end, if it had to; else by what went wrong."""
@@ -85,6 +81,18 @@ class Slot:
             _log.error("job %s failed in a way nobody foresaw", job.job_id, exc_info=problem)
         around = self._around
         return ending_of(problem, job, around.clock.now(), around.settings.retry_base, around.dice)
+
+    def _unless_done(self, hold: RunningHold, ending: Ending) -> Ending:
+        """Nobody is told that nothing was published before somebody looked, and shut out earlier attempts."""
+        job, around = hold.started.job, self._around
+        if isinstance(ending, Requeue) or job.attempts > MAX_ATTEMPTS + 1:
+            return ending
+        try:
+            return around.work.found(hold.started, SavingHold(hold)) or ending
+        except ClaimLost:
+            raise
+        except WebOrdinaryError as problem:
+            return ending_of(problem, job, around.clock.now(), around.settings.retry_base, around.dice)
 
     def _save_ending(self, started: Started, ending: Ending) -> Turn:
         """Try again while the claim is ours: a full disk must not lose what was done."""
@@ -100,22 +108,26 @@ class Slot:
 
     def _tell(self, started: Started, ending: Ending) -> None:
         if isinstance(ending, Settlement):
-            error = ending.result.error or ""
-            self._around.tell("JobSettled", job=started.job, outcome=str(ending.outcome), error=error[:500])
+            self._around.tell(
+                "JobSettled",
+                job=started.job,
+                outcome=str(ending.outcome),
+                error=(ending.result.error or "")[:500],
+                latency_ms=self._around.ms_since_queued(started.job),
+            )
         elif ending.why is Why.INTERRUPTED:
             self._around.tell("JobInterrupted", job=started.job, times=started.job.interruptions + 1)
         else:
             self._around.tell("JobRequeued", job=started.job, why=str(ending.why))
 
-    def _call_back(self, started: Started, ending: Ending) -> None:
+    def _call_back(self, owed: Job | None) -> None:
         """Tell the workflow now; if that fails, the reconciler does it."""
-        if isinstance(ending, Requeue) and ending.why is not Why.INTERRUPTED:
+        if owed is None:
             return
         try:
-            if job := self._around.pool.jobs.get(started.job.job_id):
-                pay(job, self._around.pool.callbacks, self._around.pool.owed)
+            pay(owed, self._around.pool.callbacks, self._around.pool.owed)
         except WebOrdinaryError as problem:
-            _log.warning("job %s: its callback is owed: %s", started.job.job_id, problem)
+            _log.warning("job %s: its callback is owed: %s", owed.job_id, problem)
 
     def _go_on(self, claim: Claim, turn: Turn) -> Started | None:
         if turn.kept is None:
@@ -124,7 +136,8 @@ class Slot:
             if turn.started:
                 taken = turn.started.claim
                 self._keeper.trust(taken.key, taken.fence, self._around.clock.monotonic())
-                self._around.tell("ClaimTaken", job=turn.started.job, fence=taken.fence)
+                waited_ms = self._around.ms_since_queued(turn.started.job)
+                self._around.tell("ClaimTaken", job=turn.started.job, fence=taken.fence, waited_ms=waited_ms)
         elif turn.started is None:
             self._holdings.rest(claim, self._around.clock.monotonic())
         return turn.started

@@ -27,11 +27,12 @@ class Surroundings:
     wakeups: Wakeups
     dice: random.Random
 
-    def tell(
-        self, kind: str, *, key: ProjectUser | None = None, job: Job | None = None, **data: object
-    ) -> None:
+    def ms_since_queued(self, job: Job) -> float:
+        """How long ago a job was queued, for the counters; clocks of two machines may differ by more."""
+        since = job.queued_at or job.recorded_at
+        return round(max(0.0, (self.clock.now() - since).total_seconds()) * 1000, 1)
+
+    def tell(self, kind: str, *, key: ProjectUser | None = None, job: Job | None = None, **data: object) -> None:
         """Emit an event of this worker."""
         email_id, job_id = (job.email_id, job.job_id) if job else (None, None)
-        self.events.emit(
-            Event(kind, email_id, job_id, key or (job.key if job else None), self.worker_id, data)
-        )
+        self.events.emit(Event(kind, email_id, job_id, key or (job.key if job else None), self.worker_id, data))

@@ -17,14 +17,16 @@ class _Sight:
 
 
 class LeaseWatch:
-    """Remembers the keys whose owner stands in the way, and since when its beat stands still."""
+    """Remembers, of the claims it was shown, since when their beat stands still."""
 
     def __init__(self, clock: Clock, liveness: Liveness, lease_seconds: float) -> None:
         self._clock, self._liveness, self._lease = clock, liveness, lease_seconds
         self._seen: dict[ProjectUser, _Sight] = {}
+        self._shown: set[ProjectUser] = set()
 
     def see(self, claim: Claim) -> bool:
-        """Look at a foreign claim; True if it has ended."""
+        """Look at a claim that is not held here; True if it has ended."""
+        self._shown.add(claim.key)
         sight = self._seen.get(claim.key)
         if sight is None or not _same(sight.claim, claim):
             self._seen[claim.key] = sight = _Sight(claim, self._clock.monotonic())
@@ -34,14 +36,15 @@ class LeaseWatch:
         """The key is free, ours, or without work."""
         self._seen.pop(key, None)
 
-    @property
-    def keys(self) -> list[ProjectUser]:
-        """What is watched."""
-        return list(self._seen)
+    def forget_unseen(self) -> None:
+        """Forget the claims that nobody showed since this was last called."""
+        self._seen = {key: sight for key, sight in self._seen.items() if key in self._shown}
+        self._shown.clear()
 
-    def next_look(self) -> float | None:
-        """When, on the monotonic clock, the first of them would be over if its beat stands still."""
-        return min((sight.since + self._lease for sight in self._seen.values()), default=None)
+    def over_at(self, key: ProjectUser) -> float | None:
+        """When, on the monotonic clock, this claim would be over if its beat stands still."""
+        sight = self._seen.get(key)
+        return sight.since + self._lease if sight else None
 
 
 def _same(one: Claim, other: Claim) -> bool:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from webordinary.model.claims import Claim, Started
-from webordinary.model.errors import ClaimLost, InvalidName, Stopped
+from webordinary.model.errors import ClaimLost, InvalidName, Stopped, Transient, WebOrdinaryError
 from webordinary.model.names import ProjectUser
 from webordinary.pool.reconciler import Reconciler
 from webordinary.pool.release import release
@@ -30,12 +30,10 @@ class Worker:
         self._holdings = Holdings()
         self._keeper = LeaseKeeper(around, self._holdings)
         self._limits = Limits(around, self._holdings)
-        self._claiming = Claiming(
-            around, self._has_free_slot, self._begin_claimed, lambda key: self._holdings.tell([key])
-        )
+        self._claiming = Claiming(around, self._has_free_slot, self._begin_claimed, self._hear_of_own)
         self._stopping, self._ended = around.threads.bell(), around.threads.bell()
         self._breaker = Breaker(around.dice)
-        self._reconciler = Reconciler(around.pool, around.events)
+        self._reconciler = Reconciler(around.pool, around.events, self._claiming.is_over)
         self._reconcile_at = 0.0
         self._retry_at: dict[ProjectUser, float] = {}
 
@@ -89,6 +87,14 @@ class Worker:
         except InvalidName:
             _log.warning("ignored a ticket for %r", key)
 
+    def _hear_of_own(self, claim: Claim) -> bool:
+        """There may be work for a claim of this worker; False if it is not held here."""
+        holding = self._holdings.get(claim.key)
+        if holding is None or holding.claim.fence != claim.fence:
+            return False
+        self._holdings.tell([claim.key])
+        return True
+
     def _seconds_to_wait(self) -> float:
         moments = [self._reconcile_at, *self._retry_at.values()]
         moments += [held.used_at + self._around.settings.idle_release for held in self._holdings.idle()[:1]]
@@ -123,6 +129,10 @@ class Worker:
         except ClaimLost:
             self._holdings.drop(claim)
             return
+        except Transient:
+            # Perhaps a job was started and only the answer is lost: under this fence nobody would run it.
+            self._release(claim, "ClaimReleased")
+            raise
         if job:
             self._run_in_slot(Started(claim, job))
         elif due := next_due_at(around.pool.jobs.open_jobs(claim.key)):
@@ -160,10 +170,12 @@ class Worker:
 
     def _release(self, claim: Claim, kind: str) -> None:
         around = self._around
+        held = self._holdings.get(claim.key)
+        idle_ms = round((around.clock.monotonic() - held.used_at) * 1000, 1) if held else 0.0
         self._holdings.drop(claim)
         self._retry_at.pop(claim.key, None)
         release(claim, around.pool, around.clock.now())
-        around.tell(kind, key=claim.key, fence=claim.fence)
+        around.tell(kind, key=claim.key, fence=claim.fence, idle_ms=idle_ms)
 
     def _reconcile(self) -> None:
         now = self._around.clock.monotonic()
@@ -172,6 +184,7 @@ class Worker:
         self._reconcile_at = now + self._around.settings.reconcile
         self._holdings.tell_all()
         self._reconciler.run_once(self._around.clock.now())
+        self._claiming.end_round()
 
     def _wind_down(self) -> None:
         """Let quick jobs finish, save the others, release every key."""
@@ -181,7 +194,10 @@ class Worker:
             hold.end(Stopped("the worker is stopping"))
         self._wait_for_slots(clock.monotonic() + settings.stop_grace)
         for holding in self._holdings.idle():
-            self._release(holding.claim, "ClaimReleased")
+            try:
+                self._release(holding.claim, "ClaimReleased")
+            except WebOrdinaryError as problem:
+                _log.warning("%s: not released, so its lease must run out: %s", holding.claim.key, problem)
 
     def _wait_for_slots(self, deadline: float) -> None:
         while self._holdings.running() and self._around.clock.monotonic() < deadline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 from webordinary.mail import answers
 from webordinary.mail.answers import Answer
 from webordinary.mail.authenticate import Admitted
-from webordinary.mail.compose import compose
+from webordinary.mail.compose import answer_kind, compose
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.ports import Outbox
+from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, Events
 from webordinary.model.jobs import Job, JobResult, JobState, Outcome, Settlement
 from webordinary.model.mail import Command, Email, ParsedMail, RefusedAttachment
-from webordinary.model.names import ProjectUser
+from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.pool.effects import pay
 from webordinary.pool.ports import DeadLetters, Pool
 from webordinary.workflow.reading import Mailroom
@@ -62,13 +64,28 @@ class Answering:
         """Keep the mail where a person sees it, with the reason; a job that never ran is ended."""
         email_id, job_id = payload["emailId"], (payload.get("job") or {}).get("jobId")
         error = payload.get("error") or {}
+        redrives = payload.get("redrive", 0)
         reason = f"{error.get('Error', 'unknown error')}: {error.get('Cause', '')}"[:_MAX_REASON]
         if job_id:
             dead = Settlement(Outcome.DEAD, JobResult("", error=reason))
             self.pool.jobs.settle_unstarted(job_id, dead, self.now())
-        self.dead_letters.add(email_id, job_id, reason, self.now())
+        self.dead_letters.add(email_id, job_id, reason, self.now(), redrives)
         self.events.emit(Event("DeadLettered", email_id, job_id, data={"reason": reason}))
         return {"gaveUp": True}
+
+    def abandon(self, payload: Payload, error: str, cause: str) -> None:
+        """The workflow itself broke, whatever its state: end the job, keep the mail, tell the customer.
+
+        `payload` is what the execution was started with. Safe to repeat, and told again until it returns.
+        """
+        email_id, redrive = payload["emailId"], payload.get("redrive", 0)
+        known = self.pool.jobs.get(job_id_of(email_id, redrive))
+        job = {"jobId": known.job_id, "threadId": known.thread_id} if known else {}
+        given_up = self.give_up(
+            {**payload, "job": job, "error": {"Error": error, "Cause": cause}},
+        )
+        with suppress(Permanent):  # what cannot be answered lies with the dead letters, where a person sees it
+            self.reply({**payload, "job": job, "answer": {} if known else given_up})
 
     def reply(self, payload: Payload) -> Payload:
         """Write the one answer of this mail; strangers and machines get none."""
@@ -80,7 +97,8 @@ class Answering:
         now = self.now()
         answer = self._answer(payload, email, mail)
         address = self.mailroom.mailbox.address
-        reply = compose(answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now)
+        kind = answer_kind(payload.get("redrive", 0))
+        reply = compose(answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind)
         if thread_id := (payload.get("job") or {}).get("threadId"):
             self.mailroom.threads.add_message(thread_id, reply.message_id)
         if self.outbox.put(reply, now):

@@ -10,7 +10,7 @@ _BATCH = 100
 
 def start(email_id: str, engine: Engine, raw_mails: RawMails) -> None:
     """Start the workflow of one mail; again is harmless."""
-    engine.start(email_id, {"emailId": email_id})
+    engine.start(email_id, {"emailId": email_id, "redrive": 0})
     raw_mails.mark_started(email_id)
 
 

@@ -141,7 +141,11 @@ def test_part_of_a_word_is_not_the_word(site: Site) -> None:
 
 @pytest.mark.parametrize(
     "mail",
-    ["add this photo to the homepage", "Please add the attached photo.", "put the picture I attached on the front page"],
+    [
+        "add this photo to the homepage",
+        "Please add the attached photo.",
+        "put the picture I attached on the front page",
+    ],
 )
 def test_a_photo_is_added_after_the_first_section(site: Site, mail: str) -> None:
     assert isinstance(site.write(mail, "My Vase.JPG"), Changed)
@@ -152,7 +156,7 @@ def test_a_photo_is_added_after_the_first_section(site: Site, mail: str) -> None
 
 
 def test_a_photo_says_what_it_shows(site: Site) -> None:
-    site.write("add this photo of our \"new\" <vase> to the about page", "IMG_0042.jpg")
+    site.write('add this photo of our "new" <vase> to the about page', "IMG_0042.jpg")
     assert 'alt="our “new” &lt;vase&gt;"' in site.about
 
 
@@ -218,7 +222,9 @@ def test_what_is_not_understood_changes_nothing_and_says_what_can_be_done(site: 
 
 
 def test_what_is_so_already_is_answered(site: Site) -> None:
-    assert site.write("set the title to Hand-made pots") == Answered("The title of the homepage is “Hand-made pots” already.")
+    assert site.write("set the title to Hand-made pots") == Answered(
+        "The title of the homepage is “Hand-made pots” already."
+    )
 
 
 def test_a_mail_cannot_reach_out_of_the_site(site: Site) -> None:

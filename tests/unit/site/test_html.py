@@ -31,7 +31,7 @@ def test_an_element_is_found_with_its_exact_source() -> None:
 
 
 def test_text_is_found_by_what_a_visitor_reads() -> None:
-    source = "<p title='Tea'>Tea &amp;\n  pots, don’t &mdash; drop</p>"
+    source = "<p title='Tea'>Tea &amp;\n  pots, don\u2019t &mdash; drop</p>"
     page = parse_page(source)
     (span,) = page.find("tea & pots, don't - drop")
-    assert source[span.start : span.end] == "Tea &amp;\n  pots, don’t &mdash; drop"
+    assert source[span.start : span.end] == "Tea &amp;\n  pots, don\u2019t &mdash; drop"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases
 from webordinary.model.claims import Claim, ClaimStatus, Started
@@ -89,13 +88,13 @@ class Crash(BaseException):
 class CrashingBefore:
     """Wraps an adapter; the numbered call of a shared count does not happen, and nothing after it does."""
 
-    def __init__(self, adapter: Any, count: list[int], crash_at: int, after: bool = False) -> None:
+    def __init__(self, adapter: object, count: list[int], crash_at: int, after: bool = False) -> None:
         self._adapter, self._count, self._crash_at, self._after = adapter, count, crash_at, after
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., object]:
         method = getattr(self._adapter, name)
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             self._count[0] += 1
             if self._count[0] > self._crash_at or (self._count[0] == self._crash_at and not self._after):
                 raise Crash(name)

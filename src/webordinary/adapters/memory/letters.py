@@ -16,12 +16,13 @@ class MemoryDeadLetters:
     _letters: dict[int, DeadLetter] = field(default_factory=dict)
     _last_id: int = 0
 
-    def add(self, email_id: str, job_id: str | None, reason: str, now: datetime) -> None:
+    def add(self, email_id: str, job_id: str | None, reason: str, now: datetime, redrives: int = 0) -> None:
         """Keep it with its reason."""
-        if any((letter.email_id, letter.reason) == (email_id, reason) for letter in self._letters.values()):
+        known = {(letter.email_id, letter.redrives, letter.reason) for letter in self._letters.values()}
+        if (email_id, redrives, reason) in known:
             return
         self._last_id += 1
-        self._letters[self._last_id] = DeadLetter(self._last_id, email_id, job_id, reason, now)
+        self._letters[self._last_id] = DeadLetter(self._last_id, email_id, job_id, reason, now, redrives)
 
     def all(self, limit: int) -> Sequence[DeadLetter]:
         """The newest first."""
@@ -32,8 +33,13 @@ class MemoryDeadLetters:
         return self._letters.get(letter_id)
 
     def remove(self, letter_id: int) -> bool:
-        """It was redriven or dropped."""
+        """It was dropped."""
         return self._letters.pop(letter_id, None) is not None
+
+    def clear(self, email_id: str, redrives: int) -> None:
+        """Its mail runs once more."""
+        kept = self._letters.items()
+        self._letters = {n: one for n, one in kept if one.email_id != email_id or one.redrives > redrives}
 
 
 @dataclass

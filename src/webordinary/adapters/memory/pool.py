@@ -176,13 +176,10 @@ class MemoryClaims:
         claim = started.claim
         with self._state.lock:
             self._check(claim)
-            self._end(started, ending, now)
-            job = next_job(self._state.open_of(claim.key), claim.fence, now) if more else None
-            if job is None:
-                return Turn(kept=claim, started=None)
-            if handed := self._yield_to_longer_waiting(claim, job, now):
-                return Turn(kept=None, started=handed)
-            return Turn(kept=claim, started=Started(claim, self._start(job, claim, now)))
+            ended = self._end(started, ending, now)
+            owed = ended if _tells(ended) else None
+            kept, following = self._go_on(claim, now) if more else (claim, None)
+            return Turn(kept, following, owed)
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
         """Prolong the leases of all that is still ours."""
@@ -249,12 +246,13 @@ class MemoryClaims:
         self._state.jobs[job.job_id] = running
         return running
 
-    def _end(self, started: Started, ending: Ending, now: datetime) -> None:
+    def _end(self, started: Started, ending: Ending, now: datetime) -> Job:
         job = self._state.jobs[started.job.job_id]
         if job.state is not JobState.RUNNING or job.fence != started.claim.fence:
             raise ClaimLost(started.claim.key, started.claim.worker, started.claim.fence)
         ended = _settled(job, ending, now) if isinstance(ending, Settlement) else self._requeued(job, ending)
         self._state.jobs[job.job_id] = ended
+        return ended
 
     def _requeued(self, job: Job, requeue: Requeue) -> Job:
         queued = replace(job, state=JobState.QUEUED, started_at=None)
@@ -273,22 +271,30 @@ class MemoryClaims:
                     task_token=None,
                 )
 
-    def _yield_to_longer_waiting(self, claim: Claim, own_next: Job, now: datetime) -> Started | None:
-        assert own_next.queued_at is not None
+    def _go_on(self, claim: Claim, now: datetime) -> tuple[Claim | None, Started | None]:
+        """What is kept, and what starts: the key's next job, or that of a key which has waited longer."""
+        open_jobs = self._state.open_of(claim.key)
+        own = next_job(open_jobs, claim.fence, now)
+        if own is None and open_jobs:
+            return claim, None
         just_now = now - timedelta(seconds=YIELD_AFTER_SECONDS)
-        waiting = sorted(
-            (hint for hint, _ in self._state.hints.values()), key=lambda hint: hint.waiting_since
-        )
-        for hint in waiting:
-            sent_at = self._state.hints[hint.key][1]
+        waited = min(own.queued_at, just_now) if own and own.queued_at else just_now
+        if handed := self._take_waiting_since(waited, claim, now):
+            self._change(claim, status=ClaimStatus.FREE)
+            if own and own.queued_at:
+                request = ClaimRequest(claim.key, own.queued_at, claim.worker)
+                self._state.hints.setdefault(claim.key, (request, now))
+            return None, handed
+        return claim, Started(claim, self._start(own, claim, now)) if own else None
+
+    def _take_waiting_since(self, waited: datetime, claim: Claim, now: datetime) -> Started | None:
+        just_now = now - timedelta(seconds=YIELD_AFTER_SECONDS)
+        for hint, sent_at in sorted(self._state.hints.values(), key=lambda sent: sent[0].waiting_since):
             theirs = hint.preferred not in (None, claim.worker) and sent_at > just_now
-            if hint.key == claim.key or hint.waiting_since >= min(own_next.queued_at, just_now) or theirs:
+            if hint.key == claim.key or hint.waiting_since >= waited or theirs:
                 continue
             taken = self.claim_and_start(hint.key, claim.worker, now)
             if isinstance(taken, Started):
-                self._change(claim, status=ClaimStatus.FREE)
-                own = ClaimRequest(claim.key, own_next.queued_at, claim.worker)
-                self._state.hints.setdefault(claim.key, (own, now))
                 return taken
         return None
 
@@ -343,6 +349,11 @@ def _settled(job: Job, settlement: Settlement, now: datetime) -> Job:
     return replace(
         job, state=JobState.SETTLED, outcome=settlement.outcome, result=settlement.result, settled_at=now
     )
+
+
+def _tells(job: Job) -> bool:
+    """A workflow waits to hear of this job."""
+    return bool(job.preempted_token or (not job.open and job.task_token))
 
 
 def _unmoved(current: Claim, over: Claim | None) -> bool:

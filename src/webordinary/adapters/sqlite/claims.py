@@ -17,7 +17,7 @@ from webordinary.model.claims import (
     Turn,
 )
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import Ending, Job, Requeue, Settlement, Why
+from webordinary.model.jobs import Ending, Job, Settlement, Why
 from webordinary.model.names import ProjectUser
 
 # The epoch keeps the fence growing even after the row itself was deleted.
@@ -32,7 +32,7 @@ RETURNING *"""
 
 # A job still running under an older fence is one whose worker lost the key: it starts again, in its place.
 NEXT_JOB = """
-SELECT * FROM jobs AS job
+SELECT id, queued_at FROM jobs AS job
 WHERE key = :key
   AND ((state = 'queued' AND coalesce(not_before, 0) <= :now) OR (state = 'running' AND fence < :fence))
   AND NOT EXISTS (
@@ -51,23 +51,27 @@ RETURNING *"""
 
 STILL_MINE = "SELECT 1 FROM claims WHERE key = ? AND worker = ? AND fence = ? AND status = 'held'"
 
-SETTLE = """
-UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now
-WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
+# Under the fence: the job runs under this very claim, and nobody else has the key.
+MINE = """
+WHERE job_id = :job_id AND state = 'running' AND fence = :fence AND EXISTS (
+  SELECT 1 FROM claims
+  WHERE claims.key = :key AND claims.worker = :worker AND claims.fence = :fence AND claims.status = 'held')
+RETURNING *"""
 
-RETRY = """
-UPDATE jobs SET state = 'queued', not_before = :not_before, started_at = NULL
-WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
+SETTLE = f"UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now {MINE}"
 
-STOP = """
-UPDATE jobs SET state = 'queued', attempts = attempts - 1, started_at = NULL
-WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
+RETRY = f"UPDATE jobs SET state = 'queued', not_before = :not_before, started_at = NULL {MINE}"
 
-INTERRUPT = """
+STOP = f"UPDATE jobs SET state = 'queued', attempts = attempts - 1, started_at = NULL {MINE}"
+
+INTERRUPT = f"""
 UPDATE jobs SET state = 'queued', attempts = attempts - 1, interruptions = interruptions + 1,
-  started_at = NULL,  preempted_token = task_token, task_token = NULL,
-  ord = (SELECT last_order FROM keys WHERE keys.key = jobs.key)
-WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
+  started_at = NULL, preempted_token = task_token, task_token = NULL,
+  ord = (SELECT last_order FROM keys WHERE keys.key = jobs.key) {MINE}"""
+
+NEXT_ORDER = "UPDATE keys SET last_order = last_order + 1 WHERE key = :key"
+
+OPEN_JOBS = "SELECT 1 FROM jobs WHERE key = ? AND state <> 'settled' LIMIT 1"
 
 LONGEST_WAITING = """
 SELECT key FROM hints
@@ -117,17 +121,15 @@ class SqliteClaims:
     def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
         """Settle or requeue, then start the next job or yield."""
         claim = started.claim
+        statement, fields = _ending(started, ending, now.timestamp())
         with self._db.write() as conn:
-            _check(conn, claim)
-            _end(conn, started, ending, now.timestamp())
-            if not more:
-                return Turn(kept=claim, started=None)
-            row = _next_job(conn, str(claim.key), claim.fence, now.timestamp())
-            if row is None:
-                return Turn(kept=claim, started=None)
-            if handed := self._yield_to_longer_waiting(conn, claim, row, now.timestamp()):
-                return Turn(kept=None, started=handed)
-            return Turn(kept=claim, started=Started(claim, _start(conn, row["id"], claim, now.timestamp())))
+            if statement is INTERRUPT:
+                conn.execute(NEXT_ORDER, fields)
+            ended = conn.execute(statement, fields).fetchone()
+            if ended is None:
+                raise ClaimLost(claim.key, claim.worker, claim.fence)
+            kept, following = self._go_on(conn, claim, now.timestamp()) if more else (claim, None)
+        return Turn(kept, following, _if_owed(ended))
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
         """Prolong the leases of all that is still ours."""
@@ -188,30 +190,29 @@ class SqliteClaims:
         claim = claim_of(claimed)
         return Started(claim, _start(conn, row["id"], claim, now))
 
-    def _yield_to_longer_waiting(
-        self, conn: sqlite3.Connection, claim: Claim, own_next: sqlite3.Row, now: float
-    ) -> Started | None:
-        """Hand over to the key that has waited longest, if longer than our own next job and not just now.
+    def _go_on(
+        self, conn: sqlite3.Connection, claim: Claim, now: float
+    ) -> tuple[Claim | None, Started | None]:
+        """What is kept, and what starts: the key's next job, or that of a key which has waited longer."""
+        own = _next_job(conn, str(claim.key), claim.fence, now)
+        if own is None and conn.execute(OPEN_JOBS, (str(claim.key),)).fetchone():
+            return claim, None  # it waits for a moment that comes by itself, or for its attachments
+        waited = now - YIELD_AFTER_SECONDS if own is None else min(own["queued_at"], now - YIELD_AFTER_SECONDS)
+        if handed := self._take_waiting_since(conn, waited, claim, now):
+            conn.execute(RELEASE, {**_identity(claim), "before": "held", "after": "free"})
+            if own:
+                conn.execute(HINT, {**_identity(claim), "since": own["queued_at"], "now": now})
+            return None, handed
+        return claim, Started(claim, _start(conn, own["id"], claim, now)) if own else None
 
-        A hint younger than YIELD_AFTER_SECONDS is left to a worker that has nothing to do.
-        """
-        fields = {
-            "than": min(own_next["queued_at"], now - YIELD_AFTER_SECONDS),
-            "key": str(claim.key),
-            "worker": claim.worker,
-            "old_enough": now - YIELD_AFTER_SECONDS,
-        }
+    def _take_waiting_since(
+        self, conn: sqlite3.Connection, waited: float, claim: Claim, now: float
+    ) -> Started | None:
+        """Take the key that has waited longest; a younger hint is left to a worker that has nothing to do."""
+        fields = {**_identity(claim), "than": waited, "old_enough": now - YIELD_AFTER_SECONDS}
         for waiting in conn.execute(LONGEST_WAITING, fields).fetchall():
             taken = self._claim_and_start(conn, waiting["key"], claim.worker, now, None)
             if isinstance(taken, Started):
-                conn.execute(RELEASE, {**_identity(claim), "before": "held", "after": "free"})
-                since = {
-                    "key": str(claim.key),
-                    "since": own_next["queued_at"],
-                    "worker": claim.worker,
-                    "now": now,
-                }
-                conn.execute(HINT, since)
                 return taken
         return None
 
@@ -241,26 +242,21 @@ def _start(conn: sqlite3.Connection, row_id: int, claim: Claim, now: float) -> J
     return job_of(conn.execute(START, fields).fetchone())
 
 
-def _end(conn: sqlite3.Connection, started: Started, ending: Ending, now: float) -> None:
-    fields: dict[str, object] = {"job_id": started.job.job_id, "fence": started.claim.fence, "now": now}
+def _ending(started: Started, ending: Ending, now: float) -> tuple[str, dict[str, object]]:
+    """The statement that ends a job, with its values."""
+    fields = {**_identity(started.claim), "job_id": started.job.job_id, "now": now}
     if isinstance(ending, Settlement):
-        fields |= {"outcome": ending.outcome, "result": result_text(ending.result)}
-        changed = conn.execute(SETTLE, fields).rowcount
-    else:
-        changed = _requeue(conn, started, ending, fields)
-    if not changed:
-        raise ClaimLost(started.claim.key, started.claim.worker, started.claim.fence)
-
-
-def _requeue(conn: sqlite3.Connection, started: Started, requeue: Requeue, fields: dict[str, object]) -> int:
-    match requeue.why:
+        return SETTLE, {**fields, "outcome": ending.outcome, "result": result_text(ending.result)}
+    match ending.why:
         case Why.RETRY:
-            until = requeue.not_before.timestamp() if requeue.not_before else None
-            return conn.execute(RETRY, {**fields, "not_before": until}).rowcount
+            return RETRY, {**fields, "not_before": ending.not_before and ending.not_before.timestamp()}
         case Why.STOPPED:
-            return conn.execute(STOP, fields).rowcount
+            return STOP, fields
         case Why.INTERRUPTED:
-            conn.execute(
-                "UPDATE keys SET last_order = last_order + 1 WHERE key = ?", (str(started.claim.key),)
-            )
-            return conn.execute(INTERRUPT, fields).rowcount
+            return INTERRUPT, fields
+
+
+def _if_owed(row: sqlite3.Row) -> Job | None:
+    """The ended job, if a workflow waits to hear of it."""
+    told = row["preempted_token"] or (row["state"] == "settled" and row["task_token"])
+    return job_of(row) if told else None

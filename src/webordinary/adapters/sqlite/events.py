@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import at
+from webordinary.adapters.sqlite.rows import at, json_text
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.events import Event
 from webordinary.model.names import ProjectUser
@@ -65,7 +65,7 @@ class SqliteEvents:
 
     def emit(self, event: Event) -> None:
         """Tell the timeline."""
-        data = json.dumps(dict(event.data), ensure_ascii=False) if event.data else "{}"
+        data = json_text(dict(event.data)) if event.data else "{}"
         key = str(event.key) if event.key else None
         self._waiting.append((time.time(), event.kind, event.email_id, event.job_id, key, event.worker, data))
         if not self._some.is_set():

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.rows import at
 from webordinary.model.jobs import DeadLetter, Job
 
+LETTERS = "letters"
+"""Who listens under this name is woken when something was given up."""
+
 ADD = """
-INSERT INTO dead_letters (email_id, job_id, reason, died_at) VALUES (:email_id, :job_id, :reason, :now)
-ON CONFLICT (email_id, reason) DO NOTHING"""
+INSERT INTO dead_letters (email_id, job_id, reason, died_at, redrives)
+VALUES (:email_id, :job_id, :reason, :now, :redrives)
+ON CONFLICT (email_id, redrives, reason) DO NOTHING"""
+
+OF_MAIL = """
+SELECT * FROM dead_letters WHERE email_id >= :start AND email_id < :start || '~' ORDER BY letter_id DESC LIMIT :limit"""
+
+CLEAR = "DELETE FROM dead_letters WHERE email_id = ? AND redrives <= ?"
 
 INTERRUPTED = """
 INSERT INTO interruptions (email_id, job_id, worker, times, reason, at)
@@ -24,14 +33,21 @@ FORGET = "DELETE FROM interruptions WHERE at < ?"
 class SqliteDeadLetters:
     """What was given up, as rows."""
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
+    def __init__(self, db: Database, notify: Callable[[str], None] = lambda _: None) -> None:
+        self._db, self._notify = db, notify
 
-    def add(self, email_id: str, job_id: str | None, reason: str, now: datetime) -> None:
+    def add(self, email_id: str, job_id: str | None, reason: str, now: datetime, redrives: int = 0) -> None:
         """Keep it with its reason."""
-        fields = {"email_id": email_id, "job_id": job_id, "reason": reason, "now": now.timestamp()}
+        fields = {
+            "email_id": email_id,
+            "job_id": job_id,
+            "reason": reason,
+            "now": now.timestamp(),
+            "redrives": redrives,
+        }
         with self._db.write() as conn:
             conn.execute(ADD, fields)
+        self._notify(LETTERS)
 
     def all(self, limit: int) -> Sequence[DeadLetter]:
         """The newest first."""
@@ -46,9 +62,19 @@ class SqliteDeadLetters:
             return _letter(row) if row else None
 
     def remove(self, letter_id: int) -> bool:
-        """It was redriven or dropped."""
+        """It was dropped."""
         with self._db.write() as conn:
             return bool(conn.execute("DELETE FROM dead_letters WHERE letter_id = ?", (letter_id,)).rowcount)
+
+    def clear(self, email_id: str, redrives: int) -> None:
+        """Its mail runs once more."""
+        with self._db.write() as conn:
+            conn.execute(CLEAR, (email_id, redrives))
+
+    def of_mail(self, start: str, limit: int) -> Sequence[DeadLetter]:
+        """The letters of the mails whose id begins so, the newest first."""
+        with self._db.read() as conn:
+            return [_letter(row) for row in conn.execute(OF_MAIL, {"start": start, "limit": limit})]
 
 
 class SqliteInterruptions:
@@ -77,4 +103,6 @@ class SqliteInterruptions:
 
 
 def _letter(row: sqlite3.Row) -> DeadLetter:
-    return DeadLetter(row["letter_id"], row["email_id"], row["job_id"], row["reason"], at(row["died_at"]))
+    return DeadLetter(
+        row["letter_id"], row["email_id"], row["job_id"], row["reason"], at(row["died_at"]), row["redrives"]
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -19,6 +19,7 @@ from webordinary.adapters.sqlite.overview_rows import (
     reply_of,
     running_of,
     text_of,
+    unclaimed_of,
     worker_of,
 )
 from webordinary.adapters.sqlite.rows import at, at_or_none
@@ -49,19 +50,21 @@ UNION SELECT email_id FROM (
 UNION SELECT email_id FROM (SELECT email_id FROM outbox WHERE sent_at IS NULL AND given_up = 0 LIMIT :limit)
 LIMIT :limit"""
 
+# A mail that was redriven has several executions, {email_id}-r1 and so on: the newest tells how it stands.
 MAILS = """
 SELECT r.email_id, r.received_at, r.mail_from, r.recipient, p.sender, p.subject,
-       x.finished_at IS NOT NULL AS ended
+       x.started_at, x.finished_at IS NOT NULL AS ended
 FROM raw_mails r
 LEFT JOIN parsed_mails p ON p.email_id = r.email_id
-LEFT JOIN executions x ON x.name = r.email_id
+LEFT JOIN executions x ON x.id = (
+  SELECT max(id) FROM executions WHERE name >= r.email_id AND name < r.email_id || '.')
 WHERE r.email_id IN (SELECT value FROM json_each(:ids))
 ORDER BY r.received_at DESC, r.email_id DESC"""
 
 JOBS = """
 SELECT j.*, coalesce(w.name, j.worker) AS worker_name
 FROM jobs j LEFT JOIN workers w ON w.worker = j.worker
-WHERE j.email_id IN (SELECT value FROM json_each(:ids))"""
+WHERE j.email_id IN (SELECT value FROM json_each(:ids)) ORDER BY j.id"""
 
 MILESTONES = """
 SELECT email_id, kind, max(at) AS at FROM events
@@ -70,8 +73,9 @@ WHERE email_id IN (SELECT value FROM json_each(:ids))
 GROUP BY email_id, kind"""
 
 ANSWERS = """
-SELECT email_id, max(sent_at) AS sent_at, max(sent_at IS NULL AND given_up = 0) AS waits FROM outbox
-WHERE email_id IN (SELECT value FROM json_each(:ids)) GROUP BY email_id"""
+SELECT email_id, max(sent_at) AS sent_at, max(created_at) AS written_at,
+       max(sent_at IS NULL AND given_up = 0) AS waits
+FROM outbox WHERE email_id IN (SELECT value FROM json_each(:ids)) GROUP BY email_id"""
 
 DEAD = "SELECT email_id, reason FROM dead_letters WHERE email_id IN (SELECT value FROM json_each(:ids))"
 
@@ -91,20 +95,30 @@ FROM jobs j LEFT JOIN parsed_mails p ON p.email_id = j.email_id
 WHERE j.state <> 'settled' AND j.state = 'running' LIMIT :limit"""
 
 CLAIMS = """
-SELECT c.*, coalesce(w.name, c.worker) AS worker_name
+SELECT c.*, coalesce(w.name, c.worker) AS worker_name, EXISTS (
+  SELECT 1 FROM jobs j
+  WHERE j.key = c.key AND j.state <> 'settled' AND j.state = 'running' AND j.fence = c.fence) AS busy
 FROM claims c LEFT JOIN workers w ON w.worker = c.worker
-WHERE c.status = 'held' ORDER BY c.worker, c.key LIMIT :limit"""
+WHERE c.status <> 'free' ORDER BY c.worker, c.key LIMIT :limit"""
 
+# A lease that ran out left its key without an owner at that moment, also the job that its owner had begun.
 QUEUES = """
-SELECT j.key, count(*) AS open, sum(j.state = 'running') AS running,
+SELECT j.key, count(*) AS open, sum(j.state = 'running') AS running, sum(j.state = 'queued') AS queued,
+       sum(j.state = 'preparing') AS preparing,
        min(CASE WHEN j.state = 'queued' THEN j.queued_at END) AS waiting_since,
-       min(CASE WHEN j.state = 'queued' AND c.key IS NULL AND coalesce(j.not_before, 0) <= :now
-           THEN max(j.queued_at, coalesce(j.not_before, 0)) END) AS unowned_since
-FROM jobs j LEFT JOIN claims c ON c.key = j.key AND c.status = 'held' AND c.lease_expires_at > :now
+       min(CASE WHEN j.state <> 'preparing' AND coalesce(c.lease_expires_at, 0) <= :now
+                 AND coalesce(j.not_before, 0) <= :now
+           THEN max(j.queued_at, coalesce(j.not_before, 0), coalesce(c.lease_expires_at, 0)) END) AS unowned_since,
+       max(CASE WHEN c.lease_expires_at > :now THEN coalesce(w.name, c.worker) END) AS owner
+FROM jobs j
+LEFT JOIN claims c ON c.key = j.key AND c.status = 'held'
+LEFT JOIN workers w ON w.worker = c.worker
 WHERE j.state <> 'settled' GROUP BY j.key LIMIT :limit"""
 
+UNCLAIMED = "SELECT count(*) AS depth, min(waiting_since) AS oldest_since FROM hints"
+
 DEAD_LETTERS = """
-SELECT d.email_id, d.reason, d.died_at, p.subject
+SELECT d.letter_id, d.email_id, d.reason, d.died_at, p.subject
 FROM dead_letters d LEFT JOIN parsed_mails p ON p.email_id = d.email_id
 ORDER BY d.letter_id DESC LIMIT :limit"""
 
@@ -118,10 +132,10 @@ LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM events"
 
 
 class SqliteOverview:
-    """Reads what the other tables' owners wrote; writes nothing."""
+    """Reads what the other tables' owners wrote; writes nothing. A worker that died without goodbye is not shown."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, is_dead: Callable[[str], bool] = lambda _: False) -> None:
+        self._database, self._is_dead = database, is_dead
 
     def recent_mails(self, before: str | None, limit: int) -> Sequence[MailSummary]:
         """Accepted mails, newest first; `before` names the last mail of the previous page."""
@@ -140,17 +154,19 @@ class SqliteOverview:
             summaries = _summaries(conn, [email_id])
             return _detail(conn, summaries[0]) if summaries else None
 
-    def pool(self, now: datetime) -> PoolSnapshot:
+    def pool(self, now: datetime, limit: int = MAX_ROWS) -> PoolSnapshot:
         """Workers, claims, queues and dead letters."""
         with self._snapshot() as conn:
-            bound = {"limit": MAX_ROWS, "now": now.timestamp()}
+            bound = {"limit": limit, "now": now.timestamp()}
+            present = [worker_of(row) for row in conn.execute(WORKERS, bound)]
             return PoolSnapshot(
-                workers=tuple(worker_of(row) for row in conn.execute(WORKERS, bound)),
+                workers=tuple(worker for worker in present if not self._is_dead(worker.worker)),
                 running=tuple(running_of(row) for row in conn.execute(RUNNING, bound)),
                 claims=tuple(claim_of(row) for row in conn.execute(CLAIMS, bound)),
                 queues=tuple(queue_of(row) for row in conn.execute(QUEUES, bound)),
                 dead_letters=tuple(dead_letter_of(row) for row in conn.execute(DEAD_LETTERS, bound)),
                 dead_letter_count=conn.execute(DEAD_LETTER_COUNT, {"limit": MAX_COUNT}).fetchone()[0],
+                unclaimed=unclaimed_of(conn.execute(UNCLAIMED).fetchone()),
             )
 
     def senders(self) -> Sequence[Sender]:
@@ -203,13 +219,18 @@ def _summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailS
             subject=row["subject"],
             job=jobs.get(row["email_id"]),
             milestones=milestones.get(row["email_id"], {}),
-            answered_at=at_or_none(answer["sent_at"]) if answer else None,
+            answered_at=at_or_none(answer["sent_at"]) if answer and _of_this_run(answer, row) else None,
             ended=bool(row["ended"]) and not (answer and answer["waits"]),
             dead_reason=dead.get(row["email_id"]),
         )
         for row in conn.execute(MAILS, ids)
         for answer in [answers.get(row["email_id"])]
     ]
+
+
+def _of_this_run(answer: sqlite3.Row, mail: sqlite3.Row) -> bool:
+    """What a redriven mail was answered before its redrive does not count."""
+    return mail["started_at"] is None or bool(answer["written_at"] >= mail["started_at"])
 
 
 def _detail(conn: sqlite3.Connection, summary: MailSummary) -> MailDetail:

@@ -7,6 +7,7 @@ import sqlite3
 
 from webordinary.adapters.sqlite.rows import at, at_or_none, result_of
 from webordinary.mail.records import mail_from_json
+from webordinary.model.claims import ClaimStatus
 from webordinary.model.jobs import JobState, Outcome
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -19,6 +20,7 @@ from webordinary.model.overview import (
     RunningJob,
     SentReply,
     TimelineEntry,
+    UnclaimedQueue,
     WorkerSummary,
 )
 
@@ -97,13 +99,16 @@ def running_of(row: sqlite3.Row) -> RunningJob:
 
 
 def claim_of(row: sqlite3.Row) -> ClaimSummary:
-    """A held claim, with its worker's name."""
+    """A claim, with its worker's name."""
     return ClaimSummary(
         key=ProjectUser.parse(row["key"]),
         worker=row["worker_name"],
         fence=row["fence"],
         claimed_at=at(row["claimed_at"]),
         lease_expires_at=at(row["lease_expires_at"]),
+        worker_id=row["worker"],
+        status=ClaimStatus(row["status"]),
+        busy=bool(row["busy"]),
     )
 
 
@@ -115,9 +120,17 @@ def queue_of(row: sqlite3.Row) -> QueueSummary:
         running=row["running"],
         waiting_since=at_or_none(row["waiting_since"]),
         unowned_since=at_or_none(row["unowned_since"]),
+        preparing=row["preparing"],
+        queued=row["queued"],
+        owner=row["owner"],
     )
+
+
+def unclaimed_of(row: sqlite3.Row) -> UnclaimedQueue:
+    """The hints, counted."""
+    return UnclaimedQueue(row["depth"], at_or_none(row["oldest_since"]))
 
 
 def dead_letter_of(row: sqlite3.Row) -> DeadLetterSummary:
     """A mail given up."""
-    return DeadLetterSummary(row["email_id"], row["subject"], row["reason"], at(row["died_at"]))
+    return DeadLetterSummary(row["email_id"], row["subject"], row["reason"], at(row["died_at"]), row["letter_id"])

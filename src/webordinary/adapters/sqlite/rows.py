@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from webordinary.model.claims import Claim, ClaimStatus
 from webordinary.model.jobs import Job, JobResult, JobState, Outcome
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
+
+# A worker reads the same few keys and words over and over, and these are on the path of every job.
+key_of = lru_cache(maxsize=4096)(ProjectUser.parse)
+_COMMANDS = {str(command): command for command in Command}
+_STATES = {str(state): state for state in JobState}
+_OUTCOMES = {str(outcome): outcome for outcome in Outcome}
+_RESULT_FIELDS = tuple(field.name for field in fields(JobResult))
+json_text = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def at(seconds: float) -> datetime:
@@ -27,19 +36,19 @@ def job_of(row: sqlite3.Row) -> Job:
     """A row of `jobs`."""
     return Job(
         job_id=row["job_id"],
-        key=ProjectUser.parse(row["key"]),
+        key=key_of(row["key"]),
         order=row["ord"],
         thread_order=row["thread_ord"],
         thread_id=row["thread_id"],
         email_id=row["email_id"],
-        command=Command(row["command"]),
-        state=JobState(row["state"]),
+        command=_COMMANDS[row["command"]],
+        state=_STATES[row["state"]],
         recorded_at=at(row["recorded_at"]),
         attempts=row["attempts"],
         interruptions=row["interruptions"],
         worker=row["worker"],
         fence=row["fence"],
-        outcome=Outcome(row["outcome"]) if row["outcome"] else None,
+        outcome=_OUTCOMES[row["outcome"]] if row["outcome"] else None,
         result=result_of(row["result"]),
         cancel_requested=bool(row["cancel_requested"]),
         task_token=row["task_token"],
@@ -54,7 +63,7 @@ def job_of(row: sqlite3.Row) -> Job:
 def claim_of(row: sqlite3.Row) -> Claim:
     """A row of `claims`."""
     return Claim(
-        key=ProjectUser.parse(row["key"]),
+        key=key_of(row["key"]),
         worker=row["worker"],
         fence=row["fence"],
         beat=row["beat"],
@@ -67,7 +76,7 @@ def claim_of(row: sqlite3.Row) -> Claim:
 
 def result_text(result: JobResult) -> str:
     """A result as it is stored."""
-    return json.dumps(asdict(result), ensure_ascii=False)
+    return json_text({name: getattr(result, name) for name in _RESULT_FIELDS})
 
 
 def result_of(text: str | None) -> JobResult | None:

@@ -18,7 +18,6 @@ from webordinary.entrypoints.cli.greeting import command_name, greeting
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
-from webordinary.entrypoints.cli.progress import progress
 from webordinary.entrypoints.lifecycle import run_until_told
 from webordinary.entrypoints.running import Endpoints
 from webordinary.entrypoints.supervisor import Child, Supervisor
@@ -70,9 +69,8 @@ def _run_server_and_workers(config: Config, with_sample: bool, *, as_json: bool)
     def work(stop: threading.Event) -> None:
         with app.open_services(config) as services:
             if with_sample:
-                with progress("making the sample site") as report:
-                    report("…")
-                    app.ensure_sample(services)
+                _warn("first start: making the sample site")
+                app.ensure_sample(services)
                 (config.data / "run" / "sample-wanted").unlink()
             supervisor.start()
             try:

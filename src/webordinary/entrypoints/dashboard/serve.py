@@ -51,12 +51,12 @@ class PageServer:
         asyncio.run(self._server.serve(sockets=self._sockets))
 
 
-def bind(port: int) -> socket.socket:
+def bind(port: int, host: str = "127.0.0.1") -> socket.socket:
     """A socket on this machine's own address; raises OSError where the port is in use."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        sock.bind(("127.0.0.1", port))
+        sock.bind((host, port))
     except OSError:
         sock.close()
         raise

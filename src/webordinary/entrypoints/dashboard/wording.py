@@ -67,8 +67,9 @@ def details_of(entry: TimelineEntry) -> str:
 
 def _said(name: str, value: object) -> str:
     words = name.replace("_", " ")
-    if name == "duration_ms" and isinstance(value, int | float):
-        return f"took {duration(timedelta(milliseconds=value))}"
+    if name.endswith("_ms") and isinstance(value, int | float):
+        what = {"duration_ms": "took"}.get(name, name.removesuffix("_ms"))
+        return f"{what} {duration(timedelta(milliseconds=value))}"
     if name == "size" and isinstance(value, int):
         return size(value)
     if value is True:

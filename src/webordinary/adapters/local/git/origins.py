@@ -37,6 +37,7 @@ class Origins:
 
     def check(self, project: Project) -> None:
         """Raise Permanent, in words, unless the repository answers and has a page to publish."""
+        self._folder.mkdir(parents=True, exist_ok=True)
         try:
             reach(Git(self._folder / "none", _OPERATOR), project)
             main_branch(self._mirrors.refresh(project), project)

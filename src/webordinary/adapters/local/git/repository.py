@@ -184,7 +184,10 @@ class GitRepository:
 
     def _rebased(self, copy: Copy, main: str) -> bool:
         # An edit that somebody else made alike becomes empty; kept, it still tells that this job is done.
-        return copy.git.attempt("rebase", "--quiet", "--no-verify", "--empty=keep", "--reapply-cherry-picks", main).code == 0
+        return (
+            copy.git.attempt("rebase", "--quiet", "--no-verify", "--empty=keep", "--reapply-cherry-picks", main).code
+            == 0
+        )
 
     def _check_out(self, copy: Copy, work: Work, commit: str) -> None:
         copy.git("checkout", "--quiet", "--force", "-B", work.branch, commit)

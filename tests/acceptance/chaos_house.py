@@ -1,0 +1,250 @@
+"""A house with a server and workers as real processes, each started, frozen and killed by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import smtplib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance import chaos_agent
+from tests.acceptance.killing import kill_tree
+from tests.conftest import Up
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.events import LoggedEvent, SqliteEventLog
+from webordinary.mail.write import Letter, write_mail
+
+PATIENCE_SECONDS = 60.0
+LOOK_SECONDS = 0.02
+WEBORDINARY = (sys.executable, "-P", "-m", "webordinary")
+MAILBOX = "edit@localhost"
+SETTINGS: dict[str, object] = {
+    "trusted_peers": ["127.0.0.1"],
+    "agent": "command",
+    "slots": 2,
+    "releases_kept": 200,
+}
+
+
+def until(happened: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+    """Look until it happened."""
+    deadline, pause = time.monotonic() + seconds, threading.Event()
+    while not happened():
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
+        pause.wait(LOOK_SECONDS)
+
+
+@dataclass
+class Hand:
+    """One worker process."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL to this process alone: what it started lives on."""
+        self.process.kill()
+        self.process.wait(timeout=60)
+
+    def stop(self) -> int:
+        """SIGTERM, and how it ended."""
+        self.signal(signal.SIGTERM)
+        return self.process.wait(timeout=60)
+
+
+@dataclass
+class House:
+    """A data folder with its settings, its journal of agents, and the processes started on it."""
+
+    folder: Path
+    settings: Mapping[str, object] = field(default_factory=dict)
+    hands: list[Hand] = field(default_factory=list)
+    up: Up | None = None
+
+    def __post_init__(self) -> None:
+        self.data, self.diary = self.folder / "data", self.folder / "diary"
+        (self.diary / "gates").mkdir(parents=True)
+        self.data.mkdir()
+        agent = [sys.executable, "-I", "-S", str(Path(chaos_agent.__file__).resolve()), str(self.diary)]
+        settings = {**SETTINGS, "agent_command": agent, **self.settings}
+        lines = [f"{name} = {json.dumps(value)}\n" for name, value in settings.items()]
+        (self.data / "webordinary.toml").write_text("".join(lines))
+        self._hired = 0
+
+    # -- processes ------------------------------------------------------------------------------------
+
+    def open(self) -> Up:
+        """Start the server half: intake, workflow, outbox, page; no workers."""
+        ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
+        args = [*WEBORDINARY, "up", "--workers", "0", "--data", str(self.data), *ports]
+        with (self.folder / "server.log").open("ab") as log:
+            process = subprocess.Popen(
+                args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=_environment()
+            )
+        assert process.stdout
+        for line in process.stdout:
+            if found := re.match(r"ready (\S+) smtp (\S+):(\d+) preview (\S+)$", line):
+                self.up = Up(process, self.data, found[1], found[2], int(found[3]), found[4])
+                return self.up
+        raise AssertionError(f"the server ended with {process.wait()}:\n{(self.folder / 'server.log').read_text()}")
+
+    def kill_server(self) -> None:
+        assert self.up
+        kill_tree(self.up.process.pid)
+        self.up.process.communicate(timeout=60)
+
+    def hire(self, *flags: str, env: Mapping[str, str] | None = None) -> Hand:
+        """Start one more worker."""
+        self._hired += 1
+        name = f"hand-{self._hired}"
+        args = [*WEBORDINARY, "worker", "--data", str(self.data), "--name", name, *flags]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                args, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**_environment(), **(env or {})}
+            )
+        self.hands.append(Hand(name, process))
+        return self.hands[-1]
+
+    def hand_of(self, worker: str) -> Hand:
+        """The process behind a worker's id."""
+        pid = int((self.data / "run" / "workers" / worker).read_text())
+        return next(hand for hand in self.hands if hand.pid == pid)
+
+    def close(self) -> list[int]:
+        """Ask everything to end; the exit codes of what still ran, killed where asking did not help."""
+        for hand in self.hands:
+            hand.signal(signal.SIGCONT)
+            hand.signal(signal.SIGTERM)
+        codes = [hand.process.wait(timeout=60) for hand in self.hands if hand.process.returncode is None]
+        if self.up and self.up.process.poll() is None:
+            codes.append(self.up.stop())
+        return codes
+
+    def raze(self) -> None:
+        """End all of it, agents left behind included."""
+        for hand in self.hands:
+            if hand.process.poll() is None:
+                kill_tree(hand.pid)
+                hand.process.wait(timeout=60)
+        if self.up and self.up.process.poll() is None:
+            self.kill_server()
+        for line in self.journal():
+            with contextlib.suppress(ProcessLookupError):
+                if lives(line["pid"]):
+                    os.kill(line["pid"], signal.SIGKILL)
+
+    # -- what happened --------------------------------------------------------------------------------
+
+    def journal(self, what: str = "", mark: str = "") -> list[dict[str, Any]]:
+        """What the agents wrote down, in order."""
+        path = self.diary / "journal"
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [line for line in lines if what in ("", line["what"]) and mark in ("", line["mark"])]
+
+    def told(self, what: str, mark: str, times: int = 1) -> list[dict[str, Any]]:
+        """The agents' lines, once there are as many."""
+        until(lambda: len(self.journal(what, mark)) >= times, f"{mark} to have {what} {times} times")
+        return self.journal(what, mark)
+
+    def open_gate(self, mark: str) -> None:
+        """Let the agent of this note finish."""
+        (self.diary / "gates" / mark).touch()
+
+    def events(self, *kinds: str) -> list[LoggedEvent]:
+        """What the system told of itself: to wait on, never to judge by."""
+        database = Database(self.data / "webordinary.db")
+        try:
+            log, found = SqliteEventLog(database), []
+            page = log.after(0, 500)
+            while page:
+                found += [logged for logged in page if not kinds or logged.event.kind in kinds]
+                page = log.after(page[-1].seq, 500)
+            return found
+        finally:
+            database.close()
+
+    def onboard(self, project: str, user: str, sender: str) -> None:
+        """Add a site, or one more person to it."""
+        repo = self.data / "origins" / f"{project}.git"
+        if not repo.exists():
+            repo = self.folder / project
+            repo.mkdir()
+            (repo / "index.html").write_text(f"<!doctype html><title>{project}</title><h1>{project}</h1>\n")
+        args = ["project", "add", project, "--repo", str(repo), "--user", user, "--sender", sender]
+        command = [*WEBORDINARY, *args, "--data", str(self.data)]
+        subprocess.run(command, check=True, capture_output=True, env=_environment())
+
+    def git(self, project: str, *args: str) -> str:
+        command = ["git", f"--git-dir={self.data / 'origins' / f'{project}.git'}", *args]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=_environment()).stdout
+
+
+@dataclass
+class Writer:
+    """A customer who writes about notes; remembers the thread of each."""
+
+    house: House
+    address: str = "scott@example.com"
+    count: int = 0
+
+    def write(self, text: str, subject: str, root: str = "") -> str:
+        """Send a mail, in the thread of `root` where one is named; raises unless it was accepted."""
+        assert self.house.up
+        self.count += 1
+        message_id = f"<{self.count}.{time.time_ns()}@{self.address}>"
+        references = (root,) if root else ()
+        letter = Letter(self.address, MAILBOX, subject, text, (), message_id, root, references)
+        up = self.house.up
+        with smtplib.SMTP(up.smtp_host, up.smtp_port, local_hostname="localhost", timeout=60) as smtp:
+            smtp.sendmail(self.address, [MAILBOX], write_mail(letter, datetime.now(UTC)))
+        return message_id
+
+    def note(self, mark: str, root: str = "", *, file: str = "", steps: int = 2, **how: object) -> str:
+        """Ask for a note, in a file of its own unless one is named."""
+        words = " ".join(f"{name}={value}" for name, value in how.items())
+        text = f"note={mark} file={file or f'notes/{mark}.html'} steps={steps} {words}"
+        return self.write(text, f"Note {mark}", root)
+
+
+def lives(pid: int) -> bool:
+    """Whether this agent still runs."""
+    try:
+        return b"chaos_agent" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def opened(house: House, workers: int = 1) -> Iterator[House]:
+    """A house with its server and some workers; nothing of it runs after the block."""
+    try:
+        house.open()
+        for _ in range(workers):
+            house.hire()
+        yield house
+    finally:
+        house.raze()
+
+
+def _environment() -> dict[str, str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("WEBORDINARY_", "GIT_"))}
+    return env | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}

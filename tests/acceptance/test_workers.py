@@ -1,0 +1,220 @@
+"""Workers that are killed, frozen, stopped or let down by their agents. Real processes, a watched agent.
+
+Judged by git history, Maildir and the agents' own journal.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.chaos_house import House, Writer, lives, opened, until
+from tests.acceptance.test_interrupts import answer, page, written
+from tests.acceptance.world import replies
+
+Opened = Callable[..., House]
+SHORT_LEASE = {"lease_seconds": 3.0, "renew_seconds": 1.0}
+GAVE_UP = "We could not do this"
+FREEZING_GIT = """\
+#!{python} -IS
+# Freezes the worker that calls it at its push to main, and pushes only when told to: a push from the past.
+import os, pathlib, signal, sys, time
+folder = pathlib.Path({folder!r})
+if "push" in sys.argv and any(arg.endswith(":refs/heads/main") for arg in sys.argv) and not (folder / "frozen").exists():
+    (folder / "frozen").write_text(str(os.getppid()))
+    os.kill(os.getppid(), signal.SIGSTOP)
+    while not (folder / "go").exists():
+        time.sleep(0.02)
+    code = os.spawnv(os.P_WAIT, {git!r}, sys.argv)
+    (folder / "pushed").write_text(str(code))
+    sys.exit(code)
+os.execv({git!r}, sys.argv)
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[Opened]:
+    """A house with a server and some workers, with such settings."""
+    with ExitStack() as closing:
+
+        def open_house(workers: int = 1, **settings: object) -> House:
+            return closing.enter_context(opened(House(tmp_path / "house", settings), workers))
+
+        yield open_house
+
+
+def jobs_on_main(house: House, mark: str) -> int:
+    """How many commits of main carry out this note."""
+    log = house.git("amelia", "log", "--format=%x00%B", "main")
+    return sum(1 for message in log.split("\0") if f"note={mark} " in message and "\nJob-Id: " in message)
+
+
+def test_what_a_killed_worker_left_running_is_ended_before_its_job_runs_again(house: Opened) -> None:
+    home = house(workers=2)
+    mail = Writer(home).note("a", steps=3, gate=1)
+    [orphan] = home.told("waits", "a")
+    home.hand_of(orphan["worker"]).kill()
+    # The lease lasts 60 s: the takeover did not wait for it.
+    until(lambda: len(home.journal("started", "a")) == 2, "the takeover", seconds=20)
+    assert not lives(orphan["pid"])
+    home.open_gate("a")
+    assert "Wrote note a" in answer(home, mail)
+    assert not home.journal("overlapped")
+    assert home.journal("started", "a")[1]["worker"] != orphan["worker"]
+    assert page(home, "a") == written("a", range(1, 4), 3)
+    assert jobs_on_main(home, "a") == 1
+
+
+def test_a_frozen_worker_loses_its_key_and_does_nothing_when_it_wakes(house: Opened) -> None:
+    home = house(workers=2, **SHORT_LEASE)
+    mail = Writer(home).note("a", steps=3, gate=1)
+    [first] = home.told("waits", "a")
+    frozen = home.hand_of(first["worker"])
+    frozen.signal(signal.SIGSTOP)
+    [_, second] = home.told("started", "a", times=2)
+    assert second["worker"] != first["worker"]
+    assert not lives(first["pid"]), "two agents work for one key"
+    home.open_gate("a")
+    assert "Wrote note a" in answer(home, mail)
+    history = home.git("amelia", "rev-parse", "main")
+    frozen.signal(signal.SIGCONT)
+    until(lambda: [e for e in home.events("ClaimLost") if e.event.worker == first["worker"]], "it to stand down")
+    assert "Wrote note b" in answer(home, Writer(home).note("b"))
+    assert home.git("amelia", "rev-parse", "main~1") == history
+    assert len(replies(home.data)[mail]) == 1
+    assert not home.journal("overlapped")
+    assert home.close() == [0, 0, 0]
+
+
+def test_a_push_from_the_past_is_refused_by_the_origin(house: Opened, tmp_path: Path) -> None:
+    home = house(workers=0, **SHORT_LEASE)
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    git = next(found for folder in os.environ["PATH"].split(":") if (found := Path(folder) / "git").exists())
+    (bin_folder / "git").write_text(FREEZING_GIT.format(python=sys.executable, folder=str(tmp_path), git=str(git)))
+    (bin_folder / "git").chmod(0o755)
+    home.hire(env={"PATH": f"{bin_folder}:{os.environ['PATH']}"})
+    mail = Writer(home).note("a")
+    until((tmp_path / "frozen").exists, "the worker to freeze at its push")
+    [frozen] = home.hands
+    home.hire()
+    assert "Wrote note a" in answer(home, mail)
+    history = home.git("amelia", "rev-parse", "main")
+    (tmp_path / "go").touch()
+    until((tmp_path / "pushed").exists, "the old push")
+    assert (tmp_path / "pushed").read_text() != "0"
+    frozen.signal(signal.SIGCONT)
+    stale = home.journal("started", "a")[0]["worker"]
+    until(lambda: [e for e in home.events("ClaimLost") if e.event.worker == stale], "it to stand down")
+    assert home.git("amelia", "rev-parse", "main") == history
+    assert jobs_on_main(home, "a") == 1
+    assert len(replies(home.data)[mail]) == 1
+
+
+def test_a_worker_told_to_stop_saves_its_job_and_another_goes_on_from_there(house: Opened) -> None:
+    home = house(interrupt_grace_seconds=2.0)
+    mail = Writer(home).note("a", steps=4, gate=1)
+    home.told("waits", "a")
+    [leaving] = home.hands
+    home.hire()
+    assert leaving.stop() == 0
+    home.told("started", "a", times=2)
+    home.open_gate("a")
+    assert "Wrote note a" in answer(home, mail)
+    assert [line["found"] for line in home.journal("started", "a")] == [0, 3]
+    assert page(home, "a") == written("a", range(1, 5), 4)
+    assert jobs_on_main(home, "a") == 1
+
+
+def test_a_worker_told_to_stop_saves_even_what_a_deaf_agent_did(house: Opened) -> None:
+    home = house(interrupt_grace_seconds=1.0)
+    mail = Writer(home).note("a", steps=4, gate=1, deaf=1)
+    [orphan] = home.told("waits", "a")
+    [leaving] = home.hands
+    assert leaving.stop() == 0
+    assert not lives(orphan["pid"])
+    home.hire()
+    home.told("started", "a", times=2)
+    home.open_gate("a")
+    assert "Wrote note a" in answer(home, mail)
+    assert [line["found"] for line in home.journal("started", "a")] == [0, 3]
+
+
+def test_a_worker_told_to_stop_lets_a_quick_job_finish(house: Opened) -> None:
+    home = house()
+    mail = Writer(home).note("a", gate=1)
+    home.told("waits", "a")
+    [leaving] = home.hands
+    leaving.signal(signal.SIGTERM)
+    home.open_gate("a")
+    assert "Wrote note a" in answer(home, mail)
+    assert leaving.process.wait(timeout=60) == 0
+    assert not home.journal("interrupted")
+
+
+def test_a_job_whose_origin_is_away_is_tried_again_until_it_is_back(house: Opened) -> None:
+    home = house()
+    origin = home.data / "origins" / "amelia.git"
+    origin.rename(origin.with_suffix(".away"))
+    mail = Writer(home).note("a")
+    until(lambda: home.events("JobRequeued"), "the first try to fail")
+    origin.with_suffix(".away").rename(origin)
+    assert "Wrote note a" in answer(home, mail)
+    assert jobs_on_main(home, "a") == 1
+    attempts = [e.event.data["attempt"] for e in home.events("JobStarted")]
+    assert attempts == list(range(1, len(attempts) + 1))
+
+
+def test_a_job_that_always_fails_is_given_up_with_one_honest_answer(house: Opened) -> None:
+    home = house()
+    origin = home.data / "origins" / "amelia.git"
+    origin.rename(origin.with_suffix(".away"))
+    scott = Writer(home)
+    mail = scott.note("a")
+    assert GAVE_UP in answer(home, mail)
+    started = [e.at for e in home.events("JobStarted")]
+    assert len(started) == 3
+    assert started[2] - started[1] > started[1] - started[0], "the second pause is longer than the first"
+    [letter] = home.events("DeadLettered")
+    assert "does not answer" in str(letter.event.data["reason"])
+    origin.with_suffix(".away").rename(origin)
+    assert "Wrote note b" in answer(home, scott.note("b", mail))  # its thread goes on
+    assert len(replies(home.data)[mail]) == 1
+
+
+def test_an_agent_that_says_no_is_not_asked_again(house: Opened) -> None:
+    home = house()
+    scott = Writer(home)
+    mail = scott.note("a", code=3)
+    assert GAVE_UP in answer(home, mail)
+    assert len(home.journal("failed", "a")) == 1
+    [letter] = home.events("DeadLettered")
+    assert "ended with 3: the test said so" in str(letter.event.data["reason"])
+    assert "Wrote note b" in answer(home, scott.note("b"))
+    assert len(replies(home.data)[mail]) == 1
+
+
+def test_a_job_that_takes_its_workers_down_with_it_is_given_up_after_three(house: Opened) -> None:
+    home = house()
+    scott = Writer(home)
+    mail = scott.note("a", gate=1)
+    for times in range(1, 4):
+        home.told("waits", "a", times)
+        victim = home.hands[-1]
+        home.hire()
+        victim.kill()
+    assert GAVE_UP in answer(home, mail)
+    assert len(home.journal("started", "a")) == 3
+    assert not any(lives(line["pid"]) for line in home.journal("started", "a"))
+    [letter] = home.events("DeadLettered")
+    assert re.search(r"started 3 times", str(letter.event.data["reason"]))
+    assert "Wrote note b" in answer(home, scott.note("b"))
+    assert len(replies(home.data)[mail]) == 1
+    assert not home.journal("overlapped")

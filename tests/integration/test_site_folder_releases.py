@@ -1,0 +1,122 @@
+"""Releases on a real file system: links, special files, what web servers follow."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.unit.site.world import TestHold
+from webordinary.adapters.local.builders import PlainFiles
+from webordinary.adapters.local.releases import FolderReleases
+from webordinary.model.errors import Permanent
+from webordinary.site.releases import Release, Stage
+from webordinary.site.sources import BuildFailed, Built, SourceTree
+
+A, B = "a" * 40, "b" * 40
+
+
+@pytest.fixture
+def releases(tmp_path: Path) -> FolderReleases:
+    return FolderReleases(tmp_path / "sites")
+
+
+def source(folder: Path, **files: str) -> SourceTree:
+    folder.mkdir(exist_ok=True)
+    names = {name.replace("__", "/").replace("_", "."): text for name, text in files.items()}
+    for name, text in names.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return SourceTree(folder, dict.fromkeys(names, "id"))
+
+
+def published(releases: FolderReleases, tree: SourceTree, commit: str, fence: int) -> Release:
+    staged = releases.stage("amelia", Stage.EDIT, fence)
+    built = PlainFiles().build(tree, staged, releases.current("amelia", Stage.EDIT), TestHold())
+    assert isinstance(built, Built)
+    release = releases.finish("amelia", Stage.EDIT, staged, commit)
+    releases.point(release, fence)
+    return release
+
+
+def test_the_link_for_web_servers_follows_the_current_release(releases: FolderReleases, tmp_path: Path) -> None:
+    published(releases, source(tmp_path / "t", index_html="one"), A, 1)
+    published(releases, source(tmp_path / "t", index_html="two"), B, 2)
+    link = tmp_path / "sites" / "amelia" / "edit" / "current"
+    assert (link / "index.html").read_text() == "two"
+    assert not link.readlink().is_absolute()
+
+
+def test_a_stale_worker_that_turned_the_link_back_is_put_right_by_the_next(
+    releases: FolderReleases, tmp_path: Path
+) -> None:
+    published(releases, source(tmp_path / "t", index_html="one"), A, 1)
+    new = published(releases, source(tmp_path / "t", index_html="two"), B, 2)
+    link = tmp_path / "sites" / "amelia" / "edit" / "current"
+    link.unlink()
+    link.symlink_to(Path("releases") / A[:12])
+    assert releases.current("amelia", Stage.EDIT) == new.path
+    releases.point(new, 3)
+    assert (link / "index.html").read_text() == "two"
+
+
+def test_files_that_did_not_change_share_their_bytes_with_the_last_release(
+    releases: FolderReleases, tmp_path: Path
+) -> None:
+    one = published(releases, source(tmp_path / "t", index_html="one", big_css="same"), A, 1)
+    two = published(releases, source(tmp_path / "t", index_html="two", big_css="same"), B, 2)
+    assert (one.path / "big.css").samefile(two.path / "big.css")
+    assert not (one.path / "index.html").samefile(two.path / "index.html")
+    assert (one.path / "index.html").read_text() == "one"
+
+
+def test_a_release_never_shares_bytes_with_the_workspace(releases: FolderReleases, tmp_path: Path) -> None:
+    tree = source(tmp_path / "t", index_html="one")
+    release = published(releases, tree, A, 1)
+    with (tree.path / "index.html").open("r+") as page:  # as an agent does it: in place
+        page.write("two")
+    assert (release.path / "index.html").read_text() == "one"
+
+
+def test_a_plain_site_is_its_tracked_files_without_dotfiles(releases: FolderReleases, tmp_path: Path) -> None:
+    tree = source(
+        tmp_path / "t", public__index_html="home", public___secret="x", public__a___b="x", README_md="x"
+    )  # fmt: skip
+    (tree.path / "public" / "untracked.html").write_text("x")
+    release = published(releases, tree, A, 1)
+    assert sorted(path.name for path in release.path.iterdir()) == ["index.html"]
+
+
+def test_a_link_in_the_source_is_refused_by_the_build(tmp_path: Path) -> None:
+    tree = source(tmp_path / "t", index_html="home")
+    (tree.path / "passwd").symlink_to("/etc/passwd")
+    (tmp_path / "out").mkdir()
+    refused = PlainFiles().build(
+        SourceTree(tree.path, {"index.html": "", "passwd": ""}), tmp_path / "out", None, TestHold()
+    )
+    assert isinstance(refused, BuildFailed)
+
+
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("/etc/passwd"), os.mkfifo], ids=["link", "pipe"])
+def test_what_is_not_a_plain_file_never_becomes_part_of_a_release(releases: FolderReleases, make: object) -> None:
+    staged = releases.stage("amelia", Stage.EDIT, 1)
+    (staged / "deep").mkdir()
+    make(staged / "deep" / "evil")  # type: ignore[operator]
+    with pytest.raises(Permanent):
+        releases.finish("amelia", Stage.EDIT, staged, A)
+    assert releases.list("amelia", Stage.EDIT) == ()
+
+
+def test_what_a_dead_worker_was_building_is_cleared_by_the_next(releases: FolderReleases) -> None:
+    left = releases.stage("amelia", Stage.EDIT, 1)
+    mine = releases.stage("amelia", Stage.EDIT, 2)
+    assert not left.exists()
+    assert mine.exists()
+
+
+def test_the_public_site_shares_its_files_with_the_edit_site(releases: FolderReleases, tmp_path: Path) -> None:
+    edit = published(releases, source(tmp_path / "t", index_html="one", a__b_css="x"), A, 1)
+    public = releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2)
+    assert public is not None
+    assert (public.path / "a" / "b.css").samefile(edit.path / "a" / "b.css")
