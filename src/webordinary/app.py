@@ -27,6 +27,7 @@ from webordinary.adapters.local.releases import FolderReleases
 from webordinary.adapters.local.system import SystemClock, SystemThreads
 from webordinary.adapters.local.wake import WakeBus
 from webordinary.adapters.local.wakeups import ENGINE, WORKERS, WakeTickets, WorkerWakeups, ear_of
+from webordinary.adapters.sqlite.alarms import SqliteAlarms
 from webordinary.adapters.sqlite.claims import SqliteClaims
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.directory import SqliteDirectory
@@ -35,10 +36,12 @@ from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.adapters.sqlite.hints import SqliteHints, SqliteInterrupts
 from webordinary.adapters.sqlite.jobs import SqliteJobs
 from webordinary.adapters.sqlite.letters import SqliteDeadLetters, SqliteInterruptions
+from webordinary.adapters.sqlite.levels import SqliteLevels
 from webordinary.adapters.sqlite.mails import SqliteAttachmentManifest, SqliteParsedMails, SqliteRawMails
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
 from webordinary.adapters.sqlite.overview import SqliteOverview
 from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
+from webordinary.adapters.sqlite.tallies import SqliteTallies
 from webordinary.adapters.sqlite.threads import SqliteThreads
 from webordinary.adapters.sqlite.workers import SqliteWorkers, WorkerEntry
 from webordinary.asl.engine import Engine
@@ -48,9 +51,11 @@ from webordinary.mail.addresses import Mailbox
 from webordinary.mail.authenticate import TrustedPeers
 from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent
+from webordinary.model.events import Event
 from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Instruction
 from webordinary.model.names import ProjectUser
+from webordinary.model.overview import Levels
 from webordinary.model.projects import Project, Sender
 from webordinary.pool.ports import Pool
 from webordinary.site.agents.builtin import BuiltinAgent
@@ -69,6 +74,8 @@ from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import Mailroom, Reading
 from webordinary.workflow.steps import steps
 
+SAVING_SECONDS = 2.0
+"""What a stopping worker needs, after its agents' grace, to keep what they did; less than its parent's patience."""
 BUILDERS: dict[str, Builder] = {"plain": PlainFiles()}
 
 
@@ -98,6 +105,9 @@ class Services:
     history: GitHistory
     workers: SqliteWorkers
     lock_files: LockFiles
+    alarms: SqliteAlarms
+    levels: SqliteLevels
+    tallies: SqliteTallies
 
 
 @contextmanager
@@ -148,7 +158,7 @@ def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) 
         bus=bus,
         events=events,
         event_log=SqliteEventLog(db),
-        overview=SqliteOverview(db),
+        overview=SqliteOverview(db, lock_files.is_dead),
         mailroom=mailroom,
         raw_mails=raw_mails,
         blobs=blobs,
@@ -164,6 +174,9 @@ def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) 
         history=GitHistory(data / "mirrors"),
         workers=SqliteWorkers(db),
         lock_files=lock_files,
+        alarms=SqliteAlarms(db),
+        levels=SqliteLevels(db),
+        tallies=SqliteTallies(db),
     )
 
 
@@ -226,7 +239,7 @@ def run_worker(config: Config, name: str, slots: int, stop: threading.Event) -> 
             events=services.events,
             clock=services.clock,
             threads=SystemThreads(),
-            wakeups=WorkerWakeups(listener, deaths),
+            wakeups=WorkerWakeups(listener, deaths, lambda: services.lock_files.beat(worker_id)),
             dice=random.Random(),  # noqa: S311  jitter needs no secrecy
         )
         worker = Worker(around)
@@ -251,7 +264,7 @@ def _settings(config: Config, slots: int) -> Settings:
         renew=config.renew_seconds,
         idle_release=config.idle_release_seconds,
         job_limit=config.job_limit_seconds,
-        stop_grace=config.interrupt_grace_seconds,
+        stop_grace=config.interrupt_grace_seconds + SAVING_SECONDS,
         reconcile=min(20.0, config.lease_seconds / 3),
     )
 
@@ -350,7 +363,7 @@ def ensure_sample(services: Services) -> None:
 
 
 def keep_house(services: Services) -> None:
-    """Forget what is past its retention, a bounded bite at a time; and note workers that died without goodbye."""
+    """Forget what is past its retention, a bounded bite at a time; events once they are counted in the tally."""
     now = services.clock.now()
     before = now - timedelta(days=services.config.retention_days)
     services.jobs.forget(before)
@@ -358,7 +371,20 @@ def keep_house(services: Services) -> None:
     services.interruptions.forget(before)
     services.executions.prune(before)
     services.workers.forget(before)
+    services.alarms.forget(before)
+    note_dead_workers(services)
+
+
+def note_dead_workers(services: Services) -> None:
+    """Write down which workers died without goodbye."""
     for worker in services.workers.present():
-        if services.lock_files.is_dead(worker):
-            services.workers.leave(worker, now)
-            services.lock_files.clear_dead(worker)
+        if services.lock_files.is_dead(worker.worker):
+            services.workers.leave(worker.worker, services.clock.now())
+            services.lock_files.clear_dead(worker.worker)
+            services.events.emit(Event("WorkerDied", worker=worker.worker, data={"pid": worker.pid}))
+
+
+def levels_of(services: Services) -> Levels:
+    """How much of everything there is now."""
+    alive = [w for w in services.workers.present() if not services.lock_files.is_dead(w.worker)]
+    return services.levels.look(len(alive))

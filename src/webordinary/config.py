@@ -64,6 +64,7 @@ class Config:
     preview_port: Annotated[int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")] = 8081
     smtp_port: Annotated[int, Setting(_PORT, "port of the mail intake; 0 takes a free one")] = 2525
     mailbox: Annotated[str, Setting(rules.address(), "address that customers write to")] = "edit@localhost"
+    operator: Annotated[str, Setting(rules.correspondent(), "address that is told of alarms; empty: nobody")] = ""
     domain: Annotated[str, Setting(rules.host_name(), "domain that the sites' host names end in")] = "localhost"
     trusted_peers: Annotated[tuple[str, ...], Setting(_PEERS, "hosts whose mail counts as authenticated")] = ()
     workers: Annotated[int, Setting(rules.number(0, 64), "worker processes that `up` starts")] = 2
@@ -215,5 +216,7 @@ def _contradictions(config: Config) -> Iterator[Problem]:
         yield Problem("port", "with preview_port and smtp_port", "must be three different ports")
     if config.relay_user and not (config.relay_host and config.relay_password):
         yield Problem("relay_user", "with relay_host and relay_password", "needs both of them")
+    if config.operator.lower() == config.mailbox:
+        yield Problem("operator", "with mailbox", "must be another address: this one is read by WebOrdinary itself")
     if config.agent == "command" and not config.agent_command:
         yield Problem("agent", "with agent_command", "is command; name its program in agent_command")

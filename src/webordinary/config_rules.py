@@ -120,6 +120,19 @@ def address() -> Rule:
     return Rule(read, "a mail address such as edit@example.com")
 
 
+def correspondent() -> Rule:
+    """Somebody else's mail address, or none."""
+
+    def read(raw: object) -> str:
+        local, _, domain = str(raw).rpartition("@")
+        known = _MAILBOX.fullmatch(local.lower().replace("+", "-")) and _HOST_NAME.fullmatch(domain.lower())
+        if raw != "" and not known:
+            raise ValueError(raw)
+        return f"{local}@{domain.lower()}" if raw else ""
+
+    return Rule(read, "a mail address such as ops@example.com, or empty")
+
+
 def words(most: int, each: Callable[[str], object] = str, of: str = "words") -> Rule:
     """A list in the file; in a variable or flag, words separated by blanks and quoted as in a shell."""
 

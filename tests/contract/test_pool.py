@@ -406,6 +406,15 @@ def test_an_interrupted_job_owes_word_to_its_old_token_only(pool: Backend) -> No
     assert pool.owed.owed(10) == []
 
 
+def test_a_job_interrupted_again_before_its_workflow_was_told_still_owes_that_word(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.jobs.bind_token("a", "old")
+    turn = pool.claims.end_and_take_next(claim(pool), Requeue(Why.INTERRUPTED), NOON, more=True)
+    assert turn.started
+    pool.claims.end_and_take_next(turn.started, Requeue(Why.INTERRUPTED), NOON, more=False)
+    assert [(job.preempted_token, job.task_token) for job in pool.owed.owed(10)] == [("old", None)]
+
+
 def test_paying_an_old_token_does_not_pay_the_new_one(pool: Backend) -> None:
     queue(pool, "a")
     pool.jobs.bind_token("a", "old")

@@ -44,14 +44,17 @@ class House:
         self._letters_written = process.bell()
         mailroom = durable.mailroom(process)
         interruptions = Port(durable.interruptions, "interruptions", process)
+        self._answering = Answering(
+            mailroom, self._outbox, pool, self._dead_letters, events, process.now, self._wake_outbox
+        )
         handlers = steps(
             Reading(mailroom, pool.jobs, events, process.now),
             Queueing(pool, interruptions, events, process.now),
-            Answering(mailroom, self._outbox, pool, self._dead_letters, events, process.now, self._wake_outbox),
+            self._answering,
         )
         self._engine = Engine(
             self._store, DEFINITION, handlers,
-            clock=process, random=random.Random(seed), on_finished=self._dead_letter,
+            clock=process, random=random.Random(seed), on_finished=self._abandon,
         )  # fmt: skip
         self._in_work: set[str] = set()
         self._back_off = BackOff()
@@ -115,9 +118,9 @@ class House:
         moments += [at for at in (self._back_off.next_end(now), self._store.next_look_at(now)) if at]
         return max(0.0, (min(moments) - now).total_seconds())
 
-    def _dead_letter(self, execution: Execution) -> None:
-        reason = f"workflow {execution.status}: {execution.error}"
-        self._dead_letters.add(execution.name, None, reason, self.process.now())
+    def _abandon(self, execution: Execution) -> None:
+        assert isinstance(execution.input, dict)
+        self._answering.abandon(execution.input, f"workflow {execution.status}", execution.cause or "")
 
     # -- outbox and sweeper ---------------------------------------------------------------------------
 

@@ -185,6 +185,7 @@ class Progress:
     def _site_shows_main(self, project_id: str) -> None:
         origin = self._durable.origins[project_id]
         site = self._durable.releases.sites.get((project_id, Stage.EDIT))
-        published = any(commit.note.job_id for commit in origin.history(origin.refs[MAIN]))
-        if published and not (site and site.shown and site.shown[1] == origin.refs[MAIN]):
+        jobs = [commit.note.job_id for commit in origin.history(origin.refs[MAIN]) if commit.note.job_id]
+        unfinished = any(self._durable.state.jobs[job_id].outcome is Outcome.DEAD for job_id in jobs)
+        if jobs and not unfinished and not (site and site.shown and site.shown[1] == origin.refs[MAIN]):
             raise Broken(f"the edit site of {project_id} does not show main, {origin.refs[MAIN]}")

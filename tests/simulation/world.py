@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from tests.simulation.customers import Customers
@@ -108,7 +108,7 @@ class World:
         known = self.employed.get(worker)
         return self.scenario.same_host and (known is None or not known.process.alive)
 
-    def end_survivors(self, worker: str) -> None:
+    def end_survivors(self, worker: str, jobs: Collection[str] | None = None) -> None:
         """Nothing of a simulated worker survives it."""
 
     def working(self) -> list[Employed]:

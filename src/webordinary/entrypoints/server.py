@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from webordinary import app, sample
@@ -15,15 +15,18 @@ from webordinary.adapters.local.wakeups import ENGINE, EngineWakeups
 from webordinary.asl.engine import Engine
 from webordinary.asl.runner import EngineRunner
 from webordinary.entrypoints.dashboard.feed import EventFeed
+from webordinary.entrypoints.dashboard.metrics import exposition
 from webordinary.entrypoints.dashboard.ports import Dashboard, Example, File
 from webordinary.entrypoints.dashboard.serve import PageServer, bind
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.entrypoints.smtp import client
 from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
+from webordinary.entrypoints.watchman import Watchman
 from webordinary.mail.delivery import deliver_due
 from webordinary.mail.intake import Accepted, accept
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, WebOrdinaryError
 from webordinary.model.mail import Envelope
+from webordinary.pool.tally import Meter
 from webordinary.workflow.start import start, start_missing
 
 _log = logging.getLogger(__name__)
@@ -46,12 +49,16 @@ def run_server(services: app.Services, stop: threading.Event, ready: Callable[[]
 
         _beside(closing, "workflow", runner.run, runner.stop)
         _beside(closing, "outbox", outbox.run, outbox.stop)
-        sweeper = Sweeper(services, engine, wakeups.wake)
+        meter = Meter(services.tallies)
+        closing.callback(_save_counts, meter)
+        watchman = Watchman(services, outbox.wake)
+        _beside(closing, "watchman", watchman.run, watchman.stop)
+        sweeper = Sweeper(services, engine, wakeups.wake, meter)
         _beside(closing, "sweeper", sweeper.run, sweeper.stop)
         smtp = _smtp_server(services, engine, wakeups.wake)
         smtp.start()
         closing.callback(smtp.stop)
-        _serve_page(services, closing)
+        _serve_page(services, meter, closing)
         ready()
         stop.wait()
 
@@ -61,6 +68,11 @@ def _beside(closing: ExitStack, name: str, run: Callable[[], None], stop: Callab
     thread.start()
     closing.callback(thread.join, 10)
     closing.callback(stop)
+
+
+def _save_counts(meter: Meter) -> None:
+    with suppress(WebOrdinaryError):  # saved before, it counts on from there
+        meter.save()
 
 
 def _smtp_server(services: app.Services, engine: Engine, wake: Callable[[], None]) -> SmtpServer:
@@ -77,19 +89,19 @@ def _smtp_server(services: app.Services, engine: Engine, wake: Callable[[], None
     return SmtpServer(settings, keep, begin, services.clock.now)
 
 
-def _serve_page(services: app.Services, closing: ExitStack) -> None:
+def _serve_page(services: app.Services, meter: Meter, closing: ExitStack) -> None:
     config = services.config
     feed = EventFeed()
     sockets = [bind(port, config.host) for port in (config.port, config.preview_port)]
-    page = PageServer(create_app(_dashboard(services, feed)), feed, sockets)
+    page = PageServer(create_app(_dashboard(services, meter, feed)), feed, sockets)
     page.start()
     closing.callback(page.stop)
     bell = FeedBell(services.bus.listen(PAGE), feed)
     _beside(closing, "page-bell", bell.run, bell.stop)
 
 
-def _dashboard(services: app.Services, feed: EventFeed) -> Dashboard:
-    config = services.config
+def _dashboard(services: app.Services, meter: Meter, feed: EventFeed) -> Dashboard:
+    config, now = services.config, services.clock.now
 
     def send_mail(raw: bytes, mail_from: str, recipient: str) -> str:
         answer = client.send(raw, mail_from, recipient, config.host, config.smtp_port)
@@ -109,7 +121,8 @@ def _dashboard(services: app.Services, feed: EventFeed) -> Dashboard:
         mailbox=config.mailbox,
         smtp_port=config.smtp_port,
         examples=_examples(),
-        clock=services.clock.now,
+        metrics=lambda: exposition(app.levels_of(services), meter.read(), now()),
+        clock=now,
     )
 
 
@@ -192,8 +205,8 @@ class OutboxSender:
 class Sweeper:
     """Starts the workflows of mails that a crash left without one, and keeps house."""
 
-    def __init__(self, services: app.Services, engine: Engine, wake_engine: Callable[[], None]) -> None:
-        self._services, self._engine, self._wake_engine = services, engine, wake_engine
+    def __init__(self, services: app.Services, engine: Engine, wake_engine: Callable[[], None], meter: Meter) -> None:
+        self._services, self._engine, self._wake_engine, self._meter = services, engine, wake_engine, meter
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -209,6 +222,7 @@ class Sweeper:
                     self._wake_engine()
                 if time.monotonic() - tidied_at > HOUSEKEEPING_SECONDS or not tidied_at:
                     tidied_at = time.monotonic()
+                    self._meter.save()  # first: what is forgotten after this was counted
                     app.keep_house(self._services)
             except Exception:
                 _log.exception("sweeping failed; trying again in %.0f s", SWEEP_SECONDS)

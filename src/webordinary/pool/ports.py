@@ -163,8 +163,8 @@ class Liveness(Protocol):
     def is_dead(self, worker: str) -> bool:
         """True only if that process has certainly ended."""
 
-    def end_survivors(self, worker: str) -> None:
-        """End the programs that a dead worker left running."""
+    def end_survivors(self, worker: str, jobs: Collection[str] | None = None) -> None:
+        """End the programs that a dead worker left running; of one that only hangs, those of these jobs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +11,7 @@ from typing import Protocol
 from webordinary.model.claims import ProjectLease
 from webordinary.model.hold import Hold
 from webordinary.site.messages import ChangeMessage
+from webordinary.site.reach import NOTHING_ELSE, Reach
 from webordinary.site.releases import Release, Stage
 from webordinary.site.sources import (
     BuildFailed,
@@ -121,12 +123,56 @@ class Releases(Protocol):
 
 
 class Programs(Protocol):
-    """Runs a program to its end, in a process group of its own, with bounded time and output."""
+    """Runs an outside program to its end, in a jail of its own, with bounded time and output."""
 
     def run(
-        self, args: Sequence[str], cwd: Path, stdin: bytes, env: Mapping[str, str], seconds: float, hold: Hold
+        self,
+        args: Sequence[str],
+        cwd: Path,
+        stdin: bytes,
+        env: Mapping[str, str],
+        seconds: float,
+        hold: Hold,
+        reach: Reach = NOTHING_ELSE,
     ) -> tuple[int, bytes, bytes]:
-        """Exit code, output and errors; asked to stop through `hold` it ends and `hold.check` says why."""
+        """Exit code, output and errors; asked to stop through `hold` it ends and `hold.check` says why.
+
+        Raises JobTimedOut when the time is over, Permanent when it used up something else or no jail works here.
+        """
+
+
+class Cell(Protocol):
+    """One jail, for one run of one program that its driver starts and talks to. Nothing outlives it."""
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The environment to start the program with; what the program sees was given to `Jail.cell`."""
+
+    def argv(self, args: Sequence[str]) -> list[str]:
+        """How to start the program in here. Paths inside are those outside. Start it once."""
+
+    def program(self, args: Sequence[str]) -> Path:
+        """The same as a file to execute, for libraries that want a path; what they add to it becomes arguments."""
+
+    def url(self, upstream: str) -> str:
+        """Under which address the program finds an upstream of its network."""
+
+    def interrupt(self) -> None:
+        """SIGINT to the program and its group; callable from any thread, also when it has ended."""
+
+
+class Jail(Protocol):
+    """Where outside programs run, as nobody, seeing only what they were given."""
+
+    def cell(
+        self, workspace: Path, env: Mapping[str, str], reach: Reach = NOTHING_ELSE
+    ) -> AbstractContextManager[Cell]:
+        """A cell for a program working in `workspace`; when the block ends, all that ran in it is gone.
+
+        Leaving raises Permanent when the program used up its memory, processes or disk, or left what is neither
+        file nor folder. Entering raises Permanent where no jail works, unless the operator allows that.
+        The thread that starts the program must live as long as the program.
+        """
 
 
 class Sessions(Protocol):

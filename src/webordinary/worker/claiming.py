@@ -73,11 +73,14 @@ class Claiming:
 
     def _claim(self, key: ProjectUser, over: Claim | None) -> bool:
         around = self._around
+        left = [job.job_id for job in around.pool.jobs.open_jobs(key)] if over else []
         began = around.clock.monotonic()
         taken = around.pool.claims.claim_and_start(key, around.worker_id, around.clock.now(), over)
         if isinstance(taken, Started):
             self._forget(key)
             if over:
+                # Who hangs cannot end its own agents. Not earlier: it might have woken and kept the key.
+                around.pool.liveness.end_survivors(over.worker, left)
                 around.tell(
                     "ClaimTakenOver",
                     job=taken.job,

@@ -20,6 +20,7 @@ from webordinary.worker.slot import Slot
 from webordinary.worker.surroundings import Surroundings
 
 _log = logging.getLogger(__name__)
+_QUICK_SECONDS = 2.5
 
 
 class Worker:
@@ -189,7 +190,7 @@ class Worker:
     def _wind_down(self) -> None:
         """Let quick jobs finish, save the others, release every key."""
         clock, settings = self._around.clock, self._around.settings
-        self._wait_for_slots(clock.monotonic() + settings.stop_grace / 4)
+        self._wait_for_slots(clock.monotonic() + min(_QUICK_SECONDS, settings.stop_grace / 4))
         for hold in self._holdings.running():
             hold.end(Stopped("the worker is stopping"))
         self._wait_for_slots(clock.monotonic() + settings.stop_grace)

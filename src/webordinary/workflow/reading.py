@@ -89,7 +89,8 @@ class Reading:
         thread = self.mailroom.threads.record(found.thread, mail.message_id, self.now())
         if mail.command not in ROUTES:
             return {"route": "command", "command": str(mail.command), "threadId": thread.thread_id}
-        new = NewJob(job_id_of(email_id, payload.get("redrive", 0)), thread.key, thread.thread_id, email_id, mail.command)
+        job_id = job_id_of(email_id, payload.get("redrive", 0))
+        new = NewJob(job_id, thread.key, thread.thread_id, email_id, mail.command)
         job = self.jobs.record(new, self.now())
         self.events.emit(Event("JobRecorded", email_id, job.job_id, job.key, data={"order": job.order}))
         return {"route": ROUTES[mail.command], "jobId": job.job_id, "threadId": thread.thread_id}

@@ -8,10 +8,10 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-MARKER = "WEBORDINARY_WORKER"
+MARKER, JOB_MARKER = "WEBORDINARY_WORKER", "WEBORDINARY_JOB"
 _SURVIVOR_SECONDS = 2.0
 
 
@@ -38,6 +38,17 @@ class LockFiles:
             (self._folder / worker).unlink()
         os.close(self._own.pop(worker))
 
+    def beat(self, worker: str) -> None:
+        """Say that this worker's loop goes round."""
+        os.utime(self._own[worker])
+
+    def last_beat(self, worker: str) -> float | None:
+        """When, in seconds since the epoch, that worker's loop last went round; None if it left no file."""
+        try:
+            return (self._folder / worker).stat().st_mtime
+        except FileNotFoundError:
+            return None
+
     def is_dead(self, worker: str) -> bool:
         """True only if that process has certainly ended."""
         if worker in self._own:
@@ -55,10 +66,9 @@ class LockFiles:
             os.close(descriptor)
         return True
 
-    def end_survivors(self, worker: str) -> None:
-        """End the programs that a dead worker left running, and wait until they are gone."""
-        mark = f"{MARKER}={worker}".encode()
-        doomed = [pid for pid in _processes() if mark in _environment(pid)]
+    def end_survivors(self, worker: str, jobs: Collection[str] | None = None) -> None:
+        """End what a worker left running, all of it or what runs for these jobs, and wait until it is gone."""
+        doomed = [pid for pid in _processes() if _runs_for(worker, jobs, _environment(pid))]
         deadline = time.monotonic() + _SURVIVOR_SECONDS
         for pid in doomed:
             with contextlib.suppress(ProcessLookupError):
@@ -132,6 +142,12 @@ def _environment(pid: int) -> list[bytes]:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return []
+
+
+def _runs_for(worker: str, jobs: Collection[str] | None, environment: list[bytes]) -> bool:
+    if f"{MARKER}={worker}".encode() not in environment:
+        return False
+    return jobs is None or any(f"{JOB_MARKER}={job}".encode() in environment for job in jobs)
 
 
 def _wait_gone(pid: int, deadline: float) -> None:

@@ -20,6 +20,8 @@ from webordinary.model.hold import Hold
 
 WORKER_MARK = "WEBORDINARY_WORKER"
 """Set in every child, so that a takeover can end what a dead worker left running."""
+JOB_MARK = "WEBORDINARY_JOB"
+"""Set in every agent, so that a takeover can end what a hung worker runs for a key that it has lost."""
 OUTPUT_BYTES = 4_000_000
 _CHUNK = 65_536
 _DRAIN_SECONDS = 2.0
@@ -48,8 +50,8 @@ class LocalPrograms:
     ) -> tuple[int, bytes, bytes]:
         """Exit code, output and errors; a stop asked through `hold` is SIGINT, the grace, then the end."""
         finished = run(
-            args, cwd=cwd, stdin=stdin, env={**env, WORKER_MARK: self._worker}, seconds=seconds, hold=hold,
-            grace=self._grace,
+            args, cwd=cwd, stdin=stdin, env={**env, WORKER_MARK: self._worker, JOB_MARK: hold.job_id},
+            seconds=seconds, hold=hold, grace=self._grace,
         )  # fmt: skip
         hold.check()
         if finished.timed_out:

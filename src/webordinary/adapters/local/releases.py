@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 from pathlib import Path
 
 from webordinary.model.errors import Permanent, Transient
 from webordinary.site.releases import KEPT_RELEASES, Release, Stage, release_name
 
 _FLIP_TRIES = 20
+_SYNC_EACH = 16
 
 
 class FolderReleases:
@@ -145,15 +147,21 @@ def _link(target: Path, path: Path) -> None:
 
 def _sync_tree(folder: Path) -> None:
     """Bring a tree to disk, refusing anything that is not a plain file or folder."""
+    fresh: list[Path] = []
     for root, folders, files in os.walk(folder):
+        fresh.append(Path(root))
         for name in [*files, *folders]:
             path = Path(root) / name
-            status = path.lstat()
-            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            mode, names = path.lstat().st_mode, path.lstat().st_nlink
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise Permanent(f"{path.relative_to(folder)} is neither a file nor a folder: it cannot be published")
-            if path.is_file() and status.st_nlink == 1:  # one with more names was synced in an earlier release
-                _sync(path)
-        _sync(Path(root))
+            if stat.S_ISREG(mode) and names == 1:  # one with more names was synced in an earlier release
+                fresh.append(path)
+    if len(fresh) > _SYNC_EACH:
+        os.sync()  # thousands of single syncs would take as many turns of the disk
+        return
+    for path in fresh:
+        _sync(path)
 
 
 def _sync(path: Path) -> None:

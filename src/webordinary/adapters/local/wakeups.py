@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from webordinary.adapters.local.liveness import DeathWatch
 from webordinary.adapters.local.wake import Listener, WakeBus
@@ -36,12 +36,13 @@ class WakeTickets:
 class WorkerWakeups:
     """Sleeps until a datagram comes, one of the worker's own threads pokes it, or another worker dies."""
 
-    def __init__(self, listener: Listener, deaths: DeathWatch) -> None:
-        self._listener, self._deaths = listener, deaths
+    def __init__(self, listener: Listener, deaths: DeathWatch, beat: Callable[[], None] = lambda: None) -> None:
+        self._listener, self._deaths, self._beat = listener, deaths, beat
         self._deaths.refresh()
 
     def wait(self, seconds: float) -> Sequence[str]:
-        """What was heard."""
+        """What was heard. Every call is a beat: only a loop that goes round comes here."""
+        self._beat()
         heard, readable = self._listener.wait(seconds, self._deaths.descriptors)
         died = self._deaths.died(readable)
         if died or "peer" in heard:

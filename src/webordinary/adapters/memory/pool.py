@@ -267,7 +267,7 @@ class MemoryClaims:
                     attempts=job.attempts - 1,
                     interruptions=job.interruptions + 1,
                     order=self._state.next_order(job.key),
-                    preempted_token=job.task_token,
+                    preempted_token=job.task_token or job.preempted_token,
                     task_token=None,
                 )
 

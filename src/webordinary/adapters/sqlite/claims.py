@@ -66,7 +66,7 @@ STOP = f"UPDATE jobs SET state = 'queued', attempts = attempts - 1, started_at =
 
 INTERRUPT = f"""
 UPDATE jobs SET state = 'queued', attempts = attempts - 1, interruptions = interruptions + 1,
-  started_at = NULL, preempted_token = task_token, task_token = NULL,
+  started_at = NULL, preempted_token = coalesce(task_token, preempted_token), task_token = NULL,
   ord = (SELECT last_order FROM keys WHERE keys.key = jobs.key) {MINE}"""
 
 NEXT_ORDER = "UPDATE keys SET last_order = last_order + 1 WHERE key = :key"
@@ -135,11 +135,7 @@ class SqliteClaims:
         """Prolong the leases of all that is still ours."""
         until = now.timestamp() + self._lease_seconds
         with self._db.write() as conn:
-            return {
-                claim.key
-                for claim in claims
-                if conn.execute(RENEW, {**_identity(claim), "until": until}).rowcount
-            }
+            return {claim.key for claim in claims if conn.execute(RENEW, {**_identity(claim), "until": until}).rowcount}
 
     def begin_release(self, claim: Claim) -> bool:
         """Held becomes releasing."""
@@ -190,9 +186,7 @@ class SqliteClaims:
         claim = claim_of(claimed)
         return Started(claim, _start(conn, row["id"], claim, now))
 
-    def _go_on(
-        self, conn: sqlite3.Connection, claim: Claim, now: float
-    ) -> tuple[Claim | None, Started | None]:
+    def _go_on(self, conn: sqlite3.Connection, claim: Claim, now: float) -> tuple[Claim | None, Started | None]:
         """What is kept, and what starts: the key's next job, or that of a key which has waited longer."""
         own = _next_job(conn, str(claim.key), claim.fence, now)
         if own is None and conn.execute(OPEN_JOBS, (str(claim.key),)).fetchone():
@@ -205,9 +199,7 @@ class SqliteClaims:
             return None, handed
         return claim, Started(claim, _start(conn, own["id"], claim, now)) if own else None
 
-    def _take_waiting_since(
-        self, conn: sqlite3.Connection, waited: float, claim: Claim, now: float
-    ) -> Started | None:
+    def _take_waiting_since(self, conn: sqlite3.Connection, waited: float, claim: Claim, now: float) -> Started | None:
         """Take the key that has waited longest; a younger hint is left to a worker that has nothing to do."""
         fields = {**_identity(claim), "than": waited, "old_enough": now - YIELD_AFTER_SECONDS}
         for waiting in conn.execute(LONGEST_WAITING, fields).fetchall():

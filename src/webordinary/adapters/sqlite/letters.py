@@ -53,13 +53,13 @@ class SqliteDeadLetters:
         """The newest first."""
         with self._db.read() as conn:
             rows = conn.execute("SELECT * FROM dead_letters ORDER BY died_at DESC LIMIT ?", (limit,))
-            return [_letter(row) for row in rows]
+            return [letter_of(row) for row in rows]
 
     def get(self, letter_id: int) -> DeadLetter | None:
         """One of them."""
         with self._db.read() as conn:
             row = conn.execute("SELECT * FROM dead_letters WHERE letter_id = ?", (letter_id,)).fetchone()
-            return _letter(row) if row else None
+            return letter_of(row) if row else None
 
     def remove(self, letter_id: int) -> bool:
         """It was dropped."""
@@ -74,7 +74,7 @@ class SqliteDeadLetters:
     def of_mail(self, start: str, limit: int) -> Sequence[DeadLetter]:
         """The letters of the mails whose id begins so, the newest first."""
         with self._db.read() as conn:
-            return [_letter(row) for row in conn.execute(OF_MAIL, {"start": start, "limit": limit})]
+            return [letter_of(row) for row in conn.execute(OF_MAIL, {"start": start, "limit": limit})]
 
 
 class SqliteInterruptions:
@@ -102,7 +102,8 @@ class SqliteInterruptions:
             return conn.execute(FORGET, (before.timestamp(),)).rowcount
 
 
-def _letter(row: sqlite3.Row) -> DeadLetter:
+def letter_of(row: sqlite3.Row) -> DeadLetter:
+    """A row of `dead_letters`."""
     return DeadLetter(
         row["letter_id"], row["email_id"], row["job_id"], row["reason"], at(row["died_at"]), row["redrives"]
     )

@@ -102,6 +102,7 @@ FROM claims c LEFT JOIN workers w ON w.worker = c.worker
 WHERE c.status <> 'free' ORDER BY c.worker, c.key LIMIT :limit"""
 
 # A lease that ran out left its key without an owner at that moment, also the job that its owner had begun.
+# What nobody owns comes first, so that a limit never hides it.
 QUEUES = """
 SELECT j.key, count(*) AS open, sum(j.state = 'running') AS running, sum(j.state = 'queued') AS queued,
        sum(j.state = 'preparing') AS preparing,
@@ -113,7 +114,7 @@ SELECT j.key, count(*) AS open, sum(j.state = 'running') AS running, sum(j.state
 FROM jobs j
 LEFT JOIN claims c ON c.key = j.key AND c.status = 'held'
 LEFT JOIN workers w ON w.worker = c.worker
-WHERE j.state <> 'settled' GROUP BY j.key LIMIT :limit"""
+WHERE j.state <> 'settled' GROUP BY j.key ORDER BY unowned_since IS NULL, unowned_since, j.key LIMIT :limit"""
 
 UNCLAIMED = "SELECT count(*) AS depth, min(waiting_since) AS oldest_since FROM hints"
 

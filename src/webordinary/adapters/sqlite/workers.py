@@ -10,6 +10,7 @@ from webordinary.adapters.sqlite.database import Database
 ENTER = """
 INSERT INTO workers (worker, name, pid, slots, started_at) VALUES (:worker, :name, :pid, :slots, :now)"""
 LEAVE = "UPDATE workers SET ended_at = :now WHERE worker = :worker AND ended_at IS NULL"
+PRESENT = "SELECT * FROM workers WHERE ended_at IS NULL ORDER BY started_at, worker"
 FORGET = "DELETE FROM workers WHERE ended_at < ?"
 
 
@@ -40,11 +41,11 @@ class SqliteWorkers:
         with self._db.write() as conn:
             conn.execute(LEAVE, {"worker": worker, "now": now.timestamp()})
 
-    def present(self) -> list[str]:
-        """The workers that never said goodbye, alive or not."""
+    def present(self) -> list[WorkerEntry]:
+        """The workers that never said goodbye, alive or not; the newest last."""
         with self._db.read() as conn:
-            rows = conn.execute("SELECT worker FROM workers WHERE ended_at IS NULL").fetchall()
-        return [row["worker"] for row in rows]
+            rows = conn.execute(PRESENT).fetchall()
+        return [WorkerEntry(row["worker"], row["name"], row["pid"], row["slots"]) for row in rows]
 
     def forget(self, before: datetime) -> int:
         """Delete those that ended long ago."""

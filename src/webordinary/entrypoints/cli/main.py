@@ -12,13 +12,25 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from webordinary.config import ConfigError
-from webordinary.entrypoints.cli import backup, logs, project, restore, send, status, up, worker
+from webordinary.entrypoints.cli import (
+    backup,
+    claims,
+    dlq,
+    logs,
+    project,
+    queues,
+    restore,
+    send,
+    status,
+    up,
+    worker,
+)
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import add_common
 from webordinary.entrypoints.running import AlreadyRunning
 from webordinary.model.errors import WebOrdinaryError
 
-COMMANDS = (up, worker, send, status, project, logs, backup, restore)
+COMMANDS = (up, worker, send, status, claims, queues, dlq, project, logs, backup, restore)
 
 
 def parser() -> argparse.ArgumentParser:

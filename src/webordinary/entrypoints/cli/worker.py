@@ -8,13 +8,24 @@ import sys
 import threading
 
 from webordinary import app
+from webordinary.entrypoints.cli import health
 from webordinary.entrypoints.cli.exits import Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_existing
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.lifecycle import run_until_told
 
 STOP_MARGIN_SECONDS = 5.0
-NOT_OURS = ("data", "host", "port", "preview_port", "smtp_port", "workers", "trusted_peers", "max_mail_bytes")
+NOT_OURS = (
+    "data",
+    "host",
+    "port",
+    "preview_port",
+    "smtp_port",
+    "operator",
+    "workers",
+    "trusted_peers",
+    "max_mail_bytes",
+)
 
 
 def add_to(commands: Commands) -> None:
@@ -23,6 +34,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--name", help="what the page calls it (worker and its process id if not given)")
     parser.add_argument("--supervised", action="store_true", help=argparse.SUPPRESS)
     add_settings(parser, (name for name in FLAGS if name not in NOT_OURS))
+    health.add_to(parser.add_subparsers(title="commands", metavar="COMMAND"))
 
 
 def run(args: argparse.Namespace) -> int:

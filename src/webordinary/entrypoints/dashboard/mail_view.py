@@ -73,6 +73,7 @@ class MailView:
     site_url: str
     summary: str
     operator_note: str
+    redrive: str
     replies: tuple[ReplyView, ...]
     timeline: tuple[TimelineRow, ...]
     total: str
@@ -107,6 +108,7 @@ def mail_view(looked: Looked, now: datetime) -> MailView:
         site_url=_web_address((result and result.url) or ""),
         summary=result.summary if result else "",
         operator_note=summary.dead_reason or (result and result.error) or "",
+        redrive=f"webordinary dlq redrive {summary.email_id[:12]}" if summary.dead_reason else "",
         replies=tuple(_reply(reply, now) for reply in detail.replies),
         timeline=_timeline(detail.timeline, now),
         total=_total(detail, now),

@@ -14,7 +14,11 @@ PREFIX = "webordinary_"
 # name, help, then the events that count for it, each with its labels
 COUNTERS: tuple[tuple[str, str, Mapping[str, str]], ...] = (
     ("mails_received_total", "Mails accepted.", {"MailReceived": ""}),
-    ("mails_refused_total", "Mails refused or held.", {"MailRefused": 'verdict="refused"', "MailHeld": 'verdict="held"'}),
+    (
+        "mails_refused_total",
+        "Mails refused or held.",
+        {"MailRefused": 'verdict="refused"', "MailHeld": 'verdict="held"'},
+    ),
     ("jobs_queued_total", "Times that a job was queued.", {"JobQueued": ""}),
     (
         "claim_attempts_total",

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from webordinary.entrypoints.dashboard import mail_view, views
 from webordinary.entrypoints.dashboard.diffs import DiffView, diff_view
 from webordinary.entrypoints.dashboard.hosts import Site, site_address, split_host
+from webordinary.entrypoints.dashboard.metrics import MEDIA_TYPE
 from webordinary.entrypoints.dashboard.ports import Dashboard, Overview
 from webordinary.entrypoints.dashboard.reading import Readers
 from webordinary.entrypoints.dashboard.rendering import Templates
@@ -60,6 +61,10 @@ class Pages:
     async def health(self, request: Request) -> Response:
         """Whether the page can see the system."""
         return JSONResponse({"ok": True, "seq": await self._readers.look(self._d.overview.last_seq)})
+
+    async def metrics(self, request: Request) -> Response:
+        """Levels and counts, for Prometheus."""
+        return Response(await self._readers.look(self._d.metrics), media_type=MEDIA_TYPE)
 
     async def mail(self, request: Request) -> Response:
         """One mail: its way, its words, what changed, and the reply."""

@@ -88,4 +88,6 @@ class Dashboard:
     mailbox: str = "edit@localhost"
     smtp_port: int = 2525
     examples: tuple[Example, ...] = ()
+    metrics: Callable[[], str] = str
+    """Everything there is to measure, as Prometheus reads it."""
     clock: Callable[[], datetime] = _now

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from webordinary.entrypoints.dashboard.formats import Moment, duration, moment, plural
 from webordinary.entrypoints.dashboard.steps import Progress, Step, finished, steps_of
 from webordinary.model.jobs import Outcome
 from webordinary.model.mail import Command
 from webordinary.model.overview import JobSummary, MailSummary, PoolSnapshot, QueueSummary, WorkerSummary
+from webordinary.pool.watchdog import unowned_too_long
 
-OLD_SECONDS = 60.0
 _COMMAND_DONE = {
     Command.UNDO: "taken back",
     Command.PUBLISH: "made public",
@@ -105,6 +105,7 @@ class Alarm:
     what: str
     advice: str
     email_ids: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,14 +244,16 @@ def _alarms(pool: PoolSnapshot, now: datetime) -> tuple[Alarm, ...]:
         alarms.append(
             Alarm(
                 f"{plural(pool.dead_letter_count, 'mail')} {was} given up: {letters[0].reason[:200]}",
-                "Open the mail to see where it stopped; the customer was told.",
+                "The customer was told. Open the mail to see where it stopped; mend that, then redrive or drop it:",
                 tuple(letter.email_id for letter in letters),
+                ("webordinary dlq list", f"webordinary dlq redrive {letters[0].letter_id}"),
             )
         )
-    old = [q for q in pool.queues if q.unowned_since and now - q.unowned_since > timedelta(seconds=OLD_SECONDS)]
-    if old:
+    if old := unowned_too_long(pool.queues, now):
         longest = max(now - queue.unowned_since for queue in old if queue.unowned_since)
-        advice = "Start one with `webordinary worker`." if not pool.workers else "Look at `webordinary logs`."
+        advice = "See what the workers do:" if pool.workers else "No worker lives. Start one:"
+        command = "webordinary worker health" if pool.workers else "webordinary worker"
         names = ", ".join(str(queue.key) for queue in old[:5])
-        alarms.append(Alarm(f"No worker owns the work of {names}, for {duration(longest)} now.", advice))
+        what = f"No worker owns the work of {names}, for {duration(longest)} now."
+        alarms.append(Alarm(what, advice, commands=(command, "webordinary queues")))
     return tuple(alarms)

@@ -60,6 +60,7 @@ def _routes(pages: Pages, writing: Writing, stream: Stream) -> list[BaseRoute]:
         Route("/events", stream.open),
         Route("/api/status", pages.status),
         Route("/healthz", pages.health),
+        Route("/metrics", pages.metrics),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
 

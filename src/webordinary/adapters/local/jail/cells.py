@@ -1,0 +1,167 @@
+"""BubblewrapJail: the site room's Jail where bubblewrap works, and BubblewrapCell, one run in it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from webordinary.adapters.local.jail import bubblewrap
+from webordinary.adapters.local.jail.door import Door
+from webordinary.adapters.local.jail.furniture import furnish
+from webordinary.adapters.local.jail.guard import Guard
+from webordinary.adapters.local.jail.limits import JailLimitReached, JailLimits
+from webordinary.adapters.local.jail.proxy import Proxy
+from webordinary.adapters.local.jail.trial import PROGRAM, no_reason
+from webordinary.adapters.local.jail.usage import look_at_files, tidy
+from webordinary.adapters.local.processes import WORKER_MARK
+from webordinary.model.errors import Permanent, Transient
+from webordinary.site.reach import NOTHING_ELSE, Network, Reach
+
+PROXY_PORT = 3128
+_PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
+_BASIC_ENV = {
+    "HOME": bubblewrap.HOME,
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+    "TMPDIR": "/tmp",  # noqa: S108  inside the jail it is its own
+    "USER": "site",
+}
+_PROXY_ENV = dict.fromkeys(("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"), _PROXY_URL) | dict.fromkeys(
+    ("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"
+)
+
+
+class BubblewrapCell:
+    """One run; see the port."""
+
+    def __init__(self, folder: Path, prefix: list[str], worker: str, guard: Guard) -> None:
+        self._folder, self._prefix, self._guard = folder, prefix, guard
+        self.env: Mapping[str, str] = {WORKER_MARK: worker}
+
+    def argv(self, args: Sequence[str]) -> list[str]:
+        """Bubblewrap, our launcher, the program."""
+        return [*self._prefix, *args]
+
+    def program(self, args: Sequence[str]) -> Path:
+        """An executable file that becomes bubblewrap; only its arguments and pipes count, not its environment."""
+        return write_program(self._folder / "program", self.argv(args), self.env)
+
+    def url(self, upstream: str) -> str:
+        """On the jail's own loopback."""
+        return f"{_PROXY_URL}/{upstream}"
+
+    def interrupt(self) -> None:
+        """SIGINT to the program and its group."""
+        self._guard.interrupt()
+
+
+class BubblewrapJail:
+    """For one worker. `scratch` is a folder that no other process uses; what an earlier one left there goes."""
+
+    def __init__(
+        self, worker: str, scratch: Path, limits: JailLimits | None = None, readable: Sequence[Path] = ()
+    ) -> None:
+        self._worker, self._scratch, self._limits = worker, scratch, limits or JailLimits()
+        self._readable = tuple(readable)
+        self._bwrap = shutil.which("bwrap") or ""
+        self._trying = threading.Lock()
+        self._reason: str | None = None
+
+    def why_not(self) -> str:
+        """Why no jail works here; empty when one does. Tried once, for real, then remembered."""
+        with self._trying:
+            if self._reason is None:
+                self._reason = self._try() if self._bwrap else "bubblewrap (bwrap) is not installed"
+            return self._reason
+
+    @contextmanager
+    def cell(self, workspace: Path, env: Mapping[str, str], reach: Reach = NOTHING_ELSE) -> Iterator[BubblewrapCell]:
+        """See the port."""
+        if reason := self.why_not():
+            raise Permanent(
+                f"outside programs run in a jail only, and none works here: {reason}. Make bubblewrap work (see "
+                "docs/security.md), or allow what that means with allow_unjailed_agents = true"
+            )
+        with self._cell(workspace, env, reach) as cell:
+            yield cell
+
+    @contextmanager
+    def _cell(self, workspace: Path, env: Mapping[str, str], reach: Reach) -> Iterator[BubblewrapCell]:
+        workspace = workspace.resolve()
+        writable = tuple(path.resolve() for path in reach.writable)
+        folders = (workspace, *(path for path in writable if path.is_dir()))
+        with ExitStack() as closing:
+            folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="cell-", dir=self._scratch)))
+            proxy = Proxy(reach.network)
+            closing.callback(proxy.close)
+            door = Door(folder)
+            guard = Guard(door, folders, self._limits, proxy.serve)
+            view = bubblewrap.View(
+                workspace, self._scratch / "furniture", door.path, self._inside(env, reach.network),
+                (*self._readable, *reach.readable), writable, PROXY_PORT if reach.network else 0,
+            )  # fmt: skip
+            prefix = bubblewrap.command(self._bwrap, view, self._limits)
+            try:
+                yield BubblewrapCell(folder, prefix, self._worker, guard)
+            finally:
+                gone = guard.end()
+            self._judge(guard, gone, folders)
+
+    def _judge(self, guard: Guard, gone: bool, folders: tuple[Path, ...]) -> None:
+        if not gone:
+            raise Transient("a jailed program does not die; is the disk stuck?")
+        if not guard.admitted:
+            return  # nothing ran
+        odd = tidy(folders)
+        if reached := guard.reached or look_at_files(folders, self._limits):
+            empty(folders[0])
+            raise JailLimitReached(f"the program wanted {reached} and was ended; nothing was changed")
+        if odd:
+            empty(folders[0])
+            raise Permanent(f"{odd} is neither a file nor a folder: it cannot be published; nothing was changed")
+
+    def _inside(self, env: Mapping[str, str], network: Network) -> dict[str, str]:
+        proxy = _PROXY_ENV if network.hosts else {}
+        return {**_BASIC_ENV, **proxy, **env, WORKER_MARK: self._worker}
+
+    def _try(self) -> str:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        try:
+            self._scratch.mkdir(mode=0o700, parents=True)
+            furnish(self._scratch / "furniture")
+            with (
+                tempfile.TemporaryDirectory(prefix="trial-", dir=self._scratch) as folder,
+                self._cell(Path(folder), {}, NOTHING_ELSE) as cell,
+            ):
+                tried = subprocess.run(
+                    cell.argv(PROGRAM), env=dict(cell.env), stdin=subprocess.DEVNULL, capture_output=True, timeout=30,
+                    check=False,
+                )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired, Permanent, Transient) as problem:
+            return f"a trial failed: {problem}"
+        return no_reason(tried)
+
+
+def write_program(path: Path, argv: list[str], env: Mapping[str, str]) -> Path:
+    """A file to execute: what is added to it becomes further arguments, whatever its environment is."""
+    path.write_text(
+        f"#!{bubblewrap.python()} -IS\nimport os, sys\n"
+        f"os.execve({json.dumps(argv[0])}, {json.dumps(argv)} + sys.argv[1:], {json.dumps(dict(env))})\n",
+        encoding="utf-8",
+    )
+    path.chmod(stat.S_IRWXU)
+    return path
+
+
+def empty(workspace: Path) -> None:
+    """Remove all in a workspace, however deep it lies; the next job gets it filled from git again."""
+    for entry in workspace.iterdir():
+        for words in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            subprocess.run([*words, "--", str(entry)], check=False, capture_output=True, timeout=600)

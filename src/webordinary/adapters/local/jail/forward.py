@@ -1,0 +1,180 @@
+"""Requests to named upstreams: `/{name}/…` inside is `{upstream}/…` outside, with the key that the jail never sees."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from functools import cache
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.server import BaseHTTPRequestHandler
+from typing import IO, Protocol
+from urllib.parse import unquote, urlsplit
+
+from webordinary.adapters.local.jail.allowance import Allowance
+from webordinary.site.reach import Upstream
+
+_BODY_BYTES = 64_000_000
+_CHUNK = 65_536
+_SECONDS = 900.0
+_REUSED_SECONDS = 4.0  # servers hang up on silent connections, the hastiest after five
+_NOT_PASSED_ON = frozenset({
+    "authorization", "connection", "content-length", "cookie", "expect", "forwarded", "host", "keep-alive",
+    "proxy-authenticate", "proxy-authorization", "proxy-connection", "set-cookie", "te", "trailer",
+    "transfer-encoding", "upgrade", "x-api-key", "x-goog-api-key",
+})  # fmt: skip
+
+
+class Lines(Protocol):
+    """The open connections of a jail, cut when it ends."""
+
+    def hold(self, connection: socket.socket) -> None:
+        """One more."""
+
+    def drop(self, connection: socket.socket) -> None:
+        """One less; closes it."""
+
+
+class Forwarder:
+    """For one connection from the jail; keeps its connections to upstreams for the next request."""
+
+    def __init__(self, upstreams: Mapping[str, Upstream], prefix: str, allowance: Allowance, lines: Lines) -> None:
+        self._upstreams, self._prefix, self._allowance, self._lines = upstreams, prefix, allowance, lines
+        self._connections: dict[str, tuple[HTTPConnection, float]] = {}
+
+    def forward(self, talk: BaseHTTPRequestHandler) -> tuple[str, str]:
+        """Answer one request; returns the host and what became of it, for the log."""
+        found = self._find(talk.path)
+        if found is None:
+            return _refuse(talk, 403, "no such upstream in this jail"), "refused"
+        name, upstream, path = found
+        host = urlsplit(upstream.url).netloc.rpartition("@")[2]
+        if talk.command not in upstream.methods or not _may_ask(path, upstream.paths):
+            return _refuse(talk, 403, "this may not be asked from this jail", host), "refused"
+        length = talk.headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in talk.headers or not length.isdecimal():
+            return _refuse(talk, 411, "say how long the request is", host), "refused"
+        if int(length) > _BODY_BYTES:
+            return _refuse(talk, 413, f"a request may have {_BODY_BYTES} bytes", host), "refused"
+        self._allowance.spend(int(length))
+        try:
+            response = self._ask(name, upstream, talk, path, int(length))
+        except (OSError, HTTPException):
+            self._forget(name)
+            return _refuse(talk, 502, "the upstream does not answer", host), "unreachable"
+        try:
+            self._pass_on(talk, response)
+            self._keep(name, response)
+        except (OSError, HTTPException):
+            self._forget(name)
+            raise ConnectionAbortedError(host) from None
+        return host, "allowed"
+
+    def close(self) -> None:
+        """Hang up."""
+        for name in list(self._connections):
+            self._forget(name)
+
+    def _find(self, path: str) -> tuple[str, Upstream, str] | None:
+        if not path.startswith(f"{self._prefix}/"):
+            return None
+        name, _, rest = path.removeprefix(f"{self._prefix}/").partition("/")
+        return (name, self._upstreams[name], f"/{rest}") if name in self._upstreams else None
+
+    def _ask(
+        self, name: str, upstream: Upstream, talk: BaseHTTPRequestHandler, path: str, length: int
+    ) -> HTTPResponse:
+        own = {key.lower(): value for key, value in upstream.headers.items()}
+        said = [(key, value) for key, value in talk.headers.items() if key.lower() not in _NOT_PASSED_ON | own.keys()]
+        base = urlsplit(upstream.url)
+        connection = self._connection(name, upstream.url)
+        connection.putrequest(talk.command, base.path.rstrip("/") + path, skip_host=True, skip_accept_encoding=True)
+        connection.putheader("Host", base.netloc.rpartition("@")[2])
+        for key, value in [*said, *own.items()]:
+            connection.putheader(key, value)
+        if length or talk.command in ("POST", "PUT", "PATCH"):
+            connection.putheader("Content-Length", str(length))
+        connection.endheaders()
+        _send(talk.rfile, connection, length)
+        return connection.getresponse()
+
+    def _pass_on(self, talk: BaseHTTPRequestHandler, response: HTTPResponse) -> None:
+        talk.send_response_only(response.status, response.reason)
+        for key, value in response.getheaders():
+            if key.lower() not in _NOT_PASSED_ON:
+                talk.send_header(key, value)
+        bodiless = talk.command == "HEAD" or response.status in (204, 304)
+        length = response.getheader("Content-Length")
+        chunked = length is None and not bodiless
+        if length is not None:
+            talk.send_header("Content-Length", length)
+        elif chunked:
+            talk.send_header("Transfer-Encoding", "chunked")
+        talk.end_headers()
+        while not bodiless and (chunk := response.read1(_CHUNK)):
+            self._allowance.spend(len(chunk))
+            talk.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked else chunk)
+        if chunked:
+            talk.wfile.write(b"0\r\n\r\n")
+        response.close()
+
+    def _connection(self, name: str, url: str) -> HTTPConnection:
+        kept, used_at = self._connections.get(name, (None, 0.0))
+        if kept is not None and time.monotonic() - used_at < _REUSED_SECONDS:
+            return kept
+        self._forget(name)
+        connection = _connection_to(url)
+        connection.connect()
+        self._connections[name] = (connection, 0.0)
+        self._lines.hold(connection.sock)
+        return connection
+
+    def _keep(self, name: str, response: HTTPResponse) -> None:
+        connection, _ = self._connections[name]
+        if response.will_close:
+            self._forget(name)
+        else:
+            self._connections[name] = (connection, time.monotonic())
+
+    def _forget(self, name: str) -> None:
+        connection, _ = self._connections.pop(name, (None, 0.0))
+        if connection is not None:
+            if connection.sock is not None:
+                self._lines.drop(connection.sock)
+            connection.close()
+
+
+def _connection_to(url: str) -> HTTPConnection:
+    parts = urlsplit(url)
+    assert parts.hostname
+    if parts.scheme == "https":
+        return HTTPSConnection(parts.hostname, parts.port, timeout=_SECONDS, context=_trust())
+    return HTTPConnection(parts.hostname, parts.port, timeout=_SECONDS)
+
+
+def _may_ask(path: str, allowed: tuple[str, ...]) -> bool:
+    plain = unquote(path.partition("?")[0])
+    if any(part in (".", "..") for part in plain.replace("\\", "/").split("/")):
+        return False
+    return any(plain == one.rstrip("/") or plain.startswith(one.rstrip("/") + "/") for one in allowed)
+
+
+def _send(source: IO[bytes], connection: HTTPConnection, length: int) -> None:
+    while length:
+        chunk = source.read(min(length, _CHUNK))
+        if not chunk:
+            raise ConnectionAbortedError("the request ended early")
+        connection.send(chunk)
+        length -= len(chunk)
+
+
+def _refuse(talk: BaseHTTPRequestHandler, code: int, words: str, host: str = "an unknown upstream") -> str:
+    talk.close_connection = True
+    talk.send_error(code, words)
+    return host
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    return ssl.create_default_context()

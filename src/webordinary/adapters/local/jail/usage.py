@@ -1,0 +1,112 @@
+"""Looking at what a jail uses: its processes with their memory, and the files it wrote."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from webordinary.adapters.local.jail.limits import JailLimits
+
+_PAGE = resource.getpagesize()
+_OWNER = 0o700
+
+
+def family(init: int, most: int) -> list[int]:
+    """A process and all that descend from it; stops looking after `most`. Orphans belong to `init` again."""
+    found, unread = [], [init]
+    while unread and len(found) <= most:
+        pid = unread.pop()
+        found.append(pid)
+        unread += _children(pid)
+    return found
+
+
+def resident_bytes(pids: list[int]) -> int:
+    """The memory that processes hold together."""
+    return sum(map(_resident, pids))
+
+
+def look_at_files(folders: tuple[Path, ...], limits: JailLimits) -> str:
+    """In words what is too much in these folders; empty if nothing is. Works while they change."""
+    size = count = 0
+    for entry, depth in _entries(folders):
+        count += 1
+        size += _size(entry)
+        if depth > limits.depth:
+            return f"folders in folders, {limits.depth} deep"
+        if count > limits.files:
+            return f"more than {limits.files:,} files"
+        if size > limits.disk_bytes:
+            return f"more than {limits.disk_bytes // 1_000_000:,} MB in files"
+    return ""
+
+
+def look_at_disk(folder: Path, limits: JailLimits) -> str:
+    """In words that the disk is about to be full; files without a name are seen only so."""
+    disk = os.statvfs(folder)
+    return "the last free space of the disk" if disk.f_bavail * disk.f_frsize < limits.free_bytes else ""
+
+
+def tidy(folders: tuple[Path, ...]) -> str:
+    """Once all is quiet: what others could not read or should not run is made plain.
+
+    Returns the name of something that is neither file, folder nor link; empty if there is none.
+    """
+    for folder in folders:
+        for entry, _ in _entries((folder,), make_readable=True):
+            status = entry.stat(follow_symlinks=False)
+            kind = stat.S_IFMT(status.st_mode)
+            if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
+                return str(Path(entry.path).relative_to(folder))
+            if kind == stat.S_IFREG and status.st_mode & (stat.S_ISUID | stat.S_ISGID):
+                Path(entry.path).chmod(stat.S_IMODE(status.st_mode) & 0o777)
+    return ""
+
+
+def _entries(folders: tuple[Path, ...], make_readable: bool = False) -> Iterator[tuple[os.DirEntry[str], int]]:
+    unread = [(str(folder), 1) for folder in folders]
+    while unread:
+        path, depth = unread.pop()
+        try:
+            if make_readable and (mode := os.lstat(path).st_mode) & _OWNER != _OWNER:
+                os.chmod(path, stat.S_IMODE(mode) | _OWNER)  # noqa: PTH101  as plain as the call beside it
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    yield entry, depth
+                    if entry.is_dir(follow_symlinks=False):
+                        unread.append((entry.path, depth + 1))
+        except OSError:
+            continue  # gone meanwhile, or closed by the program itself: the last look opens it
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return 0
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  names are all that is wanted, many times a second
+    except OSError:
+        return []
+    found: list[int] = []
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:  # noqa: PTH123
+                found += map(int, file.read().split())
+        except OSError:
+            continue
+    return found
+
+
+def _resident(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0

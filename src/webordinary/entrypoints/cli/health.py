@@ -1,0 +1,78 @@
+"""`webordinary worker health`: does a worker live, and does its loop go round; for container health checks."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from webordinary import app
+from webordinary.adapters.sqlite.workers import WorkerEntry
+from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
+from webordinary.entrypoints.cli.output import print_json
+from webordinary.model.overview import ClaimSummary
+
+MAX_CLAIMS = 1000
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = add_command(commands, "health", run, "say whether workers live and work; the exit code tells")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--name", dest="health_name", metavar="N", help="only the worker of this name")
+    which.add_argument("--id", dest="health_id", metavar="ID", help="only the worker with this id")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 if all is well, 1 if a worker hangs, 3 if one is dead or none is there."""
+    config, now = load_existing(args), datetime.now(UTC)
+    with app.open_services(config) as services:
+        workers = _chosen(services.workers.present(), args)
+        claims = services.overview.pool(now, MAX_CLAIMS).claims
+        problems = {worker.worker: _problem(services, worker, claims, now) for worker in workers}
+    if args.json:
+        print_json([_plain(worker, problems[worker.worker]) for worker in workers])
+    else:
+        for worker in workers:
+            print(f"{worker.name} (process {worker.pid}): {(problems[worker.worker] or ('lives and works',))[0]}")
+    return max((problem[1] for problem in problems.values() if problem), default=Exit.OK)
+
+
+def _chosen(present: Sequence[WorkerEntry], args: argparse.Namespace) -> list[WorkerEntry]:
+    """Of each name the newest: an older one of the same name was replaced."""
+    newest = {worker.name: worker for worker in present}
+    found = [w for w in present if w.worker == args.health_id] if args.health_id else list(newest.values())
+    if args.health_name is not None:
+        found = [worker for worker in found if worker.name == args.health_name]
+    if not found:
+        wanted = args.health_name or args.health_id
+        what = f"there is no worker {wanted!r}" if wanted else "there is no worker"
+        raise CommandFailed(what, "start one with `webordinary worker`, or `webordinary up`", Exit.NOT_RUNNING)
+    return found
+
+
+def _problem(
+    services: app.Services, worker: WorkerEntry, claims: Sequence[ClaimSummary], now: datetime
+) -> tuple[str, Exit] | None:
+    patience = services.config.lease_seconds
+    if services.lock_files.is_dead(worker.worker):
+        return "is dead; start one with `webordinary worker`", Exit.NOT_RUNNING
+    silent = time.time() - (services.lock_files.last_beat(worker.worker) or 0.0)
+    if silent > patience:
+        return f"hangs: its loop has not gone round for {silent:.0f} s; end it, another will go on", Exit.FAILED
+    over = [claim.key for claim in claims if claim.worker_id == worker.worker and claim.lease_expires_at < now]
+    if over:
+        return f"does not renew its lease on {over[0]}; see `webordinary logs`", Exit.FAILED
+    return None
+
+
+def _plain(worker: WorkerEntry, problem: tuple[str, Exit] | None) -> dict[str, object]:
+    return {
+        "worker": worker.worker,
+        "name": worker.name,
+        "pid": worker.pid,
+        "healthy": problem is None,
+        "problem": problem[0] if problem else None,
+    }

@@ -1,0 +1,69 @@
+"""What a person must see: which of it is an alarm, and how many mails the operator gets about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from webordinary.model.jobs import DeadLetter
+from webordinary.model.overview import QueueSummary
+
+UNOWNED = timedelta(minutes=5)
+PERIOD = timedelta(hours=1)
+MAX_MAILS = 10
+"""To the operator, in a PERIOD; the last of them sums up."""
+_REASON_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """Something that happened and that nobody mends but a person. `name` is the same as long as it lasts."""
+
+    name: str
+    what: str
+    command: str
+    """What to run first."""
+
+
+def unowned_too_long(queues: Iterable[QueueSummary], now: datetime) -> list[QueueSummary]:
+    """The keys whose work nobody alive has owned for too long."""
+    return [queue for queue in queues if queue.unowned_since and now - queue.unowned_since > UNOWNED]
+
+
+def alarms_of(letters: Iterable[DeadLetter], queues: Iterable[QueueSummary], now: datetime) -> list[Alarm]:
+    """All that is wrong now."""
+    return [*map(_of_letter, letters), *(_of_queue(queue, now) for queue in unowned_too_long(queues, now))]
+
+
+def mails_to_write(untold: Sequence[Alarm], written: int) -> list[tuple[Alarm, ...]]:
+    """One mail per alarm, or one for all when they are many; none when `written` in this period are enough."""
+    room = MAX_MAILS - written
+    if room <= 0 or not untold:
+        return []
+    return [(alarm,) for alarm in untold] if len(untold) < room else [tuple(untold)]
+
+
+def _of_letter(letter: DeadLetter) -> Alarm:
+    reason = letter.reason[:_REASON_CHARACTERS]
+    return Alarm(
+        letter_name(letter.letter_id),
+        f"Mail {letter.email_id[:12]} was given up: {reason}",
+        f"webordinary dlq show {letter.letter_id}",
+    )
+
+
+def _of_queue(queue: QueueSummary, now: datetime) -> Alarm:
+    since = queue.unowned_since or now
+    minutes = int((now - since).total_seconds() // 60)
+    jobs = f"{queue.open} open job{'' if queue.open == 1 else 's'}"
+    return Alarm(
+        f"unowned-{queue.key}-{int(since.timestamp())}",
+        f"No worker owns the work of {queue.key}, for {minutes} minutes now ({jobs}).",
+        "webordinary worker health",
+    )
+
+
+def letter_name(letter_id: int | str) -> str:
+    """The alarm that a dead letter raises."""
+    return f"dead-letter-{letter_id}"
