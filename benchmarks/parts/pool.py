@@ -106,10 +106,9 @@ class World:
         self._clock = SystemClock()
 
     def enqueue(self, job: NewJob) -> None:
-        """What the workflow's steps do between a mail and its worker, one after another."""
+        """What the workflow's steps do for a mail without attachments, one after another."""
         now = self._clock.now()
-        self.pool.jobs.record(job, now)
-        queued = self.pool.jobs.enqueue(job.job_id, now)
+        queued = self.pool.jobs.record(job, now, ready=True)
         owner = self.pool.claims.look(job.key)
         if owner:
             self.pool.tickets.ticket(job.key, owner.worker)

@@ -19,9 +19,12 @@ from webordinary.adapters.local.callbacks import EngineCallbacks
 from webordinary.adapters.local.git import GitHistory, GitRepository
 from webordinary.adapters.local.git.origins import Origins
 from webordinary.adapters.local.homes import take_home
+from webordinary.adapters.local.jail.cells import BubblewrapJail
+from webordinary.adapters.local.jail.limits import MEGABYTE, JailLimits
+from webordinary.adapters.local.jail.open_cells import OpenJail
+from webordinary.adapters.local.jail.programs import JailedPrograms
 from webordinary.adapters.local.liveness import DeathWatch, LockFiles
 from webordinary.adapters.local.maildir import MaildirTransport
-from webordinary.adapters.local.processes import LocalPrograms
 from webordinary.adapters.local.relay import RelaySettings, RelayTransport
 from webordinary.adapters.local.releases import FolderReleases
 from webordinary.adapters.local.system import SystemClock, SystemThreads
@@ -62,7 +65,7 @@ from webordinary.site.agents.builtin import BuiltinAgent
 from webordinary.site.agents.command import CommandAgent
 from webordinary.site.first_release import show_first
 from webordinary.site.kit import SiteKit
-from webordinary.site.ports import Agent, Builder
+from webordinary.site.ports import Agent, Builder, Jail
 from webordinary.site.releases import Stage
 from webordinary.worker.job import SiteWork
 from webordinary.worker.settings import Settings
@@ -274,7 +277,7 @@ def _site_work(services: Services, worker_id: str, home: Path) -> SiteWork:
     repository = GitRepository(config.data / "mirrors", home, worker_id)
     agents: dict[str, Agent] = {"builtin": BuiltinAgent()}
     if config.agent_command:
-        programs = LocalPrograms(worker_id, config.interrupt_grace_seconds)
+        programs = JailedPrograms(jail_of(config, worker_id, home), config.interrupt_grace_seconds)
         agents["command"] = CommandAgent(config.agent_command, programs)
     kit = SiteKit(
         workspaces=repository,
@@ -289,6 +292,19 @@ def _site_work(services: Services, worker_id: str, home: Path) -> SiteWork:
         sessions=ThreadSessions(services.threads),
     )
     return SiteWork(kit, lambda job: instruction_of(services, job), services.events, clock.now)
+
+
+def jail_of(config: Config, worker_id: str, home: Path) -> Jail:
+    """Where a worker's outside programs run; without walls only where none stand and the operator said so."""
+    limits = JailLimits(
+        processes=config.jail_processes,
+        memory_bytes=config.jail_memory_mb * MEGABYTE,
+        disk_bytes=config.jail_disk_mb * MEGABYTE,
+    )
+    jail = BubblewrapJail(worker_id, home / ".jail", limits, [Path(path) for path in config.jail_readable])
+    if config.allow_unjailed_agents and jail.why_not():
+        return OpenJail(worker_id, limits)
+    return jail
 
 
 class ThreadSessions:

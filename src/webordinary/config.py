@@ -51,6 +51,7 @@ class Setting:
 
 _PORT = rules.number(0, 65535)
 _SECONDS = rules.number(0.01, 604_800, whole=False)
+_PATHS = rules.words(100, rules.absolute_path, "absolute paths")
 _PEERS = rules.words(100, ip_address, "IP addresses")
 
 
@@ -90,6 +91,21 @@ class Config:
     agent_command: Annotated[
         tuple[str, ...], Setting(rules.words(100), "program and arguments of the agent `command`")
     ] = ()
+    allow_unjailed_agents: Annotated[
+        bool, Setting(rules.flag(), "where no jail works, let outside agents and builds do all that this user can")
+    ] = False
+    jail_readable: Annotated[
+        tuple[str, ...], Setting(_PATHS, "what agents and builds may read beside /usr, such as their own programs")
+    ] = ()
+    jail_memory_mb: Annotated[
+        int, Setting(rules.number(64, 1_000_000), "memory of one agent or build, all its processes together")
+    ] = 4000
+    jail_processes: Annotated[
+        int, Setting(rules.number(16, 30_000), "processes of one agent or build")
+    ] = 512
+    jail_disk_mb: Annotated[
+        int, Setting(rules.number(10, 10_000_000), "what the workspace may grow to while an agent or build runs")
+    ] = 5000
 
     def __post_init__(self) -> None:
         problems = []

@@ -145,5 +145,13 @@ def words(most: int, each: Callable[[str], object] = str, of: str = "words") -> 
     return Rule(read, f"a list of at most {most} {of}")
 
 
+def absolute_path(raw: str) -> Path:
+    """For lists of files and folders, which must not depend on where a command was started."""
+    path = Path(raw).expanduser()
+    if not path.is_absolute() or "\0" in raw:
+        raise ValueError(raw)
+    return path
+
+
 def _refuse(item: object) -> bool:
     raise ValueError(item)

@@ -107,6 +107,13 @@ def test_recording_the_same_job_again_changes_nothing(pool: Backend) -> None:
     assert record(pool, "a", at=NOON + SECOND) == first
 
 
+def test_a_job_with_nothing_to_wait_for_is_queued_as_it_is_recorded(pool: Backend) -> None:
+    new = NewJob("a", AMELIA_SCOTT, "t", "mail-a", Command.EDIT)
+    job = pool.jobs.record(new, NOON, ready=True)
+    assert (job.state, job.order, job.queued_at) == (JobState.QUEUED, 1, NOON)
+    assert pool.jobs.enqueue("a", NOON + SECOND) == job
+
+
 def test_enqueueing_twice_keeps_the_first_time(pool: Backend) -> None:
     queue(pool, "a")
     assert pool.jobs.enqueue("a", NOON + SECOND).queued_at == NOON
@@ -388,6 +395,16 @@ def test_a_settled_job_owes_its_callback_until_paid(pool: Backend) -> None:
     assert pool.owed.owed(10) == []
 
 
+def test_who_ends_a_job_is_told_if_a_workflow_waits_for_it(pool: Backend) -> None:
+    queue(pool, "a")
+    queue(pool, "b")
+    pool.jobs.bind_token("a", "token")
+    turn = pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=True)
+    assert turn.owed == pool.jobs.get("a")
+    assert turn.started
+    assert pool.claims.end_and_take_next(turn.started, DONE, NOON, more=False).owed is None
+
+
 def test_whoever_binds_a_token_after_the_end_sees_that_it_ended(pool: Backend) -> None:
     queue(pool, "a")
     pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
@@ -449,6 +466,38 @@ def test_a_busy_owner_yields_to_a_key_that_has_waited_longer(pool: Backend) -> N
     assert turn.started.claim.key == BAKERY_ANN
     assert [hint.key for hint in pool.hints.receive(NOON, (), 10)] == [AMELIA_SCOTT]
     assert pool.claims.look(AMELIA_SCOTT) is None
+
+
+def test_a_worker_whose_key_is_done_goes_on_with_the_key_that_waits(pool: Backend) -> None:
+    queue(pool, "only")
+    started = claim(pool)
+    queue(pool, "small", key=BAKERY_ANN, at=NOON + SECOND)
+    pool.hints.send(ClaimRequest(BAKERY_ANN, NOON + SECOND), NOON + SECOND)
+    turn = pool.claims.end_and_take_next(started, DONE, NOON + 5 * SECOND, more=True)
+    assert turn.kept is None
+    assert turn.started
+    assert turn.started.claim.key == BAKERY_ANN
+    assert pool.claims.look(AMELIA_SCOTT) is None
+    assert pool.hints.receive(NOON, (), 10) == []
+
+
+def test_a_key_that_came_just_now_is_left_to_a_worker_without_work(pool: Backend) -> None:
+    queue(pool, "only")
+    started = claim(pool)
+    queue(pool, "small", key=BAKERY_ANN)
+    pool.hints.send(ClaimRequest(BAKERY_ANN, NOON), NOON)
+    turn = pool.claims.end_and_take_next(started, DONE, NOON, more=True)
+    assert (turn.kept, turn.started) == (started.claim, None)
+
+
+def test_a_key_whose_job_backs_off_is_kept(pool: Backend) -> None:
+    queue(pool, "only")
+    started = claim(pool)
+    queue(pool, "small", key=BAKERY_ANN)
+    pool.hints.send(ClaimRequest(BAKERY_ANN, NOON), NOON)
+    later = NOON + 5 * SECOND
+    turn = pool.claims.end_and_take_next(started, Requeue(Why.RETRY, later + SECOND), later, more=True)
+    assert (turn.kept, turn.started) == (started.claim, None)
 
 
 def test_a_key_that_waits_shorter_waits_on(pool: Backend) -> None:

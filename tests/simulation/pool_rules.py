@@ -73,7 +73,7 @@ class PoolRules:
 
     def _job_changed(self, old: Job | None, new: Job, by: Process) -> None:
         if old is None:
-            if new.state is not JobState.PREPARING:
+            if new.state not in (JobState.PREPARING, JobState.QUEUED):
                 raise Broken(f"{new.job_id} begins as {new.state}")
             return
         interrupted = new.interruptions > old.interruptions

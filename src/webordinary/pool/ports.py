@@ -15,8 +15,8 @@ from webordinary.model.names import ProjectUser
 class Jobs(Protocol):
     """The truth about work. Written by workflow steps; a running job is written by its worker only."""
 
-    def record(self, new: NewJob, now: datetime) -> Job:
-        """Give a new job its order, as `preparing`. Idempotent by job id."""
+    def record(self, new: NewJob, now: datetime, *, ready: bool = False) -> Job:
+        """Give a new job its order, as `preparing`, or `queued` if it is `ready`. Idempotent by job id."""
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
         """Make a preparing job runnable. Idempotent: a job that is further already stays where it is."""

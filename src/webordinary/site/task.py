@@ -33,6 +33,13 @@ class AgentTask:
     attachments: tuple[AttachedFile, ...] = ()
     session: str = ""
     limits: AgentLimits = field(default_factory=AgentLimits)
+    note: str = ""
+    """What went wrong the first time, for an agent that can use it."""
+
+    @property
+    def words(self) -> str:
+        """The instruction with the note, as one text."""
+        return f"{self.instruction}\n\n{self.note}" if self.note else self.instruction
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from webordinary.site.task import AgentResult, AgentTask, AttachedFile
 from webordinary.worker.run import JobRun
 
 
-def instruct(run: JobRun, workspace: Workspace) -> AgentResult:
-    """Run the project's agent in the workspace."""
+def instruct(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
+    """Run the project's agent in the workspace; `note` tells it what went wrong the first time."""
     began = run.now()
     agent = run.kit.agents.get(run.project.agent)
     if agent is None:
@@ -18,6 +18,7 @@ def instruct(run: JobRun, workspace: Workspace) -> AgentResult:
     thread_id = run.job.thread_id
     task = AgentTask(
         instruction=run.wish,
+        note=note,
         workspace=workspace.path,
         attachments=tuple(AttachedFile(a, run.kit.attachment_path(a)) for a in run.instruction.attachments),
         session=run.kit.sessions.session_of(thread_id),

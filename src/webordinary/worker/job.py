@@ -14,7 +14,8 @@ from webordinary.model.hold import Hold
 from webordinary.model.jobs import Job, Settlement
 from webordinary.model.mail import Command, Instruction
 from webordinary.site.kit import SiteKit
-from webordinary.site.sources import Conflicted, Workspace
+from webordinary.site.publish import Published
+from webordinary.site.sources import BuildFailed, Conflicted, Workspace
 from webordinary.site.task import Changed
 from webordinary.worker import report
 from webordinary.worker.checkout import check_out
@@ -108,15 +109,23 @@ def save_work(run: JobRun, workspace: Workspace) -> None:
 
 
 def _edit(run: JobRun, workspace: Workspace) -> Settlement:
+    """A conflict or a failed build goes back to the agent once; then it is said in words."""
+    outcome = _edit_once(run, workspace)
+    if isinstance(outcome, Settlement | Published):
+        return report.of_edit(run, outcome)
+    return report.of_edit(run, _edit_once(run, check_out(run), report.note_on(outcome)))
+
+
+def _edit_once(run: JobRun, workspace: Workspace, note: str = "") -> Settlement | Published | Conflicted | BuildFailed:
     if workspace.made is None:
-        result = instruct(run, workspace)
+        result = instruct(run, workspace, note)
         if not isinstance(result, Changed):
             return report.of_agent(result)
         change = record(run, workspace, result.summary)
         if change is None:
             return report.of_no_difference(result)
         workspace = replace(workspace, made=change)
-    return report.of_publication(run, publish(run, workspace))
+    return publish(run, workspace)
 
 
 def _undo(run: JobRun, workspace: Workspace) -> Settlement:

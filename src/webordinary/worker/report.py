@@ -10,6 +10,7 @@ from webordinary.site.task import Answered, Asked, Changed, NotUnderstood
 from webordinary.worker.run import JobRun
 
 LISTED_FILES = 50
+LOG_CHARACTERS = 8000
 
 
 def of_agent(result: Answered | Asked | NotUnderstood) -> Settlement:
@@ -27,6 +28,24 @@ def of_no_difference(result: Changed) -> Settlement:
     """The agent was content, yet no file differs."""
     words = f"Nothing needed to change: the site is already as you asked. {result.summary}".strip()
     return Settlement(Outcome.SUCCEEDED, JobResult(words))
+
+
+def of_edit(run: JobRun, outcome: Settlement | Published | Conflicted | BuildFailed) -> Settlement:
+    """An edit ended: without a publication, or with one."""
+    return outcome if isinstance(outcome, Settlement) else of_publication(run, outcome)
+
+
+def note_on(outcome: Conflicted | BuildFailed) -> str:
+    """What the agent is told before it tries once more, from the site as it is now."""
+    if isinstance(outcome, Conflicted):
+        return (
+            f"Your first try could not be published: somebody else changed the same lines{_in(outcome.files)} meanwhile. "
+            "The workspace now holds the newest state, without your change. Follow the instruction again, on top of it."
+        )
+    return (
+        "Your first try could not be published: the site did not build with it. The workspace holds the state before "
+        f"your change. Follow the instruction again, and avoid this:\n{(outcome.log or outcome.reason)[-LOG_CHARACTERS:]}"
+    )
 
 
 def of_publication(run: JobRun, outcome: Published | Conflicted | BuildFailed) -> Settlement:

@@ -79,7 +79,7 @@ class Reading:
         return {"verdict": word}
 
     def identify_project_user(self, payload: Payload) -> Payload:
-        """Find key and thread; what a worker must do becomes a job, preparing, in its order."""
+        """Find key and thread; what a worker must do becomes a job, in its order; without files it is ready."""
         email_id = payload["emailId"]
         email, mail = self.mailroom.read(email_id)
         _, entitled = self.mailroom.judge(email, mail)
@@ -91,7 +91,7 @@ class Reading:
             return {"route": "command", "command": str(mail.command), "threadId": thread.thread_id}
         job_id = job_id_of(email_id, payload.get("redrive", 0))
         new = NewJob(job_id, thread.key, thread.thread_id, email_id, mail.command)
-        job = self.jobs.record(new, self.now())
+        job = self.jobs.record(new, self.now(), ready=not mail.attachment_count)
         self.events.emit(Event("JobRecorded", email_id, job.job_id, job.key, data={"order": job.order}))
         return {"route": ROUTES[mail.command], "jobId": job.job_id, "threadId": thread.thread_id}
 

@@ -42,12 +42,16 @@ def test_a_dead_letter_raises_a_red_banner(world: World, page: TestClient) -> No
     assert 'role="alert"' in text
     assert "1 mail was given up: three starts" in text
     assert f'href="/mails/{email_id}"' in text
+    assert "<code>webordinary dlq redrive 1</code>" in text
+    assert f"<code>webordinary dlq redrive {email_id[:12]}</code>" in page.get(f"/mails/{email_id}").text
 
 
-def test_work_that_nobody_owns_raises_a_red_banner_after_a_minute(world: World, page: TestClient) -> None:
+def test_work_that_nobody_owns_raises_a_red_banner_after_five_minutes(world: World, page: TestClient) -> None:
     world.job(world.mail("Waiting"), "queued", queued_at=world.at(0))
     assert 'role="alert"' not in page.get("/").text
-    world.now += timedelta(seconds=61)
+    world.now += timedelta(seconds=300)
+    assert 'role="alert"' not in page.get("/").text
+    world.now += timedelta(seconds=1)
     text = page.get("/").text
     assert "No worker owns the work of amelia#scott" in text
     assert "webordinary worker" in text
@@ -57,8 +61,18 @@ def test_work_behind_a_live_claim_raises_no_banner(world: World, page: TestClien
     world.job(world.mail("Waiting"), "queued", queued_at=world.at(-600))
     world.claim(AMELIA_SCOTT, world.worker("worker 1"), lease=30)
     assert 'role="alert"' not in page.get("/").text
-    world.now += timedelta(seconds=31)
+    world.now += timedelta(seconds=330)
+    assert 'role="alert"' not in page.get("/").text, "its owner is gone for five minutes only now"
+    world.now += timedelta(seconds=1)
     assert 'role="alert"' in page.get("/").text
+
+
+def test_work_begun_by_a_worker_that_is_gone_raises_a_banner_too(world: World, page: TestClient) -> None:
+    worker = world.worker("worker 1")
+    world.job(world.mail("Begun"), "running", worker=worker, queued_at=world.at(-90), started_at=world.at(-80))
+    world.claim(AMELIA_SCOTT, worker, lease=30)
+    world.now += timedelta(seconds=331)
+    assert "No worker owns the work of amelia#scott" in page.get("/").text
 
 
 def test_old_mails_are_reached_page_by_page(world: World, page: TestClient) -> None:

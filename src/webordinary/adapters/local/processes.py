@@ -8,14 +8,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from webordinary.model.claims import INTERRUPT_GRACE_SECONDS
-from webordinary.model.errors import JobTimedOut, Permanent
 from webordinary.model.hold import Hold
 
 WORKER_MARK = "WEBORDINARY_WORKER"
@@ -38,29 +38,6 @@ class Finished:
     overflowed: bool = False
 
 
-class LocalPrograms:
-    """Runs programs for one worker on this machine."""
-
-    def __init__(self, worker: str, grace_seconds: float = INTERRUPT_GRACE_SECONDS) -> None:
-        self._worker = worker
-        self._grace = grace_seconds
-
-    def run(
-        self, args: Sequence[str], cwd: Path, stdin: bytes, env: Mapping[str, str], seconds: float, hold: Hold
-    ) -> tuple[int, bytes, bytes]:
-        """Exit code, output and errors; a stop asked through `hold` is SIGINT, the grace, then the end."""
-        finished = run(
-            args, cwd=cwd, stdin=stdin, env={**env, WORKER_MARK: self._worker, JOB_MARK: hold.job_id},
-            seconds=seconds, hold=hold, grace=self._grace,
-        )  # fmt: skip
-        hold.check()
-        if finished.timed_out:
-            raise JobTimedOut(f"{args[0]} ran longer than {seconds:.0f} s and was ended")
-        if finished.overflowed:
-            raise Permanent(f"{args[0]} wrote more than {OUTPUT_BYTES} bytes and was ended")
-        return finished.code, finished.out, finished.err
-
-
 def run(
     args: Sequence[str],
     *,
@@ -71,13 +48,14 @@ def run(
     output_bytes: int = OUTPUT_BYTES,
     hold: Hold | None = None,
     grace: float = INTERRUPT_GRACE_SECONDS,
+    interrupt: Callable[[], None] | None = None,
 ) -> Finished:
-    """Run one program; its whole process group is gone when this returns."""
+    """Run one program; its whole process group is gone when this returns. `interrupt` asks it another way."""
     child = subprocess.Popen(
         list(args), cwd=cwd, env=dict(env), start_new_session=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    stopper = _Stopper(child, grace)
+    stopper = _Stopper(child, grace, interrupt or partial(_signal_group, child, signal.SIGINT))
     try:
         with hold.on_stop(stopper.ask) if hold else nullcontext():
             return _converse(child, stdin, time.monotonic() + seconds, output_bytes)
@@ -91,13 +69,13 @@ def run(
 class _Stopper:
     """Ends a process group: asks once, and kills when the grace is over or the program has ended."""
 
-    def __init__(self, child: subprocess.Popen[bytes], grace: float) -> None:
-        self._child, self._grace = child, grace
+    def __init__(self, child: subprocess.Popen[bytes], grace: float, interrupt: Callable[[], None]) -> None:
+        self._child, self._grace, self._interrupt = child, grace, interrupt
         self._timer: threading.Timer | None = None
 
     def ask(self) -> None:
         """Called from another thread as soon as the job must end."""
-        _signal_group(self._child, signal.SIGINT)
+        self._interrupt()
         self._timer = threading.Timer(self._grace, _signal_group, (self._child, signal.SIGKILL))
         self._timer.daemon = True
         self._timer.start()

@@ -52,7 +52,7 @@ class MemoryJobs:
     def __init__(self, state: MemoryPoolState) -> None:
         self._state = state
 
-    def record(self, new: NewJob, now: datetime) -> Job:
+    def record(self, new: NewJob, now: datetime, *, ready: bool = False) -> Job:
         """Give a new job its order."""
         with self._state.lock:
             if known := self._state.jobs.get(new.job_id):
@@ -66,8 +66,9 @@ class MemoryJobs:
                 thread_id=new.thread_id,
                 email_id=new.email_id,
                 command=new.command,
-                state=JobState.PREPARING,
+                state=JobState.QUEUED if ready else JobState.PREPARING,
                 recorded_at=now,
+                queued_at=now if ready else None,
             )
             return self._put(job)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import job_of, result_text
+from webordinary.adapters.sqlite.rows import job_of, key_of, result_text
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import Job, NewJob, Settlement
 from webordinary.model.names import ProjectUser
@@ -18,10 +18,13 @@ ON CONFLICT (key) DO UPDATE SET last_order = last_order + 1
 RETURNING last_order"""
 
 RECORD = """
-INSERT INTO jobs (job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at)
-VALUES (:job_id, :key, :ord, :ord, :thread_id, :email_id, :command, 'preparing', :now)"""
+INSERT INTO jobs (job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at, queued_at)
+VALUES (:job_id, :key, :ord, :ord, :thread_id, :email_id, :command, :state, :now, :queued_at)
+RETURNING *"""
 
-ENQUEUE = "UPDATE jobs SET state = 'queued', queued_at = :now WHERE job_id = :job_id AND state = 'preparing'"
+ENQUEUE = """
+UPDATE jobs SET state = 'queued', queued_at = :now WHERE job_id = :job_id AND state = 'preparing'
+RETURNING *"""
 
 BIND_CALLBACK = "UPDATE jobs SET task_token = :token, called_back = 0 WHERE job_id = :job_id"
 
@@ -55,29 +58,30 @@ class SqliteJobs:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def record(self, new: NewJob, now: datetime) -> Job:
+    def record(self, new: NewJob, now: datetime, *, ready: bool = False) -> Job:
         """Give a new job its order."""
+        fields = {
+            "job_id": new.job_id,
+            "key": str(new.key),
+            "thread_id": new.thread_id,
+            "email_id": new.email_id,
+            "command": new.command,
+            "state": "queued" if ready else "preparing",
+            "now": now.timestamp(),
+            "queued_at": now.timestamp() if ready else None,
+        }
         with self._db.write() as conn:
             if known := _find(conn, new.job_id):
                 return known
-            order = conn.execute(NEXT_ORDER, {"key": str(new.key)}).fetchone()[0]
-            fields = {
-                "job_id": new.job_id,
-                "key": str(new.key),
-                "ord": order,
-                "thread_id": new.thread_id,
-                "email_id": new.email_id,
-                "command": new.command,
-                "now": now.timestamp(),
-            }
-            conn.execute(RECORD, fields)
-            return _get(conn, new.job_id)
+            order = conn.execute(NEXT_ORDER, fields).fetchone()[0]
+            row = conn.execute(RECORD, {**fields, "ord": order}).fetchone()
+        return job_of(row)
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
         """Make a preparing job runnable."""
         with self._db.write() as conn:
-            conn.execute(ENQUEUE, {"job_id": job_id, "now": now.timestamp()})
-            return _get(conn, job_id)
+            row = conn.execute(ENQUEUE, {"job_id": job_id, "now": now.timestamp()}).fetchone()
+            return job_of(row) if row else _get(conn, job_id)
 
     def get(self, job_id: str) -> Job | None:
         """One job, open or settled."""
@@ -116,7 +120,7 @@ class SqliteJobs:
         """Every key that has work."""
         with self._db.read() as conn:
             rows = conn.execute(KEYS_WITH_OPEN_JOBS, (str(after) if after else "", limit))
-            return [ProjectUser.parse(row["key"]) for row in rows]
+            return [key_of(row["key"]) for row in rows]
 
     def owed(self, limit: int) -> Sequence[Job]:
         """Jobs whose workflow waits to be told."""

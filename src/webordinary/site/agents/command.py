@@ -14,6 +14,7 @@ from typing import Any
 from webordinary.model.errors import Permanent
 from webordinary.model.hold import Hold
 from webordinary.site.ports import Programs
+from webordinary.site.reach import Reach
 from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
 
 _KINDS: dict[str, type[Changed] | type[Answered] | type[Asked] | type[NotUnderstood]] = {
@@ -39,10 +40,11 @@ class CommandAgent:
         code, out, err = self._programs.run(
             self._args,
             task.workspace,
-            task.instruction.encode(),
+            task.words.encode(),
             self._environment(task),
             task.limits.seconds,
             hold,
+            Reach(readable=tuple(file.path for file in task.attachments)),
         )
         if code != 0:
             words = err.decode(errors="replace").strip()[-600:] or "no words"
@@ -54,7 +56,6 @@ class CommandAgent:
         files = "\n".join(str(file.path) for file in task.attachments)
         names = "\n".join(file.attachment.name.replace("\n", " ") for file in task.attachments)
         return env | self._env | {
-            "HOME": str(task.workspace),
             "WEBORDINARY_SESSION": task.session,
             "WEBORDINARY_ATTACHMENTS": files,
             "WEBORDINARY_ATTACHMENT_NAMES": names,

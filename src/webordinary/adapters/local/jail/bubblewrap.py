@@ -12,6 +12,7 @@ from webordinary.adapters.local.jail import inside
 from webordinary.adapters.local.jail.limits import JailLimits
 
 HOME = "/home/site"
+SCRATCH = ("/tmp", "/dev/shm", HOME)  # noqa: S108  inside the jail they are its own
 USER = 1000
 _LAUNCHER = "/run/webordinary/inside.py"
 _USR_NAMES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -69,7 +70,7 @@ def _machine(furniture: Path) -> Iterator[str]:
 
 def _scratch(size: int) -> Iterator[str]:
     yield from ("--proc", "/proc", "--dev", "/dev")
-    for place in ("/dev/shm", "/tmp", HOME):  # noqa: S108  inside the jail they are its own
+    for place in SCRATCH:
         yield from ("--size", str(size), "--perms", "0700", "--tmpfs", place)
 
 

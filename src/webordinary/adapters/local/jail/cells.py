@@ -16,10 +16,10 @@ from webordinary.adapters.local.jail import bubblewrap
 from webordinary.adapters.local.jail.door import Door
 from webordinary.adapters.local.jail.furniture import furnish
 from webordinary.adapters.local.jail.guard import Guard
-from webordinary.adapters.local.jail.limits import JailLimitReached, JailLimits
+from webordinary.adapters.local.jail.limits import JailLimits
 from webordinary.adapters.local.jail.proxy import Proxy
+from webordinary.adapters.local.jail.result import judge
 from webordinary.adapters.local.jail.trial import PROGRAM, no_reason
-from webordinary.adapters.local.jail.usage import look_at_files, tidy
 from webordinary.adapters.local.processes import WORKER_MARK
 from webordinary.model.errors import Permanent, Transient
 from webordinary.site.reach import NOTHING_ELSE, Network, Reach
@@ -42,7 +42,9 @@ class BubblewrapCell:
     """One run; see the port."""
 
     def __init__(self, folder: Path, prefix: list[str], worker: str, guard: Guard) -> None:
-        self._folder, self._prefix, self._guard = folder, prefix, guard
+        # A library that starts the program adds its own environment; here it ends, whatever it holds.
+        self._prefix = ["/usr/bin/env", "-i", f"{WORKER_MARK}={worker}", *prefix]
+        self._folder, self._guard = folder, guard
         self.env: Mapping[str, str] = {WORKER_MARK: worker}
 
     def argv(self, args: Sequence[str]) -> list[str]:
@@ -50,8 +52,8 @@ class BubblewrapCell:
         return [*self._prefix, *args]
 
     def program(self, args: Sequence[str]) -> Path:
-        """An executable file that becomes bubblewrap; only its arguments and pipes count, not its environment."""
-        return write_program(self._folder / "program", self.argv(args), self.env)
+        """An executable file that becomes bubblewrap."""
+        return write_program(self._folder / "program", self.argv(args))
 
     def url(self, upstream: str) -> str:
         """On the jail's own loopback."""
@@ -112,20 +114,10 @@ class BubblewrapJail:
                 yield BubblewrapCell(folder, prefix, self._worker, guard)
             finally:
                 gone = guard.end()
-            self._judge(guard, gone, folders)
-
-    def _judge(self, guard: Guard, gone: bool, folders: tuple[Path, ...]) -> None:
-        if not gone:
-            raise Transient("a jailed program does not die; is the disk stuck?")
-        if not guard.admitted:
-            return  # nothing ran
-        odd = tidy(folders)
-        if reached := guard.reached or look_at_files(folders, self._limits):
-            empty(folders[0])
-            raise JailLimitReached(f"the program wanted {reached} and was ended; nothing was changed")
-        if odd:
-            empty(folders[0])
-            raise Permanent(f"{odd} is neither a file nor a folder: it cannot be published; nothing was changed")
+            if not gone:
+                raise Transient("a jailed program does not die; is the disk stuck?")
+            if guard.admitted:
+                judge(folders, self._limits, guard.reached)
 
     def _inside(self, env: Mapping[str, str], network: Network) -> dict[str, str]:
         proxy = _PROXY_ENV if network.hosts else {}
@@ -149,19 +141,12 @@ class BubblewrapJail:
         return no_reason(tried)
 
 
-def write_program(path: Path, argv: list[str], env: Mapping[str, str]) -> Path:
-    """A file to execute: what is added to it becomes further arguments, whatever its environment is."""
+def write_program(path: Path, argv: list[str]) -> Path:
+    """A file to execute: what is added to it becomes further arguments."""
     path.write_text(
         f"#!{bubblewrap.python()} -IS\nimport os, sys\n"
-        f"os.execve({json.dumps(argv[0])}, {json.dumps(argv)} + sys.argv[1:], {json.dumps(dict(env))})\n",
+        f"os.execvp({json.dumps(argv[0])}, {json.dumps(argv)} + sys.argv[1:])\n",
         encoding="utf-8",
     )
     path.chmod(stat.S_IRWXU)
     return path
-
-
-def empty(workspace: Path) -> None:
-    """Remove all in a workspace, however deep it lies; the next job gets it filled from git again."""
-    for entry in workspace.iterdir():
-        for words in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
-            subprocess.run([*words, "--", str(entry)], check=False, capture_output=True, timeout=600)

@@ -72,7 +72,7 @@ class Door:
 
     def answer(self) -> tuple[socket.socket, Inmates, socket.socket | None] | None:
         """Wait for the knock: the visitor (who waits for `admit`), the jail's processes, the proxy's listener."""
-        readable, _, _ = select.select([self._listener, self._bell], [], [])
+        readable, _, _ = select.select([self._listener.fileno(), self._bell], [], [])
         if self._bell in readable:
             self._listener.close()  # whoever knocks now is turned away at once
             return None

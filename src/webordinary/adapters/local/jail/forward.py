@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler
-from typing import IO, Protocol
+from io import BufferedIOBase
+from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from webordinary.adapters.local.jail.allowance import Allowance
@@ -82,9 +83,7 @@ class Forwarder:
         name, _, rest = path.removeprefix(f"{self._prefix}/").partition("/")
         return (name, self._upstreams[name], f"/{rest}") if name in self._upstreams else None
 
-    def _ask(
-        self, name: str, upstream: Upstream, talk: BaseHTTPRequestHandler, path: str, length: int
-    ) -> HTTPResponse:
+    def _ask(self, name: str, upstream: Upstream, talk: BaseHTTPRequestHandler, path: str, length: int) -> HTTPResponse:
         own = {key.lower(): value for key, value in upstream.headers.items()}
         said = [(key, value) for key, value in talk.headers.items() if key.lower() not in _NOT_PASSED_ON | own.keys()]
         base = urlsplit(upstream.url)
@@ -160,7 +159,7 @@ def _may_ask(path: str, allowed: tuple[str, ...]) -> bool:
     return any(plain == one.rstrip("/") or plain.startswith(one.rstrip("/") + "/") for one in allowed)
 
 
-def _send(source: IO[bytes], connection: HTTPConnection, length: int) -> None:
+def _send(source: BufferedIOBase, connection: HTTPConnection, length: int) -> None:
     while length:
         chunk = source.read(min(length, _CHUNK))
         if not chunk:

@@ -14,8 +14,7 @@ _ETC = {
     "hosts": "127.0.0.1 localhost site\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
-_DEVICES = {"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9}
-_MEMORY_DEVICES = 1  # the kernel's major number of all of these
+_DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 _NOBODY = 65534
 
 
@@ -31,8 +30,8 @@ def furnish(folder: Path) -> None:
 def _make_devices(folder: Path) -> None:
     """Root owns the host's devices, and so would a jail of root: it could `chmod 0 /dev/null` for everybody."""
     folder.mkdir()
-    for name, minor in _DEVICES.items():
+    for name, numbers in _DEVICES.items():
         node = folder / name
-        os.mknod(node, stat.S_IFCHR | 0o600, os.makedev(_MEMORY_DEVICES, minor))
+        os.mknod(node, stat.S_IFCHR | 0o600, os.makedev(*numbers))
         os.chown(node, _NOBODY, _NOBODY)
         node.chmod(0o666)

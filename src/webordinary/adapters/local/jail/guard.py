@@ -12,7 +12,7 @@ from socket import socket
 
 from webordinary.adapters.local.jail.door import Door, Inmates
 from webordinary.adapters.local.jail.limits import JailLimits
-from webordinary.adapters.local.jail.usage import family, look_at_disk, look_at_files, resident_bytes
+from webordinary.adapters.local.jail.usage import family, look_at_disk, look_at_files, resident_bytes, scratch_use
 
 _log = logging.getLogger(__name__)
 _EACH_SECONDS = 0.2
@@ -104,6 +104,9 @@ class Guard:
         pids = family(inmates.init, most)
         if len(pids) > most:
             return f"more than {most} processes"
-        if resident_bytes(pids) > self._limits.memory_bytes:
+        scratch, files = scratch_use(pids)
+        if files > self._limits.files:
+            return f"more than {self._limits.files:,} files"
+        if resident_bytes(pids) + scratch > self._limits.memory_bytes:
             return f"more than {self._limits.memory_bytes // 1_000_000:,} MB of memory"
         return ""

@@ -4,7 +4,7 @@ Runs by itself (`python -I -S inside.py LIMITS PORT PROGRAM ARG…`) and imports
 from outside it ends, so that no program ever runs unwatched.
 """
 
-import _signal  # the small halves of `signal` and `socket`: this runs before every program
+import _signal  # type: ignore[import-not-found]  # the small halves of `signal` and `socket`: this runs before every program
 import _socket
 import os
 import resource

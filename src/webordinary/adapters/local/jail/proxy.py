@@ -105,7 +105,7 @@ class _Talk(BaseHTTPRequestHandler):
         where, verdict = self._forwarder.forward(self)
         self._proxy.note(verdict, where)
 
-    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = _forward
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = _forward  # noqa: N815  found by name
 
     def do_CONNECT(self) -> None:
         """Open a tunnel to a listed host."""
@@ -131,7 +131,7 @@ class _Talk(BaseHTTPRequestHandler):
         finally:
             self._proxy.drop(outside)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:
         """Paths and headers are nobody's business; see Proxy.note."""
 
     def finish(self) -> None:

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from webordinary.adapters.local.jail.bubblewrap import SCRATCH
 from webordinary.adapters.local.jail.limits import JailLimits
 
 _PAGE = resource.getpagesize()
@@ -16,7 +17,8 @@ _OWNER = 0o700
 
 def family(init: int, most: int) -> list[int]:
     """A process and all that descend from it; stops looking after `most`. Orphans belong to `init` again."""
-    found, unread = [], [init]
+    found: list[int] = []
+    unread = [init]
     while unread and len(found) <= most:
         pid = unread.pop()
         found.append(pid)
@@ -29,11 +31,22 @@ def resident_bytes(pids: list[int]) -> int:
     return sum(map(_resident, pids))
 
 
+def scratch_use(pids: list[int]) -> tuple[int, int]:
+    """Bytes and files in the jail's own /tmp, /dev/shm and home, seen through one of its processes."""
+    for pid in pids:
+        try:
+            disks = [os.statvfs(f"/proc/{pid}/root{place}") for place in SCRATCH]
+        except OSError:
+            continue
+        used = sum((disk.f_blocks - disk.f_bfree) * disk.f_frsize for disk in disks)
+        return used, sum(disk.f_files - disk.f_ffree for disk in disks)
+    return 0, 0
+
+
 def look_at_files(folders: tuple[Path, ...], limits: JailLimits) -> str:
-    """In words what is too much in these folders; empty if nothing is. Works while they change."""
-    size = count = 0
-    for entry, depth in _entries(folders):
-        count += 1
+    """In words what is too much in these folders; empty if nothing is."""
+    size = 0
+    for count, (entry, depth) in enumerate(entries(folders), start=1):
         size += _size(entry)
         if depth > limits.depth:
             return f"folders in folders, {limits.depth} deep"
@@ -50,31 +63,16 @@ def look_at_disk(folder: Path, limits: JailLimits) -> str:
     return "the last free space of the disk" if disk.f_bavail * disk.f_frsize < limits.free_bytes else ""
 
 
-def tidy(folders: tuple[Path, ...]) -> str:
-    """Once all is quiet: what others could not read or should not run is made plain.
-
-    Returns the name of something that is neither file, folder nor link; empty if there is none.
-    """
-    for folder in folders:
-        for entry, _ in _entries((folder,), make_readable=True):
-            status = entry.stat(follow_symlinks=False)
-            kind = stat.S_IFMT(status.st_mode)
-            if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
-                return str(Path(entry.path).relative_to(folder))
-            if kind == stat.S_IFREG and status.st_mode & (stat.S_ISUID | stat.S_ISGID):
-                Path(entry.path).chmod(stat.S_IMODE(status.st_mode) & 0o777)
-    return ""
-
-
-def _entries(folders: tuple[Path, ...], make_readable: bool = False) -> Iterator[tuple[os.DirEntry[str], int]]:
+def entries(folders: tuple[Path, ...], make_readable: bool = False) -> Iterator[tuple[os.DirEntry[str], int]]:
+    """All below these folders, with their depth; links are never followed. Works while they change."""
     unread = [(str(folder), 1) for folder in folders]
     while unread:
         path, depth = unread.pop()
         try:
             if make_readable and (mode := os.lstat(path).st_mode) & _OWNER != _OWNER:
                 os.chmod(path, stat.S_IMODE(mode) | _OWNER)  # noqa: PTH101  as plain as the call beside it
-            with os.scandir(path) as entries:
-                for entry in entries:
+            with os.scandir(path) as listing:
+                for entry in listing:
                     yield entry, depth
                     if entry.is_dir(follow_symlinks=False):
                         unread.append((entry.path, depth + 1))

@@ -1,0 +1,210 @@
+"""Customers write while workers are killed, frozen, stopped and started, and now and then the server too."""
+
+from __future__ import annotations
+
+import contextlib
+import email
+import random
+import signal
+import smtplib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.acceptance.chaos_house import Hand, House, Writer, until
+
+LEASE_SECONDS = 3.0
+SETTINGS = {
+    "lease_seconds": LEASE_SECONDS,
+    "renew_seconds": 1.0,
+    "interrupt_grace_seconds": 1.0,
+    "idle_release_seconds": 5.0,
+}
+WORKERS = 3
+OPEN_MAILS = 6  # a customer waits for answers before more than these are on their way
+THREADS = 30  # a customer's conversations; then the oldest goes on
+DRAIN_SECONDS = 240.0
+STOPPED = (0, -signal.SIGTERM)  # the latter while it still started, and held nothing
+KEYS = {"scott@example.com": "amelia", "bob@example.com": "amelia", "ann@example.com": "bakery"}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """An accepted mail: it asks for one note at the end of its conversation's file."""
+
+    message_id: str
+    mark: str
+    file: str
+    steps: int
+    project: str
+
+
+class Postbox:
+    """The Maildir outbox, read on from where it was: which mail was answered, and how."""
+
+    def __init__(self, house: House) -> None:
+        self._folder = house.data / "outbox" / "new"
+        self._seen: set[str] = set()
+        self._guard = threading.Lock()
+        self.answers: dict[str, list[str]] = {}
+
+    def read(self) -> dict[str, list[str]]:
+        """The texts of all answers, by the Message-ID they answer."""
+        with self._guard:
+            for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else []:
+                if path.name not in self._seen:
+                    self._seen.add(path.name)
+                    reply = email.message_from_bytes(path.read_bytes())
+                    self.answers.setdefault(str(reply["In-Reply-To"]), []).append(_text(reply))
+            return self.answers
+
+
+@dataclass
+class Customers:
+    """They write on several threads at a time; a follow-up often comes before its predecessor is answered."""
+
+    house: House
+    postbox: Postbox
+    dice: random.Random
+    promises: list[Promise] = field(default_factory=list)
+    refused: int = 0
+
+    def run(self, writer: Writer, over: threading.Event) -> None:
+        """One customer's day."""
+        name, dice = writer.address.split("@")[0], random.Random(self.dice.random())
+        roots: list[tuple[str, str]] = []
+        mine: list[Promise] = []
+        while not over.is_set():
+            if len([p for p in mine if p.message_id not in self.postbox.read()]) < OPEN_MAILS:
+                thread = dice.choice(roots[-THREADS:]) if roots and dice.random() < 0.6 else ("", f"{name}-{len(roots)}")
+                if promise := self._write(writer, f"{name}.{writer.count}", *thread, dice):
+                    mine.append(promise)
+                    if not thread[0]:
+                        roots.append((promise.message_id, thread[1]))
+            over.wait(dice.uniform(0.05, 0.6))
+
+    def _write(self, writer: Writer, mark: str, root: str, page: str, dice: random.Random) -> Promise | None:
+        file, steps = f"notes/{page}.html", dice.choice((1, 2, 5))
+        try:
+            sent = writer.note(mark, root, file=file, steps=steps, pause=round(dice.uniform(0.0, 0.15), 3))
+        except (OSError, smtplib.SMTPException):
+            self.refused += 1
+            return None
+        promise = Promise(sent, mark, file, steps, KEYS[writer.address])
+        self.promises.append(promise)
+        return promise
+
+
+@dataclass
+class Trouble:
+    """Does to the processes what machines and operators do, one thing at a time."""
+
+    house: House
+    dice: random.Random
+    done: Counter[str] = field(default_factory=Counter)
+
+    def run(self, over: threading.Event) -> None:
+        """Until it is over; then everything runs again."""
+        acts: list[tuple[Callable[[Hand, threading.Event], None], int]] = [
+            (self.kill, 8), (self.freeze, 5), (self.kill_frozen, 1), (self.stop, 2), (self.kill_server, 1),
+        ]  # fmt: skip
+        while not over.wait(self.dice.uniform(0.1, 1.5)):
+            [act] = self.dice.choices([act for act, _ in acts], [weight for _, weight in acts])
+            self.done[act.__name__] += 1
+            act(self.dice.choice(self.house.hands), over)
+            self._hire()
+
+    def kill(self, hand: Hand, over: threading.Event) -> None:
+        hand.kill()
+
+    def freeze(self, hand: Hand, over: threading.Event) -> None:
+        """Some sleep past their lease, some do not."""
+        hand.signal(signal.SIGSTOP)
+        over.wait(LEASE_SECONDS * self.dice.uniform(0.3, 1.8))
+        hand.signal(signal.SIGCONT)
+
+    def kill_frozen(self, hand: Hand, over: threading.Event) -> None:
+        hand.signal(signal.SIGSTOP)
+        over.wait(LEASE_SECONDS * self.dice.uniform(0.3, 1.8))
+        hand.kill()
+
+    def stop(self, hand: Hand, over: threading.Event) -> None:
+        code = hand.stop()
+        assert code in STOPPED, f"{hand.name} was told to stop and ended with {code}"
+
+    def kill_server(self, hand: Hand, over: threading.Event) -> None:
+        self.house.kill_server()
+        self.house.open()
+
+    def _hire(self) -> None:
+        self.house.hands[:] = [hand for hand in self.house.hands if hand.process.poll() is None]
+        while len(self.house.hands) < WORKERS:
+            self.house.hire()
+
+
+@dataclass
+class Chaos:
+    """One run of it all."""
+
+    folder: Path
+    seed: int
+    say: Callable[[str], None] = lambda line: None
+
+    def __post_init__(self) -> None:
+        self.house = House(self.folder, SETTINGS)
+        self.postbox = Postbox(self.house)
+        dice = random.Random(self.seed)
+        self.customers = Customers(self.house, self.postbox, random.Random(dice.random()))
+        self.trouble = Trouble(self.house, random.Random(dice.random()))
+        self._failures: list[BaseException] = []
+
+    def run(self, seconds: float, report_each: float = 10.0) -> None:
+        """Load and trouble for that long, then quiet until all is answered; raises what went wrong on the way."""
+        house, over = self.house, threading.Event()
+        house.open()
+        house.onboard("amelia", "bob", "bob@example.com")
+        house.onboard("bakery", "ann", "ann@example.com")
+        for _ in range(WORKERS):
+            house.hire()
+        threads = [self._beside(self.customers.run, Writer(house, address), over) for address in KEYS]
+        threads.append(self._beside(self.trouble.run, over))
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0 and not self._failures:
+            over.wait(min(report_each, left))
+            self.say(self.progress())
+        over.set()
+        for thread in threads:
+            thread.join(timeout=120)
+        if self._failures:
+            raise self._failures[0]
+        until(self._all_answered, "the answers to all mails", DRAIN_SECONDS)
+
+    def progress(self) -> str:
+        """One line."""
+        promised, answered = len(self.customers.promises), len(self.postbox.read())
+        acts = ", ".join(f"{name} {count}" for name, count in sorted(self.trouble.done.items()))
+        return f"{promised} mails accepted, {self.customers.refused} not, {answered} answered; {acts or 'no trouble yet'}"
+
+    def _all_answered(self) -> bool:
+        return {promise.message_id for promise in self.customers.promises} <= self.postbox.read().keys()
+
+    def _beside(self, run: Callable[..., None], *args: object) -> threading.Thread:
+        def guarded() -> None:
+            try:
+                run(*args)
+            except BaseException as problem:
+                self._failures.append(problem)
+
+        thread = threading.Thread(target=guarded, daemon=True)
+        thread.start()
+        return thread
+
+
+def _text(reply: email.message.Message) -> str:
+    parts = [part for part in reply.walk() if part.get_content_type() == "text/plain"]
+    with contextlib.suppress(LookupError):
+        return bytes(parts[0].get_payload(decode=True) or b"").decode()
+    return ""

@@ -1,0 +1,98 @@
+"""A conflict or a failed build goes back to the agent once, then to the customer in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_site_job import Amelia
+from tests.unit.site.world import OTHER_THREAD, ZOE
+from webordinary.adapters.local.builders import PlainFiles
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import Outcome
+from webordinary.site.agents.builtin import BuiltinAgent
+from webordinary.site.sources import BuildFailed, Built, SourceTree
+from webordinary.site.task import AgentResult, AgentTask
+
+pytestmark = pytest.mark.needs("git")
+
+
+class OvertakenAgent:
+    """The built-in agent, while somebody else publishes a change of the same place during its first runs."""
+
+    def __init__(self, overtake: Callable[[int], None], times: int) -> None:
+        self.notes: list[str] = []
+        self._overtake, self._times = overtake, times
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        self.notes.append(task.note)
+        result = BuiltinAgent().run(task, hold)
+        if len(self.notes) <= self._times:
+            self._overtake(len(self.notes))
+        return result
+
+
+class PickyBuilder(PlainFiles):
+    """Refuses to build a page that says a certain word."""
+
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: Hold) -> Built | BuildFailed:
+        if "Explode" in (tree.path / "index.html").read_text():
+            return BuildFailed("The page says Explode.", log="line 3: Explode")
+        return super().build(tree, into, previous, hold)
+
+
+@pytest.fixture
+def amelia(tmp_path: Path) -> Amelia:
+    return Amelia(tmp_path)
+
+
+def overtaken(amelia: Amelia, times: int) -> OvertakenAgent:
+    def overtake(number: int) -> None:
+        amelia.send(
+            f"change the homepage title to Zoe {number}",
+            f"job-zoe-{number}",
+            key=ZOE,
+            thread=OTHER_THREAD,
+            worker="w-2",
+        )
+
+    return OvertakenAgent(overtake, times)
+
+
+def test_a_conflict_is_solved_by_the_agent_on_the_newest_state(amelia: Amelia) -> None:
+    agent = overtaken(amelia, times=1)
+    kit = replace(amelia.kit(), agents={"builtin": agent})
+    settled = amelia.send("change the homepage title to Spring Sale", "job-1", kit=kit)
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert "<h1>Spring Sale</h1>" in amelia.page()
+    assert agent.notes[0] == ""
+    assert "somebody else changed the same lines of index.html" in agent.notes[1]
+    assert sorted(amelia.jobs_on_main()) == ["job-1", "job-zoe-1"]
+    amelia.check()
+
+
+def test_a_second_conflict_is_told_in_words_and_changes_nothing(amelia: Amelia) -> None:
+    agent = overtaken(amelia, times=2)
+    kit = replace(amelia.kit(), agents={"builtin": agent})
+    settled = amelia.send("change the homepage title to Spring Sale", "job-1", kit=kit)
+    assert settled.outcome is Outcome.FAILED
+    assert "Somebody else changed the same lines of index.html" in settled.result.summary
+    assert "<h1>Zoe 2</h1>" in amelia.page()
+    assert len(agent.notes) == 2
+    amelia.check()
+
+
+def test_a_failed_build_goes_back_to_the_agent_with_its_log_and_never_replaces_the_site(amelia: Amelia) -> None:
+    amelia.send("change the homepage title to Before", "job-0", thread=OTHER_THREAD)
+    agent = overtaken(amelia, times=0)
+    kit = replace(amelia.kit(), agents={"builtin": agent}, builders={"plain": PickyBuilder()})
+    settled = amelia.send("change the homepage title to Explode", "job-1", kit=kit)
+    assert settled.outcome is Outcome.FAILED
+    assert "could not be built" in settled.result.summary
+    assert "line 3: Explode" in agent.notes[1]
+    assert "<h1>Before</h1>" in amelia.page()
+    assert "job-1" not in amelia.jobs_on_main()
+    amelia.check()

@@ -1,0 +1,185 @@
+"""Wrapped adapters, each with one safeguard switched off: the simulation must notice every one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from tests.simulation.durable import Durable
+from tests.simulation.origin import Origin, Seen
+from webordinary.adapters.memory.pool import MemoryPoolState
+from webordinary.model.claims import Claim, Started, Turn
+from webordinary.model.errors import ClaimLost
+from webordinary.model.jobs import Ending, Job, JobState, Settlement
+from webordinary.model.names import ProjectUser
+from webordinary.site.fencemarks import FenceMark
+from webordinary.site.releases import Release
+
+
+class Wrapped:
+    """All that is not said otherwise goes to the adapter inside."""
+
+    def __init__(self, inside: Any) -> None:
+        self.inside = inside
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inside, name)
+
+
+class UnfencedSettling(Wrapped):
+    """A worker that lost its claim settles all the same."""
+
+    def __init__(self, inside: Any, state: MemoryPoolState) -> None:
+        super().__init__(inside)
+        self._state = state
+
+    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+        try:
+            return self.inside.end_and_take_next(started, ending, now, more=more)
+        except ClaimLost:
+            job = self._state.jobs[started.job.job_id]
+            if isinstance(ending, Settlement) and job.open:
+                self._state.jobs[job.job_id] = replace(
+                    job, state=JobState.SETTLED, outcome=ending.outcome, result=ending.result, settled_at=now
+                )
+            raise
+
+
+@dataclass
+class UnfencedOrigin:
+    """Nobody looks at the fence marks of a push."""
+
+    inside: Origin
+
+    def read(self) -> Seen:
+        return Seen(self.inside.read().refs, {})
+
+    def push(self, moves: Mapping[str, str], marks: Mapping[str, FenceMark], seen: Seen) -> bool:
+        if any(self.inside.refs.get(ref) != seen.refs.get(ref) for ref in moves):
+            return False
+        self.inside.accept(moves, marks)
+        return True
+
+
+class UnfencedPointer(Wrapped):
+    """Whoever points last is shown."""
+
+    def point(self, release: Release, fence: int) -> bool:
+        site = self.inside.sites[release.project_id, release.stage]
+        highest = site.shown[0] if site.shown else 0
+        return self.inside.point(release, max(fence, highest))
+
+
+class AnyTokenPays(Wrapped):
+    """Telling an old token counts as telling the new one."""
+
+    def __init__(self, inside: Any, state: MemoryPoolState) -> None:
+        super().__init__(inside)
+        self._state = state
+
+    def paid(self, job_id: str, token: str) -> None:
+        self.inside.paid(job_id, token)
+        self._state.called_back.add(job_id)
+
+    def bind_token(self, job_id: str, token: str) -> Job:
+        paid = job_id in self._state.called_back
+        job = self.inside.bind_token(job_id, token)
+        if paid:
+            self._state.called_back.add(job_id)
+        return job
+
+
+class NothingToReconcile(Wrapped):
+    """The reconciler finds neither open jobs nor owed callbacks."""
+
+    def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
+        return ()
+
+    def owed(self, limit: int) -> Sequence[Job]:
+        return ()
+
+
+class BlindRelease:
+    """Who releases a key does not see what came in meanwhile."""
+
+    def __init__(self, durable: Durable) -> None:
+        self._releasing: set[ProjectUser] = set()
+        durable.claims = _ReleasingClaims(durable.claims, self._releasing)
+        durable.jobs = _UnseenJobs(durable.jobs, self._releasing)
+
+
+class _ReleasingClaims(Wrapped):
+    def __init__(self, inside: Any, releasing: set[ProjectUser]) -> None:
+        super().__init__(inside)
+        self._releasing = releasing
+
+    def begin_release(self, claim: Claim) -> bool:
+        self._releasing.add(claim.key)
+        return self.inside.begin_release(claim)
+
+    def end_release(self, claim: Claim) -> None:
+        self._releasing.discard(claim.key)
+        self.inside.end_release(claim)
+
+
+class _UnseenJobs(Wrapped):
+    def __init__(self, inside: Any, releasing: set[ProjectUser]) -> None:
+        super().__init__(inside)
+        self._releasing = releasing
+
+    def open_jobs(self, key: ProjectUser, limit: int = 1000) -> Sequence[Job]:
+        return () if limit == 1 and key in self._releasing else self.inside.open_jobs(key, limit)
+
+
+class NoThreadOrder(MemoryPoolState):
+    """Every job looks like a thread of its own to whoever chooses the next one."""
+
+    def open_of(self, key: ProjectUser) -> list[Job]:
+        return [replace(job, thread_order=0) for job in super().open_of(key)]
+
+
+class NoBeatRule(Wrapped):
+    """A key that somebody holds is taken at once."""
+
+    def claim_and_start(
+        self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
+    ) -> Started | Claim | None:
+        return self.inside.claim_and_start(key, worker, now, over or self.inside.look(key))
+
+
+class NoFenceAtRenewal(Wrapped):
+    """A worker that lost its claim is told that it still has it."""
+
+    def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
+        self.inside.renew(claims, now)
+        return {claim.key for claim in claims}
+
+
+def _set(name: str, wrap: Callable[[Any, Durable], Any]) -> Callable[[Durable], None]:
+    def switch(durable: Durable) -> None:
+        setattr(durable, name, wrap(getattr(durable, name), durable))
+
+    return switch
+
+
+def _no_thread_order(durable: Durable) -> None:
+    state = NoThreadOrder()
+    for adapter in (durable.jobs, durable.claims, durable.hints, durable.interrupts):
+        adapter._state = state  # noqa: SLF001
+    durable.state = state
+
+
+MUTANTS: dict[str, Callable[[Durable], object]] = {
+    "the fence at settling": _set("claims", lambda claims, durable: UnfencedSettling(claims, durable.state)),
+    "the fence at pushing": _set(
+        "remotes", lambda remotes, _: {name: UnfencedOrigin(origin) for name, origin in remotes.items()}
+    ),
+    "the fence at the release pointer": _set("releases", lambda releases, _: UnfencedPointer(releases)),
+    "the token that a callback answers": _set("jobs", lambda jobs, durable: AnyTokenPays(jobs, durable.state)),
+    "the reconciler": _set("jobs", lambda jobs, _: NothingToReconcile(jobs)),
+    "the second look at release": BlindRelease,
+    "the order within a thread": _no_thread_order,
+    "the beat rule": _set("claims", lambda claims, _: NoBeatRule(claims)),
+}
