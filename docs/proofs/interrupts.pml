@@ -7,7 +7,7 @@
  */
 
 #ifndef FAULTS
-#define FAULTS 1            /* of any kind: crash, lease over while its owner lives, payer dies, step run again */
+#define FAULTS 1            /* of any kind: crash, lease over while its owner lives, a step run again */
 #endif
 #ifndef MAX_INTERRUPTIONS
 #define MAX_INTERRUPTIONS 2
@@ -28,11 +28,11 @@ mtype = { none, preempted, succeeded };            /* the answer to a task token
 mtype = { no_job, at_work, paying };               /* a slot */
 
 mtype job_state[JOBS] = preparing;
-byte order[JOBS], times[JOBS], job_fence[JOBS];
+byte order[JOBS];                                  /* as ranks: only their order matters */
+byte times[JOBS], job_fence[JOBS];
 bit fresh[JOBS] = 1;                               /* never started */
 byte token[JOBS], preempted_token[JOBS];           /* 0 is no token */
 bit called_back[JOBS];
-byte last_order = JOBS - 1;
 
 byte owner = NOBODY, fence;                        /* the claim of the one key */
 bit over;                                          /* its owner died, or its beat stood still */
@@ -42,7 +42,7 @@ mtype answer[JOBS] = none;
 byte replies[JOBS];
 
 byte faults = FAULTS;
-hidden byte found;
+hidden byte found, due_preempted, due_settled;
 
 #define OPEN(j) (job_state[j] != settled)
 #define STARTABLE(j, f) (job_state[j] == queued || (job_state[j] == running && job_fence[j] < (f)))
@@ -77,15 +77,17 @@ inline start() {                                   /* START of `found`; the next
 inline settle() {
   assert(job_state[job] == running && job_fence[job] == my_fence);
                                                    /* property: no settle under an old fence, none twice */
-  job_state[job] = settled; job_fence[job] = 0
+  job_state[job] = settled; job_fence[job] = 0; times[job] = 0
 }
+
+inline to_tail(j) { if :: order[j] > order[job] -> order[j]-- :: else fi }
 
 inline interrupt() {                               /* INTERRUPT: to the tail, its token to be told */
   assert(asked == job);                            /* property: a late interrupt hits nothing */
   times[job]++;
   assert(times[job] <= MAX_INTERRUPTIONS);         /* property: interrupted a bounded number of times */
-  last_order++;
-  order[job] = last_order; job_state[job] = queued; job_fence[job] = 0;
+  to_tail(0); to_tail(1); to_tail(2);
+  order[job] = JOBS - 1; job_state[job] = queued; job_fence[job] = 0;
 #ifdef OWED_TOKEN_OVERWRITTEN
   preempted_token[job] = token[job];
 #else
@@ -106,9 +108,9 @@ inline go_on() {                                   /* the rest of end_and_take_n
 
 /* ---- effects.pay: read, tell, note; each its own step ----------------------------------------------------- */
 
-inline read_debt(j) {
-  told_preempted = preempted_token[j];
-  told_settled = (job_state[j] == settled -> token[j] : 0)
+inline read_debt(j, to_preempt, to_settle) {
+  to_preempt = preempted_token[j];
+  to_settle = (job_state[j] == settled -> token[j] : 0)
 }
 
 inline tell(j, t, word) {                          /* the engine takes the first answer to an open token */
@@ -123,8 +125,14 @@ inline note_paid(j, t) {
   if :: preempted_token[j] == t -> preempted_token[j] = 0 :: else fi
 }
 
-inline pay(j) {
-  atomic { read_debt(j) };
+inline pay_at_once(j) {                            /* a payer that is never slow */
+  read_debt(j, due_preempted, due_settled);
+  if :: due_preempted != 0 -> tell(j, due_preempted, preempted); note_paid(j, due_preempted) :: else fi;
+  if :: due_settled != 0 -> tell(j, due_settled, succeeded); note_paid(j, due_settled) :: else fi
+}
+
+inline pay_slowly(j) {                             /* a payer that may sleep or die between any two calls */
+  atomic { read_debt(j, told_preempted, told_settled) };
   if
   :: told_preempted != 0 ->
        atomic { tell(j, told_preempted, preempted) };
@@ -139,6 +147,13 @@ inline pay(j) {
   fi
 }
 
+inline bind(j) {                                   /* bind_token; whoever comes second, token or ending, pays */
+  token[j] = open_token[j]; called_back[j] = 0;
+#ifndef BIND_DOES_NOT_PAY
+  if :: job_state[j] == settled -> pay_at_once(j) :: else fi
+#endif
+}
+
 /* ---- a worker -------------------------------------------------------------------------------------------- */
 
 proctype worker(byte me) {
@@ -146,7 +161,7 @@ proctype worker(byte me) {
   mtype slot = no_job;
 end:
   do
-  :: atomic { slot == no_job && (owner == NOBODY || over) && HAS_NEXT(ANY_FENCE) ->
+  :: atomic { slot == no_job && (me == 0 || fence > 0) && (owner == NOBODY || over) && HAS_NEXT(ANY_FENCE) ->
        owner = me; fence++; over = 0; find_next(fence); start() }
   :: atomic { slot == at_work && asked == NO_JOB && MUST_YIELD(job) -> asked = job }     /* Limits._look_at_queue */
 #ifdef NO_LIMIT
@@ -167,7 +182,7 @@ end:
        :: STILL_MINE -> interrupt(); go_on()
        fi }
   :: slot == paying ->                                                                   /* Slot._call_back */
-       pay(paid_for);
+       pay_slowly(paid_for);
        atomic { paid_for = NO_JOB; slot = (job != NO_JOB -> at_work : no_job);
          if :: job == NO_JOB -> my_fence = 0 :: else fi }
   :: atomic { slot == at_work && STILL_MINE && job_fence[job] == my_fence && token[job] != 0 &&
@@ -183,32 +198,28 @@ reborn:
 /* ---- the workflow of one mail ----------------------------------------------------------------------------- */
 
 proctype mail(byte j) {
-  byte told_preempted, told_settled;
-enqueue:                                           /* SendToContainer: a job that is further stays where it is */
-  atomic { if :: job_state[j] == preparing -> job_state[j] = queued :: else fi };
-  atomic { open_token[j]++; answer[j] = none };    /* AwaitResult: the engine opens a token, stored */
-bind:
-  atomic { token[j] = open_token[j]; called_back[j] = 0 };
-#ifndef BIND_DOES_NOT_PAY
+  job_state[j] = queued;                           /* SendToContainer */
+await:                                             /* AwaitResult: the engine opens a token, its handler binds it */
+  atomic { open_token[j]++; answer[j] = none; bind(j) };
+waiting:
   if
-  :: job_state[j] == settled -> pay(j)
-  :: else
-  fi;
-#endif
-  if
-#ifdef ENGINE_RERUNS
-  :: atomic { answer[j] == none && faults > 0 -> faults-- }; goto bind    /* the engine died before noting it */
+#ifdef BOUND_AGAIN
+  :: atomic { answer[j] == none && faults > 0 -> faults-- };    /* the engine died before it had noted the handler's end */
+     atomic { bind(j) }; goto waiting
 #endif
   :: answer[j] == preempted ->
 #ifdef PREEMPTED_ENDS
        skip
 #else
-       goto enqueue                                /* RecordInterruption, SendToContainer */
+       goto await                                  /* RecordInterruption, and SendToContainer, which changes nothing now */
 #endif
   :: answer[j] == succeeded
   fi;
-  atomic { replies[j]++; assert(replies[j] == 1 && job_state[j] == settled) }
-                                                   /* property: one reply per mail, and only once its job is settled */
+  atomic {
+    replies[j]++;
+    assert(replies[j] == 1 && job_state[j] == settled);  /* property: one reply per mail, once its job is settled */
+    open_token[j] = 0; answer[j] = none
+  }
 }
 
 /* ---- the reconciler's part, and the judge ------------------------------------------------------------------ */
@@ -216,12 +227,18 @@ bind:
 #define OWED(j) (preempted_token[j] != 0 || job_state[j] == settled && !called_back[j] && token[j] != 0)
 
 proctype reconciler() {
-  byte told_preempted, told_settled;
 end:
   do
-  :: OWED(0) -> pay(0)
-  :: OWED(1) -> pay(1)
-  :: OWED(2) -> pay(2)
+  :: atomic { OWED(0) -> pay_at_once(0) }
+  :: atomic { OWED(1) -> pay_at_once(1) }
+  :: atomic { OWED(2) -> pay_at_once(2) }
+  od
+}
+
+proctype nature() {
+end:
+  do
+  :: atomic { faults > 0 && owner != NOBODY && !over -> faults--; over = 1 }   /* its owner goes on all the same */
   od
 }
 
@@ -238,6 +255,6 @@ init {
 #ifndef NO_RECONCILER
     run reconciler();
 #endif
-    run judge()
+    run nature(); run judge()
   }
 }

@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from webordinary.adapters.sqlite.events import SqliteEventLog, SqliteEvents
 from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.adapters.sqlite.hints import SqliteHints, SqliteInterrupts
 from webordinary.adapters.sqlite.jobs import SqliteJobs
+from webordinary.adapters.sqlite.ledger import SqliteLedger
 from webordinary.adapters.sqlite.letters import SqliteDeadLetters, SqliteInterruptions
 from webordinary.adapters.sqlite.levels import SqliteLevels
 from webordinary.adapters.sqlite.mails import SqliteAttachmentManifest, SqliteParsedMails, SqliteRawMails
@@ -61,6 +62,7 @@ from webordinary.model.names import ProjectUser
 from webordinary.model.overview import Levels
 from webordinary.model.projects import Project, Sender
 from webordinary.pool.ports import Pool
+from webordinary.pool.reconciler import Reconciler
 from webordinary.site.agents.builtin import BuiltinAgent
 from webordinary.site.agents.command import CommandAgent
 from webordinary.site.first_release import show_first
@@ -108,6 +110,7 @@ class Services:
     history: GitHistory
     workers: SqliteWorkers
     lock_files: LockFiles
+    ledger: SqliteLedger
     alarms: SqliteAlarms
     levels: SqliteLevels
     tallies: SqliteTallies
@@ -177,6 +180,7 @@ def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) 
         history=GitHistory(data / "mirrors"),
         workers=SqliteWorkers(db),
         lock_files=lock_files,
+        ledger=SqliteLedger(db),
         alarms=SqliteAlarms(db),
         levels=SqliteLevels(db),
         tallies=SqliteTallies(db),
@@ -191,7 +195,7 @@ def engine(services: Services, wake_outbox: Callable[[], None]) -> Engine:
     )
     handlers = steps(
         Reading(services.mailroom, services.jobs, services.events, now),
-        Queueing(services.pool, services.interruptions, services.events, now),
+        Queueing(services.pool, services.interruptions, services.events, now, answering.tell_held),
         answering,
     )
 
@@ -290,6 +294,8 @@ def _site_work(services: Services, worker_id: str, home: Path) -> SiteWork:
         attachment_path=lambda attachment: services.blobs.path(attachment.digest),
         site_url=lambda project_id, stage: site_url(config, project_id, stage),
         sessions=ThreadSessions(services.threads),
+        ledger=services.ledger,
+        daily_cap_usd=config.daily_cap_usd,
     )
     return SiteWork(kit, lambda job: instruction_of(services, job), services.events, clock.now)
 
@@ -376,6 +382,20 @@ def ensure_sample(services: Services) -> None:
     """The sample site, its owner and its first release; again is harmless."""
     origin = sample.ensure_sample_origin(services.config.data / "origins" / f"{sample.PROJECT_ID}.git")
     onboard(services, sample.PROJECT_ID, str(origin), sample.USER_ID, sample.SENDER, lambda _: None)
+
+
+def pause(services: Services, project_id: str, *, paused: bool) -> int:
+    """Stop or resume the work on a site; returns how many waiting jobs a resume set free."""
+    project = project_of(services, project_id)
+    services.directory.add_project(replace(project, paused=paused), services.clock.now())
+    if paused:
+        return 0
+    keys = services.jobs.let_go(project_id)
+    for key in keys:
+        owner = services.pool.claims.look(key)
+        services.pool.tickets.ticket(key, owner.worker if owner else None)
+    Reconciler(services.pool, services.events).run_once(services.clock.now())
+    return len(keys)
 
 
 def keep_house(services: Services) -> None:

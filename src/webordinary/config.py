@@ -91,6 +91,9 @@ class Config:
     agent_command: Annotated[
         tuple[str, ...], Setting(rules.words(100), "program and arguments of the agent `command`")
     ] = ()
+    daily_cap_usd: Annotated[
+        float, Setting(rules.number(0, 100_000, whole=False), "what agents may cost a site on one day; 0: no cap")
+    ] = 0.0
     allow_unjailed_agents: Annotated[
         bool, Setting(rules.flag(), "where no jail works, let outside agents and builds do all that this user can")
     ] = False
@@ -100,9 +103,7 @@ class Config:
     jail_memory_mb: Annotated[
         int, Setting(rules.number(64, 1_000_000), "memory of one agent or build, all its processes together")
     ] = 4000
-    jail_processes: Annotated[
-        int, Setting(rules.number(16, 30_000), "processes of one agent or build")
-    ] = 512
+    jail_processes: Annotated[int, Setting(rules.number(16, 30_000), "processes of one agent or build")] = 512
     jail_disk_mb: Annotated[
         int, Setting(rules.number(10, 10_000_000), "what the workspace may grow to while an agent or build runs")
     ] = 5000

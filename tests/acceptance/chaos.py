@@ -79,7 +79,9 @@ class Customers:
         mine: list[Promise] = []
         while not over.is_set():
             if len([p for p in mine if p.message_id not in self.postbox.read()]) < OPEN_MAILS:
-                thread = dice.choice(roots[-THREADS:]) if roots and dice.random() < 0.6 else ("", f"{name}-{len(roots)}")
+                thread = (
+                    dice.choice(roots[-THREADS:]) if roots and dice.random() < 0.6 else ("", f"{name}-{len(roots)}")
+                )
                 if promise := self._write(writer, f"{name}.{writer.count}", *thread, dice):
                     mine.append(promise)
                     if not thread[0]:
@@ -186,7 +188,9 @@ class Chaos:
         """One line."""
         promised, answered = len(self.customers.promises), len(self.postbox.read())
         acts = ", ".join(f"{name} {count}" for name, count in sorted(self.trouble.done.items()))
-        return f"{promised} mails accepted, {self.customers.refused} not, {answered} answered; {acts or 'no trouble yet'}"
+        return (
+            f"{promised} mails accepted, {self.customers.refused} not, {answered} answered; {acts or 'no trouble yet'}"
+        )
 
     def _all_answered(self) -> bool:
         return {promise.message_id for promise in self.customers.promises} <= self.postbox.read().keys()

@@ -20,6 +20,7 @@ from typing import Any
 
 from tests.acceptance import chaos_agent
 from tests.acceptance.killing import kill_tree
+from tests.acceptance.world import replies, text_of
 from tests.conftest import Up
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import LoggedEvent, SqliteEventLog
@@ -223,6 +224,23 @@ class Writer:
         words = " ".join(f"{name}={value}" for name, value in how.items())
         text = f"note={mark} file={file or f'notes/{mark}.html'} steps={steps} {words}"
         return self.write(text, f"Note {mark}", root)
+
+
+def answer(house: House, message_id: str) -> str:
+    """The one answer to a mail, once it is there."""
+    until(lambda: message_id in replies(house.data), f"an answer to {message_id}")
+    [reply] = replies(house.data)[message_id]
+    return text_of(reply)
+
+
+def page(house: House, mark: str, revision: str = "main") -> list[str]:
+    """The steps of a note of amelia's as they stand in the origin."""
+    return house.git("amelia", "show", f"{revision}:notes/{mark}.html").splitlines()
+
+
+def written(mark: str, steps: range, of: int) -> list[str]:
+    """The steps as the agent writes them."""
+    return [f"<p>note {mark} step {step} of {of}</p>" for step in steps]
 
 
 def lives(pid: int) -> bool:

@@ -2,63 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.chaos_house import House, Writer, opened, until
-from tests.acceptance.world import replies, text_of
+from tests.acceptance.chaos_house import House, Writer, answer, lives, opened, page, until, written
 
-Opened = Callable[..., House]
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[Opened]:
-    """A house with a server and one worker, with such settings."""
-    with ExitStack() as closing:
-        yield lambda **settings: closing.enter_context(opened(House(tmp_path / "house", settings)))
+pytestmark = pytest.mark.xdist_group("interrupts")  # they share a house
 
 
-def answer(house: House, message_id: str) -> str:
-    """The one answer to a mail, once it is there."""
-    until(lambda: message_id in replies(house.data), f"an answer to {message_id}")
-    [reply] = replies(house.data)[message_id]
-    return text_of(reply)
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A server and one worker. The tests use it one after another, each with notes of its own."""
+    with opened(House(tmp_path_factory.mktemp("interrupts") / "house")) as house:
+        yield house
+        assert house.close() == [0, 0]
+        assert not house.journal("overlapped")
 
 
 def answered_in_order(house: House) -> list[str]:
     """The Message-IDs that were answered, in the order in which the answers left."""
     paths = sorted((house.data / "outbox" / "new").iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    by_path = {path: next(line for line in path.read_text().splitlines() if line.startswith("In-Reply-To")) for path in paths}
-    return [by_path[path].split(":", 1)[1].strip() for path in paths]
+    lines = [line for path in paths for line in path.read_text().splitlines() if line.startswith("In-Reply-To:")]
+    return [line.split(":", 1)[1].strip() for line in lines]
 
 
-def page(house: House, mark: str, revision: str = "main") -> list[str]:
-    """The steps of a note as they stand in the origin."""
-    return house.git("amelia", "show", f"{revision}:notes/{mark}.html").splitlines()
+def queued(house: House) -> int:
+    """How many mails have reached their key's queue so far."""
+    return len({logged.event.job_id for logged in house.events("JobQueued")})
 
 
-def written(mark: str, steps: range, of: int) -> list[str]:
-    return [f"<p>note {mark} step {step} of {of}</p>" for step in steps]
-
-
-def test_a_mail_on_another_thread_interrupts_and_the_interrupted_work_goes_on_from_where_it_was(house: Opened) -> None:
-    home = house()
+def test_a_mail_on_another_thread_interrupts_and_the_interrupted_work_goes_on_from_where_it_was(home: House) -> None:
     scott = Writer(home)
     first = scott.note("a", steps=5, gate=1)
-    home.told("waits", "a")
+    [waiting] = home.told("waits", "a")
     second = scott.note("b")
     assert answer(home, second)
     [told] = home.journal("interrupted", "a")
     # The reconciler looks each 20 s: the interrupt came by itself, long before.
-    queued_at = next(e.at for e in home.events("JobQueued") if e.at.timestamp() > home.journal("waits", "a")[0]["at"])
-    assert told["at"] - queued_at.timestamp() < 5.0
-    home.told("started", "a", times=2)
-    branch = home.git("amelia", "for-each-ref", "--format=%(refname)", "--contains=main^", "refs/heads/thread-*").split()
-    saved = next(name for name in branch if "Saved-For:" in home.git("amelia", "log", "-1", "--format=%B", name))
-    assert page(home, "a", saved) == written("a", range(1, 5), 5)
+    queued_at = next(e.at.timestamp() for e in home.events("JobQueued") if e.at.timestamp() > waiting["at"])
+    assert told["at"] - queued_at < 5.0
+    home.told("waits", "a", times=2)
+    assert page(home, "a", saved_branch(home)) == written("a", range(1, 5), 5)
     home.open_gate("a")
     assert answer(home, first)
     assert answered_in_order(home) == [second, first]
@@ -66,101 +52,101 @@ def test_a_mail_on_another_thread_interrupts_and_the_interrupted_work_goes_on_fr
     assert page(home, "b") == written("b", range(1, 3), 2)
     assert [line["found"] for line in home.journal("started", "a")] == [0, 4]
     assert "Saved-For" not in home.git("amelia", "log", "--format=%B", "main")
-    assert not home.journal("overlapped")
-    assert home.close() == [0, 0]
 
 
-def test_a_mail_on_the_same_thread_waits_its_turn(house: Opened) -> None:
-    home = house()
-    scott = Writer(home)
-    first = scott.note("a", gate=1)
-    home.told("waits", "a")
-    second = scott.note("b", first)
-    until(lambda: len(home.events("JobQueued")) == 2, "the second mail to be queued")
+def saved_branch(house: House) -> str:
+    """The one thread's branch whose newest commit is unfinished work."""
+    names = house.git("amelia", "for-each-ref", "--format=%(refname)", "refs/heads/thread-*").split()
+    [name] = [name for name in names if "\nSaved-For: " in house.git("amelia", "log", "-1", "--format=%B", name)]
+    return name
+
+
+def test_a_mail_on_the_same_thread_waits_its_turn(home: House) -> None:
+    scott, before = Writer(home), queued(home)
+    first = scott.note("c", gate=1)
+    home.told("waits", "c")
+    second = scott.note("d", first)
+    until(lambda: queued(home) == before + 2, "the second mail to be queued")
     status = scott.write("status", "status")
     said = answer(home, status)  # answered at once, while the job runs
-    assert "Note a: in work now" in said
-    assert "Note b: waits its turn" in said
-    home.open_gate("a")
+    assert "Note c: in work now" in said
+    assert "Note d: waits its turn" in said
+    home.open_gate("c")
     assert answer(home, first)
     assert answer(home, second)
-    assert answered_in_order(home) == [status, first, second]
-    assert not home.journal("interrupted")
+    assert answered_in_order(home)[-3:] == [status, first, second]
+    assert not home.journal("interrupted", "c")
 
 
-def test_after_three_interruptions_a_job_runs_to_its_end(house: Opened) -> None:
-    home = house()
-    scott = Writer(home)
-    first = scott.note("a", steps=3, gate=1)
+def test_after_three_interruptions_a_job_runs_to_its_end(home: House) -> None:
+    scott, before = Writer(home), queued(home)
+    first = scott.note("e", steps=3, gate=1)
     for times in range(1, 4):
-        home.told("waits", "a", times)
-        assert answer(home, scott.note(f"b{times}"))
-        home.told("interrupted", "a", times)
-    home.told("waits", "a", 4)
-    last = scott.note("c")
-    until(lambda: len(home.events("JobQueued")) >= 5, "the last mail to be queued")
-    assert answer(home, scott.write("status", "status")).count("in work now") == 1
-    home.open_gate("a")
+        home.told("waits", "e", times)
+        assert answer(home, scott.note(f"e{times}"))
+        home.told("interrupted", "e", times)
+    home.told("waits", "e", 4)
+    last = scott.note("f")
+    until(lambda: queued(home) == before + 5, "the last mail to be queued")
+    assert "Note e: in work now" in answer(home, scott.write("status", "status"))
+    home.open_gate("e")
     assert answer(home, first)
     assert answer(home, last)
     order = answered_in_order(home)
     assert order.index(first) < order.index(last)
-    assert len(home.journal("interrupted", "a")) == 3
-    assert page(home, "a") == written("a", range(1, 4), 3)
+    assert len(home.journal("interrupted", "e")) == 3
+    assert page(home, "e") == written("e", range(1, 4), 3)
 
 
-def test_stop_ends_its_threads_running_job_for_good(house: Opened) -> None:
-    home = house()
-    scott = Writer(home)
-    running = scott.note("a", gate=1)
-    home.told("waits", "a")
-    waiting = scott.note("b", running)
-    until(lambda: len(home.events("JobQueued")) == 2, "the second mail to be queued")
-    stop = scott.write("stop", "Re: Note a", running)
+def test_stop_ends_its_threads_jobs_for_good(home: House) -> None:
+    scott, before = Writer(home), queued(home)
+    running = scott.note("g", gate=1)
+    home.told("waits", "g")
+    waiting = scott.note("h", running)
+    until(lambda: queued(home) == before + 2, "the second mail to be queued")
+    stop = scott.write("stop", "Re: Note g", running)
     assert "Stopped" in answer(home, stop)
     assert "Stopped" in answer(home, running)
     assert "Stopped" in answer(home, waiting)
-    home.told("interrupted", "a")
-    assert answer(home, scott.note("c"))  # the key goes on
-    assert not home.journal("started", "b")
-    assert len(home.journal("started", "a")) == 1
-    assert "note=a" not in home.git("amelia", "log", "--format=%B", "main")
+    home.told("interrupted", "g")
+    assert "Wrote note i" in answer(home, scott.note("i"))  # the key goes on
+    assert not home.journal("started", "h")
+    assert len(home.journal("started", "g")) == 1
+    assert "note=g" not in home.git("amelia", "log", "--format=%B", "main")
 
 
-def test_stop_on_another_thread_ends_nothing_here(house: Opened) -> None:
-    home = house()
+def test_stop_on_another_thread_ends_nothing_here(home: House) -> None:
     scott = Writer(home)
-    first = scott.note("a", gate=1)
-    home.told("waits", "a")
+    first = scott.note("j", gate=1)
+    home.told("waits", "j")
     assert "Nothing to stop" in answer(home, scott.write("stop", "something else"))
-    home.open_gate("a")
-    assert "Wrote note a" in answer(home, first)
-    assert not home.journal("interrupted")
+    home.open_gate("j")
+    assert "Wrote note j" in answer(home, first)
+    assert not home.journal("interrupted", "j")
 
 
-def test_an_agent_that_ignores_the_interrupt_is_killed_after_the_grace_and_its_work_kept(house: Opened) -> None:
-    home = house(interrupt_grace_seconds=0.5)
-    scott = Writer(home)
-    first = scott.note("a", steps=3, gate=1, deaf=1)
-    [waiting] = home.told("waits", "a")
-    second = scott.note("b")
-    assert answer(home, second)
-    home.told("interrupted", "a")
-    assert home.journal("waits", "a")[0]["pid"] == waiting["pid"]
-    home.told("started", "a", times=2)
-    home.open_gate("a")
-    assert answer(home, first)
-    assert page(home, "a") == written("a", range(1, 4), 3)
-    assert [line["found"] for line in home.journal("started", "a")] == [0, 2]
+def test_an_agent_that_ignores_the_interrupt_is_killed_after_the_grace_and_its_work_kept(tmp_path: Path) -> None:
+    with opened(House(tmp_path / "house", {"interrupt_grace_seconds": 0.5})) as home:
+        scott = Writer(home)
+        first = scott.note("a", steps=3, gate=1, deaf=1)
+        [waiting] = home.told("waits", "a")
+        assert answer(home, scott.note("b"))
+        assert len(home.journal("interrupted", "a")) == 1
+        assert not lives(waiting["pid"])
+        home.told("waits", "a", times=2)
+        home.open_gate("a")
+        assert answer(home, first)
+        assert page(home, "a") == written("a", range(1, 4), 3)
+        assert [line["found"] for line in home.journal("started", "a")] == [0, 2]
 
 
-def test_a_job_that_takes_too_long_is_ended_and_its_customer_told(house: Opened) -> None:
-    home = house(job_limit_seconds=1.0, interrupt_grace_seconds=0.5)
-    scott = Writer(home)
-    endless = scott.note("a", gate=1, deaf=1)
-    assert "too long" in answer(home, endless)
-    [waiting] = home.told("waits", "a")
-    assert home.journal("interrupted", "a")
-    assert not Path(f"/proc/{waiting['pid']}").exists()
-    assert "note=a" not in home.git("amelia", "log", "--format=%B", "main")
-    assert "Wrote note b" in answer(home, scott.note("b"))
+def test_a_job_that_takes_too_long_is_ended_and_its_customer_told(tmp_path: Path) -> None:
+    with opened(House(tmp_path / "house", {"job_limit_seconds": 5.0, "interrupt_grace_seconds": 0.5})) as home:
+        scott = Writer(home)
+        endless = scott.note("a", gate=1, deaf=1)
+        [waiting] = home.told("waits", "a")
+        assert "too long" in answer(home, endless)
+        assert home.journal("interrupted", "a")
+        assert not lives(waiting["pid"])
+        assert "note=a" not in home.git("amelia", "log", "--format=%B", "main")
+        assert "Wrote note b" in answer(home, scott.note("b"))

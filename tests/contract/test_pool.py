@@ -138,7 +138,7 @@ def test_keys_with_open_jobs_are_listed_page_by_page(pool: Backend) -> None:
     assert pool.jobs.keys_with_open_jobs(AMELIA_SCOTT, 10) == [BAKERY_ANN]
 
 
-def test_a_job_nobody_runs_can_be_settled_from_outside(pool: Backend) -> None:
+def test_a_job_that_never_started_can_be_settled_from_outside(pool: Backend) -> None:
     queue(pool, "a")
     job = pool.jobs.settle_unstarted("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.outcome, job.settled_at) == (JobState.SETTLED, Outcome.CANCELLED, NOON)
@@ -149,6 +149,13 @@ def test_a_running_job_is_only_asked_to_end(pool: Backend) -> None:
     claim(pool)
     job = pool.jobs.settle_unstarted("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
+
+
+def test_a_job_that_was_started_before_is_only_asked_to_end(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.claims.end_and_take_next(claim(pool), Requeue(Why.INTERRUPTED), NOON, more=False)
+    job = pool.jobs.settle_unstarted("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
+    assert (job.state, job.cancel_requested) == (JobState.QUEUED, True)
 
 
 def test_a_settled_job_stays_as_it_ended(pool: Backend) -> None:

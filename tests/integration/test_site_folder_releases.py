@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from tests.unit.site.world import TestHold
 from webordinary.adapters.local.builders import PlainFiles
 from webordinary.adapters.local.releases import FolderReleases
 from webordinary.model.errors import Permanent
+from webordinary.site.manifests import FOLDER, manifest_of
 from webordinary.site.releases import Release, Stage
 from webordinary.site.sources import BuildFailed, Built, SourceTree
 
@@ -28,7 +30,7 @@ def source(folder: Path, **files: str) -> SourceTree:
     for name, text in names.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return SourceTree(folder, dict.fromkeys(names, "id"))
+    return SourceTree(folder, {name: hashlib.sha1(text.encode()).hexdigest() for name, text in names.items()})
 
 
 def published(releases: FolderReleases, tree: SourceTree, commit: str, fence: int) -> Release:
@@ -85,7 +87,8 @@ def test_a_plain_site_is_its_tracked_files_without_dotfiles(releases: FolderRele
     )  # fmt: skip
     (tree.path / "public" / "untracked.html").write_text("x")
     release = published(releases, tree, A, 1)
-    assert sorted(path.name for path in release.path.iterdir()) == ["index.html"]
+    assert sorted(path.name for path in release.path.iterdir() if path.name != FOLDER) == ["index.html"]
+    assert set(manifest_of(release.path)) == {"index.html"}
 
 
 def test_a_link_in_the_source_is_refused_by_the_build(tmp_path: Path) -> None:

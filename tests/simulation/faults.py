@@ -18,7 +18,7 @@ class Climate:
 
     crash: float = 0.0
     pause: float = 0.0
-    longest_pause: float = 150.0
+    longest_pause: float = 400.0
     trouble: float = 0.0
     outages: float = 0.0
     """Chance that trouble lasts: a full disk is full for everybody, for a while."""
@@ -58,6 +58,7 @@ class Fate:
     pause: float = 0.0
 
 
+_RARE = 33  # one call in 33 comes to where the dice are rolled again
 _NOTHING = Fate()
 _CRASH = Fate(crash=True)
 
@@ -87,18 +88,18 @@ class Weather:
         """How wrong a machine's time of day is."""
         return self.dice.uniform(-self.climate.skew, self.climate.skew)
 
-    def at_point(self, now: float) -> Fate:
-        """What happens to a process now."""
+    def at_point(self, now: float, *, hot: bool) -> Fate:
+        """What happens to a process now; next to an effect bad luck is ten times as frequent."""
         chance, climate = self.dice.random(), self.climate
         if chance < 0.6:
             return _NOTHING
-        if chance < 0.97:
+        if chance < (0.7 if hot else 0.97):
             return Fate(delay=self.dice.random() * 0.008)
-        if self.dice.random() < climate.crash * 33:  # this branch is one call in 33
+        if self.dice.random() < climate.crash * _RARE:
             return _CRASH
-        if self.dice.random() < climate.pause * 33:
-            return Fate(pause=self.dice.uniform(1.0, climate.longest_pause))
-        if self.dice.random() < climate.slow * 33:
+        if self.dice.random() < climate.pause * _RARE:
+            return Fate(pause=self.dice.choice((0.1, 0.5, 1.0)) * self.dice.random() * climate.longest_pause)
+        if self.dice.random() < climate.slow * _RARE:
             self.struck(now)
             return Fate(delay=self.dice.uniform(0.5, 5.0))
         return Fate(delay=self.dice.random() * 0.05)

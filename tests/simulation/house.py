@@ -49,7 +49,7 @@ class House:
         )
         handlers = steps(
             Reading(mailroom, pool.jobs, events, process.now),
-            Queueing(pool, interruptions, events, process.now),
+            Queueing(pool, interruptions, events, process.now, self._answering.tell_held),
             self._answering,
         )
         self._engine = Engine(

@@ -134,10 +134,21 @@ class _UnseenJobs(Wrapped):
 
 
 class NoThreadOrder(MemoryPoolState):
-    """Every job looks like a thread of its own to whoever chooses the next one."""
+    """No job looks earlier than another of its thread to whoever chooses the next one."""
+
+    def __init__(self) -> None:
+        super().__init__(jobs=_AsRecorded())
 
     def open_of(self, key: ProjectUser) -> list[Job]:
         return [replace(job, thread_order=0) for job in super().open_of(key)]
+
+
+class _AsRecorded(dict[str, Job]):
+    """The records themselves stay as they are."""
+
+    def __setitem__(self, job_id: str, job: Job) -> None:
+        known = self.get(job_id)
+        super().__setitem__(job_id, replace(job, thread_order=known.thread_order) if known else job)
 
 
 class NoBeatRule(Wrapped):

@@ -10,6 +10,10 @@ from tests.simulation.faults import Weather
 from tests.simulation.journal import Journal
 from tests.simulation.scheduler import Crashed, Life, Scheduler, Task
 
+EFFECTS = frozenset(
+    "claim_and_start start_next end_and_take_next begin_release enqueue bind_token answer_token paid "
+    "push point put".split()
+)
 EPOCH = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
@@ -58,11 +62,11 @@ class Process:
 
     # -- what happens to it -------------------------------------------------------------------------
 
-    def point(self) -> None:
+    def point(self, *, hot: bool = False) -> None:
         """Between any two effects: others may run, time may pass, the process may stop or end here."""
         if not self.life.alive:
             raise Crashed
-        fate = self.weather.at_point(self.scheduler.now)
+        fate = self.weather.at_point(self.scheduler.now, hot=hot)
         if fate.crash:
             self.crash()
         if fate.pause:
@@ -147,28 +151,28 @@ class Port:
     """An adapter as one process sees it: before and after each call anything may happen to that process."""
 
     def __init__(
-        self, target: object, name: str, process: Process, after: Callable[[Process], None] | None = None
+        self, target: object, name: str, process: Process, after: Callable[[Process], None] = lambda by: None
     ) -> None:
         self._target, self._name, self._process, self._after = target, name, process, after
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         perform = getattr(self._target, method)
-        what = f"{self._name}.{method}"
+        what, hot = f"{self._name}.{method}", method in EFFECTS
         process, after = self._process, self._after
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            process.point()
+            process.point(hot=hot)
             process.weather.trouble(process, what, "not done")
             try:
                 result = perform(*args, **kwargs)
             except Exception as problem:
                 process.note(what, *args, *kwargs.values(), outcome=problem)
+                after(process)
                 raise
             process.note(what, *args, *kwargs.values(), outcome=result)
-            if after:
-                after(process)
+            after(process)
             process.weather.trouble(process, what, "done, but the answer is lost")
-            process.point()
+            process.point(hot=hot)
             return result
 
         self.__dict__[method] = call

@@ -10,6 +10,7 @@ from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
 
 MAX_LISTED = 20
 MAX_EXCERPT = 1500
+SHOWN_COST_USD = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) ->
         blocks.append(Link("See it on your site", result.url))
     if result.changed_files:
         blocks.append(Listing("What changed", _bounded(result.changed_files)))
+    if result.cost_usd >= SHOWN_COST_USD:
+        blocks.append(Paragraph(f"This change cost ${result.cost_usd:.2f}."))
     if mail.command is Command.EDIT and result.commit:
         blocks.append(Paragraph("Not what you meant? Reply with the one word “undo” and it is taken back."))
     return Answer(headline, (*blocks, *notes))
@@ -103,6 +106,17 @@ def gave_up(mail: ParsedMail, refused: Sequence[RefusedAttachment] = ()) -> Answ
         "We have kept your mail and a person will look at it; you need not send it again."
     )
     return Answer("We could not do this", (said, *_refused(refused), *_understood(mail)))
+
+
+def held(mail: ParsedMail, *, paused: bool) -> Answer:
+    """The notice that a mail is kept and done later: the project is paused, or its day's budget is used up."""
+    why = (
+        "Work on your site is paused for the moment."
+        if paused
+        else "Today's budget for changes to your site is used up."
+    )
+    said = Paragraph(f"{why} Your mail is kept and will be done as soon as that is over; you need not send it again.")
+    return Answer("Your mail has to wait", (said, *_understood(mail)))
 
 
 def not_readable(reason: str) -> Answer:

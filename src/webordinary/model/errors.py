@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 
 class WebOrdinaryError(Exception):
     """Anything this system can tell a person about: what happened and what to do."""
@@ -37,6 +39,14 @@ class Interrupted(WebOrdinaryError):
 
 class JobTimedOut(WebOrdinaryError):
     """The job used up its wall-clock limit."""
+
+
+class NotNow(WebOrdinaryError):
+    """Nothing is wrong, but this job has to wait: the words are for the customer."""
+
+    def __init__(self, words: str, until: datetime) -> None:
+        super().__init__(words)
+        self.until = until
 
 
 class Cancelled(WebOrdinaryError):

@@ -41,6 +41,7 @@ class JobResult:
     """For the operator: the reason behind a failure."""
     changed_files: tuple[str, ...] = ()
     question: str | None = None
+    cost_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ class Why(StrEnum):
     INTERRUPTED = "interrupted"
     STOPPED = "stopped"
     RETRY = "retry"
+    HELD = "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ class Requeue:
     """A running job goes back to its queue.
 
     INTERRUPTED moves it to the tail and gives its start back, STOPPED (a worker that ends gracefully) keeps
-    its place and gives its start back, RETRY keeps both and waits until `not_before`.
+    its place and gives its start back, RETRY keeps both and waits until `not_before`, HELD (a pause, a daily cap)
+    waits so too and gives its start back. INTERRUPTED and HELD are told to the job's workflow.
     """
 
     why: Why

@@ -16,6 +16,10 @@ class Project:
     builder: str = ""
     agent: str = "builtin"
     default_instruction: str = ""
+    daily_cap_usd: float = 0.0
+    """What agents may cost on one day; 0 means the cap of the configuration."""
+    paused: bool = False
+    """The operator wants nothing done on it for now; mails are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,10 @@ class Jobs(Protocol):
         """Name whom to call back; the job as it is then tells whether that is due already."""
 
     def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
-        """End a job that no worker runs; one that runs gets its cancellation requested instead."""
+        """End a job that never started; of one that did, only a worker knows what it has published.
+
+        That one gets its cancellation requested instead.
+        """
 
     def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
         """Every key that has work, in key order from `after` on."""

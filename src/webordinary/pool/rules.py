@@ -10,6 +10,7 @@ from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Command
 
 _PREPARING_WAIT = timedelta(seconds=PREPARING_WAIT_SECONDS)
+_WORTH_A_NOTICE = timedelta(minutes=10)
 
 
 def next_job(open_jobs: Iterable[Job], fence: int, now: datetime) -> Job | None:
@@ -26,6 +27,11 @@ def next_due_at(open_jobs: Iterable[Job]) -> datetime | None:
     due = [job.not_before for job in open_jobs if job.state is JobState.QUEUED and job.not_before]
     due += [job.recorded_at + _PREPARING_WAIT for job in open_jobs if job.state is JobState.PREPARING]
     return min(due, default=None)
+
+
+def put_off(job: Job, now: datetime) -> bool:
+    """Waits so long that its customer should hear of it; a retry comes back sooner than that."""
+    return job.state is JobState.QUEUED and job.not_before is not None and job.not_before > now + _WORTH_A_NOTICE
 
 
 def interrupting_job(running: Job, open_jobs: Sequence[Job], now: datetime) -> Job | None:

@@ -13,7 +13,7 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 """Upper bounds in seconds, from a claim in milliseconds to a job's limit."""
 MAX_KINDS = 100
 PAGE = 1000
-MAX_PAGES = 50
+MAX_PAGES = 20
 
 
 class CountedEvent(NamedTuple):

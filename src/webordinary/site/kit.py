@@ -5,13 +5,30 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from pathlib import Path
 
+from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment
 from webordinary.model.projects import Project
-from webordinary.site.ports import Agent, Builder, MainLine, ProjectLeases, Releases, Sessions, Workspaces
+from webordinary.site.ports import Agent, Builder, Ledger, MainLine, ProjectLeases, Releases, Sessions, Workspaces
 from webordinary.site.releases import Stage
 from webordinary.site.task import AgentLimits
+
+
+class FreeOfCharge:
+    """For agents that cost nothing."""
+
+    def spend(self, job: Job, usd: float, now: datetime) -> None:
+        """Nothing to write down."""
+
+    def on_day(self, project_id: str, day: date) -> float:
+        """Nothing."""
+        return 0.0
+
+    def of_job(self, job_id: str) -> float:
+        """Nothing."""
+        return 0.0
 
 
 class NoSessions:
@@ -39,5 +56,7 @@ class SiteKit:
     attachment_path: Callable[[Attachment], Path]
     site_url: Callable[[str, Stage], str]
     sessions: Sessions = field(default_factory=NoSessions)
+    ledger: Ledger = field(default_factory=FreeOfCharge)
+    daily_cap_usd: float = 0.0
     limits: AgentLimits = field(default_factory=AgentLimits)
     wait: Callable[[float], None] = time.sleep

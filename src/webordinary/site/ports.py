@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Protocol
 
 from webordinary.model.claims import ProjectLease
 from webordinary.model.hold import Hold
+from webordinary.model.jobs import Job
 from webordinary.site.messages import ChangeMessage
 from webordinary.site.reach import NOTHING_ELSE, Reach
 from webordinary.site.releases import Release, Stage
@@ -173,6 +174,19 @@ class Jail(Protocol):
         file nor folder. Entering raises Permanent where no jail works, unless the operator allows that.
         The thread that starts the program must live as long as the program.
         """
+
+
+class Ledger(Protocol):
+    """What agents cost."""
+
+    def spend(self, job: Job, usd: float, now: datetime) -> None:
+        """Write down what one run of an agent cost."""
+
+    def on_day(self, project_id: str, day: date) -> float:
+        """What a project cost on a day, UTC."""
+
+    def of_job(self, job_id: str) -> float:
+        """What a job cost, all its runs together."""
 
 
 class Sessions(Protocol):

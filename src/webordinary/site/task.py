@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,8 @@ class AgentLimits:
 
     seconds: float = 1800.0
     output_bytes: int = 1_000_000
+    turns: int = 60
+    cost_usd: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +27,27 @@ class AttachedFile:
     path: Path
 
 
+def to_nobody(told: object) -> None:
+    """For those who do not want to know."""
+
+
 @dataclass(frozen=True, slots=True)
 class AgentTask:
-    """One instruction, to be followed in one workspace."""
+    """One instruction, to be followed in one workspace.
+
+    `tell` gets a few words now and then about what the agent does, a bounded number of times; `spent` gets what the
+    run cost in dollars, once, also when it fails. Both may be called from any thread.
+    """
 
     instruction: str
     workspace: Path
     attachments: tuple[AttachedFile, ...] = ()
     session: str = ""
     limits: AgentLimits = field(default_factory=AgentLimits)
+    project_id: str = ""
+    thread_id: str = ""
+    tell: Callable[[str], None] = to_nobody
+    spent: Callable[[float], None] = to_nobody
     note: str = ""
     """What went wrong the first time, for an agent that can use it."""
 

@@ -6,7 +6,7 @@ import random
 from datetime import datetime, timedelta
 
 from webordinary.model.claims import MAX_ATTEMPTS
-from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut, Permanent, Stopped
+from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut, NotNow, Permanent, Stopped
 from webordinary.model.jobs import Ending, Job, JobResult, Outcome, Requeue, Settlement, Why
 
 _MAX_BACKOFF_SECONDS = 300.0
@@ -33,6 +33,8 @@ def ending_of(problem: Exception, job: Job, now: datetime, retry_base_seconds: f
             return Requeue(Why.STOPPED)
         case Interrupted():
             return Requeue(Why.INTERRUPTED)
+        case NotNow():
+            return Requeue(Why.HELD, problem.until)
         case Cancelled():
             return Settlement(Outcome.CANCELLED, JobResult(CANCELLED_SUMMARY, error=str(problem)))
         case JobTimedOut():

@@ -7,6 +7,8 @@ from webordinary.site.sources import Change, Workspace
 from webordinary.site.task import AgentResult, AgentTask, AttachedFile
 from webordinary.worker.run import JobRun
 
+PROGRESS_CHARACTERS = 300
+
 
 def instruct(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
     """Run the project's agent in the workspace; `note` tells it what went wrong the first time."""
@@ -23,6 +25,10 @@ def instruct(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
         attachments=tuple(AttachedFile(a, run.kit.attachment_path(a)) for a in run.instruction.attachments),
         session=run.kit.sessions.session_of(thread_id),
         limits=run.kit.limits,
+        project_id=run.project.project_id,
+        thread_id=thread_id,
+        tell=lambda words: run.tell("AgentProgress", began, words=words[:PROGRESS_CHARACTERS]),
+        spent=lambda usd: run.kit.ledger.spend(run.job, usd, run.now()) if usd > 0 else None,
     )
     result = agent.run(task, run.hold)
     if result.session and result.session != task.session:

@@ -18,6 +18,7 @@ from webordinary.site.publish import Published
 from webordinary.site.sources import BuildFailed, Conflicted, Workspace
 from webordinary.site.task import Changed
 from webordinary.worker import report
+from webordinary.worker.budget import check_budget
 from webordinary.worker.checkout import check_out
 from webordinary.worker.instruct import instruct, record
 from webordinary.worker.publish import promote, publish
@@ -88,9 +89,17 @@ def perform(
     """Do what the customer asked and say what became of it. Running it again after a crash changes nothing twice.
 
     `stand` is told once the workspace is this job's. Raises ClaimLost, Interrupted, Cancelled, JobTimedOut,
-    Transient and Permanent.
+    NotNow, Transient and Permanent.
     """
     run = JobRun(started, instruction, kit.project_of(started.job.key.project_id), hold, kit, events, now)
+    check_budget(run)
+    settlement = _perform(run, stand)
+    cost = kit.ledger.of_job(started.job.job_id)
+    return replace(settlement, result=replace(settlement.result, cost_usd=cost)) if cost else settlement
+
+
+def _perform(run: JobRun, stand: Callable[[JobRun, Workspace], None]) -> Settlement:
+    started = run.started
     if started.job.command is Command.PUBLISH:
         return report.of_promotion(run, promote(run))
     if started.job.command not in (Command.EDIT, Command.UNDO):

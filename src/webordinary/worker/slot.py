@@ -115,6 +115,8 @@ class Slot:
                 error=(ending.result.error or "")[:500],
                 latency_ms=self._around.ms_since_queued(started.job),
             )
+        elif ending.why is Why.HELD:
+            self._around.tell("JobHeld", job=started.job, until=str(ending.not_before))
         elif ending.why is Why.INTERRUPTED:
             self._around.tell("JobInterrupted", job=started.job, times=started.job.interruptions + 1)
         else:

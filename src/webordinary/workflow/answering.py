@@ -26,9 +26,7 @@ from webordinary.workflow.reading import Mailroom
 Payload = dict[str, Any]
 _MAX_REASON = 1000
 _STOPPED = Settlement(Outcome.CANCELLED, JobResult("Stopped, as asked. Nothing of it was published."))
-_TIMED_OUT = Settlement(
-    Outcome.TIMED_OUT, JobResult("This waited too long and was ended. Nothing was published.")
-)
+_TIMED_OUT = Settlement(Outcome.TIMED_OUT, JobResult("This waited too long and was ended. Nothing was published."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,13 @@ class Answering:
                 self._stop(job)
                 stopped += 1
         return {"stopped": stopped}
+
+    def tell_held(self, job: Job) -> None:
+        """Say once that the mail is kept and will be done later; its answer follows then."""
+        _, mail = self.mailroom.read(job.email_id)
+        project = self.mailroom.directory.project(job.key.project_id)
+        answer = answers.held(mail, paused=project is not None and project.paused)
+        self._write(answer, job.email_id, mail, job.thread_id, kind="held")
 
     def handle_timeout(self, payload: Payload) -> Payload:
         """A week is over: end the job wherever it is."""
@@ -94,17 +99,19 @@ class Answering:
         verdict, _ = self.mailroom.judge(email, mail)
         if not isinstance(verdict, Admitted):
             return {"replied": False}
-        now = self.now()
-        answer = self._answer(payload, email, mail)
-        address = self.mailroom.mailbox.address
+        thread_id = (payload.get("job") or {}).get("threadId")
         kind = answer_kind(payload.get("redrive", 0))
+        self._write(self._answer(payload, email, mail), email_id, mail, thread_id, kind)
+        return {"replied": True}
+
+    def _write(self, answer: Answer, email_id: str, mail: ParsedMail, thread_id: str | None, kind: str) -> None:
+        now, address = self.now(), self.mailroom.mailbox.address
         reply = compose(answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind)
-        if thread_id := (payload.get("job") or {}).get("threadId"):
+        if thread_id:
             self.mailroom.threads.add_message(thread_id, reply.message_id)
         if self.outbox.put(reply, now):
             self.events.emit(Event("ReplyWritten", email_id, data={"headline": answer.headline}))
         self.wake_outbox()
-        return {"replied": True}
 
     def _answer(self, payload: Payload, email: Email, mail: ParsedMail) -> Answer:
         job_route = payload.get("job") or {}

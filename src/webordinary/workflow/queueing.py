@@ -13,7 +13,7 @@ from webordinary.model.events import Event, Events
 from webordinary.model.jobs import Job, JobState
 from webordinary.pool.effects import pay
 from webordinary.pool.ports import Interruptions, Pool
-from webordinary.pool.rules import interrupting_job
+from webordinary.pool.rules import interrupting_job, put_off
 
 Payload = dict[str, Any]
 
@@ -26,6 +26,7 @@ class Queueing:
     interruptions: Interruptions
     events: Events
     now: Callable[[], datetime]
+    tell_held: Callable[[Job], None]
 
     def send_to_container(self, payload: Payload) -> Payload:
         """The job becomes runnable, and its owner, if there is one, is woken."""
@@ -80,17 +81,21 @@ class Queueing:
         job = self.pool.jobs.bind_token(payload["jobId"], payload["taskToken"])
         if not job.open:
             pay(job, self.pool.callbacks, self.pool.owed)
+        elif put_off(job, self.now()):  # before anybody could be called back
+            self.tell_held(job)
         return {}
 
     def record_interruption(self, payload: Payload) -> Payload:
-        """Keep the audit; the job itself is queued again already."""
-        self.interruptions.record(self._job(payload), "a mail on another thread", self.now())
+        """Keep the audit, or tell the customer of a job that has to wait; it is queued again already."""
+        job = self._job(payload)
+        if put_off(job, self.now()):
+            self.tell_held(job)
+        else:
+            self.interruptions.record(job, "a mail on another thread", self.now())
         return {}
 
     def _job(self, payload: Payload) -> Job:
         job = self.pool.jobs.get(payload["jobId"])
         if job is None:
-            raise Permanent(
-                f"job {payload['jobId']} is not recorded; was the database restored from a backup?"
-            )
+            raise Permanent(f"job {payload['jobId']} is not recorded; was the database restored from a backup?")
         return job

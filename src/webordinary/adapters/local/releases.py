@@ -2,7 +2,8 @@
 
 `{project}/{stage}/releases/{commit12}/` never changes; `pointers/{fence}` names a release; the highest fence
 is current. A stale worker can only write its own lower pointer, which nobody reads. `current` is a convenience
-for web servers that follow a link.
+for web servers that follow a link. A release that is not kept any longer becomes the `spare`: the next one is made
+out of it, so that a large site costs what changed, not what it has.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import os
 import secrets
 import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from webordinary.model.errors import Permanent, Transient
+from webordinary.site.manifests import FOLDER, SPARE
 from webordinary.site.releases import KEPT_RELEASES, Release, Stage, release_name
 
 _FLIP_TRIES = 20
@@ -26,6 +29,7 @@ class FolderReleases:
     def __init__(self, sites: Path, keep: int = KEPT_RELEASES) -> None:
         self._sites = sites
         self._keep = max(keep, 1)
+        self._began: dict[Path, int] = {}
 
     def stage(self, project_id: str, stage: Stage, fence: int) -> Path:
         """An empty folder to build into; what holders of lower fences left behind is removed."""
@@ -36,14 +40,19 @@ class FolderReleases:
             if left.name < mark:
                 shutil.rmtree(left, ignore_errors=True)
         folder = staging / f"{mark}-{secrets.token_hex(4)}"
-        folder.mkdir()
+        (folder / FOLDER).mkdir(parents=True)
+        self._began[folder] = folder.stat().st_mtime_ns
+        with suppress(FileNotFoundError):
+            (staging.parent / "spare").rename(folder / SPARE)
         return folder
 
     def finish(self, project_id: str, stage: Stage, staged: Path, commit: str) -> Release:
         """Make the staged folder the release of this commit, durably; an existing one is used instead."""
         release = self._release(project_id, stage, release_name(commit))
+        began = self._began.pop(staged, 0)
         if not release.path.exists():
-            _sync_tree(staged)
+            shutil.rmtree(staged / SPARE, ignore_errors=True)
+            _sync_tree(staged, began)
             release.path.parent.mkdir(exist_ok=True)
             try:
                 staged.rename(release.path)
@@ -68,7 +77,7 @@ class FolderReleases:
         if found is not None:
             return found
         staged = self.stage(project_id, target, fence)
-        shutil.copytree(current, staged, copy_function=os.link, dirs_exist_ok=True)
+        _make_like(current, staged)
         return self.finish(project_id, target, staged, current.name)
 
     def point(self, release: Release, fence: int) -> bool:
@@ -114,7 +123,7 @@ class FolderReleases:
         shown = _highest(place)
         for release in self.list(project_id, stage)[self._keep :]:
             if release.name != shown:
-                shutil.rmtree(release.path, ignore_errors=True)
+                _outlive(release.path, place / "spare")
 
     def _place(self, project_id: str, stage: Stage) -> Path:
         return self._sites / project_id / stage.value
@@ -137,6 +146,19 @@ def _highest(place: Path) -> str:
     return ""
 
 
+def _outlive(release: Path, spare: Path) -> None:
+    """Keep one as the spare; what cannot become that is removed."""
+    try:
+        release.rename(spare)
+    except OSError:  # there is one already
+        shutil.rmtree(release, ignore_errors=True)
+
+
+def _make_like(release: Path, staged: Path) -> None:
+    shutil.rmtree(staged / FOLDER, ignore_errors=True)
+    shutil.copytree(release, staged, copy_function=os.link, dirs_exist_ok=True)
+
+
 def _link(target: Path, path: Path) -> None:
     """Put a symbolic link in place in one step, durably."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -145,18 +167,23 @@ def _link(target: Path, path: Path) -> None:
     _sync(path.parent)
 
 
-def _sync_tree(folder: Path) -> None:
-    """Bring a tree to disk, refusing anything that is not a plain file or folder."""
-    fresh: list[Path] = []
-    for root, folders, files in os.walk(folder):
-        fresh.append(Path(root))
-        for name in [*files, *folders]:
-            path = Path(root) / name
-            mode, names = path.lstat().st_mode, path.lstat().st_nlink
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise Permanent(f"{path.relative_to(folder)} is neither a file nor a folder: it cannot be published")
-            if stat.S_ISREG(mode) and names == 1:  # one with more names was synced in an earlier release
-                fresh.append(path)
+def _sync_tree(folder: Path, began: int) -> None:
+    """Bring what is newer than `began` to disk, refusing anything that is not a plain file or folder."""
+    fresh: list[str] = []
+    unread = [os.fspath(folder)]
+    while unread:
+        here = unread.pop()
+        if os.stat(here).st_mtime_ns >= began:  # noqa: PTH116  as plain as the calls beside it
+            fresh.append(here)
+        with os.scandir(here) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    unread.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False):
+                    name = Path(entry.path).relative_to(folder)
+                    raise Permanent(f"{name} is neither a file nor a folder: it cannot be published")
+                elif entry.stat(follow_symlinks=False).st_nlink == 1:  # with more names, an earlier release synced it
+                    fresh.append(entry.path)
     if len(fresh) > _SYNC_EACH:
         os.sync()  # thousands of single syncs would take as many turns of the disk
         return
@@ -164,7 +191,7 @@ def _sync_tree(folder: Path) -> None:
         _sync(path)
 
 
-def _sync(path: Path) -> None:
+def _sync(path: Path | str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

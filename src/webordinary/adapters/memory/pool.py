@@ -97,13 +97,13 @@ class MemoryJobs:
             return self._put(replace(self._get(job_id), task_token=token))
 
     def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
-        """End a job that no worker runs, or ask the worker that does."""
+        """End a job that never started, or ask the worker."""
         with self._state.lock:
             job = self._get(job_id)
-            if job.state is JobState.RUNNING:
-                return self._put(replace(job, cancel_requested=True))
             if not job.open:
                 return job
+            if job.fence:
+                return self._put(replace(job, cancel_requested=True))
             return self._put(_settled(job, settlement, now))
 
     def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
@@ -260,6 +260,14 @@ class MemoryClaims:
         match requeue.why:
             case Why.RETRY:
                 return replace(queued, not_before=requeue.not_before)
+            case Why.HELD:
+                return replace(
+                    queued,
+                    attempts=job.attempts - 1,
+                    not_before=requeue.not_before,
+                    preempted_token=job.task_token or job.preempted_token,
+                    task_token=None,
+                )
             case Why.STOPPED:
                 return replace(queued, attempts=job.attempts - 1)
             case Why.INTERRUPTED:

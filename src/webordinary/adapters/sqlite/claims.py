@@ -64,6 +64,10 @@ RETRY = f"UPDATE jobs SET state = 'queued', not_before = :not_before, started_at
 
 STOP = f"UPDATE jobs SET state = 'queued', attempts = attempts - 1, started_at = NULL {MINE}"
 
+HOLD = f"""
+UPDATE jobs SET state = 'queued', attempts = attempts - 1, not_before = :not_before, started_at = NULL,
+  preempted_token = coalesce(task_token, preempted_token), task_token = NULL {MINE}"""
+
 INTERRUPT = f"""
 UPDATE jobs SET state = 'queued', attempts = attempts - 1, interruptions = interruptions + 1,
   started_at = NULL, preempted_token = coalesce(task_token, preempted_token), task_token = NULL,
@@ -242,6 +246,8 @@ def _ending(started: Started, ending: Ending, now: float) -> tuple[str, dict[str
     match ending.why:
         case Why.RETRY:
             return RETRY, {**fields, "not_before": ending.not_before and ending.not_before.timestamp()}
+        case Why.HELD:
+            return HOLD, {**fields, "not_before": ending.not_before and ending.not_before.timestamp()}
         case Why.STOPPED:
             return STOP, fields
         case Why.INTERRUPTED:

@@ -30,9 +30,9 @@ BIND_CALLBACK = "UPDATE jobs SET task_token = :token, called_back = 0 WHERE job_
 
 SETTLE_UNSTARTED = """
 UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now
-WHERE job_id = :job_id AND state IN ('preparing', 'queued')"""
+WHERE job_id = :job_id AND state IN ('preparing', 'queued') AND fence = 0"""
 
-REQUEST_CANCEL = "UPDATE jobs SET cancel_requested = 1 WHERE job_id = :job_id AND state = 'running'"
+REQUEST_CANCEL = "UPDATE jobs SET cancel_requested = 1 WHERE job_id = :job_id AND state <> 'settled'"
 
 OWED = """
 SELECT * FROM jobs
@@ -44,6 +44,12 @@ PAID_PREEMPTED = "UPDATE jobs SET preempted_token = NULL WHERE job_id = :job_id 
 
 KEYS_WITH_OPEN_JOBS = """
 SELECT DISTINCT key FROM jobs WHERE state <> 'settled' AND key > ? ORDER BY key LIMIT ?"""
+
+# '$' is the character after '#': together they bound the keys of one project.
+LET_GO = """
+UPDATE jobs SET not_before = NULL
+WHERE key > ? AND key < ? AND state = 'queued' AND not_before IS NOT NULL
+RETURNING key"""
 
 FORGET = """
 DELETE FROM jobs WHERE id IN (
@@ -104,7 +110,7 @@ class SqliteJobs:
             return _get(conn, job_id)
 
     def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
-        """End a job that no worker runs, or ask the worker that does."""
+        """End a job that never started, or ask the worker."""
         with self._db.write() as conn:
             fields = {
                 "job_id": job_id,
@@ -132,6 +138,12 @@ class SqliteJobs:
         with self._db.write() as conn:
             conn.execute(PAID_SETTLED, {"job_id": job_id, "token": token})
             conn.execute(PAID_PREEMPTED, {"job_id": job_id, "token": token})
+
+    def let_go(self, project_id: str) -> Sequence[ProjectUser]:
+        """Jobs of a project that were put off may start now; the keys that have such jobs."""
+        with self._db.write() as conn:
+            rows = conn.execute(LET_GO, (f"{project_id}#", f"{project_id}$")).fetchall()
+        return sorted({ProjectUser.parse(row["key"]) for row in rows})
 
     def forget(self, before: datetime, limit: int = 1000) -> int:
         """Delete finished jobs past their retention, a bounded bite at a time."""

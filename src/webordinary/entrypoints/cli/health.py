@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from webordinary import app
 from webordinary.adapters.sqlite.workers import WorkerEntry
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
+from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_existing
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.model.overview import ClaimSummary
 
@@ -23,6 +23,7 @@ def add_to(commands: Commands) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--name", dest="health_name", metavar="N", help="only the worker of this name")
     which.add_argument("--id", dest="health_id", metavar="ID", help="only the worker with this id")
+    add_settings(parser, ("lease_seconds", "renew_seconds"))
 
 
 def run(args: argparse.Namespace) -> int:

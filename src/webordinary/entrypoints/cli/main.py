@@ -15,8 +15,10 @@ from webordinary.config import ConfigError
 from webordinary.entrypoints.cli import (
     backup,
     claims,
+    costs,
     dlq,
     logs,
+    pause,
     project,
     queues,
     restore,
@@ -30,7 +32,7 @@ from webordinary.entrypoints.cli.options import add_common
 from webordinary.entrypoints.running import AlreadyRunning
 from webordinary.model.errors import WebOrdinaryError
 
-COMMANDS = (up, worker, send, status, claims, queues, dlq, project, logs, backup, restore)
+COMMANDS = (up, worker, send, status, claims, queues, dlq, project, pause, costs, logs, backup, restore)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -31,6 +31,7 @@ _WORDS = {
     "SiteBuilt": "Site built",
     "SitePublished": "Site published",
     "JobSettled": "Job settled",
+    "JobHeld": "Put off; it goes on later",
     "JobInterrupted": "Interrupted; it goes on later",
     "ReplyWritten": "Reply written",
     "ReplySent": "Reply sent",

@@ -49,7 +49,9 @@ class CommandAgent:
         if code != 0:
             words = err.decode(errors="replace").strip()[-600:] or "no words"
             raise Permanent(f"the agent {self._args[0]} ended with {code}: {words}")
-        return read_result(out.decode(errors="replace"))
+        result = read_result(out.decode(errors="replace"))
+        task.spent(result.cost_usd)
+        return result
 
     def _environment(self, task: AgentTask) -> dict[str, str]:
         env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Self
 
 from webordinary.testing.scripted_api.requests import Received
 from webordinary.testing.scripted_api.turns import Fail, Say, Script, Stall, Turn, parts_of
@@ -24,6 +25,9 @@ class ScriptedApi:
         """The requests that took a turn of the script, in order."""
         self.side_requests: list[Received] = []
         """Requests without tools: titles, summaries and other small talk of the agent."""
+        self.strangers: list[Received] = []
+        """Requests for anything else: nothing is scripted for them."""
+        self._name = secrets.token_hex(6)  # a resumed conversation must not meet the names of another script
         self._script = iter(tuple(script))
         self._changed = threading.Condition()
         self._closing = threading.Event()
@@ -50,18 +54,18 @@ class ScriptedApi:
             if not self._changed.wait_for(lambda: len(self.requests) >= count, seconds):
                 raise TimeoutError(f"{len(self.requests)} of {count} requests came within {seconds:.0f} s")
 
-    def answer_to(self, received: Received) -> tuple[Turn, int]:
-        """The turn that this request takes, and its number."""
+    def answer_to(self, received: Received) -> tuple[Turn, str]:
+        """The turn that this request takes, and a name for the answer."""
         with self._changed:
             if len(self.requests) + len(self.side_requests) >= MOST_REQUESTS:
-                return Fail(400, "invalid_request_error", "the script has gone on for too long"), MOST_REQUESTS
+                return Fail(400, "invalid_request_error", "the script has gone on for too long"), ""
             if not received.tools:
                 self.side_requests.append(received)
-                return SIDE_ANSWER, 0
+                return SIDE_ANSWER, f"{self._name}_side_{len(self.side_requests)}"
             self.requests.append(received)
             self._changed.notify_all()
-            number, turn = len(self.requests), next(self._script, SCRIPT_OVER)
-        return (turn(received) if callable(turn) else turn), number
+            name, turn = f"{self._name}_{len(self.requests)}", next(self._script, SCRIPT_OVER)
+        return (turn(received) if callable(turn) else turn), name
 
     def hold(self) -> None:
         """Wait until the server closes: a stalled answer ends no earlier."""
@@ -91,16 +95,18 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer one request to /v1/messages."""
         length = int(self.headers.get("Content-Length", 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
         if length > MOST_BYTES or not self.path.startswith("/v1/messages"):
+            self.server.api.strangers[MOST_REQUESTS:] = []
+            self.server.api.strangers.append(Received(self.path, headers, {}))
             self._refuse(Fail(404, "not_found_error", f"nothing is scripted for {self.path}"))
             return
         body = json.loads(self.rfile.read(length) or b"{}")
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        turn, number = self.server.api.answer_to(Received(self.path, headers, body))
+        turn, name = self.server.api.answer_to(Received(self.path, headers, body))
         if isinstance(turn, Fail):
             self._refuse(turn)
         else:
-            self._stream(turn, str(body.get("model", "scripted")), number)
+            self._stream(turn, str(body.get("model", "scripted")), name)
 
     def _refuse(self, turn: Fail) -> None:
         error = {"type": "error", "error": {"type": turn.kind, "message": turn.message}}
@@ -112,17 +118,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def _stream(self, turn: Turn, model: str, number: int) -> None:
+    def _stream(self, turn: Turn, model: str, name: str) -> None:
         assert not isinstance(turn, Fail)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
-        for event, data in parts_of(turn, model, number):
+        for event, data in parts_of(turn, model, name):
             self.wfile.write(f"event: {event}\ndata: {json.dumps(data)}\n\n".encode())
             self.wfile.flush()
         if isinstance(turn, Stall):
             self.server.api.hold()
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """What was asked is in `requests`."""

@@ -52,10 +52,10 @@ Script: TypeAlias = Sequence[Turn | Callable[[Received], Turn]]
 Part: TypeAlias = tuple[str, dict[str, Any]]
 
 
-def parts_of(turn: Say | Use | Stall, model: str, number: int) -> Iterator[Part]:
-    """The server-sent events of one answer, as (event, data)."""
-    yield _start(model, number)
-    blocks = list(_blocks(turn, number))
+def parts_of(turn: Say | Use | Stall, model: str, name: str) -> Iterator[Part]:
+    """The server-sent events of one answer, as (event, data); `name` is unlike that of any other answer."""
+    yield _start(model, name)
+    blocks = list(_blocks(turn, name))
     for index, (begin, delta) in enumerate(blocks):
         yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": begin}
         yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
@@ -64,17 +64,20 @@ def parts_of(turn: Say | Use | Stall, model: str, number: int) -> Iterator[Part]
         yield "content_block_stop", {"type": "content_block_stop", "index": index}
     reason = "tool_use" if isinstance(turn, Use) else "end_turn"
     tokens = 0 if isinstance(turn, Stall) else turn.tokens
-    yield "message_delta", {
-        "type": "message_delta",
-        "delta": {"stop_reason": reason, "stop_sequence": None},
-        "usage": {"output_tokens": tokens},
-    }
+    yield (
+        "message_delta",
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": reason, "stop_sequence": None},
+            "usage": {"output_tokens": tokens},
+        },
+    )
     yield "message_stop", {"type": "message_stop"}
 
 
-def _start(model: str, number: int) -> Part:
-    message = {
-        "id": f"msg_scripted_{number}",
+def _start(model: str, name: str) -> Part:
+    message: dict[str, Any] = {
+        "id": f"msg_{name}",
         "type": "message",
         "role": "assistant",
         "model": model,
@@ -86,9 +89,9 @@ def _start(model: str, number: int) -> Part:
     return "message_start", {"type": "message_start", "message": message}
 
 
-def _blocks(turn: Say | Use | Stall, number: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _blocks(turn: Say | Use | Stall, name: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     if turn.text:
         yield {"type": "text", "text": ""}, {"type": "text_delta", "text": turn.text}
     if isinstance(turn, Use):
-        begin = {"type": "tool_use", "id": f"toolu_scripted_{number}", "name": turn.tool, "input": {}}
+        begin = {"type": "tool_use", "id": f"toolu_{name}", "name": turn.tool, "input": {}}
         yield begin, {"type": "input_json_delta", "partial_json": json.dumps(turn.args)}

@@ -88,8 +88,9 @@ def _given(view: View) -> Iterator[str]:
         yield from ("--ro-bind", str(path), str(path))
     for path in _outer_first((view.workspace, *view.writable)):
         yield from ("--bind", str(path), str(path))
-    if (view.workspace / ".git").exists():
-        yield from ("--ro-bind", str(view.workspace / ".git"), str(view.workspace / ".git"))
+    git = view.workspace / ".git"
+    if git.exists() and not git.is_symlink():
+        yield from ("--ro-bind", str(git), str(git))
     yield from ("--ro-bind", str(Path(inside.__file__).resolve()), _LAUNCHER, "--ro-bind", str(view.door), inside.DOOR)
 
 

@@ -18,7 +18,7 @@ from webordinary.adapters.local.jail.furniture import furnish
 from webordinary.adapters.local.jail.guard import Guard
 from webordinary.adapters.local.jail.limits import JailLimits
 from webordinary.adapters.local.jail.proxy import Proxy
-from webordinary.adapters.local.jail.result import judge
+from webordinary.adapters.local.jail.result import judge, remove
 from webordinary.adapters.local.jail.trial import PROGRAM, no_reason
 from webordinary.adapters.local.processes import WORKER_MARK
 from webordinary.model.errors import Permanent, Transient
@@ -96,9 +96,11 @@ class BubblewrapJail:
 
     @contextmanager
     def _cell(self, workspace: Path, env: Mapping[str, str], reach: Reach) -> Iterator[BubblewrapCell]:
+        given = [_real(path, workspace) for path in (*reach.readable, *reach.writable)]
+        readable, writable = given[: len(reach.readable)], tuple(given[len(reach.readable) :])
         workspace = workspace.resolve()
-        writable = tuple(path.resolve() for path in reach.writable)
         folders = (workspace, *(path for path in writable if path.is_dir()))
+        own_git = (workspace / ".git").exists() and not (workspace / ".git").is_symlink()
         with ExitStack() as closing:
             folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="cell-", dir=self._scratch)))
             proxy = Proxy(reach.network)
@@ -107,7 +109,7 @@ class BubblewrapJail:
             guard = Guard(door, folders, self._limits, proxy.serve)
             view = bubblewrap.View(
                 workspace, self._scratch / "furniture", door.path, self._inside(env, reach.network),
-                (*self._readable, *reach.readable), writable, PROXY_PORT if reach.network else 0,
+                (*self._readable, *readable), writable, PROXY_PORT if reach.network else 0,
             )  # fmt: skip
             prefix = bubblewrap.command(self._bwrap, view, self._limits)
             try:
@@ -117,6 +119,8 @@ class BubblewrapJail:
             if not gone:
                 raise Transient("a jailed program does not die; is the disk stuck?")
             if guard.admitted:
+                if not own_git:
+                    remove(workspace / ".git")  # planted: ours lies elsewhere, and git never cleans this name
                 judge(folders, self._limits, guard.reached)
 
     def _inside(self, env: Mapping[str, str], network: Network) -> dict[str, str]:
@@ -139,6 +143,14 @@ class BubblewrapJail:
         except (OSError, subprocess.TimeoutExpired, Permanent, Transient) as problem:
             return f"a trial failed: {problem}"
         return no_reason(tried)
+
+
+def _real(path: Path, workspace: Path) -> Path:
+    """Where it really is. An earlier program may have put links into the workspace: none of them is followed."""
+    real = path.resolve()
+    if path.is_relative_to(workspace) and real != workspace.resolve() / path.relative_to(workspace):
+        raise Permanent(f"{path.relative_to(workspace)} is a link, and a jail does not follow links")
+    return real
 
 
 def write_program(path: Path, argv: list[str]) -> Path:

@@ -51,7 +51,7 @@ class Forwarder:
             return _refuse(talk, 403, "no such upstream in this jail"), "refused"
         name, upstream, path = found
         host = urlsplit(upstream.url).netloc.rpartition("@")[2]
-        if talk.command not in upstream.methods or not _may_ask(path, upstream.paths):
+        if talk.command not in upstream.methods or not may_ask(path, upstream.paths):
             return _refuse(talk, 403, "this may not be asked from this jail", host), "refused"
         length = talk.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in talk.headers or not length.isdecimal():
@@ -152,7 +152,8 @@ def _connection_to(url: str) -> HTTPConnection:
     return HTTPConnection(parts.hostname, parts.port, timeout=_SECONDS)
 
 
-def _may_ask(path: str, allowed: tuple[str, ...]) -> bool:
+def may_ask(path: str, allowed: tuple[str, ...]) -> bool:
+    """Whether a path is one of the allowed ones or lies below one, however it is written."""
     plain = unquote(path.partition("?")[0])
     if any(part in (".", "..") for part in plain.replace("\\", "/").split("/")):
         return False

@@ -44,6 +44,7 @@ def limit(limits: str) -> None:
 def main() -> None:
     """Become the program."""
     limits, port, *program = sys.argv[1:]
+    os.setpgrp()  # so that an interrupt from outside reaches all that the program starts
     greet(int(port))
     limit(limits)
     for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # Python ignores them, and a program would inherit that

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from webordinary.adapters.local.jail.bubblewrap import SCRATCH
-from webordinary.adapters.local.jail.limits import JailLimits
+from webordinary.adapters.local.jail.limits import MEGABYTE, JailLimits
 
 _PAGE = resource.getpagesize()
 _OWNER = 0o700
@@ -43,17 +43,31 @@ def scratch_use(pids: list[int]) -> tuple[int, int]:
     return 0, 0
 
 
+class Tally:
+    """Counts files against what a jail may have."""
+
+    def __init__(self, limits: JailLimits) -> None:
+        self._limits, self._count, self._bytes = limits, 0, 0
+
+    def add(self, size: int, depth: int) -> str:
+        """One more; in words what is too much now, empty if nothing is."""
+        self._count += 1
+        self._bytes += size
+        if depth > self._limits.depth:
+            return f"folders in folders, more than {self._limits.depth} deep"
+        if self._count > self._limits.files:
+            return f"more than {self._limits.files:,} files"
+        if self._bytes > self._limits.disk_bytes:
+            return f"more than {self._limits.disk_bytes // MEGABYTE:,} MB in files"
+        return ""
+
+
 def look_at_files(folders: tuple[Path, ...], limits: JailLimits) -> str:
     """In words what is too much in these folders; empty if nothing is."""
-    size = 0
-    for count, (entry, depth) in enumerate(entries(folders), start=1):
-        size += _size(entry)
-        if depth > limits.depth:
-            return f"folders in folders, {limits.depth} deep"
-        if count > limits.files:
-            return f"more than {limits.files:,} files"
-        if size > limits.disk_bytes:
-            return f"more than {limits.disk_bytes // 1_000_000:,} MB in files"
+    tally = Tally(limits)
+    for entry, depth in entries(folders):
+        if reached := tally.add(_size(entry), depth):
+            return reached
     return ""
 
 

@@ -1,0 +1,159 @@
+"""An agent's home: what it keeps between the mails of a thread follows the thread to any worker.
+
+Kept is one file per thread, replaced whole when a run has ended in good order. So a run that died with its worker
+leaves no memory of edits that died with it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from webordinary.adapters.durable import disk_errors, make_folder, sync_folder
+from webordinary.site.task import AgentTask
+
+MOST_BYTES = 64_000_000
+MOST_FILES = 5_000
+_MEMO = "memo.json"
+_MEMO_BYTES = 10_000
+_FORGOTTEN_AT_ONCE = 1_000
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """What is known of a thread's agent beside its own files. `total_cost_usd` is of all its runs together."""
+
+    agent: str
+    session: str = ""
+    total_cost_usd: float = 0.0
+    interrupted: bool = False
+
+
+@dataclass(slots=True)
+class AgentHome:
+    """One run's home: a fresh folder, filled with what was kept. Assign `memo`; it is kept with the files."""
+
+    folder: Path
+    memo: Memo
+
+    @property
+    def files(self) -> Path:
+        """The agent's own part."""
+        return self.folder / "home"
+
+
+class AgentHomes:
+    """`kept` lasts and is shared by all workers; `scratch` is this worker's alone, emptied at its start."""
+
+    def __init__(self, kept: Path, scratch: Path) -> None:
+        self._kept, self._scratch = kept, scratch
+        shutil.rmtree(scratch, ignore_errors=True)
+
+    @contextmanager
+    def open(self, agent: str, task: AgentTask, wanted: Callable[[Path], bool]) -> Iterator[AgentHome]:
+        """The thread's home, with its session if that is one of this kind of agent.
+
+        What is `wanted` of it is kept after the block, unless the block fails.
+        """
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="agent-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
+            home = AgentHome(Path(folder), Memo(agent))
+            home.files.mkdir()
+            path = self._path(task)
+            if path and path.is_file():
+                _unpack(path, home)
+            yield home
+            if path and home.memo.session:
+                _pack(path, home, wanted)
+
+    def forget(self, before: datetime) -> int:
+        """Remove homes that no mail has used since, a bounded number of them."""
+        removed = 0
+        for path in self._kept.glob("*/*.tar"):
+            if removed < _FORGOTTEN_AT_ONCE and path.stat().st_mtime < before.timestamp():
+                path.unlink(missing_ok=True)
+                removed += 1
+        return removed
+
+    def _path(self, task: AgentTask) -> Path | None:
+        if not (task.project_id and task.thread_id):
+            return None
+        return self._kept / task.project_id / f"{task.thread_id}.tar"
+
+
+def _unpack(path: Path, home: AgentHome) -> None:
+    try:
+        memo = _memo_in(path)
+        if memo.agent != home.memo.agent:
+            return
+        with tarfile.open(path) as kept:
+            kept.extractall(home.folder, members=_bounded(kept), filter="data")
+        home.memo = memo
+    except (OSError, tarfile.TarError, ValueError, TypeError) as problem:
+        _log.warning("an agent's session is not readable and starts afresh: %s: %s", path, problem)
+        shutil.rmtree(home.files, ignore_errors=True)
+        home.files.mkdir(exist_ok=True)
+
+
+def _bounded(kept: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    size = count = 0
+    for member in kept:
+        size, count = size + member.size, count + 1
+        if size > MOST_BYTES or count > MOST_FILES:
+            raise ValueError("it is too large")
+        if member.name.startswith("home/"):
+            yield member
+
+
+def _memo_in(path: Path) -> Memo:
+    with tarfile.open(path) as kept:
+        first = kept.next()
+        file = kept.extractfile(first) if first and first.name == _MEMO and first.size < _MEMO_BYTES else None
+        if file is None:
+            raise ValueError("it has no memo")
+        return Memo(**json.load(file))
+
+
+def _pack(path: Path, home: AgentHome, wanted: Callable[[Path], bool]) -> None:
+    files = list(_files(home.files, wanted))
+    if sum(file.lstat().st_size for file in files) > MOST_BYTES or len(files) > MOST_FILES:
+        _log.warning("%s: the agent's memory of this thread has grown too large and is dropped", path.stem)
+        path.unlink(missing_ok=True)
+        return
+    (home.folder / _MEMO).write_text(json.dumps(asdict(home.memo)), encoding="utf-8")
+    with disk_errors(path):
+        make_folder(path.parent)
+        number, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+        try:
+            with os.fdopen(number, "wb") as file:
+                with tarfile.open(fileobj=file, mode="w") as kept:
+                    for member in (home.folder / _MEMO, *files):
+                        kept.add(member, str(member.relative_to(home.folder)), recursive=False)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(temporary).unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+
+
+def _files(folder: Path, wanted: Callable[[Path], bool]) -> Iterator[Path]:
+    """Plain files only: whatever else an agent made is not worth remembering."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            if stat.S_ISREG(path.lstat().st_mode) and wanted(path.relative_to(folder)):
+                yield path

@@ -1,0 +1,128 @@
+"""Filling: how files get into a new release; what did not change is shared with the last one by hard links."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from webordinary.model.errors import Permanent
+from webordinary.site.manifests import FOLDER, SPARE, Mark, manifest_of
+
+_CHUNK = 1 << 20
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MODE = 0o644
+
+
+class NotAFile(Permanent):
+    """Something that is neither link-free nor a plain file stands where a file of the site should be."""
+
+
+class Filling:
+    """One release on its way; `manifest` grows with each file.
+
+    An outlived release may lie in the folder to begin with: then only what differs from it is touched.
+    """
+
+    def __init__(self, into: Path, previous: Path | None, wanted: Iterable[str]) -> None:
+        self._into, self._previous = os.fspath(into), os.fspath(previous or "")
+        self._earlier = manifest_of(previous)
+        self._lying = _taken_over(into)
+        self._keep_only(set(wanted))
+        self._made = {"", *(_folder(path) for path in self._lying)}
+        self.manifest: dict[str, Mark] = {}
+
+    def shared(self, path: str, source: str) -> bool:
+        """Share a file that was made from the same tracked content last time; neither is read."""
+        mark = self._earlier.get(path)
+        return mark is not None and bool(source) and mark.source == source and self._linked(path, mark)
+
+    def copied(self, path: str, origin: str, source: str = "") -> None:
+        """Copy a file, or share it after all where its bytes turn out to be the same. Raises NotAFile."""
+        mark = Mark(*_digest_of(origin), source)
+        earlier = self._earlier.get(path)
+        if earlier is not None and earlier.digest == mark.digest and self._linked(path, mark):
+            return
+        self._make_room(path)
+        _copy(origin, f"{self._into}/{path}")
+        self.manifest[path] = mark
+
+    def _linked(self, path: str, mark: Mark) -> bool:
+        lying = self._lying.get(path)
+        if lying is None or lying.digest != mark.digest:
+            self._make_room(path)
+            try:
+                os.link(f"{self._previous}/{path}", f"{self._into}/{path}", follow_symlinks=False)
+            except OSError:  # pruned meanwhile, or a file with as many names as the file system allows
+                return False
+        self.manifest[path] = mark
+        return True
+
+    def _make_room(self, path: str) -> None:
+        if self._lying.pop(path, None):
+            Path(self._into, path).unlink()
+        folder = _folder(path)
+        if folder not in self._made:
+            Path(self._into, folder).mkdir(parents=True, exist_ok=True)
+            self._made.add(folder)
+
+    def _keep_only(self, wanted: set[str]) -> None:
+        """First of all, as a folder of old may bear the name of a new file."""
+        for path in self._lying.keys() - wanted:
+            del self._lying[path]
+            file = Path(self._into, path)
+            file.unlink()
+            with suppress(OSError):  # not empty
+                for folder in file.relative_to(self._into).parents:
+                    if folder.name:
+                        Path(self._into, folder).rmdir()
+
+
+def _taken_over(into: Path) -> dict[str, Mark]:
+    spare = into / SPARE
+    lying = manifest_of(spare)
+    if lying:
+        for entry in spare.iterdir():
+            if entry.name != FOLDER:
+                entry.rename(into / entry.name)
+    return lying
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _digest_of(origin: str) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    descriptor = _opened(origin)
+    try:
+        while chunk := os.read(descriptor, _CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+    finally:
+        os.close(descriptor)
+    return digest.hexdigest(), size
+
+
+def _copy(origin: str, target: str) -> None:
+    descriptor = _opened(origin)
+    try:
+        with open(target, "xb", opener=lambda path, flags: os.open(path, flags, _MODE)) as file:
+            while chunk := os.read(descriptor, _CHUNK):
+                file.write(chunk)
+    finally:
+        os.close(descriptor)
+
+
+def _opened(origin: str) -> int:
+    try:
+        descriptor = os.open(origin, _READ)
+    except OSError as problem:
+        raise NotAFile(f"{origin} cannot be read as a file ({problem.strerror})") from problem
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotAFile(f"{origin} is not a plain file")
+    return descriptor

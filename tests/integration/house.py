@@ -1,0 +1,80 @@
+"""A data folder with one customer and no processes: mails, workflow and pool are driven by hand, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from webordinary import app
+from webordinary.asl.engine import Engine
+from webordinary.config import Config
+from webordinary.mail.intake import accept
+from webordinary.mail.ports import OutboxEntry
+from webordinary.mail.write import Letter, write_mail
+from webordinary.model.claims import Started
+from webordinary.model.jobs import JobResult, Outcome, Settlement
+from webordinary.model.mail import Envelope
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project, Sender
+from webordinary.pool.effects import pay
+from webordinary.workflow.start import start
+
+AMELIA_SCOTT = ProjectUser("amelia", "scott")
+SCOTT = "scott@example.com"
+WORKER = "container-by-hand"
+DONE = Settlement(Outcome.SUCCEEDED, JobResult("The title is now Spring Sale.", commit="c" * 40))
+DEAD = Settlement(Outcome.DEAD, JobResult("", error="the kiln exploded"))
+
+
+@dataclass
+class House:
+    services: app.Services
+    engine: Engine
+    _mails: int = 0
+
+    def receive(self, text: str = "Change the title to Spring Sale", message_id: str = "") -> str:
+        """A mail arrives and goes as far as it can without a worker."""
+        self._mails += 1
+        message_id = message_id or f"<{self._mails}@example.com>"
+        now = self.services.clock.now()
+        raw = write_mail(Letter(SCOTT, "edit@localhost", f"Mail {self._mails}", text, message_id=message_id), now)
+        envelope = Envelope("127.0.0.1", SCOTT, "edit@localhost", now)
+        [mail] = accept(raw, [envelope], self.services.raw_mails, self.services.events)
+        start(mail.email_id, self.engine, self.services.raw_mails)
+        self.engine.run_ready()
+        return mail.email_id
+
+    def work(self, settlement: Settlement = DONE) -> Started:
+        """A worker takes the customer's next job and settles it; the workflow goes on."""
+        pool, now = self.services.pool, self.services.clock.now()
+        started = pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, now)
+        assert isinstance(started, Started)
+        pool.claims.end_and_take_next(started, settlement, now, more=False)
+        assert pool.claims.begin_release(started.claim)
+        pool.claims.end_release(started.claim)
+        job = pool.jobs.get(started.job.job_id)
+        assert job
+        pay(job, pool.callbacks, pool.owed)
+        self.engine.run_ready()
+        return started
+
+    def give_up(self, text: str = "Change the title to Spring Sale") -> str:
+        """A mail whose job dies."""
+        email_id = self.receive(text)
+        self.work(DEAD)
+        return email_id
+
+    def replies(self, email_id: str) -> list[OutboxEntry]:
+        return list(self.services.outbox.of(email_id))
+
+
+@contextmanager
+def open_house(data: Path, **settings: object) -> Iterator[House]:
+    config = Config(data=data, trusted_peers=("127.0.0.1",), **settings)  # type: ignore[arg-type]
+    with app.open_services(config) as services:
+        now = services.clock.now()
+        services.directory.add_project(Project("amelia", str(data / "amelia.git")), now)
+        services.directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), now)
+        yield House(services, app.engine(services, lambda: None))

@@ -1,0 +1,123 @@
+"""The operator is told once of what a person must see."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import sqlite3
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from webordinary.entrypoints.watchman import tell_operator
+from webordinary.mail.notice import OPERATOR
+from webordinary.model.jobs import NewJob
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.pool.watchdog import MAX_MAILS
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(tmp_path / "data", operator="ops+web@example.com") as house:
+        yield house
+
+
+def told(house: House) -> list[str]:
+    """What the operator's mails say."""
+    raws = [entry.reply.raw for entry in house.services.outbox.of(OPERATOR)]
+    return [
+        str(email.message_from_bytes(raw, policy=email.policy.default).get_content())  # type: ignore[attr-defined]
+        for raw in raws
+    ]
+
+
+def queue_long_ago(house: House, name: str, minutes: float) -> None:
+    services = house.services
+    at = services.clock.now() - timedelta(minutes=minutes)
+    services.jobs.record(NewJob(name, ProjectUser("amelia", name), "t", "e" * 64, Command.EDIT), at)
+    services.jobs.enqueue(name, at)
+
+
+def test_a_dead_letter_is_mailed_once_with_its_reason_and_first_command(house: House) -> None:
+    email_id = house.give_up()
+    assert tell_operator(house.services) == 1
+    assert tell_operator(house.services) == 0
+    [text] = told(house)
+    assert f"Mail {email_id[:12]} was given up: JobDied: the kiln exploded" in text
+    assert "webordinary dlq show 1" in text
+    [entry] = house.services.outbox.of(OPERATOR)
+    raw = email.message_from_bytes(entry.reply.raw, policy=email.policy.default)
+    assert (raw["To"], raw["Auto-Submitted"]) == ("ops+web@example.com", "auto-generated")
+
+
+def test_work_without_an_owner_is_mailed_after_five_minutes_once(house: House) -> None:
+    queue_long_ago(house, "early", 4)
+    assert tell_operator(house.services) == 0
+    queue_long_ago(house, "late", 6)
+    assert [tell_operator(house.services) for _ in range(3)] == [1, 0, 0]
+    assert "No worker owns the work of amelia#late, for 6 minutes now (1 open job)." in told(house)[0]
+
+
+def test_work_that_a_worker_owns_is_no_alarm(house: House) -> None:
+    queue_long_ago(house, "scott", 60)
+    assert house.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, house.services.clock.now())
+    assert tell_operator(house.services) == 0
+
+
+def test_without_an_operator_nobody_is_told_and_once_there_is_one_he_is(tmp_path: Path) -> None:
+    with open_house(tmp_path / "data") as silent:
+        silent.give_up()
+        assert tell_operator(silent.services) == 0
+    with open_house(tmp_path / "data", operator="ops@example.com") as house:
+        assert tell_operator(house.services) == 1
+
+
+def test_a_flood_is_summed_up_and_an_hour_has_at_most_ten_mails(house: House) -> None:
+    services = house.services
+    for number in range(300):
+        services.dead_letters.add(f"{number:064x}", None, "flood", services.clock.now())
+    assert tell_operator(services) == 1
+    assert "and 180 more" in told(house)[0]
+    for _ in range(5):
+        tell_operator(services)
+    assert len(told(house)) == 2, "the other hundred of them"
+    for number in range(300, 330):
+        services.dead_letters.add(f"{number:064x}", None, "drop by drop", services.clock.now())
+        tell_operator(services)
+    assert len(told(house)) == MAX_MAILS
+
+
+def test_what_cannot_be_written_whole_is_not_written_at_all(house: House) -> None:
+    """The mail and the memory of it are one transaction: killed in between, neither is there."""
+    house.give_up()
+    services = house.services
+    with services.db.write() as conn:
+        conn.execute("CREATE TRIGGER full BEFORE INSERT ON outbox BEGIN SELECT raise(ABORT, 'disk full'); END")
+    with pytest.raises(sqlite3.IntegrityError):
+        tell_operator(services)
+    with services.db.write() as conn:
+        conn.execute("DROP TRIGGER full")
+    assert [tell_operator(services) for _ in range(2)] == [1, 0]
+
+
+def test_what_is_told_is_forgotten_only_when_the_letter_is_gone(house: House) -> None:
+    services = house.services
+    house.give_up()
+    tell_operator(services)
+    later = services.clock.now() + timedelta(days=40)
+    assert services.alarms.forget(later) == 0
+    services.dead_letters.remove(1)
+    assert services.alarms.forget(later) == 1
+
+
+def test_the_operators_mail_is_no_reply_to_any_customer(house: House) -> None:
+    email_id = house.give_up()
+    tell_operator(house.services)
+    detail = house.services.overview.mail(email_id)
+    assert detail
+    assert [reply.kind for reply in detail.replies] == ["answer"]
+    assert {mail.email_id for mail in house.services.overview.mails_in_flight(10)} == {email_id}

@@ -1,0 +1,149 @@
+"""`webordinary claims`, `queues` and `worker health`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from webordinary.adapters.sqlite.workers import WorkerEntry
+from webordinary.entrypoints.cli import main
+from webordinary.model.claims import Started
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(tmp_path / "data") as house:
+        yield house
+
+
+def plain(house: House, capsys: pytest.CaptureFixture[str], *command: str) -> object:
+    assert main([*command, "--json", "--data", str(house.services.config.data)]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def claim(house: House) -> Started:
+    services = house.services
+    services.workers.enter(WorkerEntry(WORKER, "worker 7", os.getpid(), 4), services.clock.now())
+    started = services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
+    assert isinstance(started, Started)
+    return started
+
+
+def test_queues_show_what_waits_and_that_nobody_owns_it(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    house.receive()
+    house.receive()
+    look = plain(house, capsys, "queues")
+    assert isinstance(look, dict)
+    [queue] = look["queues"]
+    assert {name: queue[name] for name in ("key", "preparing", "queued", "running", "owner")} == {
+        "key": "amelia#scott",
+        "preparing": 0,
+        "queued": 2,
+        "running": 0,
+        "owner": None,
+    }
+    assert queue["oldest_age_seconds"] >= queue["unowned_seconds"] >= 0
+    assert look["unclaimed"]["depth"] == 1
+    assert look["unclaimed"]["oldest_age_seconds"] >= 0
+    assert main(["queues", "--data", str(house.services.config.data)]) == 0
+    out = capsys.readouterr().out
+    assert "nobody" in out
+    assert "unclaimed: 1 waiting, the oldest for" in out
+
+
+def test_a_claim_is_shown_with_its_worker_fence_and_lease_and_the_queue_with_its_owner(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    house.receive()
+    started = claim(house)
+    [shown] = plain(house, capsys, "claims")  # type: ignore[misc]
+    assert (shown["key"], shown["worker"], shown["worker_id"]) == ("amelia#scott", "worker 7", WORKER)
+    assert (shown["fence"], shown["status"], shown["live"], shown["busy"]) == (started.claim.fence, "held", True, True)
+    look = plain(house, capsys, "queues")
+    assert isinstance(look, dict)
+    assert (look["queues"][0]["owner"], look["unclaimed"]["depth"]) == ("worker 7", 0)
+    assert main(["claims", "--data", str(house.services.config.data)]) == 0
+    assert "busy" in capsys.readouterr().out
+
+
+def test_a_claim_whose_lease_ran_out_is_told_and_owns_nothing(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    house.receive()
+    started = claim(house)
+    services = house.services
+    long_ago = services.clock.now() - timedelta(seconds=services.config.lease_seconds + 5)
+    services.pool.claims.renew([started.claim], long_ago)
+    assert main(["claims", "--data", str(services.config.data)]) == 0
+    assert "(over)" in capsys.readouterr().out
+    look = plain(house, capsys, "queues")
+    assert isinstance(look, dict)
+    assert look["queues"][0]["owner"] is None
+
+
+def test_a_worker_that_died_without_goodbye_is_shown_nowhere_as_alive(house: House) -> None:
+    services = house.services
+    services.workers.enter(WorkerEntry("container-gone", "worker 1", 1, 4), services.clock.now())
+    assert services.overview.pool(services.clock.now()).workers == ()
+    assert [entry.worker for entry in services.workers.present()] == ["container-gone"]
+
+
+def health(data: Path, *flags: str) -> int:
+    return main(["worker", "health", *flags, "--data", str(data), "--lease-seconds", "1", "--renew-seconds", "0.3"])
+
+
+@contextmanager
+def worker(data: Path, name: str) -> Iterator[subprocess.Popen[str]]:
+    flags = ["--data", str(data), "--name", name, "--lease-seconds", "1", "--renew-seconds", "0.3"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "webordinary", "worker", *flags],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert f"{name} serves" in process.stdout.readline()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def wait_for_health(data: Path, wanted: int, *flags: str) -> None:
+    deadline = time.monotonic() + 60
+    while (code := health(data, *flags)) != wanted:
+        assert time.monotonic() < deadline, f"health stays {code}"
+
+
+def test_health_tells_a_live_a_hung_and_a_dead_worker_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    with open_house(data):
+        pass
+    assert health(data) == 3
+    assert "there is no worker; start one with `webordinary worker`" in capsys.readouterr().err
+    with worker(data, "w1") as first, worker(data, "w2"):
+        wait_for_health(data, 0, "--name", "w1")
+        wait_for_health(data, 0, "--name", "w2")
+        first.send_signal(signal.SIGSTOP)
+        wait_for_health(data, 1, "--name", "w1")
+        assert "hangs: its loop has not gone round" in capsys.readouterr().out
+        assert health(data) == 1
+        assert health(data, "--name", "w2") == 0
+        first.send_signal(signal.SIGCONT)
+        wait_for_health(data, 0)
+        first.kill()
+        first.wait(timeout=60)
+        assert health(data, "--name", "w1") == 3
+        assert "is dead; start one" in capsys.readouterr().out
+        assert health(data, "--name", "w2") == 0
+        assert health(data, "--id", "nobody") == 3

@@ -1,0 +1,62 @@
+"""A hijacked agent in the jail: every attack by name, through the command agent."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.world import ATTACKS, SECRET, SMALL, Attack, House, house
+from tests.unit.site.world import TestHold
+from webordinary.adapters.local.jail.cells import BubblewrapJail
+from webordinary.adapters.local.jail.programs import JailedPrograms
+from webordinary.model.errors import Permanent
+from webordinary.model.mail import Attachment, AttachmentKind
+from webordinary.site.agents.command import CommandAgent
+from webordinary.site.task import AgentLimits, AgentTask, AttachedFile
+
+pytestmark = pytest.mark.needs("bwrap")
+
+
+@pytest.fixture
+def defended() -> Iterator[House]:
+    with house() as made:
+        yield made
+
+
+@pytest.fixture
+def jail(tmp_path: Path) -> BubblewrapJail:
+    return BubblewrapJail("w-1", tmp_path / "scratch", SMALL)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "tree").mkdir()
+    return tmp_path / "tree"
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=str)
+def test_an_attack_through_the_command_agent_fails(
+    attack: Attack, defended: House, jail: BubblewrapJail, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    defended.arm(workspace)
+    photo = Attachment("photo.jpg", "image/jpeg", AttachmentKind.IMAGE, 7, "0" * 64)
+    task = AgentTask(
+        "please", workspace, (AttachedFile(photo, defended.folder / "attachment"),), limits=AgentLimits(seconds=60)
+    )
+    agent = CommandAgent(defended.argv(attack), JailedPrograms(jail))
+    if attack.ended or attack.refused:
+        with pytest.raises(Permanent):
+            agent.run(task, TestHold())
+    else:
+        try:
+            agent.run(task, TestHold())
+        except Permanent:
+            assert attack.name == "fork_bomb"  # root's processes are counted by us, others' by the kernel
+    defended.check(attack, workspace)
+    if attack.name == "surviving_daemon":
+        with (workspace / "alive").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

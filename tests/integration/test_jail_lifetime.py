@@ -1,0 +1,247 @@
+"""How a jailed program begins and ends: asked, killed, outlived by nobody."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.world import SMALL, Attack, house
+from tests.unit.site.world import TestHold
+from webordinary.adapters.local.jail.bubblewrap import python
+from webordinary.adapters.local.jail.cells import BubblewrapJail
+from webordinary.adapters.local.jail.open_cells import OpenJail
+from webordinary.adapters.local.jail.programs import JailedPrograms
+from webordinary.model.errors import Interrupted, JobTimedOut, Permanent
+from webordinary.site.ports import Jail
+from webordinary.site.reach import Reach
+
+pytestmark = pytest.mark.needs("bwrap")
+ROOT = Path(__file__).parents[2]
+SAVES_ON_INTERRUPT = """
+import pathlib, signal, sys
+def save(*_):
+    pathlib.Path("saved").write_text("half of it")
+    sys.exit(3)
+signal.signal(signal.SIGINT, save)
+open("ready", "w").write("listening")
+signal.pause()
+"""
+DEAF = """
+import signal, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+open("ready", "w").write("listening")
+time.sleep(60)
+"""
+WORKER = """
+import sys
+from pathlib import Path
+from tests.attacks.world import Attack, House
+from tests.unit.site.world import TestHold
+from webordinary.adapters.local.jail.cells import BubblewrapJail
+from webordinary.adapters.local.jail.programs import JailedPrograms
+folder, program = Path(sys.argv[1]), sys.argv[2:]
+JailedPrograms(BubblewrapJail("w-1", folder / "scratch")).run(program, folder / "tree", b"", {}, 90, TestHold())
+"""
+
+
+@pytest.fixture
+def jail(tmp_path: Path) -> BubblewrapJail:
+    return BubblewrapJail("w-1", tmp_path / "scratch", SMALL)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "tree").mkdir()
+    return tmp_path / "tree"
+
+
+def run(jail: Jail, workspace: Path, *words: str, hold: TestHold | None = None, grace: float = 10.0) -> tuple[int, str]:
+    code, out, err = JailedPrograms(jail, grace).run(words, workspace, b"from outside", {}, 60, hold or TestHold())
+    return code, (out + err).decode()
+
+
+def end_once_ready(workspace: Path, hold: TestHold) -> threading.Thread:
+    """Interrupts the job as soon as the program says that it listens."""
+    os.mkfifo(workspace / "ready")
+
+    def wait_and_end() -> None:
+        (workspace / "ready").read_text()
+        (workspace / "ready").unlink()
+        hold.end(Interrupted("another thread's mail"))
+
+    thread = threading.Thread(target=wait_and_end)
+    thread.start()
+    return thread
+
+
+def test_a_program_reads_its_input_and_its_exit_code_and_words_come_back(jail: BubblewrapJail, workspace: Path) -> None:
+    assert run(jail, workspace, "sh", "-c", "cat; pwd; exit 7") == (7, f"from outside{workspace}\n")
+
+
+def test_a_program_that_is_not_in_the_jail_is_told_with_what_to_do(jail: BubblewrapJail, workspace: Path) -> None:
+    code, words = run(jail, workspace, "/opt/agents/mine")
+    assert code == 127
+    assert "name its folder in jail_readable" in words
+
+
+def test_what_the_operator_names_as_readable_is_there_and_read_only(tmp_path: Path, workspace: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "rules").write_text("be kind")
+    jail = BubblewrapJail("w-1", tmp_path / "scratch", SMALL, [tmp_path / "agents"])
+    assert run(jail, workspace, "cat", str(tmp_path / "agents" / "rules")) == (0, "be kind")
+    code, _ = run(jail, workspace, "rm", str(tmp_path / "agents" / "rules"))
+    assert code == 1
+
+
+def test_a_git_folder_in_the_workspace_is_read_only(jail: BubblewrapJail, workspace: Path) -> None:
+    (workspace / ".git" / "hooks").mkdir(parents=True)
+    code, _ = run(jail, workspace, "touch", ".git/hooks/post-commit")
+    assert code == 1
+    assert list((workspace / ".git" / "hooks").iterdir()) == []
+
+
+def test_a_git_folder_that_a_program_plants_is_gone_when_it_ends(
+    jail: BubblewrapJail, tmp_path: Path, workspace: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o500)
+    run(jail, workspace, "ln", "-s", str(tmp_path / "elsewhere"), ".git")
+    assert list(workspace.iterdir()) == []
+    assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o500
+    run(jail, workspace, "mkdir", "-p", ".git/hooks")
+    assert list(workspace.iterdir()) == []
+
+
+def test_a_link_that_an_earlier_program_left_is_not_followed_into_the_next_jail(
+    jail: BubblewrapJail, tmp_path: Path, workspace: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    run(jail, workspace, "ln", "-s", str(tmp_path / "elsewhere"), "dist")
+    for reach in (Reach(writable=(workspace / "dist",)), Reach(readable=(workspace / "dist" / "below",))):
+        with pytest.raises(Permanent, match="does not follow links"):
+            JailedPrograms(jail).run(["true"], workspace, b"", {}, 60, TestHold(), reach)
+
+
+def test_an_interrupted_program_is_asked_first_and_may_save_its_work(jail: BubblewrapJail, workspace: Path) -> None:
+    hold = TestHold()
+    thread = end_once_ready(workspace, hold)
+    with pytest.raises(Interrupted):
+        run(jail, workspace, python(), "-c", SAVES_ON_INTERRUPT, hold=hold)
+    thread.join()
+    assert (workspace / "saved").read_text() == "half of it"
+
+
+def test_a_program_that_does_not_listen_is_killed_after_the_grace(jail: BubblewrapJail, workspace: Path) -> None:
+    hold = TestHold()
+    thread = end_once_ready(workspace, hold)
+    with pytest.raises(Interrupted):
+        run(jail, workspace, python(), "-c", DEAF, hold=hold, grace=0.1)
+    thread.join()
+
+
+def test_a_job_that_must_end_already_never_starts_its_program(jail: BubblewrapJail, workspace: Path) -> None:
+    jail.why_not()
+    hold = TestHold()
+    hold.end(Interrupted("another thread's mail"))
+    with pytest.raises(Interrupted):
+        run(jail, workspace, "touch", "began", hold=hold)
+    assert not (workspace / "began").exists()
+
+
+def test_a_program_that_takes_too_long_is_ended(jail: BubblewrapJail, workspace: Path) -> None:
+    with pytest.raises(JobTimedOut):
+        JailedPrograms(jail).run(["sleep", "60"], workspace, b"", {}, 0.5, TestHold())
+
+
+def test_when_the_worker_is_killed_nothing_of_its_jail_survives(tmp_path: Path, workspace: Path) -> None:
+    with house() as defended:
+        defended.arm(workspace)
+        os.mkfifo(workspace / "ready")
+        words = [sys.executable, "-c", WORKER, str(tmp_path), *defended.argv(Attack("surviving_daemon"))]
+        worker = subprocess.Popen(words, cwd=ROOT)
+        assert (workspace / "ready").read_text() == "alive"
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+        with (workspace / "alive").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # held until the last of them is gone
+
+
+def test_what_a_killed_worker_left_behind_is_removed_by_the_next_one(tmp_path: Path, workspace: Path) -> None:
+    (tmp_path / "scratch" / "cell-old").mkdir(parents=True)
+    jail = BubblewrapJail("w-2", tmp_path / "scratch")
+    assert run(jail, workspace, "true") == (0, "")
+    assert [path.name for path in (tmp_path / "scratch").iterdir()] == ["furniture"]
+
+
+def test_a_library_that_wants_a_path_gets_one_and_its_environment_ends_there(
+    jail: BubblewrapJail, workspace: Path
+) -> None:
+    with jail.cell(workspace, {"LANG": "C"}) as cell:
+        program = cell.program(["sh", "-c", 'echo "$0 $1"; env; cat /proc/1/environ'])
+        out = subprocess.run(
+            [program, "more", "words"], env={"TOKEN": "sk-real"}, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, check=True,
+        ).stdout  # fmt: skip
+    assert out.startswith("more words\n")
+    assert "LANG=C\n" in out
+    assert "sk-real" not in out
+
+
+def test_files_that_would_run_as_their_owner_are_made_plain(jail: BubblewrapJail, workspace: Path) -> None:
+    run(jail, workspace, "sh", "-c", "cp /bin/true mine; chmod 4755 mine; mkdir shut; chmod 0 shut")
+    assert (workspace / "mine").stat().st_mode & 0o7777 == 0o755
+    assert (workspace / "shut").stat().st_mode & 0o700 == 0o700
+
+
+def test_a_second_folder_may_be_written_and_is_measured_too(
+    jail: BubblewrapJail, tmp_path: Path, workspace: Path
+) -> None:
+    session = tmp_path / "session"
+    session.mkdir()
+    programs = JailedPrograms(jail)
+    reach = Reach(writable=(session,))
+    programs.run(["touch", str(session / "kept")], workspace, b"", {}, 60, TestHold(), reach)
+    assert (session / "kept").exists()
+    fill = f"for n in 1 2 3; do head -c 30000000 /dev/zero > {session}/large-$n; done"
+    with pytest.raises(Permanent, match="60 MB in files"):
+        programs.run(["sh", "-c", fill], workspace, b"", {}, 60, TestHold(), reach)
+
+
+def test_where_bubblewrap_is_missing_an_outside_program_is_refused_with_words(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    jail = BubblewrapJail("w-1", tmp_path / "scratch")
+    assert jail.why_not() == "bubblewrap (bwrap) is not installed"
+    with pytest.raises(Permanent, match="allow_unjailed_agents = true"):
+        run(jail, workspace, "touch", "began")
+    assert not (workspace / "began").exists()
+
+
+def test_a_bubblewrap_that_is_installed_but_does_not_work_is_found_out_by_the_trial(
+    tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "bin" / "bwrap"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(fake.parent))
+    jail = BubblewrapJail("w-1", tmp_path / "scratch")
+    assert jail.why_not().endswith("ended with 1: bwrap: No permissions to create new namespace")
+    with pytest.raises(Permanent, match="No permissions"):
+        run(jail, workspace, "touch", "began")
+
+
+def test_where_the_operator_allows_it_a_program_runs_without_a_jail(workspace: Path) -> None:
+    jail = OpenJail("w-1")
+    assert run(jail, workspace, "sh", "-c", "cat > said; pwd") == (0, f"{workspace}\n")
+    assert (workspace / "said").read_text() == "from outside"
+    with jail.cell(workspace, {}) as cell:
+        sleeper = subprocess.Popen(cell.argv(["sleep", "60"]), env=dict(cell.env))
+    assert sleeper.wait() == -signal.SIGKILL

@@ -1,0 +1,227 @@
+"""The only way out of a jail: what goes through its proxy, and what the program never sees."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.world import SECRET, SMALL, Attack, house
+from tests.unit.site.world import TestHold
+from webordinary.adapters.local.jail.bubblewrap import python
+from webordinary.adapters.local.jail.cells import PROXY_PORT, BubblewrapJail
+from webordinary.adapters.local.jail.open_cells import OpenJail
+from webordinary.adapters.local.jail.programs import JailedPrograms
+from webordinary.site.reach import Network, Reach, Upstream
+
+pytestmark = pytest.mark.needs("bwrap")
+INSIDE = f"http://127.0.0.1:{PROXY_PORT}"
+ASK = """
+import json, sys, urllib.error, urllib.request
+method, url, headers = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+asked = urllib.request.Request(url, b"{}" if method == "POST" else None, headers, method=method)
+try:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(asked, timeout=30) as answer:
+        print(answer.status, answer.read().decode()[:2000])
+except urllib.error.HTTPError as refusal:
+    print(refusal.code, refusal.reason)
+"""
+STREAM = """
+import http.client
+def ask(path):
+    connection = http.client.HTTPConnection("127.0.0.1", 3128, timeout=30)
+    connection.request("POST", path, b"{}")
+    return connection.getresponse()
+stream = ask("/model/v1/messages/stream")
+print(stream.read1(100))
+ask("/model/v1/messages/heard").read()
+print(stream.read(100))
+"""
+TUNNEL = """
+import socket, sys
+proxy = socket.create_connection(("127.0.0.1", 3128), 30)
+proxy.sendall(f"CONNECT {sys.argv[1]} HTTP/1.1\\r\\n\\r\\n".encode())
+print(proxy.recv(1000).split(b"\\r\\n")[0].decode())
+proxy.sendall(b"hello")
+print(proxy.recv(1000).decode())
+"""
+
+
+class Scripted(ThreadingHTTPServer):
+    """A model on loopback that remembers what it was asked, and can stream."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, dict[str, str]]] = []
+        self.heard = threading.Event()
+        super().__init__(("127.0.0.1", 0), _Answer)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/base"
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: Scripted
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.asked.append((self.command, self.path, headers))
+        self.rfile.read(int(headers.get("content-length", 0)))
+        if self.path.endswith("/heard"):
+            self.server.heard.set()
+        self.send_response(200)
+        self.send_header("Set-Cookie", "session=1")
+        if self.path.endswith("/stream"):
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(b"data: first\n")
+            self.server.heard.wait(30)  # a proxy that collects would never let the program hear the first
+            self.wfile.write(b"data: second\n")
+            self.close_connection = True
+            return
+        body = b"x" * 300_000 if self.path.endswith("/large") else json.dumps(headers).encode()
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST  # noqa: N815
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def model() -> Iterator[Scripted]:
+    server = Scripted()
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.heard.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> JailedPrograms:
+    (tmp_path / "tree").mkdir()
+    return JailedPrograms(BubblewrapJail("w-1", tmp_path / "scratch", SMALL))
+
+
+def reach_of(model: Scripted, **network: object) -> Reach:
+    upstream = Upstream(model.url, {"x-api-key": SECRET}, frozenset({"POST"}), ("/v1/messages",))
+    return Reach(network=Network(upstreams={"model": upstream}, **network))  # type: ignore[arg-type]
+
+
+def say(programs: JailedPrograms, tmp_path: Path, reach: Reach, *words: str) -> str:
+    code, out, err = programs.run([python(), "-c", *words], tmp_path / "tree", b"", {}, 60, TestHold(), reach)
+    assert code == 0, err.decode()
+    return out.decode()
+
+
+def ask(programs: JailedPrograms, tmp_path: Path, reach: Reach, path: str, method: str = "POST") -> str:
+    return say(programs, tmp_path, reach, ASK, method, f"{INSIDE}{path}", '{"x-api-key": "dummy", "x-note": "hi"}')
+
+
+def test_the_model_hears_the_real_key_and_the_program_never_does(
+    model: Scripted, programs: JailedPrograms, tmp_path: Path
+) -> None:
+    answer = ask(programs, tmp_path, reach_of(model), "/model/v1/messages?beta=true")
+    assert answer.startswith("200 ")
+    [(method, path, headers)] = model.asked
+    assert (method, path) == ("POST", "/base/v1/messages?beta=true")
+    assert headers["x-api-key"] == SECRET
+    assert headers["x-note"] == "hi"
+    assert headers["host"] == f"127.0.0.1:{model.server_port}"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/model/v1/organizations"),
+        ("POST", "/model/v1/messages/../files"),
+        ("POST", "/model/v1/messages/%2e%2e/files"),
+        ("POST", "/model/v1/messagesabc"),
+        ("GET", "/model/v1/messages"),
+        ("POST", "/other/v1/messages"),
+        ("POST", "/v1/messages"),
+    ],
+)
+def test_anything_but_what_the_driver_named_is_refused(
+    method: str, path: str, model: Scripted, programs: JailedPrograms, tmp_path: Path
+) -> None:
+    assert ask(programs, tmp_path, reach_of(model), path, method).startswith("403 ")
+    assert model.asked == []
+
+
+def test_a_streamed_answer_arrives_as_it_is_spoken(model: Scripted, programs: JailedPrograms, tmp_path: Path) -> None:
+    heard = say(programs, tmp_path, reach_of(model), STREAM)
+    assert heard == "b'data: first\\n'\nb'data: second\\n'\n"
+
+
+def test_a_program_that_moves_more_than_it_may_is_cut_off(
+    model: Scripted, programs: JailedPrograms, tmp_path: Path
+) -> None:
+    code, _, err = programs.run(
+        [python(), "-c", ASK, "POST", f"{INSIDE}/model/v1/messages/large", "{}"], tmp_path / "tree", b"", {}, 60,
+        TestHold(), reach_of(model, bytes=100_000),
+    )  # fmt: skip
+    assert code != 0
+    assert b"IncompleteRead" in err
+
+
+def test_a_tunnel_leads_to_listed_hosts_and_nowhere_else(
+    model: Scripted, programs: JailedPrograms, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as echo:
+        port = echo.getsockname()[1]
+        thread = threading.Thread(target=_echo_once, args=(echo,))
+        thread.start()
+        reach = Reach(network=Network(hosts=frozenset({f"127.0.0.1:{port}"})))
+        heard = say(programs, tmp_path, reach, TUNNEL, f"127.0.0.1:{port}")
+        thread.join()
+    assert heard == "HTTP/1.1 200 Connection established\nhello\n"
+    for target in (f"127.0.0.1:{model.server_port}", f"localhost:{port}", "169.254.169.254:80"):
+        heard = say(programs, tmp_path, reach, TUNNEL, target)
+        assert heard.startswith("HTTP/1.1 403 ")
+    assert model.asked == []
+
+
+def _echo_once(listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        connection.sendall(connection.recv(100))
+
+
+def test_the_key_cannot_be_found_in_the_jail_nor_the_network_be_reached_around_the_proxy(
+    model: Scripted, programs: JailedPrograms, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "tree"
+    with house() as defended:
+        defended.upstreams = {"model": f"{INSIDE}/model/v1/other"}
+        defended.arm(workspace)
+        for attack in (Attack("credentials"), Attack("network")):
+            reach = reach_of(model, hosts=frozenset({"registry.example"}))
+            code, _, err = programs.run(defended.argv(attack), workspace, b"", {}, 60, TestHold(), reach)
+            assert code == 0, err.decode()
+            defended.check(attack, workspace)
+
+
+def test_without_a_jail_the_key_stays_out_of_the_program_too(model: Scripted, tmp_path: Path) -> None:
+    jail = OpenJail("w-1")
+    with jail.cell(tmp_path, {}, reach_of(model)) as cell:
+        assert SECRET not in str(cell.env)
+        import urllib.request
+
+        asked = urllib.request.Request(f"{cell.url('model')}/v1/messages", b"{}", method="POST")
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            assert answer.status == 200
+    assert model.asked[0][2]["x-api-key"] == SECRET

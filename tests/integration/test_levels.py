@@ -1,0 +1,40 @@
+"""Counting what is unfinished never walks over what is finished; and older data folders are brought along."""
+
+from __future__ import annotations
+
+import sqlite3
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from webordinary.adapters.sqlite import levels as queries
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.letters import SqliteDeadLetters
+
+BIG = ("raw_mails", "jobs", "outbox", "executions", "events")
+
+
+@pytest.mark.parametrize("name", [n for n in vars(queries) if n.isupper() and isinstance(getattr(queries, n), str)])
+def test_every_count_walks_an_index_of_unfinished_work(tmp_path: Path, name: str) -> None:
+    database = Database(tmp_path / "levels.db")
+    database.migrate()
+    with database.read() as conn:
+        plan = [row["detail"] for row in conn.execute(f"EXPLAIN QUERY PLAN {getattr(queries, name)}")]
+    database.close()
+    assert [step for step in plan if step.startswith("SCAN") and "INDEX" not in step and step.endswith(BIG)] == [], plan
+
+
+def test_letters_written_before_redrives_were_known_are_still_there(tmp_path: Path) -> None:
+    folder = resources.files("webordinary.adapters.sqlite") / "migrations"
+    with sqlite3.connect(tmp_path / "old.db") as conn:
+        for script in ("0001_initial.sql", "0002_workflow.sql"):
+            conn.executescript((folder / script).read_text(encoding="utf-8"))
+        conn.execute("INSERT INTO dead_letters (email_id, reason, died_at) VALUES ('a', 'broke', 1.0)")
+        conn.execute("PRAGMA user_version = 2")
+    conn.close()
+    database = Database(tmp_path / "old.db")
+    database.migrate()
+    [letter] = SqliteDeadLetters(database).all(10)
+    database.close()
+    assert (letter.letter_id, letter.email_id, letter.redrives) == (1, "a", 0)
