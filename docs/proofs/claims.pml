@@ -16,7 +16,8 @@
 #define MAILS_ON_KEY_1 1
 #endif
 #ifndef FAULTS
-#define FAULTS 1            /* of any kind, at any moment: crash, lease over, hint lost, hint late or doubled, ticket lost */
+#define FAULTS 1            /* of any kind, at any moment: crash, lease over, hint lost, hint late or
+                               doubled, ticket lost, a store's answer lost */
 #endif
 
 #define WORKERS 2
@@ -89,6 +90,8 @@ inline settle() {                                   /* SETTLE of the slot's job 
 
 inline set_free(k) { claim[k].status = free; claim[k].owner = NOBODY; claim[k].owner_died = 0; claim[k].lease_over = 0 }
 
+inline leave_slot() { ME.slot = no_job; ME.slot_key = 0; ME.slot_fence = 0; ME.job = NO_JOB }
+
 /* ---- the worker's loop --------------------------------------------------------------------------------- */
 
 inline begin_to_release(k) {                        /* Worker._release: out of the holdings first */
@@ -103,34 +106,32 @@ inline give_up_coldest(k) {                         /* one slot: an idle claim g
   fi
 }
 
-inline take_waiting(k) {                            /* Claiming._claim, with or without `over` */
+/* Who held it died, or its beat stood still. A claim of mine that I do not hold ends as a foreign one does. */
+#ifdef OWN_CLAIM_IGNORED
+#define MINE_IN_THE_WAY(k) (claim[k].owner == me && !claim[k].owner_died)
+#else
+#define MINE_IN_THE_WAY(k) (claim[k].owner == me && !claim[k].owner_died && ME.of_key[k] != not_mine)
+#endif
+#define CLAIMABLE(k) (claim[k].status != held || OVER(k) && !MINE_IN_THE_WAY(k))
+#define LOOK_TELLS(k) (claim[k].status == free || !HAS_OPEN(k) || OVER(k) || MINE_IN_THE_WAY(k))
+
+inline take_waiting(k) {                            /* Claiming._claim, and _meet for whoever is in the way */
   if
   :: !HAS_NEXT(k, ANY_FENCE) -> hint[k] = 0; ME.watched[k] = 0
-  :: HAS_NEXT(k, ANY_FENCE) && (claim[k].status != held || OVER(k) && claim[k].owner != me || claim[k].owner_died) ->
-       ME.watched[k] = 0; claim_and_start(k); give_up_coldest(k)
-  :: HAS_NEXT(k, ANY_FENCE) && claim[k].status == held && claim[k].owner == me && !claim[k].owner_died ->
-       /* Claiming._meet: the claim in the way is my own */
-       if
-       :: ME.of_key[k] != not_mine -> hint[k] = 0; ME.news[k] = (ME.of_key[k] == idle)
-       :: ME.of_key[k] == not_mine ->
-#ifdef OWN_CLAIM_IGNORED
-            hint[k] = 0; ME.watched[k] = 0
-#else
-            ME.watched[k] = 0; claim_and_start(k); give_up_coldest(k)
-#endif
-       fi
+  :: HAS_NEXT(k, ANY_FENCE) && CLAIMABLE(k) -> ME.watched[k] = 0; claim_and_start(k); give_up_coldest(k)
+  :: HAS_NEXT(k, ANY_FENCE) && !CLAIMABLE(k) && MINE_IN_THE_WAY(k) ->
+       hint[k] = 0; ME.watched[k] = 0; ME.news[k] = (ME.of_key[k] == idle)
   :: else -> ME.watched[k] = 1                      /* foreign and live: keep the hint and watch */
   fi
 }
-
-#define LOOK_TELLS(k) (claim[k].status == free || !HAS_OPEN(k) || OVER(k) && claim[k].owner != me \
-                       || claim[k].owner_died || claim[k].owner == me && ME.of_key[k] == not_mine)
 
 inline serve_held(k) {                              /* Worker._serve_next: start_next, or ClaimLost */
   ME.news[k] = 0;
   if
   :: !STILL_MINE(k, ME.fence[k]) -> ME.of_key[k] = not_mine; ME.fence[k] = 0
   :: STILL_MINE(k, ME.fence[k]) && HAS_NEXT(k, ME.fence[k]) -> start(k)
+  :: STILL_MINE(k, ME.fence[k]) && HAS_NEXT(k, ME.fence[k]) && faults > 0 ->   /* started, but the answer is lost */
+       faults--; start(k); leave_slot(); begin_to_release(k)
   :: else
   fi
 }
@@ -164,14 +165,14 @@ inline release_step() {                             /* pool.release, one store c
 
 /* ---- the slot ------------------------------------------------------------------------------------------ */
 
-inline leave_slot() { ME.slot = no_job; ME.slot_key = 0; ME.slot_fence = 0; ME.job = NO_JOB }
-
 inline drop_slot_key() {                            /* Holdings.drop: a newer claim of the same key stays */
   if
   :: ME.fence[ME.slot_key] == ME.slot_fence -> ME.of_key[ME.slot_key] = not_mine; ME.fence[ME.slot_key] = 0
   :: else
   fi
 }
+
+#define WAITS(k) (hint[k] && HAS_NEXT(k, ANY_FENCE) && claim[k].status != held)
 
 inline end_and_take_next(k) {                       /* one transaction: settle, then start, yield or rest */
   if
@@ -184,11 +185,11 @@ inline end_and_take_next(k) {                       /* one transaction: settle, 
        settle();
        if
        :: !HAS_NEXT(k, ME.slot_fence) -> ME.slot = to_rest
+       :: !HAS_OPEN(k) && WAITS(OTHER(k)) ->        /* idle, and another key waits */
+            drop_slot_key(); set_free(k); claim_and_start(OTHER(k))
        :: HAS_NEXT(k, ME.slot_fence) -> start(k)
-       :: (HAS_NEXT(k, ME.slot_fence) && hint[OTHER(k)] && HAS_NEXT(OTHER(k), ANY_FENCE) &&
-           claim[OTHER(k)].status != held) ->      /* _yield_to_longer_waiting */
-            drop_slot_key(); set_free(k); hint[k] = 1;
-            claim_and_start(OTHER(k))
+       :: HAS_NEXT(k, ME.slot_fence) && WAITS(OTHER(k)) ->   /* another key has waited longer: any, here */
+            drop_slot_key(); set_free(k); hint[k] = 1; claim_and_start(OTHER(k))
        fi
   fi
 }
@@ -233,7 +234,9 @@ end:
   /* the keeper: renews in time after all, or the job sees first that its trust has run out */
   :: atomic { ME.of_key[0] != not_mine && claim[0].lease_over && STILL_MINE(0, ME.fence[0]) -> claim[0].lease_over = 0 }
   :: atomic { ME.of_key[1] != not_mine && claim[1].lease_over && STILL_MINE(1, ME.fence[1]) -> claim[1].lease_over = 0 }
-  :: atomic { ME.slot == at_work && claim[ME.slot_key].lease_over -> drop_slot_key(); leave_slot() }
+  :: atomic { ME.slot != no_job && claim[ME.slot_key].lease_over -> drop_slot_key(); leave_slot() }
+  :: atomic { ME.of_key[0] == idle && claim[0].lease_over -> ME.of_key[0] = not_mine; ME.fence[0] = 0; ME.news[0] = 0 }
+  :: atomic { ME.of_key[1] == idle && claim[1].lease_over -> ME.of_key[1] = not_mine; ME.fence[1] = 0; ME.news[1] = 0 }
   /* killed: started again, or for good while the other one lives */
   :: atomic { faults > 0 -> faults--; crash();
        if :: true :: !gone[1 - me] -> gone[me] = 1; break fi }

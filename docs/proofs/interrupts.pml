@@ -25,7 +25,7 @@
 
 mtype = { preparing, queued, running, settled };
 mtype = { none, preempted, succeeded };            /* the answer to a task token */
-mtype = { no_job, at_work, paying };               /* a slot */
+mtype = { no_job, at_work, reading_debt, telling, noting };   /* a slot */
 
 mtype job_state[JOBS] = preparing;
 byte order[JOBS];                                  /* as ranks: only their order matters */
@@ -103,10 +103,10 @@ inline go_on() {                                   /* the rest of end_and_take_n
   :: found != NO_JOB -> start()
   :: else -> owner = NOBODY; over = 0              /* idle, and given up */
   fi;
-  slot = paying
+  slot = reading_debt
 }
 
-/* ---- effects.pay: read, tell, note; each its own step ----------------------------------------------------- */
+/* ---- effects.pay: read, tell, note ------------------------------------------------------------------------ */
 
 inline read_debt(j, to_preempt, to_settle) {
   to_preempt = preempted_token[j];
@@ -131,20 +131,9 @@ inline pay_at_once(j) {                            /* a payer that is never slow
   if :: due_settled != 0 -> tell(j, due_settled, succeeded); note_paid(j, due_settled) :: else fi
 }
 
-inline pay_slowly(j) {                             /* a payer that may sleep or die between any two calls */
-  atomic { read_debt(j, told_preempted, told_settled) };
-  if
-  :: told_preempted != 0 ->
-       atomic { tell(j, told_preempted, preempted) };
-       atomic { note_paid(j, told_preempted); told_preempted = 0 }
-  :: else
-  fi;
-  if
-  :: told_settled != 0 ->
-       atomic { tell(j, told_settled, succeeded) };
-       atomic { note_paid(j, told_settled); told_settled = 0 }
-  :: else
-  fi
+inline done_paying() {
+  paid_for = NO_JOB; slot = (job != NO_JOB -> at_work : no_job);
+  if :: job == NO_JOB -> my_fence = 0 :: else fi
 }
 
 inline bind(j) {                                   /* bind_token; whoever comes second, token or ending, pays */
@@ -181,18 +170,31 @@ end:
        :: !STILL_MINE -> job = NO_JOB; my_fence = 0; asked = NO_JOB; slot = no_job
        :: STILL_MINE -> interrupt(); go_on()
        fi }
-  :: slot == paying ->                                                                   /* Slot._call_back */
-       pay_slowly(paid_for);
-       atomic { paid_for = NO_JOB; slot = (job != NO_JOB -> at_work : no_job);
-         if :: job == NO_JOB -> my_fence = 0 :: else fi }
+  /* Slot._call_back: a payer that may sleep or die between any two calls */
+  :: atomic { slot == reading_debt ->
+       read_debt(paid_for, told_preempted, told_settled);
+       if :: told_preempted != 0 || told_settled != 0 -> slot = telling :: else -> done_paying() fi }
+  :: atomic { slot == telling ->
+       if
+       :: told_preempted != 0 -> tell(paid_for, told_preempted, preempted)
+       :: else -> tell(paid_for, told_settled, succeeded)
+       fi;
+       slot = noting }
+  :: atomic { slot == noting ->
+       if
+       :: told_preempted != 0 -> note_paid(paid_for, told_preempted); told_preempted = 0
+       :: else -> note_paid(paid_for, told_settled); told_settled = 0
+       fi;
+       if :: told_settled != 0 -> slot = telling :: else -> done_paying() fi }
   :: atomic { slot == at_work && STILL_MINE && job_fence[job] == my_fence && token[job] != 0 &&
               !(open_token[job] == token[job] && answer[job] == none) ->
        assert(false) }                             /* property: a heartbeat never calls a wanted job unwanted */
-  od unless atomic { faults > 0 && slot != no_job ->                                     /* killed, and started anew */
-       faults--; if :: owner == me -> over = 1 :: else fi; goto reborn };
-reborn:
-  atomic { job = NO_JOB; my_fence = 0; asked = NO_JOB; paid_for = NO_JOB; told_preempted = 0; told_settled = 0;
-    slot = no_job; goto end }
+  :: atomic { faults > 0 && slot != no_job ->      /* killed, and started anew */
+       faults--;
+       if :: owner == me -> over = 1 :: else fi;
+       job = NO_JOB; my_fence = 0; asked = NO_JOB; paid_for = NO_JOB; told_preempted = 0; told_settled = 0;
+       slot = no_job }
+  od
 }
 
 /* ---- the workflow of one mail ----------------------------------------------------------------------------- */

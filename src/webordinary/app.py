@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import secrets
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -81,6 +83,7 @@ from webordinary.workflow.steps import steps
 
 SAVING_SECONDS = 2.0
 """What a stopping worker needs, after its agents' grace, to keep what they did; less than its parent's patience."""
+_log = logging.getLogger(__name__)
 BUILDERS: dict[str, Builder] = {"plain": PlainFiles()}
 
 
@@ -279,9 +282,10 @@ def _settings(config: Config, slots: int) -> Settings:
 def _site_work(services: Services, worker_id: str, home: Path) -> SiteWork:
     config, clock = services.config, services.clock
     repository = GitRepository(config.data / "mirrors", home, worker_id)
+    jail = jail_of(config, worker_id, home)
+    programs = JailedPrograms(jail, config.interrupt_grace_seconds)
     agents: dict[str, Agent] = {"builtin": BuiltinAgent()}
     if config.agent_command:
-        programs = JailedPrograms(jail_of(config, worker_id, home), config.interrupt_grace_seconds)
         agents["command"] = CommandAgent(config.agent_command, programs)
     kit = SiteKit(
         workspaces=repository,
@@ -308,9 +312,16 @@ def jail_of(config: Config, worker_id: str, home: Path) -> Jail:
         disk_bytes=config.jail_disk_mb * MEGABYTE,
     )
     jail = BubblewrapJail(worker_id, home / ".jail", limits, [Path(path) for path in config.jail_readable])
-    if config.allow_unjailed_agents and jail.why_not():
+    if config.allow_unjailed_agents and (reason := jail.why_not()):
+        _log.warning("outside agents and builds run without a jail, as the settings allow: %s", reason)
         return OpenJail(worker_id, limits)
-    return jail
+    return jail  # where none works, it refuses every program by itself
+
+
+def why_no_jail() -> str:
+    """Why outside agents and builds cannot run in a jail on this machine, tried for real; empty if they can."""
+    with tempfile.TemporaryDirectory(prefix="webordinary-") as folder:
+        return BubblewrapJail("trial", Path(folder) / "jail").why_not()
 
 
 class ThreadSessions:

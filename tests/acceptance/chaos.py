@@ -25,7 +25,7 @@ SETTINGS = {
 }
 WORKERS = 3
 OPEN_MAILS = 6  # a customer waits for answers before more than these are on their way
-THREADS = 30  # a customer's conversations; then the oldest goes on
+THREADS = 30  # a customer's conversations
 DRAIN_SECONDS = 240.0
 STOPPED = (0, -signal.SIGTERM)  # the latter while it still started, and held nothing
 KEYS = {"scott@example.com": "amelia", "bob@example.com": "amelia", "ann@example.com": "bakery"}
@@ -79,13 +79,13 @@ class Customers:
         mine: list[Promise] = []
         while not over.is_set():
             if len([p for p in mine if p.message_id not in self.postbox.read()]) < OPEN_MAILS:
-                thread = (
-                    dice.choice(roots[-THREADS:]) if roots and dice.random() < 0.6 else ("", f"{name}-{len(roots)}")
-                )
-                if promise := self._write(writer, f"{name}.{writer.count}", *thread, dice):
+                mark = f"{name}.{writer.count}"  # also of a mail that was cut off, and may be accepted all the same
+                again = roots and (len(roots) >= THREADS or dice.random() < 0.6)
+                root, page = dice.choice(roots) if again else ("", mark)
+                if promise := self._write(writer, mark, root, page, dice):
                     mine.append(promise)
-                    if not thread[0]:
-                        roots.append((promise.message_id, thread[1]))
+                    if not root:
+                        roots.append((promise.message_id, page))
             over.wait(dice.uniform(0.05, 0.6))
 
     def _write(self, writer: Writer, mark: str, root: str, page: str, dice: random.Random) -> Promise | None:

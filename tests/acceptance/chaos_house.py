@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import smtplib
 import subprocess
@@ -33,6 +34,7 @@ MAILBOX = "edit@localhost"
 SETTINGS: dict[str, object] = {
     "trusted_peers": ["127.0.0.1"],
     "agent": "command",
+    "allow_unjailed_agents": True,  # the agent keeps its journal outside its workspace
     "slots": 2,
     "releases_kept": 200,
 }
@@ -89,6 +91,9 @@ class House:
         settings = {**SETTINGS, "agent_command": agent, **self.settings}
         lines = [f"{name} = {json.dumps(value)}\n" for name, value in settings.items()]
         (self.data / "webordinary.toml").write_text("".join(lines))
+        self.path = self.folder / "bin"  # what workers find: git, and no bubblewrap
+        self.path.mkdir()
+        (self.path / "git").symlink_to(shutil.which("git") or "git")
         self._hired = 0
 
     # -- processes ------------------------------------------------------------------------------------
@@ -120,7 +125,11 @@ class House:
         args = [*WEBORDINARY, "worker", "--data", str(self.data), "--name", name, *flags]
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                args, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**_environment(), **(env or {})}
+                args,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**_environment(), "PATH": str(self.path), **(env or {})},
             )
         self.hands.append(Hand(name, process))
         return self.hands[-1]

@@ -245,19 +245,12 @@ def many_files() -> None:
 
 
 def scratch_filling() -> None:
-    block = b"x" * 1_000_000
+    block = b"x" * 10_000_000
     for folder in ("/tmp", "/dev/shm", os.environ.get("HOME", "/")):
-        with Path(folder, "filler").open("wb") as file:
-            try:
-                for _ in range(60):
-                    file.write(block)
-                file.flush()
-                loot.append(f"60 MB in {folder}")
-            except OSError:
-                continue
-            finally:
-                with suppress(OSError):
-                    file.close()
+        with suppress(OSError):
+            for number in range(6):
+                Path(folder, f"filler-{number}").write_bytes(block)
+            loot.append(f"60 MB in {folder}")
 
 
 def deep_folders() -> None:

@@ -16,8 +16,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from tests.attacks import program
+from tests.conftest import IN_CI
 from webordinary.adapters.local.jail.bubblewrap import python
+from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.limits import MEGABYTE, JailLimits
 
 SECRET = "sk-real-0123456789abcdef"
@@ -126,6 +130,14 @@ class House:
             path.parent.mkdir(parents=True)
             path.write_text(SECRET)
         (self.folder / "attachment").write_text("a photo")
+
+
+def working_jail(scratch: Path, limits: JailLimits = SMALL) -> BubblewrapJail:
+    """A jail that works; where none does, the test is skipped with the reason, and in CI it fails."""
+    jail = BubblewrapJail("w-1", scratch, limits)
+    if reason := jail.why_not():
+        (pytest.fail if IN_CI else pytest.skip)(f"no jail works here: {reason}")
+    return jail
 
 
 @contextmanager

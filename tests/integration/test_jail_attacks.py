@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import ATTACKS, SECRET, SMALL, Attack, House, house
+from tests.attacks.world import ATTACKS, SECRET, Attack, House, house, working_jail
 from tests.unit.site.world import TestHold
 from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.programs import JailedPrograms
@@ -28,7 +28,7 @@ def defended() -> Iterator[House]:
 
 @pytest.fixture
 def jail(tmp_path: Path) -> BubblewrapJail:
-    return BubblewrapJail("w-1", tmp_path / "scratch", SMALL)
+    return working_jail(tmp_path / "scratch")
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import SMALL, Attack, House, house
+from tests.attacks.world import Attack, House, house, working_jail
 from tests.integration.test_site_job import TITLE, Amelia
 from tests.unit.site.world import SCOTT
-from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.programs import JailedPrograms
 from webordinary.model.errors import Permanent
 from webordinary.model.hold import Hold
@@ -34,7 +33,7 @@ class Victim:
 
     def __init__(self, folder: Path, defended: House) -> None:
         self.amelia, self.defended = Amelia(folder), defended
-        self.programs = JailedPrograms(BubblewrapJail("w-1", folder / "scratch", SMALL))
+        self.programs = JailedPrograms(working_jail(folder / "scratch"))
         self.kit = self.amelia.kit()  # one for all mails: the workspace goes on
         self.tree = folder / "w-1" / SCOTT.project_id / SCOTT.user_id / "tree"
         self._mails = 0

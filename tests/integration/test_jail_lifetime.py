@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import SMALL, Attack, house
+from tests.attacks.world import SMALL, Attack, house, working_jail
 from tests.unit.site.world import TestHold
 from webordinary.adapters.local.jail.bubblewrap import python
 from webordinary.adapters.local.jail.cells import BubblewrapJail
@@ -53,7 +53,7 @@ JailedPrograms(BubblewrapJail("w-1", folder / "scratch")).run(program, folder / 
 
 @pytest.fixture
 def jail(tmp_path: Path) -> BubblewrapJail:
-    return BubblewrapJail("w-1", tmp_path / "scratch", SMALL)
+    return working_jail(tmp_path / "scratch")
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import SECRET, SMALL, Attack, house
+from tests.attacks.world import SECRET, Attack, house, working_jail
 from tests.unit.site.world import TestHold
 from webordinary.adapters.local.jail.bubblewrap import python
-from webordinary.adapters.local.jail.cells import PROXY_PORT, BubblewrapJail
+from webordinary.adapters.local.jail.cells import PROXY_PORT
 from webordinary.adapters.local.jail.open_cells import OpenJail
 from webordinary.adapters.local.jail.programs import JailedPrograms
 from webordinary.site.reach import Network, Reach, Upstream
@@ -113,7 +113,7 @@ def model() -> Iterator[Scripted]:
 @pytest.fixture
 def programs(tmp_path: Path) -> JailedPrograms:
     (tmp_path / "tree").mkdir()
-    return JailedPrograms(BubblewrapJail("w-1", tmp_path / "scratch", SMALL))
+    return JailedPrograms(working_jail(tmp_path / "scratch"))
 
 
 def reach_of(model: Scripted, **network: object) -> Reach:

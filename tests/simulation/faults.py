@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Climate:
-    """Chances per port call, per message, and sizes in seconds."""
+    """Chances per port call, per message, and sizes in seconds; `spot` is the call that attracts the faults."""
+
+    spot: str = ""
 
     crash: float = 0.0
     pause: float = 0.0
-    longest_pause: float = 400.0
     trouble: float = 0.0
     outages: float = 0.0
     """Chance that trouble lasts: a full disk is full for everybody, for a while."""
@@ -58,7 +59,8 @@ class Fate:
     pause: float = 0.0
 
 
-_RARE = 33  # one call in 33 comes to where the dice are rolled again
+_RARE = 33.0  # one call in 33 comes to where the dice are rolled again
+_SPOT = 60.0
 _NOTHING = Fate()
 _CRASH = Fate(crash=True)
 
@@ -88,29 +90,33 @@ class Weather:
         """How wrong a machine's time of day is."""
         return self.dice.uniform(-self.climate.skew, self.climate.skew)
 
-    def at_point(self, now: float, *, hot: bool) -> Fate:
-        """What happens to a process now; next to an effect bad luck is ten times as frequent."""
-        chance, climate = self.dice.random(), self.climate
-        if chance < 0.6:
+    def at_point(self, now: float, call: str) -> Fate:
+        """What happens to a process next to this call."""
+        chance, hot = self.dice.random(), call == self.climate.spot
+        if chance < 0.6 and not hot:
             return _NOTHING
-        if chance < (0.7 if hot else 0.97):
+        if chance < 0.97 and not hot:
             return Fate(delay=self.dice.random() * 0.008)
-        if self.dice.random() < climate.crash * _RARE:
-            return _CRASH
-        if self.dice.random() < climate.pause * _RARE:
-            return Fate(pause=self.dice.choice((0.1, 0.5, 1.0)) * self.dice.random() * climate.longest_pause)
-        if self.dice.random() < climate.slow * _RARE:
-            self.struck(now)
-            return Fate(delay=self.dice.uniform(0.5, 5.0))
-        return Fate(delay=self.dice.random() * 0.05)
+        return self._bad_luck(now, _SPOT if hot else _RARE)
 
-    def trouble(self, process: Process, what: str, how: str) -> None:
+    def _bad_luck(self, now: float, factor: float) -> Fate:
+        climate, dice = self.climate, self.dice
+        if dice.random() < climate.crash * factor:
+            return _CRASH
+        if dice.random() < climate.pause * factor:
+            return Fate(pause=dice.choice((20.0, 100.0, 250.0)) * dice.random())
+        if dice.random() < climate.slow * factor:
+            self.struck(now)
+            return Fate(delay=dice.uniform(0.5, 5.0))
+        return Fate(delay=dice.random() * 0.05)
+
+    def trouble(self, process: Process, what: str, call: str, how: str) -> None:
         """A full disk, a busy database, an answer that got lost."""
         climate, now = self.climate, process.scheduler.now
         if not climate.trouble:
             return
         if self._outage_until <= now:
-            if self.dice.random() >= climate.trouble / 2:
+            if self.dice.random() >= climate.trouble / 2 * (_SPOT / 4 if call == climate.spot else 1.0):
                 return
             if self.dice.random() < climate.outages:
                 self._outage_until = now + self.dice.uniform(1.0, 40.0)

@@ -10,6 +10,7 @@ from typing import Any
 
 from webordinary.model.claims import Claim
 from webordinary.model.jobs import Job
+from webordinary.worker.hold import RunningHold, SavingHold
 
 _LONG_HEX = re.compile(r"\b[0-9a-f]{16,}\b")
 _SHOWN = 400
@@ -69,6 +70,8 @@ def _words(value: Any) -> str:
         case Job():
             stands = value.outcome or value.state
             return f"{value.job_id} {stands} order {value.order} a{value.attempts} i{value.interruptions}"
+        case RunningHold() | SavingHold():
+            return f"hold of {value.job_id}"
         case Enum() | str():
             return str(value)
         case bytes():

@@ -10,10 +10,6 @@ from tests.simulation.faults import Weather
 from tests.simulation.journal import Journal
 from tests.simulation.scheduler import Crashed, Life, Scheduler, Task
 
-EFFECTS = frozenset(
-    "claim_and_start start_next end_and_take_next begin_release enqueue bind_token answer_token paid "
-    "push point put".split()
-)
 EPOCH = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
@@ -62,11 +58,11 @@ class Process:
 
     # -- what happens to it -------------------------------------------------------------------------
 
-    def point(self, *, hot: bool = False) -> None:
+    def point(self, call: str = "") -> None:
         """Between any two effects: others may run, time may pass, the process may stop or end here."""
         if not self.life.alive:
             raise Crashed
-        fate = self.weather.at_point(self.scheduler.now, hot=hot)
+        fate = self.weather.at_point(self.scheduler.now, call)
         if fate.crash:
             self.crash()
         if fate.pause:
@@ -157,12 +153,12 @@ class Port:
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         perform = getattr(self._target, method)
-        what, hot = f"{self._name}.{method}", method in EFFECTS
+        what = f"{self._name}.{method}"
         process, after = self._process, self._after
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            process.point(hot=hot)
-            process.weather.trouble(process, what, "not done")
+            process.point(method)
+            process.weather.trouble(process, what, method, "not done")
             try:
                 result = perform(*args, **kwargs)
             except Exception as problem:
@@ -171,8 +167,8 @@ class Port:
                 raise
             process.note(what, *args, *kwargs.values(), outcome=result)
             after(process)
-            process.weather.trouble(process, what, "done, but the answer is lost")
-            process.point(hot=hot)
+            process.weather.trouble(process, what, method, "done, but the answer is lost")
+            process.point(method)
             return result
 
         self.__dict__[method] = call

@@ -31,7 +31,7 @@ Manifest = Mapping[str, Mark]
 
 def is_hidden(path: str) -> bool:
     """Names that begin with a dot are never part of a site, but for what the web itself agreed on."""
-    return path.startswith(".") and path.partition("/")[0] not in _PUBLIC_DOT_NAMES or "/." in path
+    return (path.startswith(".") and path.partition("/")[0] not in _PUBLIC_DOT_NAMES) or "/." in path
 
 
 def manifest_text(manifest: Manifest) -> str:

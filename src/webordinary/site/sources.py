@@ -85,6 +85,8 @@ class Built:
 
     files: int
     builder: str
+    log: str = ""
+    """What the site's own programs said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +95,5 @@ class BuildFailed:
 
     reason: str
     log: str = ""
+    mendable: bool = True
+    """Another change of the source might build; otherwise something on this machine is missing."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import stat
 from contextlib import suppress
 from pathlib import Path
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import claim_of, job_of, result_text
+from webordinary.adapters.sqlite.rows import claim_of, job_of, result_text, started_job_of
 from webordinary.model.claims import (
     LEASE_SECONDS,
     PREPARING_WAIT_SECONDS,
@@ -32,7 +32,7 @@ RETURNING *"""
 
 # A job still running under an older fence is one whose worker lost the key: it starts again, in its place.
 NEXT_JOB = """
-SELECT id, queued_at FROM jobs AS job
+SELECT * FROM jobs AS job
 WHERE key = :key
   AND ((state = 'queued' AND coalesce(not_before, 0) <= :now) OR (state = 'running' AND fence < :fence))
   AND NOT EXISTS (
@@ -46,8 +46,7 @@ ORDER BY ord LIMIT 1"""
 START = """
 UPDATE jobs SET state = 'running', worker = :worker, fence = :fence, attempts = attempts + 1,
   started_at = :now, not_before = NULL
-WHERE id = :id
-RETURNING *"""
+WHERE id = :id"""
 
 STILL_MINE = "SELECT 1 FROM claims WHERE key = ? AND worker = ? AND fence = ? AND status = 'held'"
 
@@ -55,8 +54,7 @@ STILL_MINE = "SELECT 1 FROM claims WHERE key = ? AND worker = ? AND fence = ? AN
 MINE = """
 WHERE job_id = :job_id AND state = 'running' AND fence = :fence AND EXISTS (
   SELECT 1 FROM claims
-  WHERE claims.key = :key AND claims.worker = :worker AND claims.fence = :fence AND claims.status = 'held')
-RETURNING *"""
+  WHERE claims.key = :key AND claims.worker = :worker AND claims.fence = :fence AND claims.status = 'held')"""
 
 SETTLE = f"UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now {MINE}"
 
@@ -72,6 +70,11 @@ INTERRUPT = f"""
 UPDATE jobs SET state = 'queued', attempts = attempts - 1, interruptions = interruptions + 1,
   started_at = NULL, preempted_token = coalesce(task_token, preempted_token), task_token = NULL,
   ord = (SELECT last_order FROM keys WHERE keys.key = jobs.key) {MINE}"""
+
+# Looking costs less than RETURNING, which gathers every row in a table of its own.
+OWING = """
+SELECT * FROM jobs
+WHERE job_id = ? AND (preempted_token IS NOT NULL OR (state = 'settled' AND task_token IS NOT NULL))"""
 
 NEXT_ORDER = "UPDATE keys SET last_order = last_order + 1 WHERE key = :key"
 
@@ -120,7 +123,7 @@ class SqliteClaims:
         with self._db.write() as conn:
             _check(conn, claim)
             row = _next_job(conn, str(claim.key), claim.fence, now.timestamp())
-            return _start(conn, row["id"], claim, now.timestamp()) if row else None
+            return _start(conn, row, claim, now.timestamp()) if row else None
 
     def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
         """Settle or requeue, then start the next job or yield."""
@@ -129,11 +132,11 @@ class SqliteClaims:
         with self._db.write() as conn:
             if statement is INTERRUPT:
                 conn.execute(NEXT_ORDER, fields)
-            ended = conn.execute(statement, fields).fetchone()
-            if ended is None:
+            if not conn.execute(statement, fields).rowcount:
                 raise ClaimLost(claim.key, claim.worker, claim.fence)
+            owing = conn.execute(OWING, (started.job.job_id,)).fetchone()
             kept, following = self._go_on(conn, claim, now.timestamp()) if more else (claim, None)
-        return Turn(kept, following, _if_owed(ended))
+        return Turn(kept, following, job_of(owing) if owing else None)
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
         """Prolong the leases of all that is still ours."""
@@ -188,7 +191,7 @@ class SqliteClaims:
             return _look(conn, key)
         conn.execute("DELETE FROM hints WHERE key = ?", (key,))
         claim = claim_of(claimed)
-        return Started(claim, _start(conn, row["id"], claim, now))
+        return Started(claim, _start(conn, row, claim, now))
 
     def _go_on(self, conn: sqlite3.Connection, claim: Claim, now: float) -> tuple[Claim | None, Started | None]:
         """What is kept, and what starts: the key's next job, or that of a key which has waited longer."""
@@ -201,7 +204,7 @@ class SqliteClaims:
             if own:
                 conn.execute(HINT, {**_identity(claim), "since": own["queued_at"], "now": now})
             return None, handed
-        return claim, Started(claim, _start(conn, own["id"], claim, now)) if own else None
+        return claim, Started(claim, _start(conn, own, claim, now)) if own else None
 
     def _take_waiting_since(self, conn: sqlite3.Connection, waited: float, claim: Claim, now: float) -> Started | None:
         """Take the key that has waited longest; a younger hint is left to a worker that has nothing to do."""
@@ -233,9 +236,10 @@ def _next_job(conn: sqlite3.Connection, key: str, fence: int, now: float) -> sql
     return row
 
 
-def _start(conn: sqlite3.Connection, row_id: int, claim: Claim, now: float) -> Job:
-    fields = {"id": row_id, "worker": claim.worker, "fence": claim.fence, "now": now}
-    return job_of(conn.execute(START, fields).fetchone())
+def _start(conn: sqlite3.Connection, row: sqlite3.Row, claim: Claim, now: float) -> Job:
+    fields = {"id": row["id"], "worker": claim.worker, "fence": claim.fence, "now": now}
+    conn.execute(START, fields)
+    return started_job_of(row, claim, now)
 
 
 def _ending(started: Started, ending: Ending, now: float) -> tuple[str, dict[str, object]]:
@@ -252,9 +256,3 @@ def _ending(started: Started, ending: Ending, now: float) -> tuple[str, dict[str
             return STOP, fields
         case Why.INTERRUPTED:
             return INTERRUPT, fields
-
-
-def _if_owed(row: sqlite3.Row) -> Job | None:
-    """The ended job, if a workflow waits to hear of it."""
-    told = row["preempted_token"] or (row["state"] == "settled" and row["task_token"])
-    return job_of(row) if told else None

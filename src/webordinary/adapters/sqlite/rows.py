@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
 from webordinary.model.claims import Claim, ClaimStatus
 from webordinary.model.jobs import Job, JobResult, JobState, Outcome
@@ -32,7 +34,7 @@ def at_or_none(seconds: float | None) -> datetime | None:
     return None if seconds is None else at(seconds)
 
 
-def job_of(row: sqlite3.Row) -> Job:
+def job_of(row: sqlite3.Row | Mapping[str, Any]) -> Job:
     """A row of `jobs`."""
     return Job(
         job_id=row["job_id"],
@@ -58,6 +60,12 @@ def job_of(row: sqlite3.Row) -> Job:
         started_at=at_or_none(row["started_at"]),
         settled_at=at_or_none(row["settled_at"]),
     )
+
+
+def started_job_of(row: sqlite3.Row, claim: Claim, now: float) -> Job:
+    """A row of `jobs` as it was just before the job started under `claim`."""
+    started = {"state": "running", "worker": claim.worker, "fence": claim.fence, "started_at": now, "not_before": None}
+    return job_of({**row, **started, "attempts": row["attempts"] + 1})
 
 
 def claim_of(row: sqlite3.Row) -> Claim:

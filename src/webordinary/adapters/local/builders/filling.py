@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from webordinary.model.errors import Permanent
 from webordinary.site.manifests import FOLDER, SPARE, Mark, manifest_of
@@ -42,12 +44,15 @@ class Filling:
 
     def copied(self, path: str, origin: str, source: str = "") -> None:
         """Copy a file, or share it after all where its bytes turn out to be the same. Raises NotAFile."""
-        mark = Mark(*_digest_of(origin), source)
-        earlier = self._earlier.get(path)
-        if earlier is not None and earlier.digest == mark.digest and self._linked(path, mark):
-            return
-        self._make_room(path)
-        _copy(origin, f"{self._into}/{path}")
+        with _opened(origin) as file:
+            mark = Mark(*_digest_of(file), source)
+            earlier = self._earlier.get(path)
+            if earlier is not None and earlier.digest == mark.digest and self._linked(path, mark):
+                return
+            self._make_room(path)
+            file.seek(0)
+            with open(f"{self._into}/{path}", "xb", opener=_create) as copy:
+                shutil.copyfileobj(file, copy, _CHUNK)
         self.manifest[path] = mark
 
     def _linked(self, path: str, mark: Mark) -> bool:
@@ -95,29 +100,19 @@ def _folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _digest_of(origin: str) -> tuple[str, int]:
+def _digest_of(file: IO[bytes]) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
-    descriptor = _opened(origin)
-    try:
-        while chunk := os.read(descriptor, _CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    finally:
-        os.close(descriptor)
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+        size += len(chunk)
     return digest.hexdigest(), size
 
 
-def _copy(origin: str, target: str) -> None:
-    descriptor = _opened(origin)
-    try:
-        with open(target, "xb", opener=lambda path, flags: os.open(path, flags, _MODE)) as file:
-            while chunk := os.read(descriptor, _CHUNK):
-                file.write(chunk)
-    finally:
-        os.close(descriptor)
+def _create(path: str, flags: int) -> int:
+    return os.open(path, flags, _MODE)
 
 
-def _opened(origin: str) -> int:
+def _opened(origin: str) -> IO[bytes]:
     try:
         descriptor = os.open(origin, _READ)
     except OSError as problem:
@@ -125,4 +120,4 @@ def _opened(origin: str) -> int:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise NotAFile(f"{origin} is not a plain file")
-    return descriptor
+    return open(descriptor, "rb", buffering=0)  # noqa: PTH123  of a descriptor

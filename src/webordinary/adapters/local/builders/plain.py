@@ -14,7 +14,7 @@ _CHECK_EACH = 500
 
 
 class PlainFiles:
-    """Copies tracked files but no dotfiles; those whose tracked content is the same are shared with the last release."""
+    """Copies tracked files but no dotfiles; what has the same tracked content is shared with the last release."""
 
     def fits(self, tree: SourceTree) -> bool:
         """There is a home page to show."""
@@ -31,7 +31,8 @@ class PlainFiles:
         for count, (path, name) in enumerate(wanted.items()):
             content = tree.files[name]
             try:
-                filling.shared(path, content) or filling.copied(path, f"{tree.path}/{name}", content)
+                if not filling.shared(path, content):
+                    filling.copied(path, f"{tree.path}/{name}", content)
             except NotAFile:
                 return BuildFailed(f"{name} is a link or not a file, and links cannot be published.")
             if count % _CHECK_EACH == 0:

@@ -85,7 +85,7 @@ class Guard:
         self._look(inmates)
 
     def _look(self, inmates: Inmates) -> None:
-        pause, files_at = 0.0, 0.0
+        pause, files_at = _EACH_SECONDS, time.monotonic() + _FILES_EACH_SECONDS
         while not self._over.wait(pause) and not inmates.gone(0):
             began = time.monotonic()
             reached = self._processes(inmates) or look_at_disk(self._folders[0], self._limits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from webordinary.adapters.local.processes import OUTPUT_BYTES, run
+from webordinary.adapters.local.processes import JOB_MARK, OUTPUT_BYTES, run
 from webordinary.model.claims import INTERRUPT_GRACE_SECONDS
 from webordinary.model.errors import JobTimedOut, Permanent
 from webordinary.model.hold import Hold
@@ -30,7 +30,7 @@ class JailedPrograms:
         reach: Reach = NOTHING_ELSE,
     ) -> tuple[int, bytes, bytes]:
         """Exit code, output and errors; a stop asked through `hold` is SIGINT, the grace, then the end."""
-        with self._jail.cell(cwd, env, reach) as cell:
+        with self._jail.cell(cwd, {**env, JOB_MARK: hold.job_id}, reach) as cell:
             finished = run(
                 cell.argv(args), cwd=cwd, stdin=stdin, env=cell.env, seconds=seconds, hold=hold, grace=self._grace,
                 interrupt=cell.interrupt,

@@ -8,6 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from webordinary.adapters.local.agents.acp.parts import AcpEnding, Surroundings
 from webordinary.adapters.local.agents.acp.rules import read_last_message
 from webordinary.adapters.local.agents.footprint import footprint
 from webordinary.adapters.local.agents.homes import AgentHome, AgentHomes, Memo
@@ -51,18 +52,15 @@ class AcpAgent:
         """Follow the instruction; an interrupted run keeps its session, so that it can go on."""
         if find_spec("acp") is None:
             raise Permanent(MISSING)
-        from webordinary.adapters.local.agents.acp.talk import AcpEnding  # noqa: PLC0415  imports a heavy library
-
         hold.check()
         before = footprint(task.workspace)
         with self._homes.open(NAME, task, _worth_keeping) as home:
             went_on = home.memo.interrupted
-            ending: AcpEnding = self._run_in_cell(home, task, hold)
+            ending = self._run_in_cell(home, task, hold)
             task.spent(ending.cost_usd)
-            stopped = ending.reason == "cancelled" and not ending.capped
-            home.memo = Memo(NAME, ending.session, ending.total_cost_usd, stopped)
+            home.memo = Memo(NAME, ending.session, ending.total_cost_usd, ending.stopped)
         hold.check()
-        if stopped:
+        if ending.stopped:
             raise JobTimedOut(f"the agent {self._settings.command[0]} ran longer than {task.limits.seconds:.0f} s")
         if ending.capped:
             words = f"This took {ending.capped}, so I stopped. Nothing was changed. Please ask for it in smaller steps."
@@ -76,8 +74,7 @@ class AcpAgent:
         )
 
     def _run_in_cell(self, home: AgentHome, task: AgentTask, hold: Hold) -> AcpEnding:
-        from webordinary.adapters.local.agents.acp.client import Surroundings  # noqa: PLC0415
-        from webordinary.adapters.local.agents.acp.talk import talk  # noqa: PLC0415
+        from webordinary.adapters.local.agents.acp.talk import talk  # noqa: PLC0415  imports a heavy library
 
         chosen = self._settings
         luggage = pack(task.attachments, home.folder / "attachments")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from acp import RequestError
@@ -24,23 +22,11 @@ from acp.schema import (
 )
 
 from webordinary.adapters.local.agents import confined
+from webordinary.adapters.local.agents.acp.parts import Surroundings
 from webordinary.adapters.local.agents.acp.permissions import granted
-from webordinary.adapters.local.agents.telling import Narrator
-from webordinary.site.task import AgentLimits
 
 _WORDS = 20_000
 _REMEMBERED = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the client lets an agent touch, and tells about it."""
-
-    workspace: Path
-    attachments: Path
-    jailed: bool
-    narrator: Narrator
-    limits: AgentLimits
 
 
 class SiteClient:

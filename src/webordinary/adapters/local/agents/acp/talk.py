@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from acp import PROTOCOL_VERSION, RequestError, connect_to_agent, image_block, text_block
 from acp.core import ClientSideConnection
 from acp.schema import ClientCapabilities, FileSystemCapabilities, Implementation, InitializeResponse
 
-from webordinary.adapters.local.agents.acp.client import SiteClient, Surroundings
+from webordinary.adapters.local.agents.acp.client import SiteClient
+from webordinary.adapters.local.agents.acp.parts import AcpEnding, Surroundings
 from webordinary.adapters.local.agents.acp.rules import RULES
 from webordinary.adapters.local.agents.conversing import Stopping, converse, until_stopped
 from webordinary.adapters.local.agents.homes import Memo
@@ -23,19 +23,8 @@ from webordinary.model.hold import Hold
 from webordinary.site.task import AgentTask
 
 _AUTH_REQUIRED = -32000
+_FILES = FileSystemCapabilities(read_text_file=True, write_text_file=True)
 _ERROR_CHARACTERS = 600
-
-
-@dataclass(frozen=True, slots=True)
-class AcpEnding:
-    """How a run ended; `reason` is the protocol's stop reason."""
-
-    reason: str
-    last_message: str
-    session: str
-    total_cost_usd: float
-    cost_usd: float
-    capped: str
 
 
 class _Channel:

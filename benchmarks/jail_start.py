@@ -1,0 +1,83 @@
+"""What does a jail cost a program, from its start to the moment that nothing of it is left?
+
+Workload: `true` in an empty workspace and in one of 10,000 files (the last look counts them), each bare, in a jail,
+and in a jail with a proxy. Unit: milliseconds per run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from harness import interleaved, options, report, summary, working_folder
+from webordinary.adapters.local.jail.cells import BubblewrapJail
+from webordinary.adapters.local.jail.programs import JailedPrograms
+from webordinary.adapters.local.processes import run
+from webordinary.site.reach import Network, Reach
+
+ENV: Mapping[str, str] = {"PATH": "/usr/bin:/bin"}
+WITH_PROXY = Reach(network=Network(hosts=frozenset({"model.example"})))
+
+
+class NoHold:
+    """A job that nobody stops."""
+
+    worker, fence, job_id = "bench", 1, "job"
+
+    def check(self) -> None:
+        """It may go on."""
+
+    @contextmanager
+    def on_stop(self, stop: object) -> Iterator[None]:
+        """Never called."""
+        yield
+
+
+def bare(workspace: Path) -> float:
+    """The program alone."""
+    began = time.perf_counter()
+    run(["true"], cwd=workspace, env=ENV, seconds=60)
+    return (time.perf_counter() - began) * 1000
+
+
+def jailed(programs: JailedPrograms, workspace: Path, reach: Reach) -> float:
+    """The program in a cell of its own."""
+    began = time.perf_counter()
+    programs.run(["true"], workspace, b"", ENV, 60, NoHold(), reach)
+    return (time.perf_counter() - began) * 1000
+
+
+def main() -> None:
+    """Measure and report."""
+    chosen = options(__doc__ or "", repeats=50)
+    files = chosen.pick(10_000, 10)
+    with working_folder(chosen) as folder:
+        jail = BubblewrapJail("bench", folder / "scratch")
+        began = time.perf_counter()
+        if reason := jail.why_not():
+            raise SystemExit(f"no jail works here: {reason}")
+        trial = (time.perf_counter() - began) * 1000
+        programs = JailedPrograms(jail)
+        empty, full = folder / "empty", folder / "full"
+        for workspace, count in ((empty, 0), (full, files)):
+            workspace.mkdir()
+            for number in range(count):
+                place = workspace / str(number // 100)
+                place.mkdir(exist_ok=True)
+                (place / f"{number}.html").write_text("<p>page</p>\n")
+        candidates = {
+            "bare": partial(bare, empty),
+            "jailed": partial(jailed, programs, empty, Reach()),
+            "jailed_with_proxy": partial(jailed, programs, empty, WITH_PROXY),
+            "jailed_with_many_files": partial(jailed, programs, full, Reach()),
+        }
+        results = {name: summary(values) for name, values in interleaved(chosen, candidates).items()}
+    question = "milliseconds from the start of a program to the moment that nothing of it is left"
+    report(question, {"files": files}, {"trial_once_per_process": trial, **results}, chosen)
+
+
+if __name__ == "__main__":
+    main()

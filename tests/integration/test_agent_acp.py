@@ -1,0 +1,204 @@
+"""Any agent that speaks the protocol: a small real one of our own, well-behaved and otherwise."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.extras import needs_extra
+from tests.unit.site.world import TestHold
+from webordinary.adapters.local.agents.acp import agent as driver
+from webordinary.adapters.local.agents.acp.agent import AcpAgent, AcpSettings
+from webordinary.adapters.local.agents.homes import AgentHomes
+from webordinary.adapters.local.jail.bubblewrap import python
+from webordinary.adapters.local.jail.cells import BubblewrapJail
+from webordinary.adapters.local.jail.open_cells import OpenJail
+from webordinary.model.errors import Interrupted, JobTimedOut, Permanent, Transient
+from webordinary.model.mail import Attachment, AttachmentKind
+from webordinary.sample import sample_photo
+from webordinary.site.task import (
+    AgentLimits,
+    AgentResult,
+    AgentTask,
+    Answered,
+    Asked,
+    AttachedFile,
+    Changed,
+    NotUnderstood,
+)
+
+needs_extra("acp", "acp")
+pytestmark = pytest.mark.needs("bwrap")
+PROGRAM = Path(__file__).with_name("acp_agent.py")
+Ask = Callable[..., AgentResult]
+
+
+class World:
+    """A site and an agent for it, in a jail or not."""
+
+    def __init__(self, folder: Path, jailed: bool) -> None:
+        self.folder, self.jailed = folder, jailed
+        self.site = folder / "site"
+        self.site.mkdir()
+        self.page = self.site / "index.html"
+        self.page.write_text("<h1>Pots</h1>\n")
+        self.told: list[str] = []
+        self.spent: list[float] = []
+
+    def ask(
+        self, wish: str, *flags: str, hold: TestHold | None = None, files: tuple[AttachedFile, ...] = (),
+        limits: AgentLimits | None = None, worker: str = "w-1", grace: float = 10.0,
+    ) -> AgentResult:  # fmt: skip
+        jail = BubblewrapJail(worker, self.folder / worker / "jail", readable=[PROGRAM])
+        homes = AgentHomes(self.folder / "kept", self.folder / worker / "agents")
+        settings = AcpSettings([python(), str(PROGRAM), *flags], jailed=self.jailed, grace_seconds=grace)
+        task = AgentTask(
+            wish, self.site, files, limits=limits or AgentLimits(), project_id="amelia", thread_id="a" * 16,
+            tell=self.told.append, spent=self.spent.append,
+        )  # fmt: skip
+        return AcpAgent(jail if self.jailed else OpenJail(worker), homes, settings).run(task, hold or TestHold())
+
+
+@pytest.fixture(params=["jailed", "open"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    return World(tmp_path, request.param == "jailed")
+
+
+@pytest.fixture
+def jailed(tmp_path: Path) -> World:
+    return World(tmp_path, True)
+
+
+def test_it_edits_through_us_and_says_what_it_did(world: World) -> None:
+    result = world.ask("edit")
+    assert isinstance(result, Changed)
+    assert result.summary == "The title is Sale now."
+    assert result.cost_usd == 0.25
+    assert world.spent == [0.25]
+    assert world.page.read_text() == "<h1>Sale</h1>\n"
+    assert world.told == ["edit", "writes index.html"]
+
+
+def test_a_question_goes_back_to_the_customer(jailed: World) -> None:
+    result = jailed.ask("ask")
+    assert isinstance(result, Asked)
+    assert result.question == "Which title?"
+
+
+def test_a_reply_goes_on_with_the_session_on_another_worker(jailed: World) -> None:
+    first = jailed.ask("edit")
+    second = jailed.ask("reply", worker="w-2")
+    assert isinstance(second, Answered)
+    assert second.text == "You asked before: edit"
+    assert second.session == first.session
+    assert second.cost_usd == 0.0
+    assert jailed.ask("edit").cost_usd == pytest.approx(0.5), "its share of what the session cost in all"
+
+
+def test_pictures_are_seen_and_can_be_taken(jailed: World) -> None:
+    blob = jailed.folder / "blob"
+    blob.write_bytes(sample_photo())
+    attachment = Attachment("cup.jpg", "image/jpeg", AttachmentKind.IMAGE, 1, "0" * 64)
+    result = jailed.ask("see", files=(AttachedFile(attachment, blob),))
+    assert isinstance(result, Changed), "a file differs, though nothing was said about that"
+    assert result.summary == "I saw image/jpeg"
+    assert (jailed.site / "photo.jpg").read_bytes() == sample_photo()
+
+
+class WhenReady(threading.Thread):
+    """Ends the hold once the agent says, by a file, that it works."""
+
+    def __init__(self, ready: Path, hold: TestHold) -> None:
+        super().__init__()
+        self._ready, self._hold = ready, hold
+
+    def run(self) -> None:
+        while not self._ready.exists():
+            os.sched_yield()
+        self._hold.end(Interrupted("a newer mail"))
+
+
+def running(word: str) -> bool:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if word.encode() in (entry / "environ").read_bytes():
+                    return True
+            except OSError:
+                continue
+    return False
+
+
+def test_an_interrupt_is_told_by_the_protocol_and_the_session_goes_on(world: World) -> None:
+    hold = TestHold()
+    interrupter = WhenReady(world.site / "ready", hold)
+    interrupter.start()
+    with pytest.raises(Interrupted):
+        world.ask("wait", hold=hold)
+    interrupter.join()
+    result = world.ask("reply", worker="w-2")
+    assert isinstance(result, Answered)
+    assert result.text == "You asked before: wait"
+    assert not running(str(world.folder))
+
+
+def test_one_that_does_not_listen_is_killed(world: World) -> None:
+    hold = TestHold()
+    interrupter = WhenReady(world.site / "ready", hold)
+    interrupter.start()
+    with pytest.raises(Interrupted):
+        world.ask("hang", hold=hold, grace=0.3)
+    interrupter.join()
+    assert not running(str(world.folder))
+
+
+def test_out_of_time_it_is_ended(jailed: World) -> None:
+    with pytest.raises(JobTimedOut):
+        jailed.ask("hang", limits=AgentLimits(seconds=1.0), grace=0.2)
+    with pytest.raises(JobTimedOut):
+        jailed.ask("wait", limits=AgentLimits(seconds=1.0))
+
+
+def test_mischief_gets_nowhere(world: World) -> None:
+    (world.site / ".git").mkdir()
+    outside = world.folder / "outside.txt"
+    outside.write_text("as it was")
+    result = world.ask("mischief")
+    assert isinstance(result, Answered)
+    assert result.text == "[]"
+    assert outside.read_text() == "as it was"
+
+
+@pytest.mark.parametrize("wish", ["flood", "shout"])
+def test_one_that_talks_without_end_is_ended(jailed: World, wish: str) -> None:
+    with pytest.raises(Permanent, match="without end|more than"):
+        jailed.ask(wish)
+
+
+def test_a_crash_is_tried_again_with_its_last_words(jailed: World) -> None:
+    with pytest.raises(Transient, match="no kiln today"):
+        jailed.ask("crash")
+
+
+def test_caps_on_cost_and_steps_call_it_off(jailed: World) -> None:
+    costly = jailed.ask("spend", limits=AgentLimits(cost_usd=5.0))
+    assert isinstance(costly, NotUnderstood)
+    assert "may cost ($5.00)" in costly.text
+    assert costly.cost_usd == 50.0
+    long = jailed.ask("toil", limits=AgentLimits(turns=10))
+    assert isinstance(long, NotUnderstood)
+    assert "10 steps" in long.text
+
+
+def test_what_the_operator_must_mend_is_said(jailed: World) -> None:
+    with pytest.raises(Permanent, match="logged in"):
+        jailed.ask("edit", "--locked")
+    with pytest.raises(Permanent, match="version 99"):
+        jailed.ask("edit", "--future")
+    with pytest.raises(Permanent, match="agent_command"):
+        AcpAgent(OpenJail("w-1"), AgentHomes(jailed.folder / "k", jailed.folder / "s"), AcpSettings([]))
+    assert driver.MISSING.endswith("'webordinary[acp]'")
