@@ -14,7 +14,7 @@ LOCK := $(VENV)-lock/bin/python -m uv pip compile --quiet --universal --python-v
 TESTS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: up test check bench lock clean help
+.PHONY: up test soak prove check bench lock clean help
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
@@ -25,6 +25,12 @@ up: $(BASE) ## run it all; PORT= SMTP_PORT= PREVIEW_PORT= DATA= let two run side
 
 test: check ## check, then run every test; TESTS=tests/unit runs some
 	$(RUN) pytest -n 2 --dist loadgroup $(TESTS)
+
+soak: $(DEV) ## kill, freeze and restart workers under load; MINUTES=30 SEED=
+	@$(RUN) tests.acceptance.soak --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))
+
+prove: $(CREATED) ## check the models of docs/proofs exhaustively; needs spin and gcc
+	@$(BIN)/python docs/proofs/prove.py
 
 check: $(DEV) ## lint, formatting, types, import directions, lock files
 	$(RUN) ruff check

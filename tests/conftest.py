@@ -34,9 +34,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody's WEBORDINARY_* variables, git identity or hooks must not reach a test."""
+    """Somebody's WEBORDINARY_* variables, git identity, hooks or keys must not reach a test."""
     for name in list(os.environ):
-        if name.startswith((PREFIX, "GIT_")):
+        if name.startswith((PREFIX, "GIT_", "ANTHROPIC_", "CLAUDE")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")

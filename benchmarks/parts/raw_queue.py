@@ -84,17 +84,18 @@ def drain(path: Path) -> tuple[int, float]:
     return count, time.time()
 
 
-def serve(path: Path, address: str, expected: int) -> list[tuple[int, float]]:
-    """Sleep until woken by a datagram, pop what is there; message and moment of every start."""
+def serve(path: Path, address: str) -> list[tuple[int, float]]:
+    """Sleep until woken by a datagram, pop what is there, until told to end; message and moment of every start."""
     queue, starts = RawQueue(path), []
     ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     ear.bind(address)
     ear.setblocking(False)
-    while len(starts) < expected:
-        select.select([ear], [], [], 1.0)
+    ended = False
+    while not ended:
+        select.select([ear], [], [])
         with contextlib.suppress(BlockingIOError):
-            while True:
-                ear.recv(16)
+            while not ended:
+                ended = ear.recv(16) == b"end"
         held = queue.next(None)
         while held:
             starts.append((held[0], time.time()))

@@ -60,6 +60,8 @@ byte faults = FAULTS;
 #define STILL_MINE(k, f) (claim[k].status == held && claim[k].owner == me && claim[k].fence == (f) && !claim[k].owner_died)
 #define LOOP_AWAKE (ME.loop == awake)
 #define FREE_SLOT (ME.slot == no_job)
+/* Until somebody has claimed something the workers are alike, so it may as well be worker 0 that does. */
+#define MY_TURN (me == 0 || gone[0] || claim[0].fence > 0 || claim[1].fence > 0)
 
 /* ---- the store's atomic steps -------------------------------------------------------------------------- */
 
@@ -215,8 +217,8 @@ inline crash() {                                    /* a restarted worker has a 
 proctype worker(byte me) {
 end:
   do
-  :: atomic { LOOP_AWAKE && FREE_SLOT && hint[0] && !ME.watched[0] -> take_waiting(0) }
-  :: atomic { LOOP_AWAKE && FREE_SLOT && hint[1] && !ME.watched[1] -> take_waiting(1) }
+  :: atomic { LOOP_AWAKE && FREE_SLOT && MY_TURN && hint[0] && !ME.watched[0] -> take_waiting(0) }
+  :: atomic { LOOP_AWAKE && FREE_SLOT && MY_TURN && hint[1] && !ME.watched[1] -> take_waiting(1) }
   :: atomic { LOOP_AWAKE && FREE_SLOT && ME.watched[0] && LOOK_TELLS(0) -> take_waiting(0) }
   :: atomic { LOOP_AWAKE && FREE_SLOT && ME.watched[1] && LOOK_TELLS(1) -> take_waiting(1) }
   :: atomic { LOOP_AWAKE && FREE_SLOT && ME.of_key[0] == idle && ME.news[0] -> serve_held(0) }

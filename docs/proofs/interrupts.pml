@@ -56,6 +56,8 @@ hidden byte found, due_preempted, due_settled;
 #define HAS_NEXT(f) (MAY_START(0, f) || MAY_START(1, f) || MAY_START(2, f))
 #define INTERRUPTS(n, r) (THREAD(n) != THREAD(r) && fresh[n] && job_state[n] == queued && !BLOCKED(n))
 #define MUST_YIELD(r) (times[r] < MAX_INTERRUPTIONS && (INTERRUPTS(0, r) || INTERRUPTS(1, r) || INTERRUPTS(2, r)))
+/* Until somebody has claimed the key the workers are alike, so it may as well be worker 0 that does. */
+#define MY_TURN (me == 0 || fence > 0)
 #define STILL_MINE (owner == me && fence == my_fence)
 
 /* ---- the store ------------------------------------------------------------------------------------------ */
@@ -150,7 +152,7 @@ proctype worker(byte me) {
   mtype slot = no_job;
 end:
   do
-  :: atomic { slot == no_job && (me == 0 || fence > 0) && (owner == NOBODY || over) && HAS_NEXT(ANY_FENCE) ->
+  :: atomic { slot == no_job && MY_TURN && (owner == NOBODY || over) && HAS_NEXT(ANY_FENCE) ->
        owner = me; fence++; over = 0; find_next(fence); start() }
   :: atomic { slot == at_work && asked == NO_JOB && MUST_YIELD(job) -> asked = job }     /* Limits._look_at_queue */
 #ifdef NO_LIMIT

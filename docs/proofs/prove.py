@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -36,14 +36,17 @@ _FIGURES = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One run of one model. `breaks` names the property that a mutant must break; without it all must hold."""
+    """One run of one model. A mutant must break one of the properties it names; without them all must hold."""
 
     model: str
     name: str
     defines: tuple[str, ...]
     endless: bool = False
     """Look for a run that never comes to rest, instead of for broken assertions."""
-    breaks: str = ""
+    breaks: tuple[str, ...] = ()
+    """The beginnings of their words."""
+    optimise: str = "-O0"
+    """For the compiler: small searches end sooner than a good compilation."""
 
     @property
     def title(self) -> str:
@@ -62,7 +65,9 @@ class Verdict:
     @property
     def good(self) -> bool:
         """All holds, or the mutant broke just what it should."""
-        return self.check.breaks in self.broken if self.check.breaks else not self.broken
+        if self.check.breaks:
+            return self.broken.startswith(self.check.breaks)
+        return not self.broken
 
     def line(self) -> str:
         """One line for a person."""
@@ -80,8 +85,8 @@ def _holds(model: str, name: str, *defines: str, endless: bool = False) -> Check
     return Check(model, name, defines, endless)
 
 
-def _mutant(model: str, name: str, breaks: str, *defines: str, endless: bool = False) -> Check:
-    return Check(model, name, (name, *defines), endless, breaks)
+def _mutant(model: str, name: str, breaks: str | tuple[str, ...], *defines: str, endless: bool = False) -> Check:
+    return Check(model, name, (name, *defines), endless, (breaks,) if isinstance(breaks, str) else breaks)
 
 
 ONE_EACH = "MAILS_ON_KEY_0=1"
@@ -123,25 +128,24 @@ MUTANTS = (
     _mutant("interrupts", "OWED_TOKEN_OVERWRITTEN", "nothing is dropped", "THREE_THREADS"),
     _mutant("interrupts", "PREEMPTED_ENDS", "one reply per mail"),
     _mutant("interrupts", "NO_THREAD_ORDER", "order within a thread"),
-    _mutant("interrupts", "NO_LIMIT", "a bounded number of times"),
-    _mutant("interrupts", "BOUND_AGAIN", "a heartbeat never"),
+    _mutant("interrupts", "NO_LIMIT", "interrupted a bounded number"),
     _mutant("publish", "NO_FENCE_AT_SETTLE", STALE),
     _mutant("publish", "NO_FENCE_AT_PUSH", "no effect under an old fence"),
-    _mutant("publish", "NO_FENCE_AT_POINTER", "never goes back"),
-    _mutant("publish", "REFUSAL_IS_SILENT", "the record says what main holds"),
+    _mutant("publish", "NO_FENCE_AT_POINTER", "what visitors see never"),
+    _mutant("publish", "REFUSAL_IS_SILENT", ("the record says", "nothing is published for a job")),
 )
-# This one needs a few million states before it breaks.
-SMALL_MUTANTS = tuple(check for check in MUTANTS if check.name != "OWED_TOKEN_OVERWRITTEN")
+# Not changes of the protocol but faults that it does not withstand yet; README.md says how likely each is.
+WEAKNESSES = (_mutant("interrupts", "BOUND_AGAIN", "a heartbeat never"),)
 
 
-def run(check: Check, folder: Path, optimise: str = "-O2") -> Verdict:
+def run(check: Check, folder: Path) -> Verdict:
     """Build and run one check in a folder of its own."""
     shutil.copy(HERE / f"{check.model}.pml", folder)
     defines = [f"-D{define}" for define in check.defines]
     _call(folder, "spin", "-a", *defines, f"{check.model}.pml")
     kind = "-DNP" if check.endless else "-DSAFETY"
-    _call(folder, "gcc", optimise, "-w", kind, "-DCOLLAPSE", "-DMEMLIM=6000", "-o", "pan", "pan.c")
-    found = _call(folder, "./pan", *(["-l"] if check.endless else []), f"-m{DEPTH}", "-w22")
+    _call(folder, "gcc", check.optimise, "-w", kind, "-DCOLLAPSE", "-DMEMLIM=6000", "-o", "pan", "pan.c")
+    found = _call(folder, "./pan", *(["-l"] if check.endless else []), f"-m{DEPTH}", "-w24")
     if "max search depth too small" in found or "out of memory" in found or "errors:" not in found:
         raise RuntimeError(f"{check.title}: the search was not complete:\n{found}")
     return Verdict(check, _broken(check, folder, defines, found), _figures(found))
@@ -159,7 +163,7 @@ def properties(holds: Sequence[Check]) -> set[str]:
 def _broken(check: Check, folder: Path, defines: Sequence[str], found: str) -> str:
     if "errors: 0" in found:
         return ""
-    if "non-progress cycle" in found.split("(Spin Version")[0]:
+    if "non-progress cycle" in found.partition("(Spin Version")[0]:
         return ENDLESS
     trail = _call(folder, "spin", "-t", *defines, f"{check.model}.pml")
     at = _FAILED_AT.search(trail)
@@ -214,13 +218,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing:
         _say(f"{' and '.join(missing)} not installed (Debian, Ubuntu: apt install spin gcc)")
         return 2
-    holds, mutants = (SMALL_HOLDS, SMALL_MUTANTS) if small else (FULL_HOLDS, MUTANTS)
-    verdicts = _run_all([*holds, *mutants])
+    holds = SMALL_HOLDS if small else tuple(replace(check, optimise="-O1") for check in FULL_HOLDS)
+    verdicts = _run_all([*holds, *MUTANTS, *WEAKNESSES])
     wrong = [verdict.check.title for verdict in verdicts if not verdict.good]
     if wrong:
         _say(f"NOT PROVEN: {', '.join(wrong)}")
         return 1
-    _say(f"{len(properties(holds))} properties hold, {len(mutants)} mutants fail as they must")
+    _say(f"known weaknesses, still there: {', '.join(check.name for check in WEAKNESSES)}")
+    _say(f"{len(properties(holds))} properties hold, {len(MUTANTS)} mutants fail as they must")
     return 0
 
 

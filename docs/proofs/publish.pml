@@ -38,6 +38,8 @@ byte pointer_fence, shown;                         /* the highest pointer, and t
 byte faults = FAULTS;
 
 #define STARTABLE(k, f) (job_state[k] == queued || (job_state[k] == running && job_fence[k] < (f)))
+/* Until somebody has claimed a key the workers are alike, so it may as well be worker 0 that does. */
+#define MY_TURN (me == 0 || fence[0] > 0 || fence[1] > 0)
 #define STILL_MINE (owner[k] == me && fence[k] == my_fence)
 
 inline leave() {
@@ -71,8 +73,8 @@ proctype worker(byte me) {
   mtype at = no_job;
 end:
   do
-  :: atomic { at == no_job && (owner[0] == NOBODY || over[0]) && STARTABLE(0, 255) -> begin(0) }
-  :: atomic { at == no_job && (owner[1] == NOBODY || over[1]) && STARTABLE(1, 255) -> begin(1) }
+  :: atomic { at == no_job && MY_TURN && (owner[0] == NOBODY || over[0]) && STARTABLE(0, 255) -> begin(0) }
+  :: atomic { at == no_job && MY_TURN && (owner[1] == NOBODY || over[1]) && STARTABLE(1, 255) -> begin(1) }
 
   /* refused at its start: a job that was started before may have left a sleeper behind */
 #ifdef REFUSAL_IS_SILENT

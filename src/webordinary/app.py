@@ -15,8 +15,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from webordinary import sample
+from webordinary.adapters.local.agents.homes import forget_homes
 from webordinary.adapters.local.blobs import LocalBlobs
-from webordinary.adapters.local.builders import PlainFiles
+from webordinary.adapters.local.build_logs import FolderBuildLogs
+from webordinary.adapters.local.builders import Dependencies, Workshop, builders
 from webordinary.adapters.local.callbacks import EngineCallbacks
 from webordinary.adapters.local.git import GitHistory, GitRepository
 from webordinary.adapters.local.git.origins import Origins
@@ -50,6 +52,7 @@ from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
 from webordinary.adapters.sqlite.tallies import SqliteTallies
 from webordinary.adapters.sqlite.threads import SqliteThreads
 from webordinary.adapters.sqlite.workers import SqliteWorkers, WorkerEntry
+from webordinary.app_agents import agents_of, kept_homes, limits_of
 from webordinary.asl.engine import Engine
 from webordinary.asl.ports import Execution
 from webordinary.config import Config
@@ -65,11 +68,9 @@ from webordinary.model.overview import Levels
 from webordinary.model.projects import Project, Sender
 from webordinary.pool.ports import Pool
 from webordinary.pool.reconciler import Reconciler
-from webordinary.site.agents.builtin import BuiltinAgent
-from webordinary.site.agents.command import CommandAgent
 from webordinary.site.first_release import show_first
 from webordinary.site.kit import SiteKit
-from webordinary.site.ports import Agent, Builder, Jail
+from webordinary.site.ports import Builder, Jail
 from webordinary.site.releases import Stage
 from webordinary.worker.job import SiteWork
 from webordinary.worker.settings import Settings
@@ -84,7 +85,6 @@ from webordinary.workflow.steps import steps
 SAVING_SECONDS = 2.0
 """What a stopping worker needs, after its agents' grace, to keep what they did; less than its parent's patience."""
 _log = logging.getLogger(__name__)
-BUILDERS: dict[str, Builder] = {"plain": PlainFiles()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +117,7 @@ class Services:
     alarms: SqliteAlarms
     levels: SqliteLevels
     tallies: SqliteTallies
+    build_logs: FolderBuildLogs
 
 
 @contextmanager
@@ -187,6 +188,7 @@ def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) 
         alarms=SqliteAlarms(db),
         levels=SqliteLevels(db),
         tallies=SqliteTallies(db),
+        build_logs=FolderBuildLogs(data / "builds"),
     )
 
 
@@ -280,28 +282,31 @@ def _settings(config: Config, slots: int) -> Settings:
 
 
 def _site_work(services: Services, worker_id: str, home: Path) -> SiteWork:
-    config, clock = services.config, services.clock
+    kit = site_kit(services, worker_id, home)
+    return SiteWork(kit, lambda job: instruction_of(services, job), services.events, services.clock.now)
+
+
+def site_kit(services: Services, worker_id: str, home: Path) -> SiteKit:
+    """All that one worker needs to turn instructions into sites."""
+    config = services.config
     repository = GitRepository(config.data / "mirrors", home, worker_id)
     jail = jail_of(config, worker_id, home)
-    programs = JailedPrograms(jail, config.interrupt_grace_seconds)
-    agents: dict[str, Agent] = {"builtin": BuiltinAgent()}
-    if config.agent_command:
-        agents["command"] = CommandAgent(config.agent_command, programs)
-    kit = SiteKit(
+    return SiteKit(
         workspaces=repository,
         main=repository,
         leases=SqliteProjectLeases(services.db, services.lock_files.is_dead),
         releases=services.releases,
-        agents=agents,
-        builders=BUILDERS,
+        agents=agents_of(config, jail, home, os.environ),
+        builders=builders_of(config, jail, home),
         project_of=lambda project_id: project_of(services, project_id),
         attachment_path=lambda attachment: services.blobs.path(attachment.digest),
         site_url=lambda project_id, stage: site_url(config, project_id, stage),
         sessions=ThreadSessions(services.threads),
+        build_logs=services.build_logs,
         ledger=services.ledger,
+        limits=limits_of(config),
         daily_cap_usd=config.daily_cap_usd,
     )
-    return SiteWork(kit, lambda job: instruction_of(services, job), services.events, clock.now)
 
 
 def jail_of(config: Config, worker_id: str, home: Path) -> Jail:
@@ -316,6 +321,17 @@ def jail_of(config: Config, worker_id: str, home: Path) -> Jail:
         _log.warning("outside agents and builds run without a jail, as the settings allow: %s", reason)
         return OpenJail(worker_id, limits)
     return jail  # where none works, it refuses every program by itself
+
+
+def builders_of(config: Config, jail: Jail, home: Path) -> dict[str, Builder]:
+    """All builders; those that run outside programs do so in the jail, or say why they cannot."""
+    workshop = Workshop(
+        JailedPrograms(jail, config.interrupt_grace_seconds),
+        home / ".builds",
+        jail.why_not if isinstance(jail, BubblewrapJail) else str,
+        config.build_seconds,
+    )
+    return builders(workshop, Dependencies(config.data / "cache" / "npm", config.install_scripts), config.build_command)
 
 
 def why_no_jail() -> str:
@@ -385,8 +401,11 @@ def onboard(
     services.directory.add_project(project, services.clock.now())
     services.directory.add_sender(Sender(sender, key), services.clock.now())
     progress("showing it on the edit site")
-    if problem := show_first(project, origins.export, BUILDERS, services.releases):
-        progress(f"it cannot be shown yet: {problem}")
+    with tempfile.TemporaryDirectory(prefix="webordinary-", dir=services.config.data) as name:
+        jail = jail_of(services.config, "onboarding", Path(name))
+        known_builders = builders_of(services.config, jail, Path(name))
+        if problem := show_first(project, origins.export, known_builders, services.releases):
+            progress(f"it cannot be shown yet: {problem}")
 
 
 def ensure_sample(services: Services) -> None:
@@ -417,8 +436,10 @@ def keep_house(services: Services) -> None:
     services.event_log.forget(before)
     services.interruptions.forget(before)
     services.executions.prune(before)
+    forget_homes(kept_homes(services.config), before)
     services.workers.forget(before)
     services.alarms.forget(before)
+    services.build_logs.forget(before)
     note_dead_workers(services)
 
 

@@ -52,6 +52,7 @@ class Setting:
 _PORT = rules.number(0, 65535)
 _SECONDS = rules.number(0.01, 604_800, whole=False)
 _PATHS = rules.words(100, rules.absolute_path, "absolute paths")
+_AGENTS = rules.choice("auto", "builtin", "claude", "acp", "command")
 _PEERS = rules.words(100, ip_address, "IP addresses")
 
 
@@ -87,10 +88,27 @@ class Config:
     relay_user: Annotated[str, Setting(rules.text(), "user name at that server; empty: no login")] = ""
     relay_password: Annotated[str, Setting(rules.text(), "password at that server")] = field(default="", repr=False)
     relay_starttls: Annotated[bool, Setting(rules.flag(), "insist on TLS with that server")] = True
-    agent: Annotated[str, Setting(rules.choice("builtin", "command"), "who edits the sites")] = "builtin"
+    agent: Annotated[
+        str, Setting(_AGENTS, "who edits new sites; auto: claude once it has a key and a jail, until then builtin")
+    ] = "auto"
     agent_command: Annotated[
-        tuple[str, ...], Setting(rules.words(100), "program and arguments of the agent `command`")
+        tuple[str, ...], Setting(rules.words(100), "program and arguments of the agents `command` and `acp`")
     ] = ()
+    agent_environment: Annotated[
+        tuple[str, ...], Setting(rules.words(100), "variables that the agents `command` and `acp` get to see")
+    ] = ()
+    agent_hosts: Annotated[
+        tuple[str, ...], Setting(rules.words(100), "hosts (or host:port) that the agents `command` and `acp` may call")
+    ] = ()
+    agent_key_command: Annotated[
+        tuple[str, ...], Setting(rules.words(100), "program that prints the key of the agent `claude` before each job")
+    ] = ()
+    agent_model: Annotated[str, Setting(rules.text(), "model of the agent `claude`; empty: its own choice")] = ""
+    agent_seconds: Annotated[float, Setting(_SECONDS, "an agent that runs longer is ended")] = 1800.0
+    agent_turns: Annotated[int, Setting(rules.number(1, 10_000), "steps that an agent may take for one mail")] = 60
+    agent_cost_usd: Annotated[
+        float, Setting(rules.number(0.01, 10_000, whole=False), "what an agent may spend on one mail")
+    ] = 5.0
     daily_cap_usd: Annotated[
         float, Setting(rules.number(0, 100_000, whole=False), "what agents may cost a site on one day; 0: no cap")
     ] = 0.0
@@ -107,6 +125,14 @@ class Config:
     jail_disk_mb: Annotated[
         int, Setting(rules.number(10, 10_000_000), "what the workspace may grow to while an agent or build runs")
     ] = 5000
+
+    build_command: Annotated[
+        tuple[str, ...], Setting(rules.words(100), "program and arguments of the builder `command`")
+    ] = ()
+    build_seconds: Annotated[float, Setting(_SECONDS, "a build, or the install before it, is ended after this")] = 600.0
+    install_scripts: Annotated[
+        bool, Setting(rules.flag(), "let packages run their own scripts while they are installed, jailed")
+    ] = False
 
     def __post_init__(self) -> None:
         problems = []
@@ -235,5 +261,5 @@ def _contradictions(config: Config) -> Iterator[Problem]:
         yield Problem("relay_user", "with relay_host and relay_password", "needs both of them")
     if config.operator.lower() == config.mailbox:
         yield Problem("operator", "with mailbox", "must be another address: this one is read by WebOrdinary itself")
-    if config.agent == "command" and not config.agent_command:
-        yield Problem("agent", "with agent_command", "is command; name its program in agent_command")
+    if config.agent in ("acp", "command") and not config.agent_command:
+        yield Problem("agent", "with agent_command", f"is {config.agent}; name its program in agent_command")

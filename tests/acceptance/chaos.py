@@ -6,7 +6,6 @@ import contextlib
 import email
 import random
 import signal
-import smtplib
 import threading
 import time
 from collections import Counter
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.acceptance.chaos_house import Hand, House, Writer, until
+from webordinary.model.errors import WebOrdinaryError
 
 LEASE_SECONDS = 3.0
 SETTINGS = {
@@ -64,7 +64,7 @@ class Postbox:
 
 @dataclass
 class Customers:
-    """They write on several threads at a time; a follow-up often comes before its predecessor is answered."""
+    """They write on several threads at a time; a follow-up comes once its predecessor has its place in the queue."""
 
     house: House
     postbox: Postbox
@@ -75,24 +75,27 @@ class Customers:
     def run(self, writer: Writer, over: threading.Event) -> None:
         """One customer's day."""
         name, dice = writer.address.split("@")[0], random.Random(self.dice.random())
-        roots: list[tuple[str, str]] = []
-        mine: list[Promise] = []
+        threads: list[list[Promise]] = []
         while not over.is_set():
-            if len([p for p in mine if p.message_id not in self.postbox.read()]) < OPEN_MAILS:
+            if self._waiting(threads) < OPEN_MAILS:
                 mark = f"{name}.{writer.count}"  # also of a mail that was cut off, and may be accepted all the same
-                again = roots and (len(roots) >= THREADS or dice.random() < 0.6)
-                root, page = dice.choice(roots) if again else ("", mark)
-                if promise := self._write(writer, mark, root, page, dice):
-                    mine.append(promise)
-                    if not root:
-                        roots.append((promise.message_id, page))
+                again = [t for t in threads if writer.has_place(t[-1].message_id)] if dice.random() < 0.6 else []
+                thread = dice.choice(again) if again else []
+                if (again or len(threads) < THREADS) and (promise := self._write(writer, mark, thread, dice)):
+                    thread.append(promise)
+                    threads += [] if again else [thread]
             over.wait(dice.uniform(0.05, 0.6))
 
-    def _write(self, writer: Writer, mark: str, root: str, page: str, dice: random.Random) -> Promise | None:
-        file, steps = f"notes/{page}.html", dice.choice((1, 2, 5))
+    def _waiting(self, threads: list[list[Promise]]) -> int:
+        answers = self.postbox.read()
+        return sum(promise.message_id not in answers for thread in threads for promise in thread)
+
+    def _write(self, writer: Writer, mark: str, thread: list[Promise], dice: random.Random) -> Promise | None:
+        root, file = (thread[0].message_id, thread[0].file) if thread else ("", f"notes/{mark}.html")
+        steps, pause = dice.choice((1, 2, 5)), round(dice.uniform(0.0, 0.15), 3)
         try:
-            sent = writer.note(mark, root, file=file, steps=steps, pause=round(dice.uniform(0.0, 0.15), 3))
-        except (OSError, smtplib.SMTPException):
+            sent = writer.note(mark, root, file=file, steps=steps, pause=pause)
+        except WebOrdinaryError:
             self.refused += 1
             return None
         promise = Promise(sent, mark, file, steps, KEYS[writer.address])

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import smtplib
 import subprocess
 import sys
 import threading
@@ -25,6 +24,7 @@ from tests.acceptance.world import replies, text_of
 from tests.conftest import Up
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import LoggedEvent, SqliteEventLog
+from webordinary.entrypoints.smtp import client
 from webordinary.mail.write import Letter, write_mail
 
 PATIENCE_SECONDS = 60.0
@@ -215,6 +215,7 @@ class Writer:
     house: House
     address: str = "scott@example.com"
     count: int = 0
+    email_ids: dict[str, str] = field(default_factory=dict)
 
     def write(self, text: str, subject: str, root: str = "") -> str:
         """Send a mail, in the thread of `root` where one is named; raises unless it was accepted."""
@@ -223,10 +224,19 @@ class Writer:
         message_id = f"<{self.count}.{time.time_ns()}@{self.address}>"
         references = (root,) if root else ()
         letter = Letter(self.address, MAILBOX, subject, text, (), message_id, root, references)
-        up = self.house.up
-        with smtplib.SMTP(up.smtp_host, up.smtp_port, local_hostname="localhost", timeout=60) as smtp:
-            smtp.sendmail(self.address, [MAILBOX], write_mail(letter, datetime.now(UTC)))
+        raw, up = write_mail(letter, datetime.now(UTC)), self.house.up
+        answer = client.send(raw, self.address, MAILBOX, up.smtp_host, up.smtp_port)
+        self.email_ids[message_id] = client.email_id_in(answer)
         return message_id
+
+    def has_place(self, message_id: str) -> bool:
+        """Whether this mail stands in its key's queue, or is further."""
+        database = Database(self.house.data / "webordinary.db")
+        try:
+            events = SqliteEventLog(database).after(0, 100, self.email_ids[message_id])
+            return any(logged.event.kind.startswith("Job") for logged in events)
+        finally:
+            database.close()
 
     def note(self, mark: str, root: str = "", *, file: str = "", steps: int = 2, **how: object) -> str:
         """Ask for a note, in a file of its own unless one is named."""
@@ -250,6 +260,18 @@ def page(house: House, mark: str, revision: str = "main") -> list[str]:
 def written(mark: str, steps: range, of: int) -> list[str]:
     """The steps as the agent writes them."""
     return [f"<p>note {mark} step {step} of {of}</p>" for step in steps]
+
+
+def agents(house: House) -> dict[int, str]:
+    """The agents of this house that run now, jailed or not, each with its worker."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            if words[1:2] == [b"-I"] and str(house.diary).encode() in words[4:5]:
+                env = dict(item.partition(b"=")[::2] for item in (entry / "environ").read_bytes().split(b"\0"))
+                found[int(entry.name)] = env[b"WEBORDINARY_WORKER"].decode()
+    return found
 
 
 def lives(pid: int) -> bool:

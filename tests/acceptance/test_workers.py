@@ -5,6 +5,7 @@ Judged by git history, Maildir and the agents' own journal.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.chaos_house import House, Writer, answer, lives, opened, page, until, written
+from tests.acceptance.chaos_house import House, Writer, agents, answer, lives, opened, page, until, written
 from tests.acceptance.world import replies
 
 Opened = Callable[..., House]
@@ -96,6 +97,21 @@ def test_a_frozen_worker_loses_its_key_and_does_nothing_when_it_wakes(house: Ope
     assert len(replies(home.data)[mail]) == 1
     assert not home.journal("overlapped")
     assert home.close() == [0, 0, 0]
+
+
+@pytest.mark.needs("bwrap")
+def test_a_frozen_workers_jailed_agent_is_ended_too(house: Opened, tmp_path: Path) -> None:
+    home = house(workers=0, **SHORT_LEASE, jail_readable=[sys.prefix, str(Path(__file__).parent), str(tmp_path)])
+    for _ in range(2):
+        home.hire(env={"PATH": os.environ["PATH"]})
+    mail = Writer(home).note("a", gate=1)
+    until(lambda: agents(home), "the agent")
+    [(pid, worker)] = agents(home).items()
+    home.hand_of(worker).signal(signal.SIGSTOP)
+    until(lambda: set(agents(home).values()) - {worker}, "the takeover")
+    assert pid not in agents(home), "two agents work for one key"
+    home.open_gate("a")
+    assert "Wrote note a" in answer(home, mail)
 
 
 def test_a_push_from_the_past_is_refused_by_the_origin(house: Opened, tmp_path: Path) -> None:

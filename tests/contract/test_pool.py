@@ -507,6 +507,21 @@ def test_a_key_whose_job_backs_off_is_kept(pool: Backend) -> None:
     assert (turn.kept, turn.started) == (started.claim, None)
 
 
+def test_a_key_is_served_for_a_moment_before_it_is_given_up(pool: Backend) -> None:
+    queue(pool, "waits", key=BAKERY_ANN)
+    pool.hints.send(ClaimRequest(BAKERY_ANN, NOON), NOON)
+    for name in "abc":
+        queue(pool, name, at=NOON + SECOND)
+    began = NOON + 5 * SECOND
+    started = claim(pool, at=began)
+    turn = pool.claims.end_and_take_next(started, DONE, began + timedelta(milliseconds=5), more=True)
+    assert turn.started
+    assert turn.started.job.job_id == "b"
+    turn = pool.claims.end_and_take_next(turn.started, DONE, began + SECOND, more=True)
+    assert turn.started
+    assert turn.started.job.job_id == "waits"
+
+
 def test_a_key_that_waits_shorter_waits_on(pool: Backend) -> None:
     queue(pool, "first")
     queue(pool, "second")

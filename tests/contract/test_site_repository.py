@@ -1,4 +1,4 @@
-"""Workspaces and MainLine: the same sentences hold in memory and in real git."""
+"""Workspaces and MainLine: the same sentences hold in memory and in real git, for quick jobs and for slow ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from tests.unit.site.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
 
 from webordinary.adapters.local.git import GitRepository
+from webordinary.adapters.local.git.repository import QUICK_SECONDS
 from webordinary.adapters.memory.repositories import MemoryOrigin, MemoryRepository
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost
@@ -31,12 +32,14 @@ class Backend(Protocol):
 
 
 class InMemory:
+    quick = True
+
     def __init__(self, folder: Path) -> None:
         self.project = Project("amelia", "memory")
         self._origins = {"amelia": MemoryOrigin(FILES)}
 
     def worker(self, name: str) -> MemoryRepository:
-        return MemoryRepository(self._origins)
+        return MemoryRepository(self._origins, quick=self.quick)
 
     def put(self, repository: MemoryRepository, workspace: Workspace, name: str, text: str) -> None:
         repository.files(workspace.path)[name] = text
@@ -45,14 +48,20 @@ class InMemory:
         return repository.files(workspace.path)[name]
 
 
+class InMemorySlowly(InMemory):
+    quick = False
+
+
 class InGit:
+    quick_seconds = QUICK_SECONDS
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.project = Project("amelia", str(folder / "origin.git"))
         make_origin(folder / "origin.git", {name: text.encode() for name, text in FILES.items()})
 
     def worker(self, name: str) -> GitRepository:
-        return GitRepository(self.folder / "mirrors", self.folder / name, name)
+        return GitRepository(self.folder / "mirrors", self.folder / name, name, quick_seconds=self.quick_seconds)
 
     def put(self, repository: GitRepository, workspace: Workspace, name: str, text: str) -> None:
         (workspace.path / name).write_text(text)
@@ -61,7 +70,18 @@ class InGit:
         return (workspace.path / name).read_text()
 
 
-@pytest.fixture(params=[InMemory, pytest.param(InGit, marks=pytest.mark.needs("git"))])
+class InGitSlowly(InGit):
+    quick_seconds = 0.0
+
+
+@pytest.fixture(
+    params=[
+        InMemory,
+        InMemorySlowly,
+        pytest.param(InGit, marks=pytest.mark.needs("git")),
+        pytest.param(InGitSlowly, marks=pytest.mark.needs("git")),
+    ]
+)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
     return request.param(tmp_path)
 
@@ -78,11 +98,19 @@ def changed(backend: Backend, repository: Repository, job_id: str, name: str, te
 
 
 def published(repository: Repository, workspace: Workspace, lease: ProjectLease) -> Joined:
-    repository.enter(workspace, lease)
-    joined = repository.join(workspace)
+    joined = brought(repository, workspace, lease)
     assert isinstance(joined, Joined)
-    assert joined.on_main or repository.push(workspace, joined, lease)
     return joined
+
+
+def brought(repository: Repository, workspace: Workspace, lease: ProjectLease) -> Joined | Conflicted:
+    """What a publisher does: again from the start when main turns out to have moved."""
+    for _ in range(2):
+        repository.enter(workspace, lease)
+        joined = repository.join(workspace)
+        if isinstance(joined, Conflicted) or repository.push(workspace, joined, lease):
+            return joined
+    raise AssertionError("main moved twice")
 
 
 def lease(fence: int, worker: str = "w-1") -> ProjectLease:
@@ -205,8 +233,7 @@ def test_changes_of_the_same_line_conflict_and_can_be_abandoned(backend: Backend
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "about.html", "Them\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
     published(one, mine, lease(1))
-    two.enter(theirs, lease(2, "w-2"))
-    assert two.join(theirs) == Conflicted(("about.html",))
+    assert brought(two, theirs, lease(2, "w-2")) == Conflicted(("about.html",))
     two.abandon(theirs)
     fresh = two.prepare(work(backend.project, "job-2", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
     assert fresh.made is None
@@ -230,12 +257,38 @@ def test_a_publisher_with_an_old_lease_changes_nothing(backend: Backend) -> None
     theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
     one.enter(mine, lease(5))
     joined = one.join(mine)
-    two.enter(theirs, lease(6, "w-2"))
+    published(two, theirs, lease(6, "w-2"))
     with pytest.raises(ClaimLost):
         one.push(mine, joined, lease(5))
     with pytest.raises(ClaimLost):
-        one.enter(mine, lease(5))
-    assert two.join(theirs).tree.files.keys() == {"index.html", "about.html", "news.html"}
+        brought(one, mine, lease(5))
+
+
+def test_two_publishers_who_both_believe_to_hold_the_lease_lose_no_change(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    mine = changed(backend, one, "job-1", "about.html", "Us\n")
+    theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
+    two.enter(theirs, lease(6, "w-2"))
+    joined = two.join(theirs)
+    try:
+        published(one, mine, lease(5))  # it woke up late, and nobody with a higher fence has spoken yet, or has
+    except ClaimLost:
+        assert two.push(theirs, joined, lease(6, "w-2"))
+        return
+    assert not two.push(theirs, joined, lease(6, "w-2"))
+    assert set(published(two, theirs, lease(6, "w-2")).tree.files) == {"index.html", "about.html", "news.html"}
+
+
+def test_a_change_that_is_on_main_already_is_shown_only_after_older_leases_are_shut_out(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(5))
+    late = changed(backend, one, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD)
+    one.enter(late, lease(6))
+    joined = one.join(late)
+    again = two.prepare(work(backend.project, worker="w-2", fence=11))
+    assert published(two, again, lease(7, "w-2")).on_main
+    with pytest.raises(ClaimLost):
+        one.push(late, joined, lease(6))
 
 
 def test_undo_takes_back_the_threads_last_change_and_then_the_one_before(backend: Backend) -> None:

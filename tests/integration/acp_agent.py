@@ -3,43 +3,51 @@
 It is not built on the library that our side uses, so the two check each other. What it does, the wish says.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import threading
+import traceback
 from pathlib import Path
+from typing import Any
+
+Blocks = list[dict[str, Any]]
 
 
 class Agent:
-    def __init__(self):
+    def __init__(self) -> None:
         self.next_id = 0
-        self.answers = {}
+        self.answers: dict[int, list[Any]] = {}
+        self.session = ""
         self.cancelled = threading.Event()
         self.writing = threading.Lock()
         self.cwd = Path.cwd()
 
-    def send(self, message):
+    def send(self, message: dict[str, Any]) -> None:
         with self.writing:
             sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
             sys.stdout.flush()
 
-    def request(self, method, params):
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Ask the client, and wait for what it says."""
         self.next_id += 1
         arrived = threading.Event()
         self.answers[self.next_id] = [arrived, None]
         self.send({"id": self.next_id, "method": method, "params": {"sessionId": self.session, **params}})
         arrived.wait()
-        return self.answers[self.next_id][1]
+        answer: dict[str, Any] = self.answers[self.next_id][1]
+        return answer
 
-    def update(self, kind, **more):
-        params = {"sessionId": self.session, "update": {"sessionUpdate": kind, **more}}
+    def update(self, sort: str, **more: object) -> None:
+        params = {"sessionId": self.session, "update": {"sessionUpdate": sort, **more}}
         self.send({"method": "session/update", "params": params})
 
-    def say(self, text):
+    def say(self, text: str) -> None:
         self.update("agent_message_chunk", content={"type": "text", "text": text})
 
-    def tool(self, name, kind, *paths):
+    def tool(self, name: str, kind: str, *paths: object) -> None:
         self.update(
             "tool_call",
             toolCallId=f"call-{name}",
@@ -49,21 +57,20 @@ class Agent:
             locations=[{"path": str(path)} for path in paths],
         )
 
-    def may(self, name):
+    def may(self, name: str) -> bool:
         options = [
             {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
             {"optionId": "no", "name": "No", "kind": "reject_once"},
         ]
-        answer = self.request(
-            "session/request_permission", {"toolCall": {"toolCallId": f"call-{name}"}, "options": options}
-        )
-        return answer["result"]["outcome"].get("optionId") == "yes"
+        call = {"toolCallId": f"call-{name}"}
+        answer = self.request("session/request_permission", {"toolCall": call, "options": options})
+        return bool(answer["result"]["outcome"].get("optionId") == "yes")
 
     @property
-    def memory(self):
+    def memory(self) -> Path:
         return Path(os.environ["HOME"], "memory.json")
 
-    def run(self):
+    def run(self) -> None:
         for line in sys.stdin:
             message = json.loads(line)
             if "method" not in message:
@@ -73,11 +80,11 @@ class Agent:
             elif message["method"] == "session/cancel":
                 self.cancelled.set()
             elif message["method"] == "session/prompt":
-                threading.Thread(target=self.prompt, args=(message,), daemon=True).start()
+                threading.Thread(target=self.try_to, args=(message,), daemon=True).start()
             else:
                 self.send({"id": message["id"], **self.answer(message["method"], message["params"])})
 
-    def answer(self, method, params):
+    def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if method == "initialize":
             able = {"loadSession": True, "promptCapabilities": {"image": True}}
             version = 99 if "--future" in sys.argv else params["protocolVersion"]
@@ -95,7 +102,14 @@ class Agent:
             return {"result": {}}
         return {"error": {"code": -32601, "message": "Method not found"}}
 
-    def prompt(self, message):
+    def try_to(self, message: dict[str, Any]) -> None:
+        try:
+            self.prompt(message)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(4)
+
+    def prompt(self, message: dict[str, Any]) -> None:
         blocks = message["params"]["prompt"]
         wish = blocks[0]["text"].split("The owner wrote:")[1].strip().split("\n")[0]
         known = json.loads(self.memory.read_text())["wishes"] if self.memory.exists() else []
@@ -103,7 +117,7 @@ class Agent:
         reason = getattr(self, wish.split()[0])(blocks, known) or "end_turn"
         self.send({"id": message["id"], "result": {"stopReason": reason}})
 
-    def edit(self, blocks, known):
+    def edit(self, blocks: Blocks, known: list[str]) -> None:
         page = self.cwd / "index.html"
         self.say("I look at the page first.")
         self.tool("edit", "edit", page)
@@ -114,75 +128,69 @@ class Agent:
         self.say("CHANGED: The title is ")
         self.say("Sale now.")
 
-    def ask(self, blocks, known):
+    def ask(self, blocks: Blocks, known: list[str]) -> None:
         (self.cwd / "half.html").write_text("half an edit")
         self.say("**QUESTION:** Which title?")
 
-    def reply(self, blocks, known):
+    def reply(self, blocks: Blocks, known: list[str]) -> None:
         self.say("ANSWER: You asked before: " + ", ".join(known))
 
-    def see(self, blocks, known):
+    def see(self, blocks: Blocks, known: list[str]) -> None:
         pictures = [block["mimeType"] for block in blocks if block["type"] == "image"]
         path = blocks[0]["text"].rsplit(": ", 1)[1]
         (self.cwd / "photo.jpg").write_bytes(Path(path).read_bytes())
         self.say("I saw " + ", ".join(pictures))
 
-    def wait(self, blocks, known):
+    def wait(self, blocks: Blocks, known: list[str]) -> str:
         (self.cwd / "ready").touch()
         self.cancelled.wait()
         return "cancelled"
 
-    def hang(self, blocks, known):
+    def hang(self, blocks: Blocks, known: list[str]) -> None:
         (self.cwd / "ready").touch()
         threading.Event().wait()
 
-    def crash(self, blocks, known):
+    def crash(self, blocks: Blocks, known: list[str]) -> None:
         sys.stderr.write("no kiln today\n")
         sys.stderr.flush()
         os._exit(3)
 
-    def mischief(self, blocks, known):
+    def mischief(self, blocks: Blocks, known: list[str]) -> None:
         """Whatever is not ours to do; says how many of the tries were let through."""
         outside = self.cwd.parent / "outside.txt"
         (self.cwd / "link").symlink_to(outside)
-        tries = [
-            lambda: "result" in self.request("fs/write_text_file", {"path": str(outside), "content": "x"}),
-            lambda: "result" in self.request("fs/write_text_file", {"path": str(self.cwd / "link"), "content": "x"}),
-            lambda: (
-                "result" in self.request("fs/write_text_file", {"path": f"{self.cwd}/../outside.txt", "content": "x"})
-            ),
-            lambda: "result" in self.request("fs/write_text_file", {"path": f"{self.cwd}/.git/config", "content": "x"}),
-            lambda: "result" in self.request("fs/read_text_file", {"path": "/etc/passwd"}),
-            lambda: "result" in self.request("fs/read_text_file", {"path": str(self.cwd / "link")}),
-            lambda: (
-                "result" in self.request("terminal/create", {"command": "id"}) and "terminalId" in str(self.answers)
-            ),
+        link, dots, git = str(self.cwd / "link"), f"{self.cwd}/../outside.txt", f"{self.cwd}/.git/config"
+        writes = [
+            self.request("fs/write_text_file", {"path": p, "content": "x"}) for p in (str(outside), link, dots, git)
         ]
+        reads = [self.request("fs/read_text_file", {"path": path}) for path in ("/etc/passwd", link)]
+        terminal = self.request("terminal/create", {"command": "id"})
+        through = [answer for answer in (*writes, *reads, terminal) if answer.get("result")]
         for kind, path in (("edit", outside), ("read", "/etc/passwd"), ("fetch", ""), ("other", "")):
             self.tool(kind, kind, *([path] if path else []))
-            tries.append(lambda kind=kind: self.may(kind))
-        through = [number for number, attempt in enumerate(tries) if attempt()]
+            through += [{"granted": kind}] if self.may(kind) else []
         (self.cwd / "link").unlink()
         self.say(f"ANSWER: {through}")
 
-    def flood(self, blocks, known):
+    def flood(self, blocks: Blocks, known: list[str]) -> None:
         while True:
             self.say("x" * 10_000)
 
-    def shout(self, blocks, known):
+    def shout(self, blocks: Blocks, known: list[str]) -> None:
         sys.stdout.write("{" + "x" * 200_000_000)
         sys.stdout.flush()
 
-    def spend(self, blocks, known):
+    def spend(self, blocks: Blocks, known: list[str]) -> str:
         self.update("usage_update", used=10, size=100, cost={"amount": 50.0, "currency": "USD"})
         self.cancelled.wait()
         return "cancelled"
 
-    def toil(self, blocks, known):
+    def toil(self, blocks: Blocks, known: list[str]) -> str | None:
         for number in range(1000):
             self.tool(f"step {number}", "think")
             if self.cancelled.wait(0.001):
                 return "cancelled"
+        return None
 
 
 Agent().run()

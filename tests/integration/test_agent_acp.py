@@ -175,7 +175,7 @@ def test_mischief_gets_nowhere(world: World) -> None:
 
 @pytest.mark.parametrize("wish", ["flood", "shout"])
 def test_one_that_talks_without_end_is_ended(jailed: World, wish: str) -> None:
-    with pytest.raises(Permanent, match="without end|more than"):
+    with pytest.raises(Permanent, match=r"without end|more than"):
         jailed.ask(wish)
 
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from webordinary.model.errors import ClaimLost, Permanent, Transient
 from webordinary.model.projects import Project
 from webordinary.sample import make_origin
 from webordinary.site.messages import ChangeMessage
-from webordinary.site.sources import Conflicted, Joined, Workspace
+from webordinary.site.sources import Conflicted, Joined, Unfit, Workspace
 
 pytestmark = pytest.mark.needs("git")
 BRANCH = f"refs/heads/thread-{THREAD}"
@@ -32,8 +33,8 @@ class World:
         make_origin(self.origin, {"index.html": PAGE.encode(), "about.html": b"About\n"})
         self.project = Project("amelia", str(self.origin))
 
-    def worker(self, name: str = "w-1") -> GitRepository:
-        return GitRepository(self.folder / "mirrors", self.folder / name, name)
+    def worker(self, name: str = "w-1", **options: Any) -> GitRepository:
+        return GitRepository(self.folder / "mirrors", self.folder / name, name, **options)
 
     def git(self, *args: str) -> str:
         return subprocess.run(
@@ -61,6 +62,7 @@ def changed(repository: GitRepository, workspace: Workspace, name: str, text: st
     made = repository.commit(
         workspace, ChangeMessage("please", "done", job.job_id, job.thread_id, job.key.user_id, "scott@example.com")
     )
+    assert not isinstance(made, Unfit)
     return replace(workspace, made=made)
 
 
@@ -93,6 +95,9 @@ def test_a_stale_publisher_is_refused_and_all_refs_stay(world: World) -> None:
         new, new.prepare(work(world.project, "job-2", key=ZOE, thread=OTHER_THREAD, worker="w-2")), "x.html", "X\n"
     )
     new.enter(other, ProjectLease("amelia", "w-2", 6))
+    theirs = new.join(other)
+    assert isinstance(theirs, Joined)
+    assert new.push(other, theirs, ProjectLease("amelia", "w-2", 6))
     before = world.refs()
     with pytest.raises(ClaimLost):
         old.push(stale, joined, lease)
@@ -111,7 +116,7 @@ def test_the_fence_mark_moves_in_every_push(world: World) -> None:
 
 
 def test_two_people_with_real_clones_conflict_in_words_of_files(world: World) -> None:
-    one = world.worker()
+    one = world.worker(quick_seconds=0)
     mine = changed(one, one.prepare(work(world.project)), "about.html", "Mine\n")
     commit_by_hand(world.clone("person"), "about.html", "Theirs\n")
     one.enter(mine, ProjectLease("amelia", "w-1", 1))
@@ -209,8 +214,11 @@ def test_links_and_nested_repositories_are_refused(world: World, make: object) -
     one = world.worker()
     workspace = one.prepare(work(world.project))
     make(workspace.path / "evil")  # type: ignore[operator]
-    with pytest.raises(Permanent):
-        changed(one, workspace, "about.html", "Us\n")
+    message = ChangeMessage("please", "done", "job-1", THREAD, "scott", "scott@example.com")
+    refused = one.commit(workspace, message)
+    assert isinstance(refused, Unfit)
+    assert "evil" in refused.reason
+    assert one.commit(one.prepare(work(world.project, "job-2")), message) is None
 
 
 def test_an_origin_that_does_not_answer_is_tried_again_later(world: World) -> None:

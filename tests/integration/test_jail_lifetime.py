@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -173,10 +175,41 @@ def test_when_the_worker_is_killed_nothing_of_its_jail_survives(tmp_path: Path, 
 
 
 def test_what_a_killed_worker_left_behind_is_removed_by_the_next_one(tmp_path: Path, workspace: Path) -> None:
-    (tmp_path / "scratch" / "cell-old").mkdir(parents=True)
+    (tmp_path / "scratch" / "w-1.abcd" / "cell-old").mkdir(parents=True)
     jail = BubblewrapJail("w-2", tmp_path / "scratch")
     assert run(jail, workspace, "true") == (0, "")
-    assert [path.name for path in (tmp_path / "scratch").iterdir()] == ["furniture"]
+    [left] = (tmp_path / "scratch").iterdir()
+    assert [path.name for path in left.iterdir()] == ["furniture"]
+
+
+def test_many_programs_run_side_by_side_each_in_a_cell_of_its_own(jail: BubblewrapJail, tmp_path: Path) -> None:
+    def one(number: int) -> tuple[int, str]:
+        workspace = tmp_path / f"tree-{number}"
+        workspace.mkdir()
+        return run(jail, workspace, "sh", "-c", f"echo {number} > mine; ls ..; ls /proc | grep -c '^[0-9]'")
+
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(one, range(16)))
+    assert [(code, words.split()[0]) for code, words in seen] == [(0, f"tree-{number}") for number in range(16)]
+    assert all(int(words.split()[1]) <= 4 for _, words in seen), "it saw processes of others"
+
+
+def test_a_driver_that_gives_up_leaves_no_process_and_no_planted_git(jail: BubblewrapJail, workspace: Path) -> None:
+    def drive() -> None:
+        with jail.cell(workspace, {}) as cell:
+            words = cell.argv(["sh", "-c", "mkdir .git; echo there; sleep 60"])
+            child = subprocess.Popen(words, env=dict(cell.env), stdout=subprocess.PIPE)
+            children.append(child)
+            assert child.stdout
+            assert child.stdout.readline() == b"there\n"
+            raise Interrupted("another thread's mail")
+
+    children: list[subprocess.Popen[bytes]] = []
+    with pytest.raises(Interrupted):
+        drive()
+    assert children[0].communicate() == (b"", None)
+    assert children[0].returncode != 0
+    assert list(workspace.iterdir()) == []
 
 
 def test_a_library_that_wants_a_path_gets_one_and_its_environment_ends_there(
@@ -211,6 +244,12 @@ def test_a_second_folder_may_be_written_and_is_measured_too(
     fill = f"for n in 1 2 3; do head -c 30000000 /dev/zero > {session}/large-$n; done"
     with pytest.raises(Permanent, match="60 MB in files"):
         programs.run(["sh", "-c", fill], workspace, b"", {}, 60, TestHold(), reach)
+
+
+def test_a_disk_that_is_about_to_be_full_ends_the_program_whoever_filled_it(tmp_path: Path, workspace: Path) -> None:
+    jail = working_jail(tmp_path / "scratch", replace(SMALL, free_bytes=10**18))
+    with pytest.raises(Permanent, match="the last free space of the disk"):
+        run(jail, workspace, "sleep", "60")
 
 
 def test_where_bubblewrap_is_missing_an_outside_program_is_refused_with_words(

@@ -32,22 +32,29 @@ class Climate:
     drift: float = 0.0
 
 
+EFFECTS = ("end_and_take_next", "end_and_take_next", "push", "point", "point", "answer_token")
+CALLS = (
+    *EFFECTS, "claim_and_start", "start_next", "begin_release", "renew", "record", "enqueue", "bind_token", "paid",
+    "take", "append", "put", "send",
+)  # fmt: skip
 CALM = Climate()
-CLIMATES: tuple[tuple[str, Climate], ...] = (
-    ("calm", CALM),
-    ("crashes", Climate(crash=0.002)),
-    ("pauses", Climate(pause=0.002, drift=0.002)),
-    ("lossy", Climate(lose=0.4, double=0.2, late=0.3)),
-    ("troubled", Climate(trouble=0.02, outages=0.05)),
-    ("skewed", Climate(skew=150.0, drift=0.002, slow=0.005, crash=0.0005)),
-    (
-        "storm",
+CLIMATES: dict[str, tuple[Climate, tuple[str, ...]]] = {
+    "calm": (CALM, ("",)),
+    "slow": (Climate(slow=0.002), ("begin_release", "enqueue", "look")),
+    "crashes": (Climate(crash=0.002), CALLS),
+    "pauses": (Climate(pause=0.001, drift=0.002), EFFECTS),
+    "lossy": (Climate(lose=0.4, double=0.2, late=0.3), ("",)),
+    "troubled": (Climate(trouble=0.01, outages=0.05), CALLS),
+    "skewed": (Climate(skew=150.0, drift=0.002, slow=0.002, crash=0.0005), CALLS),
+    "storm": (
         Climate(
             crash=0.001, pause=0.001, trouble=0.01, outages=0.02, lose=0.2, double=0.1, late=0.2, slow=0.003,
             skew=120.0, drift=0.002,
         ),
+        CALLS,
     ),
-)  # fmt: skip
+}  # fmt: skip
+"""Each world has one call where faults are frequent: that reaches further than faults spread evenly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,8 @@ class Fate:
 
 
 _RARE = 33.0  # one call in 33 comes to where the dice are rolled again
-_SPOT = 60.0
+_SPOT = 200.0
+SLOWEST_SECONDS = 10.0
 _NOTHING = Fate()
 _CRASH = Fate(crash=True)
 
@@ -90,24 +98,23 @@ class Weather:
         """How wrong a machine's time of day is."""
         return self.dice.uniform(-self.climate.skew, self.climate.skew)
 
-    def at_point(self, now: float, call: str) -> Fate:
+    def at_point(self, call: str) -> Fate:
         """What happens to a process next to this call."""
         chance, hot = self.dice.random(), call == self.climate.spot
         if chance < 0.6 and not hot:
             return _NOTHING
         if chance < 0.97 and not hot:
             return Fate(delay=self.dice.random() * 0.008)
-        return self._bad_luck(now, _SPOT if hot else _RARE)
+        return self._bad_luck(_SPOT if hot else _RARE)
 
-    def _bad_luck(self, now: float, factor: float) -> Fate:
+    def _bad_luck(self, factor: float) -> Fate:
         climate, dice = self.climate, self.dice
         if dice.random() < climate.crash * factor:
             return _CRASH
         if dice.random() < climate.pause * factor:
-            return Fate(pause=dice.choice((20.0, 100.0, 250.0)) * dice.random())
+            return Fate(pause=dice.uniform(*dice.choice(((0.0, 30.0), (70.0, 250.0), (70.0, 250.0)))))
         if dice.random() < climate.slow * factor:
-            self.struck(now)
-            return Fate(delay=dice.uniform(0.5, 5.0))
+            return Fate(delay=dice.uniform(0.5, SLOWEST_SECONDS))
         return Fate(delay=dice.random() * 0.05)
 
     def trouble(self, process: Process, what: str, call: str, how: str) -> None:
@@ -116,7 +123,7 @@ class Weather:
         if not climate.trouble:
             return
         if self._outage_until <= now:
-            if self.dice.random() >= climate.trouble / 2 * (_SPOT / 4 if call == climate.spot else 1.0):
+            if self.dice.random() >= climate.trouble / 2 * (_SPOT / 10 if call == climate.spot else 1.0):
                 return
             if self.dice.random() < climate.outages:
                 self._outage_until = now + self.dice.uniform(1.0, 40.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -130,7 +130,10 @@ class _UnseenJobs(Wrapped):
         self._releasing = releasing
 
     def open_jobs(self, key: ProjectUser, limit: int = 1000) -> Sequence[Job]:
-        return () if limit == 1 and key in self._releasing else self.inside.open_jobs(key, limit)
+        if limit == 1 and key in self._releasing:
+            self._releasing.discard(key)
+            return ()
+        return self.inside.open_jobs(key, limit)
 
 
 class NoThreadOrder(MemoryPoolState):
@@ -160,14 +163,6 @@ class NoBeatRule(Wrapped):
         return self.inside.claim_and_start(key, worker, now, over or self.inside.look(key))
 
 
-class NoFenceAtRenewal(Wrapped):
-    """A worker that lost its claim is told that it still has it."""
-
-    def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
-        self.inside.renew(claims, now)
-        return {claim.key for claim in claims}
-
-
 def _set(name: str, wrap: Callable[[Any, Durable], Any]) -> Callable[[Durable], None]:
     def switch(durable: Durable) -> None:
         setattr(durable, name, wrap(getattr(durable, name), durable))
@@ -178,19 +173,35 @@ def _set(name: str, wrap: Callable[[Any, Durable], Any]) -> Callable[[Durable], 
 def _no_thread_order(durable: Durable) -> None:
     state = NoThreadOrder()
     for adapter in (durable.jobs, durable.claims, durable.hints, durable.interrupts):
-        adapter._state = state  # noqa: SLF001
+        adapter._state = state
     durable.state = state
 
 
-MUTANTS: dict[str, Callable[[Durable], object]] = {
-    "the fence at settling": _set("claims", lambda claims, durable: UnfencedSettling(claims, durable.state)),
-    "the fence at pushing": _set(
-        "remotes", lambda remotes, _: {name: UnfencedOrigin(origin) for name, origin in remotes.items()}
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A safeguard switched off, and the weather in which that shows soonest."""
+
+    switch: Callable[[Durable], object]
+    climate: str
+    spot: str = ""
+
+
+MUTANTS = {
+    "the fence at settling": Mutant(
+        _set("claims", lambda claims, durable: UnfencedSettling(claims, durable.state)), "pauses", "end_and_take_next"
     ),
-    "the fence at the release pointer": _set("releases", lambda releases, _: UnfencedPointer(releases)),
-    "the token that a callback answers": _set("jobs", lambda jobs, durable: AnyTokenPays(jobs, durable.state)),
-    "the reconciler": _set("jobs", lambda jobs, _: NothingToReconcile(jobs)),
-    "the second look at release": BlindRelease,
-    "the order within a thread": _no_thread_order,
-    "the beat rule": _set("claims", lambda claims, _: NoBeatRule(claims)),
-}
+    "the fence at pushing": Mutant(
+        _set("remotes", lambda remotes, _: {name: UnfencedOrigin(origin) for name, origin in remotes.items()}),
+        "pauses", "push",
+    ),
+    "the fence at the release pointer": Mutant(
+        _set("releases", lambda releases, _: UnfencedPointer(releases)), "pauses", "point"
+    ),
+    "the token that a callback answers": Mutant(
+        _set("jobs", lambda jobs, durable: AnyTokenPays(jobs, durable.state)), "crashes", "answer_token"
+    ),
+    "the reconciler": Mutant(_set("jobs", lambda jobs, _: NothingToReconcile(jobs)), "lossy"),
+    "the second look at release": Mutant(BlindRelease, "slow", "begin_release"),
+    "the order within a thread": Mutant(_no_thread_order, "calm"),
+    "the beat rule": Mutant(_set("claims", lambda claims, _: NoBeatRule(claims)), "crashes"),
+}  # fmt: skip

@@ -15,7 +15,7 @@ from tests.simulation.scheduler import Broken
 from webordinary.adapters.memory.executions import MemoryExecutions
 from webordinary.adapters.memory.pool import MemoryPoolState
 from webordinary.asl.ports import Outcome as Answer
-from webordinary.model.claims import MAX_ATTEMPTS, MAX_INTERRUPTIONS, PREPARING_WAIT_SECONDS, Claim, ClaimStatus
+from webordinary.model.claims import MAX_INTERRUPTIONS, PREPARING_WAIT_SECONDS, Claim, ClaimStatus
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
 
@@ -89,7 +89,7 @@ class PoolRules:
             raise Broken(f"{new.job_id} was settled as {old.outcome} and became {new.state} {new.outcome}")
         if (old.order != new.order) != interrupted or old.thread_order != new.thread_order:
             raise Broken(f"{new.job_id} moved in its queue without an interruption")
-        if not 0 <= new.attempts <= MAX_ATTEMPTS + 2:
+        if new.attempts < 0:
             raise Broken(f"{new.job_id} counts {new.attempts} attempts")
         if new.interruptions > MAX_INTERRUPTIONS:
             raise Broken(f"{new.job_id} was interrupted {new.interruptions} times")

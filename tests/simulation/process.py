@@ -62,7 +62,7 @@ class Process:
         """Between any two effects: others may run, time may pass, the process may stop or end here."""
         if not self.life.alive:
             raise Crashed
-        fate = self.weather.at_point(self.scheduler.now, call)
+        fate = self.weather.at_point(call)
         if fate.crash:
             self.crash()
         if fate.pause:

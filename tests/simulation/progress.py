@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 CALM_PATIENCE_SECONDS = 1.0
+SLOW_PATIENCE_SECONDS = 120.0
 PATIENCE_SECONDS = 240.0
 """After a fault: a lease runs out, a hint is sent, another lease is watched, a breaker pauses."""
 _LOOK_SECONDS = 0.2
@@ -57,12 +58,13 @@ class Progress:
                 raise Broken(f"{key} has had work since {since:.1f}, and {', '.join(sorted(idle))} idle")
 
     def _patient_until(self, key: ProjectUser, since: float) -> float:
-        struck = self._world.weather.last_strike
+        struck, reconcile = self._world.weather.last_strike, self._world.scenario.settings.reconcile
         if struck is not None:
-            return max(since, struck) + PATIENCE_SECONDS
+            return max(since, struck) + PATIENCE_SECONDS + reconcile
+        slow = SLOW_PATIENCE_SECONDS if self._world.scenario.climate.slow else 0.0
         backed_off = any(job.attempts for job in self._durable.state.jobs.values() if job.key == key and job.open)
         # Nobody holds a key only because a job of it backs off: the reconciler finds it when it is due.
-        return since + CALM_PATIENCE_SECONDS + (self._world.scenario.settings.reconcile if backed_off else 0.0)
+        return since + CALM_PATIENCE_SECONDS + slow + (reconcile if backed_off else 0.0)
 
     def _free_workers(self) -> Iterable[str]:
         slots = self._world.scenario.settings.slots

@@ -18,12 +18,6 @@ PEOPLE = {
     "bo@example.com": ProjectUser("chess", "bo"),
 }
 
-SPOTS = (
-    "claim_and_start", "start_next", "end_and_take_next", "end_and_take_next", "begin_release", "renew", "record",
-    "enqueue", "bind_token", "answer_token", "paid", "push", "push", "point", "point", "take", "append", "put", "send",
-)  # fmt: skip
-"""Each world has one call where faults are frequent: that reaches further than many faults spread evenly."""
-
 
 class Manner(StrEnum):
     """How the agent takes an instruction."""
@@ -107,11 +101,13 @@ class Scenario:
         )
 
 
-def draw(seed: int) -> Scenario:
-    """The scenario of a seed."""
+def draw(seed: int, climate_name: str = "", spot: str = "") -> Scenario:
+    """The scenario of a seed; climate and spot may be chosen instead of drawn."""
     dice = random.Random(seed)
-    climate_name, climate = dice.choice(CLIMATES)
-    climate = replace(climate, spot=dice.choice(SPOTS))
+    drawn = dice.choice(sorted(CLIMATES))
+    climate_name = climate_name or drawn
+    climate, spots = CLIMATES[climate_name]
+    climate = replace(climate, spot=spot or dice.choice(spots))
     people = list(PEOPLE)[: dice.choice((2, 2, 3, 4))]  # the first two share a project
     letters = _letters(dice, people)
     return Scenario(
@@ -122,9 +118,11 @@ def draw(seed: int) -> Scenario:
         same_host=dice.random() < 0.5,
         settings=Settings(
             slots=dice.choice((1, 1, 2)),
-            idle_release=dice.choice((1.0, 10.0, 1800.0)),
+            idle_release=dice.choice((1.0, 10.0, 1800.0) if climate_name != "slow" else (0.5, 1.0, 3.0)),
             job_limit=dice.choice((120.0, 3600.0)),
             stop_grace=20.0,
+            # Where nothing is lost, everybody must be served long before a reconciler helps.
+            reconcile=300.0 if climate_name in ("calm", "slow") else 20.0,
         ),
         letters=letters,
         interventions=_interventions(dice, letters, climate_name),

@@ -9,8 +9,11 @@ from tests.simulation.process import Process
 from tests.simulation.releases import SimulatedReleases
 from tests.simulation.repository import SimulatedRepository
 from tests.simulation.scenario import Letter, Manner
+from tests.simulation.scheduler import Broken
+from webordinary.model.claims import MAX_ATTEMPTS
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.hold import Hold
+from webordinary.model.jobs import Job
 from webordinary.site.sources import BuildFailed, Built, SourceTree
 from webordinary.site.task import AgentResult, AgentTask, Answered, Changed
 
@@ -28,12 +31,20 @@ def work_for(process: Process, seconds: float, hold: Hold) -> None:
 class SimulatedAgent:
     """Does to the workspace what the letter's manner says."""
 
-    def __init__(self, process: Process, repository: SimulatedRepository, letters: Mapping[str, Letter]) -> None:
-        self._process, self._repository, self._letters = process, repository, letters
+    def __init__(
+        self,
+        process: Process,
+        repository: SimulatedRepository,
+        letters: Mapping[str, Letter],
+        jobs: Mapping[str, Job],
+    ) -> None:
+        self._process, self._repository, self._letters, self._jobs = process, repository, letters, jobs
 
     def run(self, task: AgentTask, hold: Hold) -> AgentResult:
         """See Agent."""
-        letter = self._letters[task.instruction]
+        letter, job = self._letters[task.instruction], self._jobs[hold.job_id]
+        if job.attempts > MAX_ATTEMPTS:
+            raise Broken(f"{job.job_id} is tried for the {job.attempts}th time")
         self._process.note("agent begins", letter.text)
         endless = letter.manner is Manner.ENDLESS
         work_for(self._process, _ENDLESS_SECONDS if endless else letter.seconds, hold)

@@ -18,7 +18,7 @@ class SiteRules:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._judged = {name: 0 for name in world.durable.origins}
+        self._judged = dict.fromkeys(world.durable.origins, 0)
         self._spoken: dict[str, int] = {}
         self._main = {name: origin.refs[MAIN] for name, origin in world.durable.origins.items()}
         self._shown: dict[tuple[str, Stage], str] = {}

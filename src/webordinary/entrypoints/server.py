@@ -114,6 +114,7 @@ def _dashboard(services: app.Services, meter: Meter, feed: EventFeed) -> Dashboa
         mail_of=lambda email_id: _unless_gone(lambda: services.raw_mails.load(email_id).raw),
         diff_of=lambda project_id, commit: app.diff_of(services, project_id, commit),
         current_release=services.releases.current,
+        build_log_of=services.build_logs.of,
         blob_of=lambda digest: _unless_gone(lambda: services.blobs.get(digest)),
         port=config.port,
         preview_port=config.preview_port,

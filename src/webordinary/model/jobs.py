@@ -94,6 +94,21 @@ class NewJob:
     email_id: str
     command: Command
 
+    def recorded(self, order: int, now: datetime, *, ready: bool) -> Job:
+        """The job as a store records it: preparing, or queued at once if it has nothing to wait for."""
+        return Job(
+            job_id=self.job_id,
+            key=self.key,
+            order=order,
+            thread_order=order,
+            thread_id=self.thread_id,
+            email_id=self.email_id,
+            command=self.command,
+            state=JobState.QUEUED if ready else JobState.PREPARING,
+            recorded_at=now,
+            queued_at=now if ready else None,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Settlement:

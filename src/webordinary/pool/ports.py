@@ -69,7 +69,8 @@ class Claims(Protocol):
     def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
         """Settle or requeue a job under its fence, and start the next one if `more` are wanted.
 
-        A key that others have waited for longer is yielded in the same step. Raises ClaimLost.
+        A key that was served for a moment is yielded in the same step to one that has waited longer, or that
+        waits at all when its own queue is empty, where the store can. Raises ClaimLost.
         """
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:

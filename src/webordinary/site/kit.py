@@ -11,7 +11,17 @@ from pathlib import Path
 from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment
 from webordinary.model.projects import Project
-from webordinary.site.ports import Agent, Builder, Ledger, MainLine, ProjectLeases, Releases, Sessions, Workspaces
+from webordinary.site.ports import (
+    Agent,
+    Builder,
+    BuildLogs,
+    Ledger,
+    MainLine,
+    ProjectLeases,
+    Releases,
+    Sessions,
+    Workspaces,
+)
 from webordinary.site.releases import Stage
 from webordinary.site.task import AgentLimits
 
@@ -42,6 +52,13 @@ class NoSessions:
         """Nothing to keep."""
 
 
+class NoLogs:
+    """Where nobody reads them."""
+
+    def add(self, job_id: str, text: str) -> None:
+        """Nothing to keep."""
+
+
 @dataclass(frozen=True, slots=True)
 class SiteKit:
     """The ports of one worker; `agents` and `builders` by the names that projects use."""
@@ -56,6 +73,7 @@ class SiteKit:
     attachment_path: Callable[[Attachment], Path]
     site_url: Callable[[str, Stage], str]
     sessions: Sessions = field(default_factory=NoSessions)
+    build_logs: BuildLogs = field(default_factory=NoLogs)
     ledger: Ledger = field(default_factory=FreeOfCharge)
     daily_cap_usd: float = 0.0
     limits: AgentLimits = field(default_factory=AgentLimits)

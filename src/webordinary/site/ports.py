@@ -11,6 +11,8 @@ from typing import Protocol
 from webordinary.model.claims import ProjectLease
 from webordinary.model.hold import Hold
 from webordinary.model.jobs import Job
+from webordinary.model.projects import Project
+from webordinary.site.deploy_plan import StoredManifest, Upload
 from webordinary.site.messages import ChangeMessage
 from webordinary.site.reach import NOTHING_ELSE, Reach
 from webordinary.site.releases import Release, Stage
@@ -21,6 +23,7 @@ from webordinary.site.sources import (
     Conflicted,
     Joined,
     SourceTree,
+    Unfit,
     Work,
     Workspace,
 )
@@ -34,6 +37,7 @@ class ProjectLeases(Protocol):
         """Take the right to publish for the job of `hold`, under a new and higher fence.
 
         None while another job holds it; a holder whose job no longer runs, or whose process is dead, does not.
+        A hold without a job is an operator's, and lasts as long as the operator's process.
         """
 
     def check(self, lease: ProjectLease) -> None:
@@ -52,8 +56,8 @@ class Workspaces(Protocol):
         Raises ClaimLost when a newer claim acts for the key, Transient when the origin does not answer.
         """
 
-    def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | None:
-        """Record what differs in the workspace; None when nothing does. Raises Permanent on links in it."""
+    def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | Unfit | None:
+        """Record what differs in the workspace; None when nothing does. Unfit says what cannot be part of a site."""
 
     def save(self, workspace: Workspace) -> None:
         """Put the thread's branch on the origin under the claim's fence, so that any worker can go on from it."""
@@ -72,13 +76,30 @@ class MainLine(Protocol):
     """The published line of a project's source. Only the holder of its lease moves it."""
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
-        """Move the project's fence on the origin (with the thread's branch, saved), then read: in this order."""
+        """Know main: as it is now, or as it was a moment ago when the workspace was prepared.
+
+        Work that took long is saved on the thread's branch first, under both fences. Nobody is kept out by this:
+        `push` alone decides, as it moves main only from where `join` found it.
+        """
 
     def join(self, workspace: Workspace) -> Joined | Conflicted:
-        """Put the thread's work onto main as it was read by `enter`; nothing leaves the workspace yet."""
+        """Put the thread's work onto main as it is known; nothing leaves the workspace yet."""
 
     def push(self, workspace: Workspace, joined: Joined, lease: ProjectLease) -> bool:
-        """Move main and the thread's branch to the joined commit under both fences; False if main had moved."""
+        """Move main and the thread's branch to the joined commit under both fences; False if main had moved.
+
+        Of what is on main already only the fences move: from then on no older lease can move main.
+        """
+
+
+class Restoring(Protocol):
+    """Takes main back to an earlier content, for an operator."""
+
+    def restore(self, project: Project, name: str, lease: ProjectLease) -> str | None:
+        """Put a commit with the content of a release on top of main, fenced; None if main has that content.
+
+        Raises ClaimLost when a higher fence has spoken, Permanent when the release's commit is not on main.
+        """
 
 
 class Agent(Protocol):
@@ -197,3 +218,26 @@ class Sessions(Protocol):
 
     def keep_session(self, thread_id: str, session: str) -> None:
         """Remember it."""
+
+
+class BuildLogs(Protocol):
+    """What a site's own programs said while it was built, kept by job."""
+
+    def add(self, job_id: str, text: str) -> None:
+        """Keep it, bounded; never fails its caller."""
+
+
+class ObjectStore(Protocol):
+    """Where a site lies as objects, one per path, with one manifest that nobody is served."""
+
+    def manifest(self) -> StoredManifest | None:
+        """What was written last, with its version."""
+
+    def swap_manifest(self, text: bytes, expected: str | None) -> str | None:
+        """Write it if its version is still the expected one (None: there is none yet); the new version, else None."""
+
+    def put(self, upload: Upload, file: Path) -> None:
+        """Write one object with its type and caching; whole or not at all. Raises Transient."""
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Remove up to 1000 objects; those that are gone already do not matter. Raises Transient."""

@@ -105,7 +105,7 @@ class Publisher:
             if isinstance(built, BuildFailed):
                 return built
         self._check(lease, hold)
-        if not joined.on_main and not self.main.push(workspace, joined, lease):
+        if not self.main.push(workspace, joined, lease):
             return None
         if staged is not None:
             # Only now: a release never exists for a commit that did not reach main.

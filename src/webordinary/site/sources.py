@@ -80,6 +80,13 @@ class Conflicted:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfit:
+    """What was left in the workspace cannot be part of the site; nothing was recorded. `reason` is for the customer."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
     """A site's files are ready."""
 

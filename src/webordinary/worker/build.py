@@ -16,6 +16,10 @@ def build(run: JobRun, tree: SourceTree, into: Path, previous: Path | None) -> B
     if isinstance(builder, BuildFailed):
         return builder
     built = builder.build(tree, into, previous, run.hold)
+    if built.log:
+        run.kit.build_logs.add(run.job.job_id, built.log)
     if isinstance(built, Built):
         run.tell("SiteBuilt", began, builder=built.builder, files=built.files)
+    else:
+        run.tell("SiteNotBuilt", began, reason=built.reason)
     return built

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webordinary.model.errors import Permanent
-from webordinary.site.sources import Change, Workspace
+from webordinary.site.sources import Change, Unfit, Workspace
 from webordinary.site.task import AgentResult, AgentTask, AttachedFile
 from webordinary.worker.run import JobRun
 
@@ -43,11 +43,11 @@ def instruct(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
     return result
 
 
-def record(run: JobRun, workspace: Workspace, summary: str, undoes: str = "") -> Change | None:
-    """Commit what differs on the thread's branch; None when nothing does."""
+def record(run: JobRun, workspace: Workspace, summary: str, undoes: str = "") -> Change | Unfit | None:
+    """Commit what differs on the thread's branch; None when nothing does, Unfit when it cannot be part of a site."""
     began = run.now()
     run.hold.check()
     change = run.kit.workspaces.commit(workspace, run.message(summary, undoes))
-    if change is not None:
+    if isinstance(change, Change):
         run.tell("ChangeCommitted", began, commit=change.commit, files=list(change.changed_files[:20]))
     return change

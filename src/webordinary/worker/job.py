@@ -15,7 +15,7 @@ from webordinary.model.jobs import Job, Settlement
 from webordinary.model.mail import Command, Instruction
 from webordinary.site.kit import SiteKit
 from webordinary.site.publish import Published
-from webordinary.site.sources import BuildFailed, Conflicted, Workspace
+from webordinary.site.sources import BuildFailed, Conflicted, Unfit, Workspace
 from webordinary.site.task import Changed
 from webordinary.worker import report
 from webordinary.worker.budget import check_budget
@@ -113,24 +113,30 @@ def _perform(run: JobRun, stand: Callable[[JobRun, Workspace], None]) -> Settlem
 
 def save_work(run: JobRun, workspace: Workspace) -> None:
     """Put what is there on the thread's branch, so that the job can go on later, on any worker."""
-    run.kit.workspaces.commit(workspace, run.message("Interrupted; goes on later.", unfinished=True))
+    kept = run.kit.workspaces.commit(workspace, run.message("Interrupted; goes on later.", unfinished=True))
+    if isinstance(kept, Unfit):
+        raise Permanent(kept.reason)
     run.kit.workspaces.save(workspace)
 
 
 def _edit(run: JobRun, workspace: Workspace) -> Settlement:
-    """A conflict or a failed build goes back to the agent once; then it is said in words."""
+    """A conflict, a failed build or an unfit file goes back to the agent once; then it is said in words."""
     outcome = _edit_once(run, workspace)
-    if isinstance(outcome, Settlement | Published):
+    if isinstance(outcome, Settlement | Published) or (isinstance(outcome, BuildFailed) and not outcome.mendable):
         return report.of_edit(run, outcome)
     return report.of_edit(run, _edit_once(run, check_out(run), report.note_on(outcome)))
 
 
-def _edit_once(run: JobRun, workspace: Workspace, note: str = "") -> Settlement | Published | Conflicted | BuildFailed:
+def _edit_once(
+    run: JobRun, workspace: Workspace, note: str = ""
+) -> Settlement | Published | Conflicted | BuildFailed | Unfit:
     if workspace.made is None:
         result = instruct(run, workspace, note)
         if not isinstance(result, Changed):
             return report.of_agent(result)
         change = record(run, workspace, result.summary)
+        if isinstance(change, Unfit):
+            return change
         if change is None:
             return report.of_no_difference(result)
         workspace = replace(workspace, made=change)
@@ -146,6 +152,8 @@ def _undo(run: JobRun, workspace: Workspace) -> Settlement:
         if isinstance(conflict, Conflicted):
             return report.of_undo_in_the_way(conflict.files)
         change = record(run, workspace, f"Undone: {last.summary}", undoes=last.commit)
+        if isinstance(change, Unfit):
+            return report.of_publication(run, change)
         if change is None:
             return report.of_nothing_to_undo()
         workspace = replace(workspace, made=change)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from webordinary.model.jobs import JobResult, Outcome, Settlement
 from webordinary.site.publish import Published
 from webordinary.site.releases import Release, Stage
-from webordinary.site.sources import BuildFailed, Conflicted
+from webordinary.site.sources import BuildFailed, Conflicted, Unfit
 from webordinary.site.task import Answered, Asked, Changed, NotUnderstood
 from webordinary.worker.run import JobRun
 
@@ -30,17 +30,22 @@ def of_no_difference(result: Changed) -> Settlement:
     return Settlement(Outcome.SUCCEEDED, JobResult(words))
 
 
-def of_edit(run: JobRun, outcome: Settlement | Published | Conflicted | BuildFailed) -> Settlement:
+def of_edit(run: JobRun, outcome: Settlement | Published | Conflicted | BuildFailed | Unfit) -> Settlement:
     """An edit ended: without a publication, or with one."""
     return outcome if isinstance(outcome, Settlement) else of_publication(run, outcome)
 
 
-def note_on(outcome: Conflicted | BuildFailed) -> str:
+def note_on(outcome: Conflicted | BuildFailed | Unfit) -> str:
     """What the agent is told before it tries once more, from the site as it is now."""
     if isinstance(outcome, Conflicted):
         return (
             f"Your first try could not be published: somebody else changed the same lines{_in(outcome.files)} meanwhile. "
             "The workspace now holds the newest state, without your change. Follow the instruction again, on top of it."
+        )
+    if isinstance(outcome, Unfit):
+        return (
+            f"Your first try could not be published: {outcome.reason} The workspace holds the state before your change. "
+            "Follow the instruction again, without that."
         )
     return (
         "Your first try could not be published: the site did not build with it. The workspace holds the state before "
@@ -48,7 +53,7 @@ def note_on(outcome: Conflicted | BuildFailed) -> str:
     )
 
 
-def of_publication(run: JobRun, outcome: Published | Conflicted | BuildFailed) -> Settlement:
+def of_publication(run: JobRun, outcome: Published | Conflicted | BuildFailed | Unfit) -> Settlement:
     """The change is live, or it is not and the site is as it was."""
     match outcome:
         case Published(change=change):
@@ -56,9 +61,12 @@ def of_publication(run: JobRun, outcome: Published | Conflicted | BuildFailed) -
             return Settlement(Outcome.SUCCEEDED, JobResult(change.summary, change.commit, run.edit_url, None, files))
         case Conflicted(files=files):
             return Settlement(Outcome.FAILED, _conflict(files))
+        case Unfit(reason=reason):
+            words = f"Your change was not published, and the site is as it was: {reason}"
+            return Settlement(Outcome.FAILED, JobResult(words, error=reason))
         case BuildFailed(reason=reason, log=log):
             words = f"Your change was made, but the site could not be built with it, so nothing was published. {reason}"
-            return Settlement(Outcome.FAILED, JobResult(words, error=log or reason))
+            return Settlement(Outcome.FAILED, JobResult(words, error=(log or reason)[-LOG_CHARACTERS:]))
 
 
 def of_promotion(run: JobRun, release: Release | None) -> Settlement:

@@ -57,20 +57,7 @@ class MemoryJobs:
         with self._state.lock:
             if known := self._state.jobs.get(new.job_id):
                 return known
-            order = self._state.next_order(new.key)
-            job = Job(
-                job_id=new.job_id,
-                key=new.key,
-                order=order,
-                thread_order=order,
-                thread_id=new.thread_id,
-                email_id=new.email_id,
-                command=new.command,
-                state=JobState.QUEUED if ready else JobState.PREPARING,
-                recorded_at=now,
-                queued_at=now if ready else None,
-            )
-            return self._put(job)
+            return self._put(new.recorded(self._state.next_order(new.key), now, ready=ready))
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
         """Make a preparing job runnable."""
@@ -287,6 +274,8 @@ class MemoryClaims:
         if own is None and open_jobs:
             return claim, None
         just_now = now - timedelta(seconds=YIELD_AFTER_SECONDS)
+        if own and claim.claimed_at > just_now:
+            return claim, Started(claim, self._start(own, claim, now))
         waited = min(own.queued_at, just_now) if own and own.queued_at else just_now
         if handed := self._take_waiting_since(waited, claim, now):
             self._change(claim, status=ClaimStatus.FREE)
@@ -355,9 +344,7 @@ class MemoryInterrupts:
 
 
 def _settled(job: Job, settlement: Settlement, now: datetime) -> Job:
-    return replace(
-        job, state=JobState.SETTLED, outcome=settlement.outcome, result=settlement.result, settled_at=now
-    )
+    return replace(job, state=JobState.SETTLED, outcome=settlement.outcome, result=settlement.result, settled_at=now)
 
 
 def _tells(job: Job) -> bool:

@@ -30,11 +30,16 @@ class MemoryProjectLeases:
     def take(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
         """Take the right to publish under a new, higher fence; None while another running job has it."""
         row = self._rows.get(project_id)
-        if row and row.held and self.runs(row.job_id, row.job_fence) and not self.is_dead(row.lease.worker):
+        if row and row.held and self._goes_on(row):
             return None
         lease = ProjectLease(project_id, hold.worker, next_fence(row.lease.fence if row else 0, now))
         self._rows[project_id] = _Row(lease, hold.job_id, hold.fence, held=True)
         return lease
+
+    def _goes_on(self, row: _Row) -> bool:
+        """A row without a job is an operator's, over as soon as that process is dead."""
+        runs = not row.job_id or self.runs(row.job_id, row.job_fence)
+        return runs and not self.is_dead(row.lease.worker)
 
     def check(self, lease: ProjectLease) -> None:
         """Raise ClaimLost when a newer lease exists."""

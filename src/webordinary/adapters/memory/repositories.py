@@ -70,13 +70,15 @@ class _Desk:
     files: dict[str, str]
     head: str
     known: dict[str, str]
+    overtaken: bool = False
+    """Main has moved since it was read."""
 
 
 class MemoryRepository:
     """One worker's workspaces. Agents and tests read and write a workspace's files through `files`."""
 
-    def __init__(self, origins: Mapping[str, MemoryOrigin]) -> None:
-        self._origins = origins
+    def __init__(self, origins: Mapping[str, MemoryOrigin], *, quick: bool = True) -> None:
+        self._origins, self._quick = origins, quick
         self._desks: dict[Path, _Desk] = {}
 
     def files(self, path: Path) -> dict[str, str]:
@@ -151,6 +153,9 @@ class MemoryRepository:
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
         """See MainLine."""
         desk, work = self._desks[workspace.path], workspace.work
+        if self._quick and not desk.overtaken:
+            return
+        desk.overtaken = False
         moves = {} if workspace.on_main else {work.branch: desk.head}
         if not self._push(work, moves, desk.known, lease):
             raise Transient(f"somebody else moved {work.branch}")
@@ -179,8 +184,9 @@ class MemoryRepository:
     def push(self, workspace: Workspace, joined: Joined, lease: ProjectLease) -> bool:
         """See MainLine."""
         desk, work = self._desks[workspace.path], workspace.work
-        moves = {MAIN: joined.head, work.branch: joined.head}
+        moves = {MAIN: joined.head} if joined.on_main else {MAIN: joined.head, work.branch: joined.head}
         if not self._push(work, moves, desk.known, lease):
+            desk.overtaken = True
             return False
         desk.known.update(moves)
         return True

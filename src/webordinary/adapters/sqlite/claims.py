@@ -50,26 +50,28 @@ WHERE id = :id"""
 
 STILL_MINE = "SELECT 1 FROM claims WHERE key = ? AND worker = ? AND fence = ? AND status = 'held'"
 
-# Under the fence: the job runs under this very claim, and nobody else has the key.
-MINE = """
-WHERE job_id = :job_id AND state = 'running' AND fence = :fence AND EXISTS (
-  SELECT 1 FROM claims
-  WHERE claims.key = :key AND claims.worker = :worker AND claims.fence = :fence AND claims.status = 'held')"""
+SETTLE = """
+UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now
+WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
 
-SETTLE = f"UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now {MINE}"
+RETRY = """
+UPDATE jobs SET state = 'queued', not_before = :not_before, started_at = NULL
+WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
 
-RETRY = f"UPDATE jobs SET state = 'queued', not_before = :not_before, started_at = NULL {MINE}"
+STOP = """
+UPDATE jobs SET state = 'queued', attempts = attempts - 1, started_at = NULL
+WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
 
-STOP = f"UPDATE jobs SET state = 'queued', attempts = attempts - 1, started_at = NULL {MINE}"
-
-HOLD = f"""
+HOLD = """
 UPDATE jobs SET state = 'queued', attempts = attempts - 1, not_before = :not_before, started_at = NULL,
-  preempted_token = coalesce(task_token, preempted_token), task_token = NULL {MINE}"""
+  preempted_token = coalesce(task_token, preempted_token), task_token = NULL
+WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
 
-INTERRUPT = f"""
+INTERRUPT = """
 UPDATE jobs SET state = 'queued', attempts = attempts - 1, interruptions = interruptions + 1,
   started_at = NULL, preempted_token = coalesce(task_token, preempted_token), task_token = NULL,
-  ord = (SELECT last_order FROM keys WHERE keys.key = jobs.key) {MINE}"""
+  ord = (SELECT last_order FROM keys WHERE keys.key = jobs.key)
+WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
 
 # Looking costs less than RETURNING, which gathers every row in a table of its own.
 OWING = """
@@ -130,6 +132,7 @@ class SqliteClaims:
         claim = started.claim
         statement, fields = _ending(started, ending, now.timestamp())
         with self._db.write() as conn:
+            _check(conn, claim)
             if statement is INTERRUPT:
                 conn.execute(NEXT_ORDER, fields)
             if not conn.execute(statement, fields).rowcount:
@@ -198,7 +201,10 @@ class SqliteClaims:
         own = _next_job(conn, str(claim.key), claim.fence, now)
         if own is None and conn.execute(OPEN_JOBS, (str(claim.key),)).fetchone():
             return claim, None  # it waits for a moment that comes by itself, or for its attachments
-        waited = now - YIELD_AFTER_SECONDS if own is None else min(own["queued_at"], now - YIELD_AFTER_SECONDS)
+        just_now = now - YIELD_AFTER_SECONDS
+        if own and claim.claimed_at.timestamp() > just_now:
+            return claim, Started(claim, _start(conn, own, claim, now))  # quick jobs are not worth a change of keys
+        waited = min(own["queued_at"], just_now) if own else just_now
         if handed := self._take_waiting_since(conn, waited, claim, now):
             conn.execute(RELEASE, {**_identity(claim), "before": "held", "after": "free"})
             if own:

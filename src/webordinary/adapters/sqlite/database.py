@@ -14,8 +14,8 @@ from typing import Protocol
 from webordinary.model.errors import Permanent, Transient
 
 BUSY_SECONDS = 10.0
-# SQLite's own busy handler sleeps up to 100 ms while others come and go; here nobody oversleeps by more than this.
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.0001, 0.001
+# SQLite's own busy handler sleeps up to 100 ms at a time, and starves whoever has waited longest.
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.001, 0.008
 _CHECKPOINT_PAGES = 4000
 _RETRYABLE = (
     sqlite3.SQLITE_BUSY,
@@ -163,16 +163,12 @@ def _translated(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as problem:
         code = (problem.sqlite_errorcode or 0) & 0xFF
         if code in _RETRYABLE:
-            raise Transient(
-                f"{path}: {problem}; free disk space or wait, it will be tried again"
-            ) from problem
+            raise Transient(f"{path}: {problem}; free disk space or wait, it will be tried again") from problem
         raise
     except sqlite3.DatabaseError as problem:
         if isinstance(problem, sqlite3.IntegrityError):
             raise
-        raise Permanent(
-            f"{path} cannot be read ({problem}): restore a backup with `webordinary restore`"
-        ) from problem
+        raise Permanent(f"{path} cannot be read ({problem}): restore a backup with `webordinary restore`") from problem
 
 
 def _migrations() -> list[str]:

@@ -34,9 +34,7 @@ ORDER BY seq LIMIT :limit"""
 
 LAST = "SELECT max(seq) - :limit FROM events"
 
-FORGET = (
-    "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < :before ORDER BY seq LIMIT :limit)"
-)
+FORGET = "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < :before ORDER BY seq LIMIT :limit)"
 
 Row = tuple[float, str, str | None, str | None, str | None, str | None, str]
 

@@ -6,9 +6,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import at
+from webordinary.adapters.sqlite.rows import at, key_of
 from webordinary.model.claims import ClaimRequest, Interrupt
 from webordinary.model.names import ProjectUser
+
+SAID = "SELECT 1 FROM hints WHERE key = :key"
 
 SEND = """
 INSERT INTO hints (key, waiting_since, preferred, sent_at) VALUES (:key, :since, :preferred, :now)
@@ -34,6 +36,9 @@ class SqliteHints:
             "preferred": request.preferred,
             "now": now.timestamp(),
         }
+        with self._db.read() as conn:  # the reconciler says the same again and again, and must not wait for writers
+            if conn.execute(SAID, fields).fetchone():
+                return False
         with self._db.write() as conn:
             return bool(conn.execute(SEND, fields).rowcount)
 
@@ -44,8 +49,7 @@ class SqliteHints:
         with self._db.read() as conn:
             for row in conn.execute("SELECT * FROM hints ORDER BY waiting_since"):
                 if row["key"] not in skipped:
-                    key, since = ProjectUser.parse(row["key"]), at(row["waiting_since"])
-                    found.append(ClaimRequest(key, since, row["preferred"]))
+                    found.append(ClaimRequest(key_of(row["key"]), at(row["waiting_since"]), row["preferred"]))
                 if len(found) == limit:
                     break
         return found

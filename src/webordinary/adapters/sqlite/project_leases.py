@@ -17,10 +17,11 @@ INSERT INTO project_leases (project_id, fence, worker, job_id, job_fence, status
 VALUES (:project_id, :epoch_seconds, :worker, :job_id, :job_fence, 'held')
 ON CONFLICT (project_id) DO UPDATE
 SET fence = max(fence + 1, :epoch_seconds), worker = :worker, job_id = :job_id, job_fence = :job_fence, status = 'held'
-WHERE status = 'free' OR worker = :dead_worker OR NOT EXISTS (
+WHERE status = 'free' OR worker = :dead_worker OR (project_leases.job_id <> '' AND NOT EXISTS (
   SELECT 1 FROM jobs
-  WHERE jobs.job_id = project_leases.job_id AND state = 'running' AND jobs.fence = project_leases.job_fence)
+  WHERE jobs.job_id = project_leases.job_id AND state = 'running' AND jobs.fence = project_leases.job_fence))
 RETURNING fence"""
+# Without a job it is an operator's, over as soon as that process is dead.
 
 CURRENT = "SELECT 1 FROM project_leases WHERE project_id = ? AND fence = ? AND status = 'held'"
 RELEASE = "UPDATE project_leases SET status = 'free' WHERE project_id = ? AND fence = ?"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -34,38 +33,48 @@ def at_or_none(seconds: float | None) -> datetime | None:
     return None if seconds is None else at(seconds)
 
 
-def job_of(row: sqlite3.Row | Mapping[str, Any]) -> Job:
+def job_of(row: sqlite3.Row) -> Job:
     """A row of `jobs`."""
-    return Job(
-        job_id=row["job_id"],
-        key=key_of(row["key"]),
-        order=row["ord"],
-        thread_order=row["thread_ord"],
-        thread_id=row["thread_id"],
-        email_id=row["email_id"],
-        command=_COMMANDS[row["command"]],
-        state=_STATES[row["state"]],
-        recorded_at=at(row["recorded_at"]),
-        attempts=row["attempts"],
-        interruptions=row["interruptions"],
-        worker=row["worker"],
-        fence=row["fence"],
-        outcome=_OUTCOMES[row["outcome"]] if row["outcome"] else None,
-        result=result_of(row["result"]),
-        cancel_requested=bool(row["cancel_requested"]),
-        task_token=row["task_token"],
-        preempted_token=row["preempted_token"],
-        queued_at=at_or_none(row["queued_at"]),
-        not_before=at_or_none(row["not_before"]),
-        started_at=at_or_none(row["started_at"]),
-        settled_at=at_or_none(row["settled_at"]),
-    )
+    return _job(_named(row))
 
 
 def started_job_of(row: sqlite3.Row, claim: Claim, now: float) -> Job:
     """A row of `jobs` as it was just before the job started under `claim`."""
+    fields = _named(row)
     started = {"state": "running", "worker": claim.worker, "fence": claim.fence, "started_at": now, "not_before": None}
-    return job_of({**row, **started, "attempts": row["attempts"] + 1})
+    return _job(fields | started | {"attempts": fields["attempts"] + 1})
+
+
+def _named(row: sqlite3.Row) -> dict[str, Any]:
+    """Fetched by name one by one, sqlite3 would search the list of columns for each."""
+    return dict(zip(row.keys(), row, strict=True))
+
+
+def _job(fields: dict[str, Any]) -> Job:
+    return Job(
+        job_id=fields["job_id"],
+        key=key_of(fields["key"]),
+        order=fields["ord"],
+        thread_order=fields["thread_ord"],
+        thread_id=fields["thread_id"],
+        email_id=fields["email_id"],
+        command=_COMMANDS[fields["command"]],
+        state=_STATES[fields["state"]],
+        recorded_at=at(fields["recorded_at"]),
+        attempts=fields["attempts"],
+        interruptions=fields["interruptions"],
+        worker=fields["worker"],
+        fence=fields["fence"],
+        outcome=_OUTCOMES[fields["outcome"]] if fields["outcome"] else None,
+        result=result_of(fields["result"]),
+        cancel_requested=bool(fields["cancel_requested"]),
+        task_token=fields["task_token"],
+        preempted_token=fields["preempted_token"],
+        queued_at=at_or_none(fields["queued_at"]),
+        not_before=at_or_none(fields["not_before"]),
+        started_at=at_or_none(fields["started_at"]),
+        settled_at=at_or_none(fields["settled_at"]),
+    )
 
 
 def claim_of(row: sqlite3.Row) -> Claim:

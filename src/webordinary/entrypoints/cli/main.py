@@ -13,6 +13,7 @@ from importlib.metadata import version
 
 from webordinary.config import ConfigError
 from webordinary.entrypoints.cli import (
+    agent,
     backup,
     claims,
     costs,
@@ -21,6 +22,8 @@ from webordinary.entrypoints.cli import (
     pause,
     project,
     queues,
+    release,
+    replay,
     restore,
     send,
     status,
@@ -32,7 +35,10 @@ from webordinary.entrypoints.cli.options import add_common
 from webordinary.entrypoints.running import AlreadyRunning
 from webordinary.model.errors import WebOrdinaryError
 
-COMMANDS = (up, worker, send, status, claims, queues, dlq, project, pause, costs, logs, backup, restore)
+COMMANDS = (
+    up, worker, send, status, claims, queues, dlq, project, agent,
+    pause, costs, release, replay, logs, backup, restore,
+)  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:

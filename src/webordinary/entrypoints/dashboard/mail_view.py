@@ -77,6 +77,7 @@ class MailView:
     replies: tuple[ReplyView, ...]
     timeline: tuple[TimelineRow, ...]
     total: str
+    build_log: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class Looked:
     detail: MailDetail
     diff: DiffView = field(default_factory=DiffView)
     raw_head: str = ""
+    build_log: str = ""
 
 
 def mail_view(looked: Looked, now: datetime) -> MailView:
@@ -112,6 +114,7 @@ def mail_view(looked: Looked, now: datetime) -> MailView:
         replies=tuple(_reply(reply, now) for reply in detail.replies),
         timeline=_timeline(detail.timeline, now),
         total=_total(detail, now),
+        build_log=looked.build_log,
     )
 
 

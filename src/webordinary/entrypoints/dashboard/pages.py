@@ -129,7 +129,10 @@ class Pages:
         if detail is None:
             return None
         raw = b"" if detail.text else self._d.mail_of(email_id) or b""
-        looked = mail_view.Looked(seq, detail, self._diff(detail), raw[:RAW_HEAD].decode("utf-8", "replace"))
+        head = raw[:RAW_HEAD].decode("utf-8", "replace")
+        job = detail.summary.job
+        log = self._d.build_log_of(job.job_id) if job else ""
+        looked = mail_view.Looked(seq, detail, self._diff(detail), head, log)
         return mail_view.mail_view(looked, self._d.clock())
 
     def _diff(self, detail: MailDetail) -> DiffView:

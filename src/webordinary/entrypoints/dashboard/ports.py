@@ -62,6 +62,10 @@ def _nothing(_: str) -> None:
     return None
 
 
+def _no_log(_: str) -> str:
+    return ""
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -81,7 +85,9 @@ class Dashboard:
     current_release: Callable[[str, Stage], Path | None]
     """The release folder that a project's site shows now."""
     blob_of: Callable[[str], bytes | None] = _nothing
-    """A stored attachment, by digest."""
+    """A stored attachment or picture, by digest."""
+    build_log_of: Callable[[str], str] = _no_log
+    """What the site's own programs said while it was built, by job; bounded."""
     port: int = 8080
     preview_port: int = 8081
     domain: str = "localhost"

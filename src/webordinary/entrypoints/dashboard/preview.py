@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import mimetypes
 import os
 import stat
 from dataclasses import dataclass
@@ -14,34 +13,8 @@ from urllib.parse import quote
 from starlette.datastructures import Headers
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
-# The operating system's table differs from machine to machine; these must not.
-_TYPES = {
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".mjs": "text/javascript",
-    ".json": "application/json",
-    ".map": "application/json",
-    ".webmanifest": "application/manifest+json",
-    ".xml": "application/xml",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain",
-    ".md": "text/markdown",
-    ".csv": "text/csv",
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-    ".avif": "image/avif",
-    ".ico": "image/x-icon",
-    ".woff": "font/woff",
-    ".woff2": "font/woff2",
-    ".wasm": "application/wasm",
-    ".pdf": "application/pdf",
-}
-_TEXTUAL = ("text/", "application/json", "application/manifest+json", "application/xml", "image/svg+xml")
+from webordinary.site.media_types import media_type_of
+
 _NOT_FOUND = "<!doctype html><meta charset=utf-8><title>Not found</title><h1>Not found</h1><p>{}</p>"
 
 
@@ -70,13 +43,6 @@ def answer(release: Path | None, path: str, headers: Headers) -> Response:
     if _unchanged(found, headers):
         return Response(status_code=304, headers=_headers(found))
     return _file(found, 200)
-
-
-def media_type_of(name: str) -> str:
-    """The content type by the file's name, with UTF-8 for everything textual."""
-    suffix = Path(name).suffix.lower()
-    media_type = _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return f"{media_type}; charset=utf-8" if media_type.startswith(_TEXTUAL) else media_type
 
 
 def _segments(path: str) -> list[str] | None:

@@ -29,6 +29,7 @@ _WORDS = {
     "AgentFinished": "The agent is done",
     "ChangeCommitted": "Change committed",
     "SiteBuilt": "Site built",
+    "SiteNotBuilt": "The site could not be built",
     "SitePublished": "Site published",
     "JobSettled": "Job settled",
     "JobHeld": "Put off; it goes on later",
@@ -39,7 +40,7 @@ _WORDS = {
     "WorkerStarted": "{worker} started",
     "WorkerStopped": "{worker} stopped",
 }
-_BAD = frozenset({"MailRefused", "AttachmentRefused", "ClaimRenewalFailed", "DeadLettered"})
+_BAD = frozenset({"MailRefused", "SiteNotBuilt", "AttachmentRefused", "ClaimRenewalFailed", "DeadLettered"})
 _GOOD = frozenset({"SitePublished", "ReplySent"})
 _NOT_SAID = frozenset({"url", "flipped"})  # shown beside the timeline, or of no use to a reader
 _SHOWN_VALUES = 6

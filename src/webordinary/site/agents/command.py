@@ -14,7 +14,7 @@ from typing import Any
 from webordinary.model.errors import Permanent
 from webordinary.model.hold import Hold
 from webordinary.site.ports import Programs
-from webordinary.site.reach import Reach
+from webordinary.site.reach import Network, Reach
 from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
 
 _KINDS: dict[str, type[Changed] | type[Answered] | type[Asked] | type[NotUnderstood]] = {
@@ -30,10 +30,17 @@ _TEXT_CHARACTERS = 20_000
 class CommandAgent:
     """Runs what the operator configured, by list; only chosen variables of the environment reach it."""
 
-    def __init__(self, args: Sequence[str], programs: Programs, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        args: Sequence[str],
+        programs: Programs,
+        env: Mapping[str, str] | None = None,
+        network: Network | None = None,
+    ) -> None:
         if not args:
             raise Permanent("the command agent needs a program: set it in the configuration")
         self._args, self._programs, self._env = tuple(args), programs, dict(env or {})
+        self._network = network or Network()
 
     def run(self, task: AgentTask, hold: Hold) -> AgentResult:
         """Run the program to its end; its failure gives the job up, with its own words."""
@@ -44,7 +51,7 @@ class CommandAgent:
             self._environment(task),
             task.limits.seconds,
             hold,
-            Reach(readable=tuple(file.path for file in task.attachments)),
+            Reach(tuple(file.path for file in task.attachments), network=self._network),
         )
         if code != 0:
             words = err.decode(errors="replace").strip()[-600:] or "no words"

@@ -6,6 +6,7 @@ leaves no memory of edits that died with it.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import os
@@ -77,15 +78,6 @@ class AgentHomes:
             if path and home.memo.session:
                 _pack(path, home, wanted)
 
-    def forget(self, before: datetime) -> int:
-        """Remove homes that no mail has used since, a bounded number of them."""
-        removed = 0
-        for path in self._kept.glob("*/*.tar"):
-            if removed < _FORGOTTEN_AT_ONCE and path.stat().st_mtime < before.timestamp():
-                path.unlink(missing_ok=True)
-                removed += 1
-        return removed
-
     def _path(self, task: AgentTask) -> Path | None:
         if not (task.project_id and task.thread_id):
             return None
@@ -104,6 +96,16 @@ def _unpack(path: Path, home: AgentHome) -> None:
         _log.warning("an agent's session is not readable and starts afresh: %s: %s", path, problem)
         shutil.rmtree(home.files, ignore_errors=True)
         home.files.mkdir(exist_ok=True)
+
+
+def forget_homes(kept: Path, before: datetime) -> int:
+    """Remove what no mail of its thread has used since, a bounded number of them."""
+    old = (path for path in kept.glob("*/*.tar") if path.stat().st_mtime < before.timestamp())
+    removed = 0
+    for path in itertools.islice(old, _FORGOTTEN_AT_ONCE):
+        path.unlink(missing_ok=True)
+        removed += 1
+    return removed
 
 
 def _bounded(kept: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:

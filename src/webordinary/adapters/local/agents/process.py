@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,11 +22,14 @@ _LEAVE_SECONDS = 5.0
 class AgentProcess:
     """Started in a cell, which ends whatever is left of it. To be used in one event loop."""
 
-    def __init__(self, process: Process, line_bytes: int, talk_bytes: int) -> None:
+    def __init__(
+        self, process: Process, transport: asyncio.SubprocessTransport, line_bytes: int, talk_bytes: int
+    ) -> None:
         assert process.stdin
         assert process.stdout
         assert process.stderr
         self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
+        self._transport = transport
         self._line_bytes, self._left = line_bytes, talk_bytes
         self._writing = asyncio.Lock()
         self._last_words = bytearray()
@@ -42,14 +45,15 @@ class AgentProcess:
         talk_bytes: int = TALK_BYTES,
     ) -> Self:
         """Start it; raises Permanent when the program is not there."""
+        loop = asyncio.get_running_loop()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=dict(env), cwd=cwd, limit=line_bytes,
-                start_new_session=True,
+            transport, protocol = await loop.subprocess_exec(
+                lambda: SubprocessStreamProtocol(line_bytes, loop), *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE,
+                env=dict(env), cwd=cwd, start_new_session=True,
             )  # fmt: skip
         except OSError as problem:
             raise Permanent(f"the agent {argv[0]} cannot be started: {problem.strerror}; is it installed?") from problem
-        return cls(process, line_bytes, talk_bytes)
+        return cls(Process(transport, protocol, loop), transport, line_bytes, talk_bytes)
 
     @property
     def last_words(self) -> str:
@@ -88,10 +92,8 @@ class AgentProcess:
             async with asyncio.timeout(_LEAVE_SECONDS):
                 await self.end_input()
                 await self._process.wait()
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+        self._transport.close()  # kills what still runs; also closes what a child of it holds open
+        await self._process.wait()
         self._listener.cancel()
         with suppress(asyncio.CancelledError):
             await self._listener

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from webordinary.adapters.local.builders.command import Command
 from webordinary.adapters.local.builders.hugo import Hugo

@@ -54,7 +54,7 @@ class Npm:
             return self._dependencies.provide(bench, package, npm, hold)
         if any(package.get(kind) for kind in ("dependencies", "devDependencies")):
             raise NotBuilt(
-                f"There is no {LOCK}: run `npm install` once and commit it, so that every build is the same."
+                f"There is no {LOCK}: run `npm install` and commit it, so that every build is the same."
             )
         return ()
 

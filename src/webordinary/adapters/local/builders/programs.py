@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from webordinary.adapters.local.builders.bench import NotBuilt
+
+_SEEN_BY_ALL = ("/usr", "/bin", "/sbin", "/lib")
 
 
 def find_program(name: str) -> str:
@@ -14,16 +17,15 @@ def find_program(name: str) -> str:
     found = shutil.which(name)
     if found is None:
         raise NotBuilt(f"{name} is not installed on the machine that builds this site.", mendable=False)
-    return os.path.realpath(found) if Path(found).is_symlink() and not _in_environment(found) else found
+    return os.path.abspath(found)  # noqa: PTH100  links stay: a virtual environment is known by them
 
 
 def home_of(program: str) -> tuple[Path, ...]:
     """The folders that a program outside of /usr lives in: a virtual environment, a version manager's folder."""
-    place = Path(program)
-    if place.is_relative_to("/usr") or place.is_relative_to("/bin"):
-        return ()
-    return (place.parent.parent,) if place.parent.name == "bin" else (place.parent,)
+    return tuple(dict.fromkeys(_homes(Path(program), Path(program).resolve())))
 
 
-def _in_environment(program: str) -> bool:
-    return (Path(program).parent.parent / "pyvenv.cfg").exists()
+def _homes(*places: Path) -> Iterator[Path]:
+    for place in places:
+        if not any(place.is_relative_to(known) for known in _SEEN_BY_ALL):
+            yield place.parent.parent if place.parent.name == "bin" else place.parent

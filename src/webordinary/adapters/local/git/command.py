@@ -46,7 +46,8 @@ class Git:
     git_dir: Path
     worker: str
     tree: Path | None = None
-    identity: Mapping[str, str] = field(default_factory=dict)
+    extra_env: Mapping[str, str] = field(default_factory=dict)
+    """Who commits, or how to get into the origin."""
 
     def __call__(self, *args: str, stdin: bytes = b"", seconds: float = LOCAL_SECONDS) -> str:
         """Run it and return what it prints; raise GitFailed unless it ends well."""
@@ -96,4 +97,4 @@ class Git:
         }
         for number, (name, value) in enumerate(_SETTINGS.items()):
             env |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-        return {**env, **self.identity}
+        return {**env, **self.extra_env}

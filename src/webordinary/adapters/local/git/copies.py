@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from webordinary.adapters.local.git.command import REMOTE_SECONDS, Git
-from webordinary.adapters.local.git.origin_locks import mentions_lock, remove_stale_locks
+from webordinary.adapters.local.git.loose import write_blob
+from webordinary.adapters.local.git.origin_locks import local_origin, mentions_lock, remove_stale_locks
+from webordinary.adapters.local.git.refusals import check_access
 from webordinary.adapters.local.processes import Finished
 from webordinary.model.errors import ClaimLost, Permanent, Transient
 from webordinary.model.projects import Project
@@ -52,52 +54,84 @@ class Copy:
     git: Git
     project: Project
     main: str
+    remote: Git
+    """The same repository for what leaves this machine: it alone has the project's credential."""
     refs: dict[str, str] = field(default_factory=dict)
     marks: dict[str, FenceMark] = field(default_factory=dict)
+    read_at: float = float("-inf")
+    """When, on the monotonic clock, the origin was last read."""
     stands_on: int = 0
     """The claim's fence under which this copy moved the key's mark."""
     searched: str = ""
     """The main commit up to which this job's own commit was looked for in vain."""
+    based_on: str = ""
+    """A main commit that what is checked out is known to contain."""
+    untouched: bool = False
+    """Nobody has worked in it since it was made."""
 
     @property
     def main_ref(self) -> str:
         """The published branch."""
         return f"refs/heads/{self.main}"
 
-    def seen(self, ref: str) -> str:
-        """Where the origin's ref is kept here."""
-        return _SEEN + ref.removeprefix("refs/")
-
     def read(self, branch: str) -> None:
-        """Learn the origin's main, the thread's branch and all fence marks."""
-        self.git(
-            "fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--", self.project.repo,
-            f"+{self.main_ref}:{self.seen(self.main_ref)}",
-            f"+refs/heads/{branch}*:{_SEEN}heads/{branch}*",  # a pattern, as the branch may not exist yet
-            f"+refs/fence/*:{_SEEN}fence/*",
-            seconds=REMOTE_SECONDS,
-        )  # fmt: skip
-        listing = self.git(
-            "for-each-ref", f"--format={_REF_FORMAT}",
-            self.seen(self.main_ref), f"{_SEEN}heads/{branch}", f"{_SEEN}fence",
-        )  # fmt: skip
+        """Learn the origin's main, the thread's branch and all fence marks; what they name is here afterwards."""
+        wanted = (self.main_ref, f"refs/heads/{branch}", "refs/fence")
+        here = set(self.refs.values())
+        if not self._look(wanted) or not self._has({self.refs[ref] for ref in wanted if ref in self.refs} - here):
+            self._fetch(branch)
+            self._learn(self.git, [self._seen(ref) for ref in wanted])
+        if self.main_ref not in self.refs:
+            raise Permanent(f"{self.project.repo} has no commit on {self.main}: push a first page to it")
+        self.read_at = time.monotonic()
+
+    def _look(self, wanted: Sequence[str]) -> bool:
+        """Read the refs of an origin on this machine where they are: a fetch takes five times as long."""
+        origin = local_origin(self.project.repo)
+        return origin is not None and self._learn(Git(origin, self.git.worker), wanted)
+
+    def _learn(self, git: Git, wanted: Sequence[str]) -> bool:
+        listing = git.attempt("for-each-ref", f"--format={_REF_FORMAT}", *wanted)
+        if listing.code != 0:
+            return False
         self.refs, self.marks = {}, {}
-        fields = listing.split("\0")
+        fields = listing.out.decode(errors="surrogateescape").split("\0")
         for name, oid, text in zip(fields[0::3], fields[1::3], fields[2::3], strict=False):
-            ref = "refs/" + name.strip().removeprefix(_SEEN)
+            ref = "refs/" + name.strip().removeprefix(_SEEN).removeprefix("refs/")
             self.refs[ref] = oid
             if ref.startswith("refs/fence/"):
                 self.marks[ref] = read_mark(text)
+        return True
+
+    def _has(self, commits: set[str]) -> bool:
+        if not commits:
+            return True
+        asked = "".join(f"{oid}\n" for oid in commits)
+        return " missing" not in self.git("cat-file", "--batch-check", stdin=asked.encode())
+
+    def _fetch(self, branch: str) -> None:
+        args = (
+            "fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--", self.project.repo,
+            f"+{self.main_ref}:{self._seen(self.main_ref)}",
+            f"+refs/heads/{branch}*:{_SEEN}heads/{branch}*",  # a pattern, as the branch may not exist yet
+            f"+refs/fence/*:{_SEEN}fence/*",
+        )  # fmt: skip
+        self.remote(*args, seconds=REMOTE_SECONDS)
+
+    def _seen(self, ref: str) -> str:
+        """Where a fetched ref is kept here."""
+        return _SEEN + ref.removeprefix("refs/")
 
     def push(self, moves: Mapping[str, str], fences: Sequence[Fence], branch: str) -> bool:
         """Move refs and fence marks together or not at all; False when somebody moved one of the refs.
 
+        A ref that is to stay where it was read counts too: who moves it moves a fence mark with it.
         Raises ClaimLost when a higher fence has spoken; then nothing on the origin has changed.
         """
-        moves = {ref: oid for ref, oid in moves.items() if self.refs.get(ref) != oid}
+        moving = {ref: oid for ref, oid in moves.items() if self.refs.get(ref) != oid}
         for _ in range(PUSH_TRIES):
             marks = {fence.ref: fence.moved(self.marks.get(fence.ref, FenceMark())) for fence in fences}
-            wanted = {**moves, **self._written(marks)}
+            wanted = {**moving, **self._written(marks)}
             finished = self._push(wanted)
             if finished.code != 0:
                 before = self.refs
@@ -112,18 +146,13 @@ class Copy:
         raise Transient(f"{self.project.repo}: its fence moved {PUSH_TRIES} times during one push; try again")
 
     def _written(self, marks: Mapping[str, FenceMark]) -> dict[str, str]:
-        paths = []
-        for number, mark in enumerate(marks.values()):
-            path = self.git.git_dir / f"fence-mark-{number}"
-            path.write_text(mark.text(), encoding="utf-8")
-            paths.append(str(path))
-        return dict(zip(marks, self.git("hash-object", "-w", "--no-filters", "--", *paths).split(), strict=True))
+        return {ref: write_blob(self.git.git_dir, mark.text().encode()) for ref, mark in marks.items()}
 
     def _push(self, wanted: Mapping[str, str]) -> Finished:
         leases = [f"--force-with-lease={ref}:{self.refs.get(ref, '')}" for ref in wanted]
         # No `+` here: it would force the push past its own leases.
         refspecs = [f"{oid}:{ref}" for ref, oid in wanted.items()]
-        return self.git.attempt(
+        return self.remote.attempt(
             "push", "--porcelain", "--atomic", "--no-verify", *leases, "--", self.project.repo, *refspecs,
             seconds=REMOTE_SECONDS,
         )  # fmt: skip
@@ -143,6 +172,7 @@ class Copy:
             remove_stale_locks(self.project.repo)
             time.sleep(LOCK_WAIT_SECONDS)
             return False
+        check_access(self.project, words)
         kind = Permanent if any(never in words for never in _NEVER) else Transient
         raise kind(f"{self.project.repo} refused a push: {words.strip()[-400:]}")
 

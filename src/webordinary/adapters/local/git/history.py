@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from webordinary.adapters.local.git.credentials import Credentials
 from webordinary.adapters.local.git.mirrors import Mirrors
 from webordinary.model.projects import Project
 
@@ -15,8 +16,8 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 class GitHistory:
     """Reads the mirrors; asks the origin only for a commit that they do not hold yet."""
 
-    def __init__(self, mirrors: Path, reader: str = "history") -> None:
-        self._mirrors = Mirrors(mirrors, reader)
+    def __init__(self, mirrors: Path, credentials: Credentials | None = None, reader: str = "history") -> None:
+        self._mirrors = Mirrors(mirrors, reader, credentials)
 
     def diff(self, project: Project, commit: str) -> str | None:
         """What a commit changed, as a bounded unified diff; None if the origin does not have it."""

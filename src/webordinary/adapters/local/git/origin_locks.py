@@ -1,4 +1,4 @@
-"""Lock files that a killed git left in an origin on this machine; they would block it for ever."""
+"""Origins on this machine, and lock files that a killed git left there; they would block it for ever."""
 
 from __future__ import annotations
 
@@ -13,12 +13,20 @@ def mentions_lock(words: str) -> bool:
     return ".lock" in words or "cannot lock ref" in words or "failed to lock" in words
 
 
+def local_origin(repo: str) -> Path | None:
+    """The repository of an origin on this machine; None if it is elsewhere."""
+    folder = Path(repo)
+    for git_dir in (folder, folder / ".git"):
+        if (git_dir / "HEAD").is_file():
+            return git_dir
+    return None
+
+
 def remove_stale_locks(repo: str) -> int:
     """Remove old lock files of a local origin; an origin elsewhere looks after its own."""
-    folder = Path(repo)
-    if not folder.is_dir():
+    git_dir = local_origin(repo)
+    if git_dir is None:
         return 0
-    git_dir = folder / ".git" if (folder / ".git").is_dir() else folder
     removed = 0
     for lock in [*git_dir.glob("*.lock"), *(git_dir / "refs").rglob("*.lock")]:
         try:

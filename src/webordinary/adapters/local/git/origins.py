@@ -7,7 +7,10 @@ from pathlib import Path
 
 from webordinary.adapters.local.git import reading
 from webordinary.adapters.local.git.command import REMOTE_SECONDS, Git, GitFailed
-from webordinary.adapters.local.git.mirrors import Mirrors, main_branch, reach
+from webordinary.adapters.local.git.credentials import Credentials, refuse_secret_in
+from webordinary.adapters.local.git.fitness import check_sources
+from webordinary.adapters.local.git.mirrors import Mirrors, main_branch
+from webordinary.adapters.local.git.refusals import check_writable
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.projects import Project
 from webordinary.site.sources import SourceTree
@@ -18,12 +21,13 @@ _OPERATOR = "operator"
 class Origins:
     """Bare repositories below one folder, for sites that have no address of their own to push to."""
 
-    def __init__(self, folder: Path, mirrors: Path) -> None:
+    def __init__(self, folder: Path, mirrors: Path, credentials: Credentials | None = None) -> None:
         self._folder = folder
-        self._mirrors = Mirrors(mirrors, _OPERATOR)
+        self._mirrors = Mirrors(mirrors, _OPERATOR, credentials)
 
     def settle(self, project_id: str, repo: str) -> str:
         """The address to use from now on: itself if it is remote or bare, else a bare copy of a folder."""
+        refuse_secret_in(repo)
         folder = Path(repo).expanduser()
         if not folder.is_dir():
             return repo
@@ -36,11 +40,13 @@ class Origins:
         return str(origin)
 
     def check(self, project: Project) -> None:
-        """Raise Permanent, in words, unless the repository answers and has a page to publish."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        """Raise Permanent, in words, unless the repository answers, can be served and would take a push."""
         try:
-            reach(Git(self._folder / "none", _OPERATOR), project)
-            main_branch(self._mirrors.refresh(project), project)
+            self._mirrors.reach(project)
+            mirror = self._mirrors.refresh(project)
+            main = main_branch(mirror, project)
+            check_sources(mirror, f"refs/heads/{main}")
+            check_writable(self._mirrors.remote(mirror, project), project, main)
         except (GitFailed, Transient) as problem:
             raise Permanent(f"{problem}: check the address and that this machine may read and write it") from problem
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 
 from webordinary.adapters.local.git.command import Git
+from webordinary.adapters.local.git.fitness import check_tree
 from webordinary.site.messages import Note, read_note
 from webordinary.site.sources import SourceTree
 
-LINK_MODES = frozenset({"120000", "160000"})  # symbolic link, submodule
-
 
 def head(git: Git) -> str:
-    """The commit that is checked out."""
+    """The commit that is checked out; its branch is read as a file, for which no process is needed."""
+    name = (git.git_dir / "HEAD").read_text(encoding="utf-8").strip()
+    if name.startswith("ref: "):
+        branch = git.git_dir / name.removeprefix("ref: ")
+        if branch.is_file():
+            return branch.read_text(encoding="utf-8").strip()
     return git("rev-parse", "HEAD").strip()
 
 
@@ -35,13 +39,14 @@ def conflicted_files(git: Git) -> tuple[str, ...]:
 
 
 def tree(git: Git) -> SourceTree:
-    """The tracked files of what is checked out."""
-    files = {}
+    """The tracked files of what is checked out. Raises Permanent if they cannot be built."""
+    files, modes = {}, {}
     for entry in git("ls-files", "--stage", "-z").split("\0"):
         meta, _, name = entry.partition("\t")
         if name:
-            files[name] = meta.split(" ")[1]
+            modes[name], files[name], _ = meta.split(" ")
     assert git.tree is not None
+    check_tree(git.tree, modes)
     return SourceTree(git.tree, files)
 
 

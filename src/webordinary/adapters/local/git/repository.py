@@ -2,57 +2,68 @@
 
 from __future__ import annotations
 
-import shutil
-import threading
+import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from webordinary.adapters.local.git import reading
-from webordinary.adapters.local.git.command import Git, GitFailed
-from webordinary.adapters.local.git.copies import Copy, Fence, home_of
-from webordinary.adapters.local.git.mirrors import Mirrors, main_branch, reach
+from webordinary.adapters.local.git.cache import WorkspaceCache
+from webordinary.adapters.local.git.command import GitFailed
+from webordinary.adapters.local.git.copies import Copy, Fence
+from webordinary.adapters.local.git.credentials import Credentials
+from webordinary.adapters.local.git.fitness import unfit
+from webordinary.adapters.local.git.mirrors import Mirrors
+from webordinary.adapters.local.git.workspaces import GitWorkspaces
 from webordinary.model.claims import ProjectLease
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Transient
 from webordinary.site.fencemarks import key_fence_ref, project_fence_ref
 from webordinary.site.messages import ChangeMessage, Note
-from webordinary.site.sources import Change, Conflicted, Joined, Work, Workspace
+from webordinary.site.sources import Change, Conflicted, Joined, Unfit, Work, Workspace
 
+QUICK_SECONDS = 5.0
+"""What took longer is worth a push of its own before it is built, and main is worth another look."""
 _SLACK = timedelta(days=1)  # clocks of the machines that write commits differ
 
 
 class GitRepository:
     """One worker's workspaces below its home folder, with the mirrors that all workers share."""
 
-    def __init__(self, mirrors: Path, home: Path, worker: str) -> None:
-        self._mirrors = Mirrors(mirrors, worker)
-        self._home = home
-        self._worker = worker
-        self._copies: dict[Path, Copy] = {}
-        self._guard = threading.Lock()
+    def __init__(
+        self,
+        mirrors: Path,
+        home: Path,
+        worker: str,
+        credentials: Credentials | None = None,
+        cache: WorkspaceCache | None = None,
+        quick_seconds: float = QUICK_SECONDS,
+    ) -> None:
+        self._mirrors = Mirrors(mirrors, worker, credentials)
+        self._workspaces = GitWorkspaces(self._mirrors, cache or WorkspaceCache(home), worker)
+        self._quick_seconds = quick_seconds
 
     # -- Workspaces ---------------------------------------------------------------------------------
 
     def prepare(self, work: Work) -> Workspace:
         """A clean workspace where the thread stands; a broken one is made anew."""
         try:
-            return self._stand(self._copy(work) or self._made_copy(work), work)
+            return self._stand(self._workspaces.find(work) or self._workspaces.make(work), work)
         except GitFailed:
-            reach(self._mirrors.git(work.project.project_id), work.project)
-            return self._stand(self._made_copy(work), work)
+            self._mirrors.reach(work.project)
+            return self._stand(self._workspaces.make(work), work)
 
-    def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | None:
+    def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | Unfit | None:
         """Record what differs in the workspace; None when nothing does."""
-        copy = self._held(workspace)
+        copy = self._workspaces.held(workspace)
         copy.git("add", "--all")
         changed = reading.staged_files(copy.git)
-        links = [name for name, mode in changed.items() if mode in reading.LINK_MODES]
-        if links:
-            raise Permanent(f"links cannot be published, and {links[0]} is one: nothing was changed")
         if not changed:
             return None
+        if problem := unfit(workspace.path, changed):
+            self._workspaces.distrust(copy)  # it holds objects that nobody wants
+            return problem
         name, address = message.author
-        author = replace(copy.git, identity={"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address})
+        author = replace(copy.git, extra_env={"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address})
         author(
             "commit",
             "--quiet",
@@ -65,14 +76,13 @@ class GitRepository:
 
     def save(self, workspace: Workspace) -> None:
         """Put the thread's branch on the origin under the claim's fence."""
-        copy, work = self._held(workspace), workspace.work
+        copy, work = self._workspaces.held(workspace), workspace.work
         moves = {f"refs/heads/{work.branch}": reading.head(copy.git)}
-        if not copy.push(moves, [_key_fence(work)], work.branch):
-            raise Transient(f"{work.project.repo}: somebody else moved {work.branch}; the job will start again from it")
+        self._save(copy, work, moves, [_key_fence(work)])
 
     def abandon(self, workspace: Workspace) -> None:
         """Put the thread's branch back to main, here and on the origin."""
-        copy, work = self._held(workspace), workspace.work
+        copy, work = self._workspaces.held(workspace), workspace.work
         main = copy.refs[copy.main_ref]
         self._check_out(copy, work, main)
         if f"refs/heads/{work.branch}" in copy.refs:
@@ -80,8 +90,9 @@ class GitRepository:
 
     def last_change(self, workspace: Workspace) -> Change | None:
         """The thread's newest change on main that was not undone."""
-        copy = self._held(workspace)
-        notes = reading.notes(copy.git, copy.seen(copy.main_ref), f"Thread: {workspace.work.thread_id}", limit=500)
+        copy = self._workspaces.held(workspace)
+        main = copy.refs[copy.main_ref]
+        notes = reading.notes(copy.git, main, f"Thread: {workspace.work.thread_id}", limit=500)
         ours = [(sha, note) for sha, note in notes if note.thread_id == workspace.work.thread_id]
         undone = {note.undoes for _, note in ours}
         for sha, note in ours:
@@ -91,7 +102,7 @@ class GitRepository:
 
     def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
         """Take a change back in the workspace; a conflict leaves the workspace clean."""
-        copy = self._held(workspace)
+        copy = self._workspaces.held(workspace)
         if copy.git.attempt("revert", "--no-commit", "--no-edit", change.commit).code == 0:
             return None
         files = reading.conflicted_files(copy.git) or change.changed_files
@@ -101,35 +112,39 @@ class GitRepository:
     # -- MainLine -----------------------------------------------------------------------------------
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
-        """Move the project's fence together with the thread's saved branch, then read."""
-        copy, work = self._held(workspace), workspace.work
+        """A quick job goes on with what it read when it began; a slow one saves its work and reads again."""
+        copy, work = self._workspaces.held(workspace), workspace.work
+        if time.monotonic() - copy.read_at < self._quick_seconds:
+            return
         moves = {}
         if workspace.made is not None and not workspace.on_main:
             moves[f"refs/heads/{work.branch}"] = workspace.made.commit
-        if not copy.push(moves, [_key_fence(work), _project_fence(lease)], work.branch):
-            raise Transient(f"{work.project.repo}: somebody else moved {work.branch}; the job will start again from it")
+        self._save(copy, work, moves, [_key_fence(work), _project_fence(lease)])
         copy.read(work.branch)
 
     def join(self, workspace: Workspace) -> Joined | Conflicted:
         """Put the thread's work onto main: by fast-forward, or by a clean rebase."""
-        copy, work = self._held(workspace), workspace.work
+        copy, work = self._workspaces.held(workspace), workspace.work
         main = copy.refs[copy.main_ref]
         done = workspace.made if workspace.on_main else self._change_on_main(copy, work)
         if done is not None:
             self._check_out(copy, work, main)
             return Joined(main, done, reading.tree(copy.git), on_main=True)
         assert workspace.made is not None, "publish needs a change"
-        if copy.git.attempt("merge-base", "--is-ancestor", main, "HEAD").code != 0 and not self._rebased(copy, main):
+        if not self._contains(copy, main) and not self._rebased(copy, main):
             files = reading.conflicted_files(copy.git)
             copy.git.attempt("rebase", "--abort")
             return Conflicted(files)
+        copy.based_on = main
         head = reading.head(copy.git)  # asked, not remembered: an earlier round may have rebased already
         return Joined(head, replace(workspace.made, commit=head), reading.tree(copy.git), on_main=False)
 
     def push(self, workspace: Workspace, joined: Joined, lease: ProjectLease) -> bool:
         """Move main and the thread's branch under both fences; False if somebody moved one of them."""
-        copy, work = self._held(workspace), workspace.work
-        moves = {copy.main_ref: joined.head, f"refs/heads/{work.branch}": joined.head}
+        copy, work = self._workspaces.held(workspace), workspace.work
+        moves = {copy.main_ref: joined.head}
+        if not joined.on_main:
+            moves[f"refs/heads/{work.branch}"] = joined.head
         return copy.push(moves, [_key_fence(work), _project_fence(lease)], work.branch)
 
     # -- where a thread stands ----------------------------------------------------------------------
@@ -182,6 +197,9 @@ class GitRepository:
         copy.searched = main
         return None
 
+    def _contains(self, copy: Copy, main: str) -> bool:
+        return copy.based_on == main or copy.git.attempt("merge-base", "--is-ancestor", main, "HEAD").code == 0
+
     def _rebased(self, copy: Copy, main: str) -> bool:
         # An edit that somebody else made alike becomes empty; kept, it still tells that this job is done.
         return (
@@ -191,46 +209,14 @@ class GitRepository:
 
     def _check_out(self, copy: Copy, work: Work, commit: str) -> None:
         copy.git("checkout", "--quiet", "--force", "-B", work.branch, commit)
-        copy.git("clean", "--quiet", "-ffdx")
+        if not copy.untouched:
+            copy.git("clean", "--quiet", "-ffdx")
+        copy.untouched = False
+        copy.based_on = commit if commit == copy.refs[copy.main_ref] else ""
 
-    # -- copies on disk -----------------------------------------------------------------------------
-
-    def _folder(self, work: Work) -> Path:
-        return self._home / work.key.project_id / work.key.user_id
-
-    def _held(self, workspace: Workspace) -> Copy:
-        return self._copies[self._folder(workspace.work)]
-
-    def _copy(self, work: Work) -> Copy | None:
-        folder = self._folder(work)
-        git_dir, tree = home_of(folder)
-        if not (git_dir / "ready").exists() or not tree.is_dir():
-            return None
-        with self._guard:
-            copy = self._copies.get(folder)
-            if copy is None or copy.project != work.project:
-                main = (git_dir / "ready").read_text(encoding="utf-8").strip()
-                copy = Copy(Git(git_dir, self._worker, tree), work.project, main)
-                self._copies[folder] = copy
-            return copy
-
-    def _made_copy(self, work: Work) -> Copy:
-        """A new workspace that borrows the mirror's objects; whatever was there goes."""
-        folder = self._folder(work)
-        git_dir, tree = home_of(folder)
-        mirror = self._mirrors.refresh(work.project)
-        main = main_branch(mirror, work.project)
-        shutil.rmtree(folder, ignore_errors=True)
-        tree.mkdir(parents=True)
-        git = Git(git_dir, self._worker, tree)
-        git("init", "--quiet", "--template=")
-        alternates = git_dir / "objects" / "info" / "alternates"
-        alternates.parent.mkdir(exist_ok=True)
-        alternates.write_text(f"{(mirror.git_dir / 'objects').resolve()}\n", encoding="utf-8")
-        (git_dir / "ready").write_text(f"{main}\n", encoding="utf-8")
-        with self._guard:
-            self._copies[folder] = Copy(git, work.project, main)
-            return self._copies[folder]
+    def _save(self, copy: Copy, work: Work, moves: dict[str, str], fences: list[Fence]) -> None:
+        if not copy.push(moves, fences, work.branch):
+            raise Transient(f"{work.project.repo}: somebody else moved {work.branch}; the job will start again from it")
 
 
 def _key_fence(work: Work) -> Fence:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 import stat
 import subprocess
@@ -65,12 +66,13 @@ class BubblewrapCell:
 
 
 class BubblewrapJail:
-    """For one worker. `scratch` is a folder that no other process uses; what an earlier one left there goes."""
+    """For one worker. `scratch` is a folder that no other worker uses; what an earlier one left there goes."""
 
     def __init__(
         self, worker: str, scratch: Path, limits: JailLimits | None = None, readable: Sequence[Path] = ()
     ) -> None:
-        self._worker, self._scratch, self._limits = worker, scratch, limits or JailLimits()
+        self._worker, self._limits = worker, limits or JailLimits()
+        self._scratch = scratch / f"{worker}.{secrets.token_hex(4)}"
         self._readable = tuple(readable)
         self._bwrap = shutil.which("bwrap") or ""
         self._trying = threading.Lock()
@@ -114,23 +116,24 @@ class BubblewrapJail:
             prefix = bubblewrap.command(self._bwrap, view, self._limits)
             try:
                 yield BubblewrapCell(folder, prefix, self._worker, guard)
-            finally:
-                gone = guard.end()
-            if not gone:
-                raise Transient("a jailed program does not die; is the disk stuck?")
-            if guard.admitted:
-                if not own_git:
-                    remove(workspace / ".git")  # planted: ours lies elsewhere, and git never cleans this name
-                judge(folders, self._limits, guard.reached)
+            finally:  # also when its driver gave up: what it left is about to be saved
+                if not guard.end():
+                    raise Transient("a jailed program does not die; is the disk stuck?")
+                if guard.admitted:
+                    if not own_git:
+                        remove(workspace / ".git")  # planted: ours lies elsewhere, and git never cleans this name
+                    judge(folders, self._limits, guard.reached)
 
     def _inside(self, env: Mapping[str, str], network: Network) -> dict[str, str]:
         proxy = _PROXY_ENV if network.hosts else {}
         return {**_BASIC_ENV, **proxy, **env, WORKER_MARK: self._worker}
 
     def _try(self) -> str:
-        shutil.rmtree(self._scratch, ignore_errors=True)
         try:
             self._scratch.mkdir(mode=0o700, parents=True)
+            for left in self._scratch.parent.iterdir():
+                if not left.name.startswith(f"{self._worker}."):
+                    shutil.rmtree(left, ignore_errors=True)
             furnish(self._scratch / "furniture")
             with (
                 tempfile.TemporaryDirectory(prefix="trial-", dir=self._scratch) as folder,

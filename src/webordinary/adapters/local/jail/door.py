@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import contextlib
 import os
 import select
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from webordinary.adapters.local.jail.inside import READY
 
+_INT = struct.calcsize("i")
 _ROUNDS = 10
 _END_SECONDS = 10.0
 
@@ -80,9 +80,9 @@ class Door:
         self._listener.close()  # one knock is all: nobody else in there can pretend to be the first
         credentials = visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         leader: int = struct.unpack("3i", credentials)[0]
-        _, ancillary, _, _ = visitor.recvmsg(1, socket.CMSG_SPACE(array.array("i").itemsize))
+        _, ancillary, _, _ = visitor.recvmsg(1, socket.CMSG_SPACE(_INT), socket.MSG_CMSG_CLOEXEC)
         given = [data for level, kind, data in ancillary if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)]
-        listener = socket.socket(fileno=struct.unpack("i", given[0][:4])[0]) if given else None
+        listener = socket.socket(fileno=struct.unpack("i", given[0][:_INT])[0]) if given else None
         init = _init_above(leader)
         return visitor, Inmates(leader, os.pidfd_open(leader), init, os.pidfd_open(init)), listener
 

@@ -65,7 +65,9 @@ class OpenJail:
     def cell(self, workspace: Path, env: Mapping[str, str], reach: Reach = NOTHING_ELSE) -> Iterator[OpenCell]:
         """See the port; what the program touches is up to the program."""
         token = secrets.token_urlsafe(24)
+        folders = (workspace, *(path for path in reach.writable if path.is_dir()))
         with ExitStack() as closing:
+            closing.callback(judge, folders, self._limits, "")
             folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="webordinary-")))
             proxy = Proxy(reach.network, f"/{token}")
             closing.callback(proxy.close)
@@ -78,7 +80,6 @@ class OpenJail:
             cell = OpenCell(folder, {"HOME": str(folder), **passed_on, **env, WORKER_MARK: self._worker}, token, port)
             closing.callback(cell.signal, signal.SIGKILL)
             yield cell
-        judge((workspace, *(path for path in reach.writable if path.is_dir())), self._limits, "")
 
 
 def _marked(mark: bytes) -> Iterator[int]:

@@ -108,7 +108,6 @@ CREATE UNIQUE INDEX open_jobs ON jobs (key, ord) WHERE state <> 'settled';
 CREATE INDEX open_threads ON jobs (key, thread_id, thread_ord) WHERE state <> 'settled';
 CREATE INDEX owed_callbacks ON jobs (id)
   WHERE (state = 'settled' AND called_back = 0 AND task_token IS NOT NULL) OR preempted_token IS NOT NULL;
-CREATE INDEX finished_jobs ON jobs (settled_at) WHERE state = 'settled';
 CREATE INDEX jobs_of_mail ON jobs (email_id);
 
 CREATE TABLE claims (

@@ -84,7 +84,8 @@ class _Exchange:
         self._session = ""
         self._client = SiteClient(around)
         self._calling_off: asyncio.Task[None] | None = None
-        self._connection: ClientSideConnection = connect_to_agent(self._client, channel)  # type: ignore[arg-type]
+        client: Any = self._client  # it has what this side can do, and not the rest of the protocol
+        self._connection: ClientSideConnection = connect_to_agent(client, channel)
 
     async def run(self) -> AcpEnding:
         """To the agent's last word."""

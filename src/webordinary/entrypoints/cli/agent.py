@@ -1,0 +1,83 @@
+"""`webordinary agent test`: can the agent make a small change here? With --scripted no key is needed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from webordinary import app
+from webordinary.app_agents import agents_of, limits_of
+from webordinary.config import Config
+from webordinary.entrypoints.cli.agent_trial import PAGE, SCRIPT_KEY, WISH, Trial, scripted, try_out
+from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config
+from webordinary.entrypoints.cli.output import clean, print_json
+from webordinary.testing.scripted_api import ScriptedApi
+
+SETTINGS = (
+    "agent", "agent_command", "agent_environment", "agent_hosts", "agent_key_command", "agent_model", "agent_seconds",
+    "agent_turns", "agent_cost_usd", "allow_unjailed_agents", "jail_readable",
+)  # fmt: skip
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("agent", help="try an agent out", description="Who edits the sites.")
+    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    test = add_command(parts, "test", run, "let an agent change a page in a scratch folder, and look at the result")
+    test.add_argument("--scripted", action="store_true", help="claude with a scripted model: no key, no cost")
+    add_settings(test, SETTINGS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Try it, say how it went."""
+    config = load_config(args)
+    name = "claude" if args.scripted else config.agent
+    if args.scripted and args.agent not in (None, "claude"):
+        raise CommandFailed("only the agent claude has a scripted model", "leave out --agent or --scripted", Exit.USAGE)
+    with tempfile.TemporaryDirectory(prefix="webordinary-agent-") as folder, _environment(args.scripted, folder) as env:
+        trial = _try(config, name, Path(folder), env, quiet=args.json)
+    if args.json:
+        print_json(trial)
+    else:
+        print(clean(_words(trial)))
+    return Exit.OK if trial.ok else Exit.FAILED
+
+
+def _try(config: Config, name: str, folder: Path, env: Mapping[str, str], *, quiet: bool) -> Trial:
+    home, site = folder / "home", folder / "site"
+    home.mkdir()
+    site.mkdir()
+    (site / "index.html").write_text(PAGE, encoding="utf-8")
+    jail = app.jail_of(config, "agent-test", home)
+    agent = agents_of(config, jail, home, env).get(name)
+    if agent is None:
+        raise CommandFailed(f"the agent {name} has no program", "name it with --agent-command", Exit.USAGE)
+    began = time.monotonic()
+    if not quiet:
+        print(f"asking the agent {name}: {WISH}", file=sys.stderr)
+    tell = (lambda words: None) if quiet else lambda words: print(f"  {clean(words)}", file=sys.stderr)
+    return try_out(name, agent, site, limits_of(config), tell, lambda: time.monotonic() - began)
+
+
+@contextmanager
+def _environment(with_script: bool, folder: str) -> Iterator[Mapping[str, str]]:
+    if not with_script:
+        yield os.environ
+        return
+    page = str(Path(folder, "site", "index.html"))
+    with ScriptedApi(scripted(page)) as api:
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "CLAUDE_"))}
+        yield plain | {"ANTHROPIC_API_KEY": SCRIPT_KEY, "ANTHROPIC_BASE_URL": api.url}
+
+
+def _words(trial: Trial) -> str:
+    spent = f", ${trial.cost_usd:.4f}" if trial.cost_usd else ""
+    verdict = "it works" if trial.ok else "the page is not as it was asked for"
+    return f"{verdict}: {trial.result} after {trial.seconds:.1f} s{spent}. It said: {trial.words}"

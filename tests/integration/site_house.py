@@ -1,0 +1,60 @@
+"""The sample site in a data folder, with a worker's jobs done for real, one at a time, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from tests.unit.site.world import TestHold
+from webordinary import app
+from webordinary.model.claims import Started
+from webordinary.model.jobs import Job
+from webordinary.site.releases import Stage
+from webordinary.worker.job import perform
+
+
+class SiteHouse:
+    """A house whose mails change a site."""
+
+    def __init__(self, house: House, data: Path) -> None:
+        self.house, self.services, self.data = house, house.services, data
+        self._kit = app.site_kit(house.services, WORKER, data / "workspaces" / "w0")
+
+    def mail(self, text: str, message_id: str = "") -> Job:
+        """A mail arrives and is done."""
+        self.house.receive(text, message_id)
+        pool, services = self.services.pool, self.services
+        started = pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
+        assert isinstance(started, Started)
+        hold = TestHold(WORKER, started.claim.fence, started.job.job_id)
+        instruction = app.instruction_of(services, started.job)
+        settled = perform(started, instruction, hold, self._kit, services.events, services.clock.now)
+        pool.claims.end_and_take_next(started, settled, services.clock.now(), more=False)
+        assert pool.claims.begin_release(started.claim)
+        pool.claims.end_release(started.claim)
+        job = services.jobs.get(started.job.job_id)
+        assert job
+        return job
+
+    def page(self, stage: Stage = Stage.EDIT) -> str:
+        current = self.services.releases.current("amelia", stage)
+        assert current
+        return (current / "index.html").read_text()
+
+    def shown(self) -> str:
+        current = self.services.releases.current("amelia", Stage.EDIT)
+        assert current
+        return current.name
+
+
+@contextmanager
+def open_site_house(data: Path) -> Iterator[SiteHouse]:
+    """With the sample's origin, its owner and its first release."""
+    with open_house(data) as house:
+        with house.services.db.write() as conn:
+            conn.execute("DELETE FROM senders")
+            conn.execute("DELETE FROM projects")
+        app.ensure_sample(house.services)
+        yield SiteHouse(house, data)

@@ -1,0 +1,72 @@
+"""Hugo and MkDocs sites, built for real in the jail."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.builders_world import Yard, source, yard
+from webordinary.adapters.local.jail.limits import JailLimits
+from webordinary.site.sources import BuildFailed, Built
+
+pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.timeout(300)]
+LAYOUT = "<!doctype html><title>{{ .Title }}</title><a href='{{ .Site.Home.RelPermalink }}'>home</a>{{ .Content }}"
+HUGO = {
+    "hugo.toml": 'baseURL = "https://pots.example/"\ntitle = "Pots"\n',
+    "content/_index.md": "# Pots for every day\n",
+    "content/about.md": "---\ntitle: About\n---\nThrown by hand.\n",
+    "layouts/index.html": LAYOUT,
+    "layouts/_default/single.html": LAYOUT,
+    "layouts/_default/list.html": LAYOUT,
+}
+DOCS = {
+    "mkdocs.yml": "site_name: Pots\ntheme:\n  name: mkdocs\n",
+    "docs/index.md": "# Pots for every day\n",
+    "docs/about.md": "# About\n\nThrown by hand.\n",
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Yard:
+    monkeypatch.setenv("PATH", str(Path(sys.prefix, "bin")), prepend=":")
+    return yard(tmp_path, limits=JailLimits(), seconds=120)
+
+
+@pytest.mark.needs("hugo")
+def test_a_hugo_site_is_built_for_any_host_name(place: Yard, tmp_path: Path) -> None:
+    built = place.build(source(tmp_path / "tree", HUGO))
+    assert isinstance(built, Built), built
+    assert built.builder == "hugo"
+    assert "Pots for every day" in (place.site / "index.html").read_text()
+    about = (place.site / "about" / "index.html").read_text()
+    assert "Thrown by hand." in about
+    assert "pots.example" not in about
+
+
+@pytest.mark.needs("hugo")
+def test_a_broken_hugo_site_is_explained(place: Yard, tmp_path: Path) -> None:
+    failed = place.build(source(tmp_path / "tree", {**HUGO, "layouts/index.html": "{{ .Nothing "}))
+    assert isinstance(failed, BuildFailed)
+    assert "index.html" in failed.log
+
+
+@pytest.mark.needs("hugo")
+def test_a_template_that_fetches_something_gets_nothing(place: Yard, tmp_path: Path) -> None:
+    fetching = '{{ with resources.GetRemote "http://127.0.0.1:1/x" }}{{ with .Err }}no: {{ . }}{{ end }}{{ end }}'
+    built = place.build(source(tmp_path / "tree", {**HUGO, "layouts/index.html": fetching}))
+    assert isinstance(built, BuildFailed) or "no:" in (place.site / "index.html").read_text()
+
+
+def test_a_mkdocs_site_is_built(place: Yard, tmp_path: Path) -> None:
+    built = place.build(source(tmp_path / "tree", DOCS))
+    assert isinstance(built, Built), built
+    assert built.builder == "mkdocs"
+    assert "Thrown by hand." in (place.site / "about" / "index.html").read_text()
+
+
+def test_a_mkdocs_site_with_a_wrong_setting_is_explained(place: Yard, tmp_path: Path) -> None:
+    failed = place.build(source(tmp_path / "tree", {**DOCS, "mkdocs.yml": "site_name: Pots\ntheme: nowhere\n"}))
+    assert isinstance(failed, BuildFailed)
+    assert "nowhere" in failed.log

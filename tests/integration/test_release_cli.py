@@ -1,0 +1,143 @@
+"""`webordinary release`: looking at releases, and going back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.site_house import SiteHouse, open_site_house
+from tests.unit.site.world import TestHold
+from webordinary.adapters.memory.project_leases import MemoryProjectLeases
+from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
+from webordinary.entrypoints.cli.main import main
+from webordinary.site.releases import Stage
+from webordinary.site.rollback import OperatorHold
+
+pytestmark = pytest.mark.needs("git")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[SiteHouse]:
+    with open_site_house(tmp_path / "data") as house:
+        yield house
+
+
+def git(site: SiteHouse, *args: str) -> str:
+    origin = site.data / "origins" / "amelia.git"
+    return subprocess.run(["git", "-C", str(origin), *args], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def run(site: SiteHouse, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(["release", *words, "--data", str(site.data)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_the_kept_releases_are_listed_with_the_shown_one_marked(
+    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = site.shown()
+    site.mail("change the homepage title to Spring Sale")
+    code, out, _ = run(site, capsys, "list", "amelia", "--json")
+    assert code == 0
+    listed = json.loads(out)
+    assert [one["release"] for one in listed] == [site.shown(), first]
+    assert [one["shown"] for one in listed] == [True, False]
+    assert all(one["files"] for one in listed)
+    code, out, _ = run(site, capsys, "list", "amelia")
+    assert "now" in out
+
+
+def test_a_rollback_shows_the_earlier_release_and_the_next_change_starts_from_there(
+    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.mail("change the homepage title to Spring Sale")
+    good, tree = site.shown(), git(site, "rev-parse", "main^{tree}")
+    site.mail("change the homepage title to Oops", "<oops@example.com>")
+    code, out, _ = run(site, capsys, "rollback", "amelia")
+    assert code == 0
+    assert f"shows {good} again" in out
+    assert site.shown() == good
+    assert git(site, "rev-parse", "main^{tree}") == tree
+    assert git(site, "rev-list", "--merges", "main") == ""
+    after = site.mail("change “See what is new” to “See more”")
+    assert after.result and after.result.commit == git(site, "rev-parse", "main")
+    assert "<h1>Spring Sale</h1>" in site.page()
+    assert "See more" in site.page()
+
+
+def test_a_rollback_to_a_named_release_twice_changes_nothing_more(
+    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = site.shown()
+    site.mail("change the homepage title to Spring Sale")
+    site.mail("change the homepage title to Autumn")
+    assert run(site, capsys, "rollback", "amelia", first[:8])[0] == 0
+    main_before = git(site, "rev-parse", "main")
+    code, out, _ = run(site, capsys, "rollback", "amelia", first, "--json")
+    assert code == 0
+    assert json.loads(out) | {"project": ""} == {
+        "project": "", "stage": "edit", "release": first, "changed": False, "commit": None, "problem": "",
+    }  # fmt: skip
+    assert git(site, "rev-parse", "main") == main_before
+
+
+def test_the_public_site_goes_back_without_touching_the_source(
+    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in ("change the homepage title to Spring Sale", "publish", "change the homepage title to Oops", "publish"):
+        site.mail(text)
+    main_before = git(site, "rev-parse", "main")
+    assert "Oops" in site.page(Stage.PUBLIC)
+    assert run(site, capsys, "rollback", "amelia", "--stage", "public")[0] == 0
+    assert "<h1>Spring Sale</h1>" in site.page(Stage.PUBLIC)
+    assert git(site, "rev-parse", "main") == main_before
+
+
+def test_an_undo_after_a_rollback_does_not_bring_it_back(site: SiteHouse, capsys: pytest.CaptureFixture[str]) -> None:
+    site.mail("change the homepage title to Oops", "<oops@example.com>")
+    run(site, capsys, "rollback", "amelia")
+    before = site.page()
+    assert site.mail("undo").outcome
+    assert site.page() == before
+
+
+def test_when_the_source_cannot_follow_the_site_is_back_and_the_operator_is_told(
+    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = site.shown()
+    site.mail("change the homepage title to Oops")
+    (site.data / "origins" / "amelia.git").rename(site.data / "elsewhere")
+    code, _, err = run(site, capsys, "rollback", "amelia")
+    assert code == 1
+    assert "did not follow" in err
+    assert site.shown() == first
+
+
+@pytest.mark.parametrize("words", [("rollback", "amelia"), ("rollback", "amelia", "fff"), ("list", "nobody")])
+def test_what_is_not_there_is_said(site: SiteHouse, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    code, _, err = run(site, capsys, *words)
+    assert code == 1
+    assert err.startswith("webordinary: ")
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_an_operators_lease_lasts_as_long_as_the_operators_process(site: SiteHouse, kind: str) -> None:
+    dead: set[str] = set()
+    leases = (
+        SqliteProjectLeases(site.services.db, dead.__contains__)
+        if kind == "sqlite"
+        else MemoryProjectLeases(lambda job_id, fence: False, dead.__contains__)
+    )
+    now = site.services.clock.now()
+    held = leases.take("amelia", OperatorHold("operator-1"), now)
+    assert held
+    assert leases.take("amelia", TestHold(), now) is None
+    dead.add("operator-1")
+    taken = leases.take("amelia", TestHold(), now)
+    assert taken
+    assert taken.fence > held.fence
