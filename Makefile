@@ -8,23 +8,28 @@ RUN := $(BIN)/python -m
 CREATED := $(VENV)/.created
 BASE := $(VENV)/.base-installed
 DEV := $(VENV)/.dev-installed
+ALL := $(VENV)/.all-installed
+TOOLS := $(if $(EXTRAS),$(ALL),$(DEV))
 PIP := $(RUN) pip --disable-pip-version-check --quiet install --no-deps
 LOCK := $(VENV)-lock/bin/python -m uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
 TESTS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: up test soak prove check bench lock clean help
+.PHONY: up test simulate soak prove check bench lock clean help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
 up: $(BASE) ## run it all; PORT= SMTP_PORT= PREVIEW_PORT= DATA= let two run side by side
 	@exec $(RUN) webordinary up $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port $(PORT)) \
 		$(if $(SMTP_PORT),--smtp-port $(SMTP_PORT)) $(if $(PREVIEW_PORT),--preview-port $(PREVIEW_PORT))
 
-test: check ## check, then run every test; TESTS=tests/unit runs some
+test: check ## check, then run every test; TESTS=tests/unit runs some, EXTRAS=1 installs all that tests can use
 	$(RUN) pytest -n 2 --dist loadgroup $(TESTS)
+
+simulate: $(DEV) ## many seeded worlds of the real code with faults; SEEDS=10000 FIRST=0
+	@$(RUN) tests.simulation --seeds $(or $(SEEDS),10000) --first $(or $(FIRST),0)
 
 soak: $(DEV) ## kill, freeze and restart workers under load; MINUTES=30 SEED=
 	@$(RUN) tests.acceptance.soak --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))
@@ -32,7 +37,7 @@ soak: $(DEV) ## kill, freeze and restart workers under load; MINUTES=30 SEED=
 prove: $(CREATED) ## check the models of docs/proofs exhaustively; needs spin and gcc
 	@$(BIN)/python docs/proofs/prove.py
 
-check: $(DEV) ## lint, formatting, types, import directions, lock files
+check: $(TOOLS) ## lint, formatting, types, import directions, lock files
 	$(RUN) ruff check
 	$(RUN) ruff format --check
 	$(RUN) mypy
@@ -49,6 +54,7 @@ lock: $(CREATED) ## pin the dependencies again; UPGRADE=1 takes newer versions (
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
 	$(LOCK) --extra dev -o requirements/dev.lock pyproject.toml
+	$(LOCK) --all-extras -c requirements/dev.lock -o requirements/all.lock pyproject.toml
 	$(LOCK) -c requirements/dev.lock -o requirements/base.lock pyproject.toml
 	$(LOCK) -c requirements/dev.lock -o requirements/build.lock requirements/build.in
 
@@ -75,4 +81,9 @@ $(BASE): requirements/base.lock requirements/build.lock pyproject.toml $(CREATED
 $(DEV): requirements/dev.lock $(BASE)
 	@echo "installing the tools for tests"
 	$(PIP) --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(ALL): requirements/all.lock $(DEV)
+	@echo "installing the agents' packages"
+	$(PIP) --require-hashes -r requirements/all.lock
 	@touch $@

@@ -66,7 +66,7 @@ def raw(folder: Path, keys: int, each: int, in_turn: bool) -> Rates:
     gate.wait()  # both are up
     began = time.time()
     for job in jobs:
-        queue.put(str(job.key))
+        queue.put(str(job.key), job.job_id)
     filled = time.time()
     gate.wait()
     done = [answers.get() for _ in workers]

@@ -81,7 +81,7 @@ def raw(folder: Path, count: int, seed: int) -> list[float]:
     bell, sent = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), []
     for number in paced(count):
         sent.append(time.time())
-        queue.put(names[number])
+        queue.put(names[number], str(number))
         for door in doors:
             bell.sendto(b"", door)
     time.sleep(0.2)
@@ -92,7 +92,7 @@ def raw(folder: Path, count: int, seed: int) -> list[float]:
         server.join()
     queue.close()
     assert len(starts) == count, f"{count - len(starts)} messages were not served"
-    return [(at - sent[number - 1]) * 1000 for number, at in starts]
+    return [(at - sent[int(number)]) * 1000 for number, at in starts]
 
 
 def _serve_raw(path: Path, door: str, answers: Any) -> None:

@@ -137,7 +137,9 @@ class Bench:
         self._on.count += 1
         number, now = self._on.count, datetime.now(UTC)
         key = ProjectUser("bench", user)
-        job = Job(f"job-{number}", key, number, 1, f"{number:016x}", f"mail-{number}", Command.EDIT, JobState.RUNNING, now)
+        job = Job(
+            f"job-{number}", key, number, 1, f"{number:016x}", f"mail-{number}", Command.EDIT, JobState.RUNNING, now
+        )
         started = Started(Claim(key, self._name, fence, 0, ClaimStatus.HELD, now, now, now), job)
         hold = RunningHold(started, MonotonicClock(), time.monotonic() + 600, lambda: time.monotonic() + 600)
         wish = Instruction(f"change the homepage title to Sale {number}", "", "scott@example.com", Command.EDIT)

@@ -112,7 +112,8 @@ class World:
         owner = self.pool.claims.look(job.key)
         if owner:
             self.pool.tickets.ticket(job.key, owner.worker)
-        elif self.pool.hints.send(ClaimRequest(job.key, queued.queued_at or now), now):
+        else:
+            self.pool.hints.send(ClaimRequest(job.key, queued.queued_at or now), now)
             self.pool.tickets.unclaimed()
 
     def is_drained(self) -> bool:

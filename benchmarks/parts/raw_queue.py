@@ -18,20 +18,23 @@ SCHEMA = """
 CREATE TABLE messages (
   id     INTEGER PRIMARY KEY,
   key    TEXT NOT NULL,
+  body   TEXT NOT NULL,
   owner  INTEGER
 ) STRICT;
 CREATE INDEX of_key ON messages (key, id);
 """
-PUT = "INSERT INTO messages (key) VALUES (?)"
-NEXT_OF_KEY = "SELECT id FROM messages WHERE key = ? ORDER BY id LIMIT 1"
+PUT = "INSERT INTO messages (key, body) VALUES (?, ?)"
+NEXT_OF_KEY = "SELECT id, key, body FROM messages WHERE key = ? ORDER BY id LIMIT 1"
 # Every key of a message that somebody works on is claimed.
 NEXT_KEY = """
-SELECT id, key FROM messages AS waiting
+SELECT id, key, body FROM messages AS waiting
 WHERE owner IS NULL AND NOT EXISTS (
   SELECT 1 FROM messages AS held WHERE held.key = waiting.key AND held.owner IS NOT NULL)
 ORDER BY id LIMIT 1"""
 CLAIM = "UPDATE messages SET owner = ? WHERE id = ?"
 DONE = "DELETE FROM messages WHERE id = ?"
+
+Message = tuple[int, str, str]
 
 
 class RawQueue:
@@ -46,21 +49,20 @@ class RawQueue:
         """Make the table."""
         self._conn.executescript(SCHEMA)
 
-    def put(self, key: str) -> None:
+    def put(self, key: str, body: str) -> None:
         """One message, synced."""
         self._conn.execute("BEGIN IMMEDIATE")
-        self._conn.execute(PUT, (key,))
+        self._conn.execute(PUT, (key, body))
         self._conn.execute("COMMIT")
 
-    def next(self, held: tuple[int, str] | None) -> tuple[int, str] | None:
+    def next(self, held: Message | None) -> Message | None:
         """End the held message and pop the next: of the same key, or of the first key nobody holds."""
         execute = self._conn.execute
         execute("BEGIN IMMEDIATE")
-        found: tuple[int, str] | None = None
+        found: Message | None = None
         if held:
             execute(DONE, (held[0],))
-            row = execute(NEXT_OF_KEY, (held[1],)).fetchone()
-            found = (row[0], held[1]) if row else None
+            found = execute(NEXT_OF_KEY, (held[1],)).fetchone()
         if found is None:
             found = execute(NEXT_KEY).fetchone()
         if found:
@@ -84,8 +86,8 @@ def drain(path: Path) -> tuple[int, float]:
     return count, time.time()
 
 
-def serve(path: Path, address: str) -> list[tuple[int, float]]:
-    """Sleep until woken by a datagram, pop what is there, until told to end; message and moment of every start."""
+def serve(path: Path, address: str) -> list[tuple[str, float]]:
+    """Sleep until woken by a datagram, pop what is there, until told to end; body and moment of every start."""
     queue, starts = RawQueue(path), []
     ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     ear.bind(address)
@@ -98,7 +100,7 @@ def serve(path: Path, address: str) -> list[tuple[int, float]]:
                 ended = ear.recv(16) == b"end"
         held = queue.next(None)
         while held:
-            starts.append((held[0], time.time()))
+            starts.append((held[2], time.time()))
             held = queue.next(held)
     queue.close()
     return starts

@@ -9,7 +9,7 @@ import secrets
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,8 +20,9 @@ from webordinary.adapters.local.blobs import LocalBlobs
 from webordinary.adapters.local.build_logs import FolderBuildLogs
 from webordinary.adapters.local.builders import Dependencies, Workshop, builders
 from webordinary.adapters.local.callbacks import EngineCallbacks
-from webordinary.adapters.local.git import GitHistory, GitRepository
+from webordinary.adapters.local.git import Credentials, GitHistory, GitRepository, WorkspaceCache
 from webordinary.adapters.local.git.origins import Origins
+from webordinary.adapters.local.git.upkeep import tend_mirrors
 from webordinary.adapters.local.homes import take_home
 from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.limits import MEGABYTE, JailLimits
@@ -29,6 +30,7 @@ from webordinary.adapters.local.jail.open_cells import OpenJail
 from webordinary.adapters.local.jail.programs import JailedPrograms
 from webordinary.adapters.local.liveness import DeathWatch, LockFiles
 from webordinary.adapters.local.maildir import MaildirTransport
+from webordinary.adapters.local.pictures import ChromiumPictures, find_browser
 from webordinary.adapters.local.relay import RelaySettings, RelayTransport
 from webordinary.adapters.local.releases import FolderReleases
 from webordinary.adapters.local.system import SystemClock, SystemThreads
@@ -61,7 +63,7 @@ from webordinary.mail.authenticate import TrustedPeers
 from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event
-from webordinary.model.jobs import Job
+from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Attachment, Instruction
 from webordinary.model.names import ProjectUser
 from webordinary.model.overview import Levels
@@ -72,6 +74,7 @@ from webordinary.site.first_release import show_first
 from webordinary.site.kit import SiteKit
 from webordinary.site.ports import Builder, Jail
 from webordinary.site.releases import Stage
+from webordinary.site.studio import Studio
 from webordinary.worker.job import SiteWork
 from webordinary.worker.settings import Settings
 from webordinary.worker.surroundings import Surroundings
@@ -111,6 +114,7 @@ class Services:
     executions: SqliteExecutions
     releases: FolderReleases
     history: GitHistory
+    credentials: Credentials
     workers: SqliteWorkers
     lock_files: LockFiles
     ledger: SqliteLedger
@@ -140,7 +144,7 @@ def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) 
     clock, data = SystemClock(), config.data
     raw_mails, blobs, directory = SqliteRawMails(db, data), LocalBlobs(data / "blobs"), SqliteDirectory(db)
     threads, executions, jobs = SqliteThreads(db), SqliteExecutions(db), SqliteJobs(db)
-    lock_files = LockFiles(data / "run" / "workers")
+    lock_files, credentials = LockFiles(data / "run" / "workers"), Credentials(data / "secrets")
     mailroom = Mailroom(
         raw_mails=raw_mails,
         parsed_mails=SqliteParsedMails(db),
@@ -181,7 +185,8 @@ def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) 
         interruptions=SqliteInterruptions(db),
         executions=executions,
         releases=FolderReleases(data / "sites", config.releases_kept),
-        history=GitHistory(data / "mirrors"),
+        history=GitHistory(data / "mirrors", credentials),
+        credentials=credentials,
         workers=SqliteWorkers(db),
         lock_files=lock_files,
         ledger=SqliteLedger(db),
@@ -289,7 +294,8 @@ def _site_work(services: Services, worker_id: str, home: Path) -> SiteWork:
 def site_kit(services: Services, worker_id: str, home: Path) -> SiteKit:
     """All that one worker needs to turn instructions into sites."""
     config = services.config
-    repository = GitRepository(config.data / "mirrors", home, worker_id)
+    cache = WorkspaceCache(home, config.workspace_cache_mb * MEGABYTE, lambda key: is_in_work(services, key))
+    repository = GitRepository(config.data / "mirrors", home, worker_id, services.credentials, cache)
     jail = jail_of(config, worker_id, home)
     return SiteKit(
         workspaces=repository,
@@ -303,10 +309,26 @@ def site_kit(services: Services, worker_id: str, home: Path) -> SiteKit:
         site_url=lambda project_id, stage: site_url(config, project_id, stage),
         sessions=ThreadSessions(services.threads),
         build_logs=services.build_logs,
+        studio=studio_of(services, worker_id),
         ledger=services.ledger,
         limits=limits_of(config),
         daily_cap_usd=config.daily_cap_usd,
     )
+
+
+def is_in_work(services: Services, key: ProjectUser) -> bool:
+    """Whether a job of this key runs, here or elsewhere."""
+    return any(job.state is JobState.RUNNING for job in services.jobs.open_jobs(key))
+
+
+def studio_of(services: Services, worker_id: str) -> Studio | None:
+    """Who takes pictures of changed pages: a browser, if the machine has one and the settings want it."""
+    config = services.config
+    browser = find_browser() if config.pictures != "off" else None
+    if browser is None:
+        return None
+    photographer = ChromiumPictures(browser, worker_id)
+    return Studio(photographer, services.blobs.put, config.picture_seconds, always=config.pictures == "on")
 
 
 def jail_of(config: Config, worker_id: str, home: Path) -> Jail:
@@ -386,18 +408,31 @@ def diff_of(services: Services, project_id: str, commit: str) -> str:
 
 
 def onboard(
-    services: Services, project_id: str, repo: str, user_id: str, sender: str, progress: Callable[[str], None]
+    services: Services,
+    project_id: str,
+    repo: str,
+    user_id: str,
+    sender: str,
+    progress: Callable[[str], None],
+    agent: str = "",
+    credential: bytes | None = None,
 ) -> None:
-    """Add a site and one person who may change it; doing it again changes only what differs."""
+    """Add a site and one person who may change it; doing it again changes only what differs.
+
+    Without `agent` a new site gets the one of the settings, and a known one keeps its own.
+    """
     key = ProjectUser(project_id, user_id)
-    origins = Origins(services.config.data / "origins", services.config.data / "mirrors")
+    origins = origins_of(services)
     progress("looking at its repository")
     known = services.directory.project(project_id)
     address = origins.settle(project_id, repo)
     if known and known.repo != address:
         raise Permanent(f"{project_id} lives in {known.repo} already: use that as --repo, or another name")
     project = known or Project(project_id, address, agent=services.config.agent)
-    origins.check(project)
+    if agent:
+        project = replace(project, agent=agent)
+    with services.credentials.on_trial(project_id, address, credential) if credential else nullcontext():
+        origins.check(project)
     services.directory.add_project(project, services.clock.now())
     services.directory.add_sender(Sender(sender, key), services.clock.now())
     progress("showing it on the edit site")
@@ -406,6 +441,19 @@ def onboard(
         known_builders = builders_of(services.config, jail, Path(name))
         if problem := show_first(project, origins.export, known_builders, services.releases):
             progress(f"it cannot be shown yet: {problem}")
+
+
+def origins_of(services: Services) -> Origins:
+    """The repositories that the projects live in."""
+    data = services.config.data
+    return Origins(data / "origins", data / "mirrors", services.credentials)
+
+
+def keep_credential(services: Services, project_id: str, credential: bytes) -> None:
+    """Use this credential for a project's repository from now on, if it is let in with it."""
+    project = project_of(services, project_id)
+    with services.credentials.on_trial(project_id, project.repo, credential):
+        origins_of(services).check(project)
 
 
 def ensure_sample(services: Services) -> None:
@@ -441,6 +489,7 @@ def keep_house(services: Services) -> None:
     services.alarms.forget(before)
     services.build_logs.forget(before)
     note_dead_workers(services)
+    tend_mirrors(services.config.data / "mirrors", services.config.data / "workspaces")
 
 
 def note_dead_workers(services: Services) -> None:

@@ -122,6 +122,9 @@ class Config:
         int, Setting(rules.number(64, 1_000_000), "memory of one agent or build, all its processes together")
     ] = 4000
     jail_processes: Annotated[int, Setting(rules.number(16, 30_000), "processes of one agent or build")] = 512
+    workspace_cache_mb: Annotated[
+        int, Setting(rules.number(0, 10_000_000), "workspaces that one worker keeps warm, together; 0: no bound")
+    ] = 5000
     jail_disk_mb: Annotated[
         int, Setting(rules.number(10, 10_000_000), "what the workspace may grow to while an agent or build runs")
     ] = 5000
@@ -133,6 +136,13 @@ class Config:
     install_scripts: Annotated[
         bool, Setting(rules.flag(), "let packages run their own scripts while they are installed, jailed")
     ] = False
+
+    pictures: Annotated[
+        str, Setting(rules.choice("auto", "on", "off"), "pictures of the changed page: auto only where nobody waits")
+    ] = "auto"
+    picture_seconds: Annotated[
+        float, Setting(rules.number(0.1, 60, whole=False), "how long a reply waits for its pictures at most")
+    ] = 8.0
 
     def __post_init__(self) -> None:
         problems = []

@@ -215,7 +215,6 @@ class Writer:
     house: House
     address: str = "scott@example.com"
     count: int = 0
-    email_ids: dict[str, str] = field(default_factory=dict)
 
     def write(self, text: str, subject: str, root: str = "") -> str:
         """Send a mail, in the thread of `root` where one is named; raises unless it was accepted."""
@@ -225,18 +224,8 @@ class Writer:
         references = (root,) if root else ()
         letter = Letter(self.address, MAILBOX, subject, text, (), message_id, root, references)
         raw, up = write_mail(letter, datetime.now(UTC)), self.house.up
-        answer = client.send(raw, self.address, MAILBOX, up.smtp_host, up.smtp_port)
-        self.email_ids[message_id] = client.email_id_in(answer)
+        client.send(raw, self.address, MAILBOX, up.smtp_host, up.smtp_port)
         return message_id
-
-    def has_place(self, message_id: str) -> bool:
-        """Whether this mail stands in its key's queue, or is further."""
-        database = Database(self.house.data / "webordinary.db")
-        try:
-            events = SqliteEventLog(database).after(0, 100, self.email_ids[message_id])
-            return any(logged.event.kind.startswith("Job") for logged in events)
-        finally:
-            database.close()
 
     def note(self, mark: str, root: str = "", *, file: str = "", steps: int = 2, **how: object) -> str:
         """Ask for a note, in a file of its own unless one is named."""

@@ -73,6 +73,14 @@ def test_a_strangers_mail_changes_nothing_and_gets_no_answer(up: Up) -> None:
     assert get(up) == before
 
 
+def test_mails_in_quick_succession_are_done_in_the_order_they_were_accepted(up: Up) -> None:
+    customer = Customer()
+    sent = [customer.write(up, f"Change the homepage title to Number {number}") for number in range(8)]
+    wait_until(up.data, lambda: set(sent) <= replies(up.data).keys(), "all answers")
+    subjects = origin_log(up.data, "--reverse", "--format=%s").splitlines()[1:]
+    assert subjects == [f"Change the homepage title to Number {number}" for number in range(8)]
+
+
 def test_publish_puts_the_edit_site_before_the_public(up: Up) -> None:
     customer = Customer()
     done = wait_for_reply(up, customer.write(up, "Change the homepage title to Open House"))

@@ -142,6 +142,17 @@ def test_mails_without_workflow_are_listed_oldest_first_until_started(backend: B
     assert backend.raw.without_workflow(10) == ("a" * 64, "c" * 64)
 
 
+def test_a_mail_waits_for_an_earlier_one_of_its_sender_that_has_no_place_yet(backend: Backend) -> None:
+    for name, minutes in (("a", 1), ("b", 2)):
+        backend.raw.store(email(name, at=NOON + minutes * MINUTE))
+    assert backend.raw.waits_for_earlier("b" * 64, NOON)
+    assert not backend.raw.waits_for_earlier("a" * 64, NOON)
+    assert not backend.raw.waits_for_earlier("b" * 64, NOON + 2 * MINUTE)
+    backend.raw.mark_placed("a" * 64)
+    backend.raw.mark_placed("a" * 64)
+    assert not backend.raw.waits_for_earlier("b" * 64, NOON)
+
+
 # readings, manifests, blobs
 
 

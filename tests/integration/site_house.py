@@ -11,6 +11,7 @@ from tests.unit.site.world import TestHold
 from webordinary import app
 from webordinary.model.claims import Started
 from webordinary.model.jobs import Job
+from webordinary.pool.effects import pay
 from webordinary.site.releases import Stage
 from webordinary.worker.job import perform
 
@@ -36,6 +37,8 @@ class SiteHouse:
         pool.claims.end_release(started.claim)
         job = services.jobs.get(started.job.job_id)
         assert job
+        pay(job, pool.callbacks, pool.owed)
+        self.house.engine.run_ready()
         return job
 
     def page(self, stage: Stage = Stage.EDIT) -> str:
@@ -50,9 +53,9 @@ class SiteHouse:
 
 
 @contextmanager
-def open_site_house(data: Path) -> Iterator[SiteHouse]:
+def open_site_house(data: Path, **settings: object) -> Iterator[SiteHouse]:
     """With the sample's origin, its owner and its first release."""
-    with open_house(data) as house:
+    with open_house(data, **settings) as house:
         with house.services.db.write() as conn:
             conn.execute("DELETE FROM senders")
             conn.execute("DELETE FROM projects")

@@ -103,3 +103,14 @@ def test_an_unknown_site_is_told(tmp_path: Path, repo: Path, capsys: pytest.Capt
     add(tmp_path / "data", repo)
     assert main(["project", "show", "nobody", "--data", str(tmp_path / "data")]) == 1
     assert "there is no site 'nobody'; see `webordinary project list`" in capsys.readouterr().err
+
+
+def test_a_site_can_be_given_another_agent(tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    add(data, repo)
+    people = ["--user", "ann", "--sender", "ann@example.com", "--data", str(data)]
+    assert main(["project", "add", "kiln", "--repo", str(repo), *people, "--agent", "claude"]) == 0
+    add(data, repo)
+    capsys.readouterr()
+    main(["project", "show", "kiln", "--data", str(data), "--json"])
+    assert json.loads(capsys.readouterr().out)["agent"] == "claude"

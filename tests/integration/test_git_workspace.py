@@ -7,12 +7,12 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.unit.site.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
 from webordinary.adapters.local.git import GitHistory, GitRepository
+from webordinary.adapters.local.git.repository import QUICK_SECONDS
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Permanent, Transient
 from webordinary.model.projects import Project
@@ -33,8 +33,8 @@ class World:
         make_origin(self.origin, {"index.html": PAGE.encode(), "about.html": b"About\n"})
         self.project = Project("amelia", str(self.origin))
 
-    def worker(self, name: str = "w-1", **options: Any) -> GitRepository:
-        return GitRepository(self.folder / "mirrors", self.folder / name, name, **options)
+    def worker(self, name: str = "w-1", quick_seconds: float = QUICK_SECONDS) -> GitRepository:
+        return GitRepository(self.folder / "mirrors", self.folder / name, name, quick_seconds=quick_seconds)
 
     def git(self, *args: str) -> str:
         return subprocess.run(

@@ -104,16 +104,18 @@ def test_a_repository_planted_below_is_refused_and_never_run(victim: Victim) -> 
     script += f"git config core.fsmonitor 'touch {victim.defended.canary}'"
     agent = CommandAgent(["sh", "-c", script], victim.programs)
     victim.amelia.project = replace(victim.amelia.project, agent="command")
-    with pytest.raises(Permanent, match="links cannot be published"):
-        victim.mail("please", replace(victim.kit, agents={"command": agent}))
+    settled = victim.mail("please", replace(victim.kit, agents={"command": agent}))
+    assert settled.outcome is Outcome.FAILED
+    assert "below is a repository of its own" in settled.result.summary
     assert victim.mail_to_builtin().outcome is Outcome.SUCCEEDED
     assert not victim.defended.canary.exists()
 
 
 def test_a_link_to_a_file_of_the_host_is_refused_and_the_site_stays(victim: Victim) -> None:
     victim.mail_to_builtin()
-    with pytest.raises(Permanent, match=r"passwd\.html"):
-        victim.mail_to_agent(Attack("link_in_the_result"))
+    settled = victim.mail_to_agent(Attack("link_in_the_result"))
+    assert settled.outcome is Outcome.FAILED
+    assert "passwd.html is a link" in settled.result.summary
     assert "Spring Sale" in victim.amelia.page()
     assert "passwd.html" not in victim.shown()
 

@@ -65,7 +65,8 @@ def test_a_rollback_shows_the_earlier_release_and_the_next_change_starts_from_th
     assert git(site, "rev-parse", "main^{tree}") == tree
     assert git(site, "rev-list", "--merges", "main") == ""
     after = site.mail("change “See what is new” to “See more”")
-    assert after.result and after.result.commit == git(site, "rev-parse", "main")
+    assert after.result
+    assert after.result.commit == git(site, "rev-parse", "main")
     assert "<h1>Spring Sale</h1>" in site.page()
     assert "See more" in site.page()
 

@@ -25,6 +25,7 @@ from tests.unit.site.world import (
 )
 from webordinary.adapters.local.builders import PlainFiles
 from webordinary.adapters.local.git import GitRepository
+from webordinary.adapters.local.git.repository import QUICK_SECONDS
 from webordinary.adapters.local.releases import FolderReleases
 from webordinary.adapters.local.system import SystemClock
 from webordinary.model.errors import Interrupted
@@ -59,8 +60,8 @@ class Amelia:
         self.photo = folder / "photo"
         self.photo.write_bytes(sample_photo())
 
-    def kit(self, worker: str = "w-1") -> SiteKit:
-        repository = GitRepository(self.folder / "mirrors", self.folder / worker, worker)
+    def kit(self, worker: str = "w-1", quick_seconds: float = QUICK_SECONDS) -> SiteKit:
+        repository = GitRepository(self.folder / "mirrors", self.folder / worker, worker, quick_seconds=quick_seconds)
         return SiteKit(
             workspaces=repository, main=repository, leases=self.leases, releases=self.releases,
             agents={"builtin": BuiltinAgent()}, builders={"plain": PlainFiles()},
@@ -211,10 +212,13 @@ class Deleting:
 CALLS = 15
 
 
+@pytest.mark.parametrize("quick_seconds", [QUICK_SECONDS, 0.0], ids=["quick", "slow"])
 @pytest.mark.parametrize("crash_at", range(1, CALLS))
-def test_a_crash_at_any_step_ends_in_one_commit_one_release_and_the_right_page(amelia: Amelia, crash_at: int) -> None:
+def test_a_crash_at_any_step_ends_in_one_commit_one_release_and_the_right_page(
+    amelia: Amelia, crash_at: int, quick_seconds: float
+) -> None:
     count = [0]
-    kit = amelia.kit()
+    kit = amelia.kit(quick_seconds=quick_seconds)
     crashing: dict[str, Any] = {
         name: CrashingBefore(getattr(kit, name), count, crash_at)
         for name in ("workspaces", "main", "leases", "releases")
@@ -242,9 +246,9 @@ def test_all_steps_are_crashed_by_the_test_above(amelia: Amelia) -> None:
     assert count[0] < CALLS
 
 
-def test_an_agent_is_not_asked_again_for_what_it_saved(amelia: Amelia) -> None:
+def test_an_agent_that_took_long_is_not_asked_again(amelia: Amelia) -> None:
     count = [0]
-    kit = amelia.kit()
+    kit = amelia.kit(quick_seconds=0)
     with suppress(Crash):  # commit is the second call, take the third, enter the fourth
         amelia.send(TITLE, "job-1", kit=replace(kit, main=CrashingBefore(kit.main, count, 1, after=True)))
     amelia.dead.add("w-1")

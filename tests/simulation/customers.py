@@ -92,12 +92,12 @@ class Customers:
     def _intervene(self, intervention: Intervention) -> None:
         world = self._world
         world.heaven.sleep(intervention.at)
-        world.weather.struck(world.scheduler.now)
         if intervention.what == "stop worker":
             working = world.working()
             if working:
                 chosen = working[intervention.whom % len(working)]
                 chosen.process.note("SIGTERM")
+                chosen.stopping = True
                 chosen.worker.stop()
         elif world.house:
             letters = world.scenario.letters

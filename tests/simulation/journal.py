@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any
 
 from webordinary.model.claims import Claim
 from webordinary.model.jobs import Job
@@ -24,8 +23,8 @@ class Entry:
     at: float
     actor: str
     what: str
-    details: tuple[Any, ...]
-    outcome: Any
+    details: tuple[object, ...]
+    outcome: object
 
 
 class Journal:
@@ -39,7 +38,7 @@ class Journal:
         """Show `name` in the trace wherever `of` stands."""
         self._names[of] = name
 
-    def note(self, at: float, actor: str, what: str, *details: Any, outcome: Any = None) -> None:
+    def note(self, at: float, actor: str, what: str, *details: object, outcome: object = None) -> None:
         """Keep one line."""
         self._entries.append(Entry(at, actor, what, details, outcome))
 
@@ -61,7 +60,7 @@ def _line(entry: Entry) -> str:
     return f"{entry.at:10.3f} {entry.actor:<26} {entry.what}({details}){outcome}"[:_SHOWN]
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     match value:
         case BaseException():
             return f"{type(value).__name__}: {value}"

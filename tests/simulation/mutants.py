@@ -21,17 +21,17 @@ from webordinary.site.releases import Release
 class Wrapped:
     """All that is not said otherwise goes to the adapter inside."""
 
-    def __init__(self, inside: Any) -> None:
-        self.inside = inside
+    def __init__(self, inside: object) -> None:
+        self.inside: Any = inside
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.inside, name)
 
 
 class UnfencedSettling(Wrapped):
     """A worker that lost its claim settles all the same."""
 
-    def __init__(self, inside: Any, state: MemoryPoolState) -> None:
+    def __init__(self, inside: object, state: MemoryPoolState) -> None:
         super().__init__(inside)
         self._state = state
 
@@ -40,7 +40,7 @@ class UnfencedSettling(Wrapped):
             return self.inside.end_and_take_next(started, ending, now, more=more)
         except ClaimLost:
             job = self._state.jobs[started.job.job_id]
-            if isinstance(ending, Settlement) and job.open:
+            if isinstance(ending, Settlement):
                 self._state.jobs[job.job_id] = replace(
                     job, state=JobState.SETTLED, outcome=ending.outcome, result=ending.result, settled_at=now
                 )
@@ -75,7 +75,7 @@ class UnfencedPointer(Wrapped):
 class AnyTokenPays(Wrapped):
     """Telling an old token counts as telling the new one."""
 
-    def __init__(self, inside: Any, state: MemoryPoolState) -> None:
+    def __init__(self, inside: object, state: MemoryPoolState) -> None:
         super().__init__(inside)
         self._state = state
 
@@ -111,7 +111,7 @@ class BlindRelease:
 
 
 class _ReleasingClaims(Wrapped):
-    def __init__(self, inside: Any, releasing: set[ProjectUser]) -> None:
+    def __init__(self, inside: object, releasing: set[ProjectUser]) -> None:
         super().__init__(inside)
         self._releasing = releasing
 
@@ -125,7 +125,7 @@ class _ReleasingClaims(Wrapped):
 
 
 class _UnseenJobs(Wrapped):
-    def __init__(self, inside: Any, releasing: set[ProjectUser]) -> None:
+    def __init__(self, inside: object, releasing: set[ProjectUser]) -> None:
         super().__init__(inside)
         self._releasing = releasing
 

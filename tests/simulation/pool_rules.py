@@ -85,8 +85,8 @@ class PoolRules:
             self._started(old, new, by)
 
     def _history_stays(self, old: Job, new: Job, interrupted: bool) -> None:
-        if not old.open and (old.outcome, old.result) != (new.outcome, new.result):
-            raise Broken(f"{new.job_id} was settled as {old.outcome} and became {new.state} {new.outcome}")
+        if not old.open and (old.outcome, old.result, old.settled_at) != (new.outcome, new.result, new.settled_at):
+            raise Broken(f"{new.job_id} was settled as {old.outcome} and is settled again, as {new.outcome}")
         if (old.order != new.order) != interrupted or old.thread_order != new.thread_order:
             raise Broken(f"{new.job_id} moved in its queue without an interruption")
         if new.attempts < 0:

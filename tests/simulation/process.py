@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from tests.simulation.faults import Weather
 from tests.simulation.journal import Journal
@@ -82,7 +81,7 @@ class Process:
         self.life.paused_until = self.scheduler.now + seconds
         self.weather.struck(self.life.paused_until)
 
-    def note(self, what: str, *details: Any, outcome: Any = None) -> None:
+    def note(self, what: str, *details: object, outcome: object = None) -> None:
         """Write into the trace."""
         self.journal.note(self.scheduler.now, self._actor(), what, *details, outcome=outcome)
 
@@ -151,12 +150,12 @@ class Port:
     ) -> None:
         self._target, self._name, self._process, self._after = target, name, process, after
 
-    def __getattr__(self, method: str) -> Callable[..., Any]:
+    def __getattr__(self, method: str) -> Callable[..., object]:
         perform = getattr(self._target, method)
         what = f"{self._name}.{method}"
         process, after = self._process, self._after
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> object:
             process.point(method)
             process.weather.trouble(process, what, method, "not done")
             try:

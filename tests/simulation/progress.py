@@ -50,7 +50,7 @@ class Progress:
         if to < self._look_at:
             return
         self._look_at = to + _LOOK_SECONDS
-        idle = {worker for worker in self._free_workers()}
+        idle = set(self._free_workers())
         starving = {key for key in self._keys_with_work() if self._could_be_served(key, idle)}
         self._waiting_since = {key: self._waiting_since.get(key, now) for key in starving}
         for key, since in self._waiting_since.items():
@@ -69,7 +69,7 @@ class Progress:
     def _free_workers(self) -> Iterable[str]:
         slots = self._world.scenario.settings.slots
         for employed in self._world.working():
-            if self._running_of(employed.process.name) < slots:
+            if not employed.stopping and self._running_of(employed.process.name) < slots:
                 yield employed.process.name
 
     def _running_of(self, worker: str) -> int:

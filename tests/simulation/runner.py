@@ -46,23 +46,26 @@ def _run_many(first: int, count: int, jobs: int) -> int:
         for outcome, failure in pool.map(_batch, batches):
             if failure:
                 pool.shutdown(cancel_futures=True, wait=False)
-                print(failure, f"seed {outcome} failed", sep="\n")
+                _say(failure, f"seed {outcome} failed")
                 return 1
             passed += outcome
             if time.monotonic() - told_at > _PROGRESS_SECONDS:
                 told_at = time.monotonic()
                 rate = passed / (told_at - began)
-                print(f"{passed} of {count} seeds, {rate:.0f} a second", file=sys.stderr, flush=True)
-    print(f"{passed} seeds passed")
+                sys.stderr.write(f"{passed} of {count} seeds, {rate:.0f} a second\n")
+    _say(f"{passed} seeds passed")
     return 0
 
 
 def _replay(seed: int, *, everything: bool) -> int:
     broken, world = run_seed(seed)
-    print(world.scenario, *world.journal.lines(everything=everything), sep="\n")
-    if broken:
-        print(f"\nBROKEN: {world.journal.short(str(broken))}")
+    _say(str(world.scenario), *world.journal.lines(everything=everything))
+    _say(f"\nBROKEN: {world.journal.short(str(broken))}" if broken else f"\nseed {seed} passed")
     return int(broken is not None)
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -95,10 +95,9 @@ class Scenario:
         where = "one host" if self.same_host else "many hosts"
         slots, idle = self.settings.slots, self.settings.idle_release
         mails = "\n".join(f"  {letter}" for letter in self.letters)
-        return (
-            f"seed {self.seed}: {self.climate_name} around {self.climate.spot}, {self.workers} workers of {slots} slots on {where}, "
-            f"idle release {idle:g} s\n{mails}"
-        )
+        weather = f"{self.climate_name} around {self.climate.spot or 'nothing'}"
+        workers = f"{self.workers} workers of {slots} slots on {where}, idle release {idle:g} s"
+        return f"seed {self.seed}: {weather}; {workers}\n{mails}"
 
 
 def draw(seed: int, climate_name: str = "", spot: str = "") -> Scenario:

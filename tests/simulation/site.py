@@ -10,10 +10,10 @@ from tests.simulation.releases import SimulatedReleases
 from tests.simulation.repository import SimulatedRepository
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken
+from webordinary.adapters.memory.pool import MemoryPoolState
 from webordinary.model.claims import MAX_ATTEMPTS
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.hold import Hold
-from webordinary.model.jobs import Job
 from webordinary.site.sources import BuildFailed, Built, SourceTree
 from webordinary.site.task import AgentResult, AgentTask, Answered, Changed
 
@@ -36,13 +36,16 @@ class SimulatedAgent:
         process: Process,
         repository: SimulatedRepository,
         letters: Mapping[str, Letter],
-        jobs: Mapping[str, Job],
+        state: MemoryPoolState,
     ) -> None:
-        self._process, self._repository, self._letters, self._jobs = process, repository, letters, jobs
+        self._process, self._repository, self._letters, self._state = process, repository, letters, state
 
     def run(self, task: AgentTask, hold: Hold) -> AgentResult:
         """See Agent."""
-        letter, job = self._letters[task.instruction], self._jobs[hold.job_id]
+        hold.check()
+        letter, job = self._letters[task.instruction], self._state.jobs[hold.job_id]
+        if self._state.claims[job.key].fence != hold.fence:
+            raise Broken(f"{hold.worker} trusts its lease of {job.key}, and it is over")
         if job.attempts > MAX_ATTEMPTS:
             raise Broken(f"{job.job_id} is tried for the {job.attempts}th time")
         self._process.note("agent begins", letter.text)

@@ -22,6 +22,7 @@ from tests.simulation.site import SimulatedAgent, SimulatedBuilder
 from tests.simulation.site_rules import SiteRules
 from tests.simulation.telling import Told
 from webordinary.adapters.local.callbacks import EngineCallbacks
+from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Instruction
 from webordinary.model.projects import Project
@@ -46,6 +47,7 @@ class Employed:
     process: Process
     ear: Ear
     worker: Worker
+    stopping: bool = False
 
 
 class World:
@@ -145,6 +147,7 @@ class World:
             dice=random.Random(f"{process.name} {self.scenario.seed}"),
         )
         worker = Worker(around)
+        worker.run_once = _honest(worker.run_once)  # type: ignore[method-assign]
         self.employed[process.name] = Employed(place, process, ear, worker)
         self._when_gone(process, 40.0, lambda: self._replace(process.name))
 
@@ -203,7 +206,7 @@ class World:
             main=repository,
             leases=Port(durable.leases, "leases", process),
             releases=releases,
-            agents={"simulated": SimulatedAgent(process, repository, self.customers.letters, durable.state.jobs)},
+            agents={"simulated": SimulatedAgent(process, repository, self.customers.letters, durable.state)},
             builders={"simulated": SimulatedBuilder(process, durable.releases)},
             project_of=self._project_of,
             attachment_path=lambda attachment: attachment.digest,
@@ -222,6 +225,20 @@ class World:
         assert mail is not None, f"{job.job_id} runs before its mail was read"
         files = tuple(line for line in self.durable.manifest.of(job.email_id) if isinstance(line, Attachment))
         return Instruction(mail.text, mail.subject, mail.sender, job.command, files)
+
+
+def _honest(run_once: Callable[[], None]) -> Callable[[], None]:
+    """The loop forgives every error; here only those that somebody foresaw."""
+
+    def run() -> None:
+        try:
+            run_once()
+        except WebOrdinaryError:
+            raise
+        except Exception as problem:
+            raise Broken(f"the worker's loop raised {problem!r}") from problem
+
+    return run
 
 
 def run_seed(seed: int) -> tuple[Broken | None, World]:

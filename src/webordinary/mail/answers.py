@@ -53,6 +53,8 @@ class Answer:
 
     headline: str
     blocks: tuple[Block, ...]
+    pictures: tuple[bytes, ...] = ()
+    """PNG pictures of the changed page, the newest last."""
 
 
 def answer_job(

@@ -14,6 +14,7 @@ from webordinary.model.mail import ParsedMail, Reply
 ANSWER = "answer"
 """The kind of every final reply: a mail gets one of them, whatever it says."""
 MAX_REFERENCES = 20
+PICTURE_NAMES = ("before.png", "after.png")
 SENDER_NAME = "WebOrdinary"
 
 _PREFIXES = re.compile(r"^(?:(?:re|aw|sv|antw|odp|rép?|fwd?|wg|tr)\s*(?:\[\d+\])?\s*:\s*)+", re.I)
@@ -38,7 +39,12 @@ def compose(
         ("Auto-Submitted", "auto-replied"),
         ("X-Auto-Response-Suppress", "All"),
     )
-    raw = mime.message(fields, mime.multipart("alternative", f"=_{digest[32:]}", parts))
+    content = mime.multipart("alternative", f"=_{digest[32:]}", parts)
+    if pictures := answer.pictures[-len(PICTURE_NAMES) :]:
+        named = zip(PICTURE_NAMES[-len(pictures) :], pictures, strict=True)
+        shown = [mime.file(name, "image/png", data) for name, data in named]
+        content = mime.multipart("mixed", f"=_{digest[:32]}", (content, *shown))
+    raw = mime.message(fields, content)
     return Reply(email_id, kind, mail.sender, message_id, raw)
 
 

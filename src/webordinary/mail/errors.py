@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, Transient
 
 
 class Unparseable(Permanent):
@@ -15,3 +15,7 @@ class UnknownMail(Permanent):
     def __init__(self, email_id: str) -> None:
         super().__init__(f"no mail {email_id} is stored here: check the id, or restore a backup")
         self.email_id = email_id
+
+
+class EarlierMailFirst(Transient):
+    """An earlier mail of the same sender is still being read: a correction must not overtake what it corrects."""

@@ -36,6 +36,12 @@ class RawMails(Protocol):
     def mark_started(self, email_id: str) -> None:
         """Note that its workflow runs; again is harmless."""
 
+    def mark_placed(self, email_id: str) -> None:
+        """Note that it has its place among its sender's jobs, or will never get one; again is harmless."""
+
+    def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
+        """Was an earlier mail of the same envelope sender, accepted after `since`, not placed yet?"""
+
     def without_workflow(self, limit: int) -> tuple[str, ...]:
         """Accepted mails whose workflow was not started, oldest first."""
 

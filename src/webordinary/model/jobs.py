@@ -41,6 +41,8 @@ class JobResult:
     """For the operator: the reason behind a failure."""
     changed_files: tuple[str, ...] = ()
     question: str | None = None
+    pictures: tuple[str, ...] = ()
+    """Digests of pictures of the changed page: before, if there was one, and after."""
     cost_usd: float = 0.0
 
 

@@ -19,7 +19,10 @@ class Jobs(Protocol):
         """Give a new job its order, as `preparing`, or `queued` if it is `ready`. Idempotent by job id."""
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
-        """Make a preparing job runnable. Idempotent: a job that is further already stays where it is."""
+        """Make a preparing job runnable. Idempotent: a job that is further already stays where it is.
+
+        A store that can leaves the hint for a key without an owner in the same step.
+        """
 
     def get(self, job_id: str) -> Job | None:
         """One job, open or settled."""

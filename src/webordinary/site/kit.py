@@ -23,6 +23,7 @@ from webordinary.site.ports import (
     Workspaces,
 )
 from webordinary.site.releases import Stage
+from webordinary.site.studio import Studio
 from webordinary.site.task import AgentLimits
 
 
@@ -74,6 +75,7 @@ class SiteKit:
     site_url: Callable[[str, Stage], str]
     sessions: Sessions = field(default_factory=NoSessions)
     build_logs: BuildLogs = field(default_factory=NoLogs)
+    studio: Studio | None = None
     ledger: Ledger = field(default_factory=FreeOfCharge)
     daily_cap_usd: float = 0.0
     limits: AgentLimits = field(default_factory=AgentLimits)

@@ -36,7 +36,7 @@ def is_hidden(path: str) -> bool:
 
 def manifest_text(manifest: Manifest) -> str:
     """As it is kept."""
-    files = {path: list(manifest[path]) for path in sorted(manifest)}
+    files = {path: manifest[path] for path in sorted(manifest)}
     return json.dumps({"version": _VERSION, "files": files}, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -46,7 +46,7 @@ def read_manifest(text: str | bytes) -> dict[str, Mark]:
         record = json.loads(text)
         if record["version"] != _VERSION:
             return {}
-        return {path: Mark(digest, size, source) for path, (digest, size, source) in record["files"].items()}
+        return {path: Mark._make(fields) for path, fields in record["files"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
 

@@ -14,6 +14,7 @@ from webordinary.model.jobs import Job
 from webordinary.model.projects import Project
 from webordinary.site.deploy_plan import StoredManifest, Upload
 from webordinary.site.messages import ChangeMessage
+from webordinary.site.pictures import Pictures
 from webordinary.site.reach import NOTHING_ELSE, Reach
 from webordinary.site.releases import Release, Stage
 from webordinary.site.sources import (
@@ -218,6 +219,13 @@ class Sessions(Protocol):
 
     def keep_session(self, thread_id: str, session: str) -> None:
         """Remember it."""
+
+
+class Photographer(Protocol):
+    """Takes pictures of pages."""
+
+    def take(self, before: Path | None, after: Path, page: str, seconds: float) -> Pictures:
+        """A page in two releases, in bounded time; never raises: at worst there are no pictures."""
 
 
 class BuildLogs(Protocol):

@@ -33,6 +33,8 @@ class Published:
     change: Change
     release: Release
     flipped: bool
+    pictures: tuple[str, ...] = ()
+    """Digests of pictures of the changed page: before, if there was one, and after."""
 
 
 @dataclass(frozen=True, slots=True)

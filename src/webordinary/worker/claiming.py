@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from webordinary.model.claims import WARM_PREFERENCE_SECONDS, Claim, ClaimRequest, Started
+from webordinary.model.claims import WARM_PREFERENCE_SECONDS, Claim, ClaimRequest, ClaimStatus, Started
 from webordinary.model.names import ProjectUser
 from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.watch import LeaseWatch
@@ -111,7 +111,7 @@ class Claiming:
 
     def _look_again(self, key: ProjectUser) -> None:
         claim = self._around.pool.claims.look(key)
-        if claim is None or not self._around.pool.jobs.open_jobs(key, limit=1):
+        if claim is None or claim.status is not ClaimStatus.HELD or not self._around.pool.jobs.open_jobs(key, limit=1):
             self._forget(key)
             self._claim(key, None)
         else:

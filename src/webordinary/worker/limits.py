@@ -15,6 +15,7 @@ class Limits:
     def __init__(self, around: Surroundings, holdings: Holdings) -> None:
         self._around, self._holdings = around, holdings
         self._heartbeat_at = around.clock.monotonic() + around.settings.heartbeat
+        self._lost: dict[str, str] = {}
 
     def next_look(self) -> float | None:
         """When, on the monotonic clock, a running job may be due to end."""
@@ -31,7 +32,9 @@ class Limits:
             self._look_at_queue(hold)
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self._around.settings.heartbeat
-            for hold in self._holdings.running():
+            running = self._holdings.running()
+            self._lost = {hold.job_id: self._lost[hold.job_id] for hold in running if hold.job_id in self._lost}
+            for hold in running:
                 self._ask_whether_wanted(hold)
 
     def _look_at_queue(self, hold: RunningHold) -> None:
@@ -46,6 +49,11 @@ class Limits:
             hold.end(Interrupted(f"a mail of thread {newcomer.thread_id} came in"))
 
     def _ask_whether_wanted(self, hold: RunningHold) -> None:
+        """Two heartbeats in a row must find the same token lost: a workflow may be about to bind the next one."""
         job = self._around.pool.jobs.get(hold.started.job.job_id)
-        if job and job.task_token and not self._around.pool.callbacks.heartbeat(job.task_token):
+        if job is None or not job.task_token or self._around.pool.callbacks.heartbeat(job.task_token):
+            self._lost.pop(hold.job_id, None)
+        elif self._lost.pop(hold.job_id, None) == job.task_token:
             hold.end(Cancelled("its workflow was stopped"))
+        else:
+            self._lost[hold.job_id] = job.task_token

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from webordinary.site.publish import Published
 from webordinary.site.releases import Release, Stage
 from webordinary.site.sources import BuildFailed, Conflicted, Workspace
 from webordinary.worker.build import build
+from webordinary.worker.picture import take_pictures
 from webordinary.worker.run import JobRun
 
 
 def publish(run: JobRun, workspace: Workspace) -> Published | Conflicted | BuildFailed:
     """Bring the recorded change to main and show it; otherwise the thread goes back to the site as it is."""
     began = run.now()
+    before = run.kit.releases.current(run.project.project_id, Stage.EDIT) if run.kit.studio else None
     outcome = run.publisher().publish(workspace, partial(build, run), run.hold)
     if isinstance(outcome, Published):
         run.tell(
@@ -21,6 +24,7 @@ def publish(run: JobRun, workspace: Workspace) -> Published | Conflicted | Build
             stage=Stage.EDIT.value, commit=outcome.change.commit, release=outcome.release.name,
             flipped=outcome.flipped, url=run.edit_url,
         )  # fmt: skip
+        outcome = replace(outcome, pictures=take_pictures(run, outcome, before))
     else:
         run.kit.workspaces.abandon(workspace)
     return outcome

@@ -39,26 +39,28 @@ def note_on(outcome: Conflicted | BuildFailed | Unfit) -> str:
     """What the agent is told before it tries once more, from the site as it is now."""
     if isinstance(outcome, Conflicted):
         return (
-            f"Your first try could not be published: somebody else changed the same lines{_in(outcome.files)} meanwhile. "
-            "The workspace now holds the newest state, without your change. Follow the instruction again, on top of it."
+            f"Your first try could not be published: somebody else changed the same lines{_in(outcome.files)} "
+            "meanwhile. The workspace now holds the newest state, without your change. Follow the instruction again, on top of it."
         )
     if isinstance(outcome, Unfit):
         return (
-            f"Your first try could not be published: {outcome.reason} The workspace holds the state before your change. "
-            "Follow the instruction again, without that."
+            f"Your first try could not be published: {outcome.reason} The workspace holds the state before your "
+            "change. Follow the instruction again, without that."
         )
+    log = (outcome.log or outcome.reason)[-LOG_CHARACTERS:]
     return (
         "Your first try could not be published: the site did not build with it. The workspace holds the state before "
-        f"your change. Follow the instruction again, and avoid this:\n{(outcome.log or outcome.reason)[-LOG_CHARACTERS:]}"
+        f"your change. Follow the instruction again, and avoid this:\n{log}"
     )
 
 
 def of_publication(run: JobRun, outcome: Published | Conflicted | BuildFailed | Unfit) -> Settlement:
     """The change is live, or it is not and the site is as it was."""
     match outcome:
-        case Published(change=change):
+        case Published(change=change, pictures=pictures):
             files = change.changed_files[:LISTED_FILES]
-            return Settlement(Outcome.SUCCEEDED, JobResult(change.summary, change.commit, run.edit_url, None, files))
+            result = JobResult(change.summary, change.commit, run.edit_url, None, files, pictures=pictures)
+            return Settlement(Outcome.SUCCEEDED, result)
         case Conflicted(files=files):
             return Settlement(Outcome.FAILED, _conflict(files))
         case Unfit(reason=reason):

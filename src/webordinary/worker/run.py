@@ -77,6 +77,11 @@ class JobRun:
             unfinished,
         )
 
+    def seconds_since_start(self) -> float:
+        """How long this job has been under way."""
+        now = self.now()
+        return (now - (self.job.started_at or now)).total_seconds()
+
     def publisher(self) -> Publisher:
         """The site room's publisher on this worker's ports."""
         kit = self.kit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -74,6 +74,7 @@ class Answering:
         if job_id:
             dead = Settlement(Outcome.DEAD, JobResult("", error=reason))
             self.pool.jobs.settle_unstarted(job_id, dead, self.now())
+        self.mailroom.raw_mails.mark_placed(email_id)
         self.dead_letters.add(email_id, job_id, reason, self.now(), redrives)
         self.events.emit(Event("DeadLettered", email_id, job_id, data={"reason": reason}))
         return {"gaveUp": True}
@@ -129,7 +130,10 @@ class Answering:
         job = self.pool.jobs.get(job_id)
         if job is None or job.outcome is None or job.result is None:
             return answers.gave_up(mail)
-        return answers.answer_job(mail, job.outcome, job.result, self._refused(email.email_id, mail))
+        answer = answers.answer_job(mail, job.outcome, job.result, self._refused(email.email_id, mail))
+        with suppress(Permanent):  # a picture that is gone is not worth a failure
+            return replace(answer, pictures=tuple(map(self.mailroom.blobs.get, job.result.pictures)))
+        return answer
 
     def _answer_command(self, payload: Payload) -> Answer:
         if payload["job"]["command"] == Command.STOP:

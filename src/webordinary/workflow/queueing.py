@@ -52,9 +52,9 @@ class Queueing:
         """Tell the workers that this key waits; a hint that is there already is enough."""
         job = self._job(payload)
         now = self.now()
-        if self.pool.hints.send(ClaimRequest(job.key, job.queued_at or now), now):
-            self.events.emit(Event("ClaimRequested", job.email_id, job.job_id, job.key))
+        self.pool.hints.send(ClaimRequest(job.key, job.queued_at or now), now)
         self.pool.tickets.unclaimed()
+        self.events.emit(Event("ClaimRequested", job.email_id, job.job_id, job.key))
         return {}
 
     def check_active_job(self, payload: Payload) -> Payload:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.attachments import store_attachment
 from webordinary.mail.authenticate import Admitted, Held, SenderPolicy, Verdict, authenticate
+from webordinary.mail.errors import EarlierMailFirst
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.parse import outline, parse
 from webordinary.mail.ports import AttachmentManifest, Blobs, Directory, ParsedMails, RawMails, Threads
@@ -22,6 +23,8 @@ from webordinary.pool.ports import Jobs
 
 Payload = dict[str, Any]
 
+EARLIER_MAILS = timedelta(minutes=10)
+MAX_WAITS = 20  # a second each; the workflow file allows a few more
 ROUTES = {Command.EDIT: "edit", Command.UNDO: "queue", Command.PUBLISH: "queue"}
 """Where a mail goes after it was identified; what is not here is answered at once."""
 
@@ -74,6 +77,7 @@ class Reading:
         verdict, _ = self.mailroom.judge(*self.mailroom.read(email_id))
         if isinstance(verdict, Admitted):
             return {"verdict": "admitted"}
+        self.mailroom.raw_mails.mark_placed(email_id)
         kind, word = ("MailHeld", "held") if isinstance(verdict, Held) else ("MailRefused", "refused")
         self.events.emit(Event(kind, email_id, data={"reason": verdict.reason}))
         return {"verdict": word}
@@ -82,6 +86,19 @@ class Reading:
         """Find key and thread; what a worker must do becomes a job, in its order; without files it is ready."""
         email_id = payload["emailId"]
         email, mail = self.mailroom.read(email_id)
+        self._after_earlier_mails(email, payload["retries"])
+        answer = self._identify(payload, email, mail)
+        self.mailroom.raw_mails.mark_placed(email_id)
+        return answer
+
+    def _after_earlier_mails(self, email: Email, retries: int) -> None:
+        """Raise EarlierMailFirst while one is on its way; one that is stuck holds nobody up for long."""
+        since = email.envelope.received_at - EARLIER_MAILS
+        if retries < MAX_WAITS and self.mailroom.raw_mails.waits_for_earlier(email.email_id, since):
+            raise EarlierMailFirst(f"{email.envelope.mail_from}: an earlier mail is still being read")
+
+    def _identify(self, payload: Payload, email: Email, mail: ParsedMail) -> Payload:
+        email_id = email.email_id
         _, entitled = self.mailroom.judge(email, mail)
         found = identify(email.envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
         if isinstance(found, Ambiguous):

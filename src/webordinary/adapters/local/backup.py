@@ -27,7 +27,7 @@ from webordinary.model.errors import Permanent
 FORMAT = 1
 DATABASE, CONFIG, ORIGINS = "webordinary.db", "webordinary.toml", "origins"
 MANIFEST, SEAL = "manifest.json", "complete.json"  # first and last entry
-FOLDERS = ("mail", "blobs", "outbox", "sites")
+FOLDERS = ("mail", "blobs", "outbox", "sites", "agent-sessions")
 CHUNK_BYTES = 1 << 20
 MAX_TEXT_BYTES = 100_000
 Report = Callable[[str], None]

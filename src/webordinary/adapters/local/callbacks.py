@@ -12,9 +12,7 @@ from webordinary.asl.ports import TaskTokens
 class EngineCallbacks:
     """Task tokens as the pool knows them."""
 
-    def __init__(
-        self, tokens: TaskTokens, wake_engine: Callable[[], None], now: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, tokens: TaskTokens, wake_engine: Callable[[], None], now: Callable[[], datetime]) -> None:
         self._tokens, self._wake_engine, self._now = tokens, wake_engine, now
 
     def succeed(self, token: str, output: dict[str, str]) -> bool:

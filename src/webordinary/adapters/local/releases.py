@@ -172,7 +172,9 @@ def _sync_tree(folder: Path, began: int) -> None:
     unread = [os.fspath(folder)]
     while unread:
         here = unread.pop()
-        if os.stat(here).st_mtime_ns >= began:  # noqa: PTH116  as plain as the calls beside it
+        # Files of a release are never written to: a folder that nobody touched holds nothing new.
+        touched = os.stat(here).st_mtime_ns >= began  # noqa: PTH116  as plain as the calls beside it
+        if touched:
             fresh.append(here)
         with os.scandir(here) as entries:
             for entry in entries:
@@ -181,8 +183,8 @@ def _sync_tree(folder: Path, began: int) -> None:
                 elif not entry.is_file(follow_symlinks=False):
                     name = Path(entry.path).relative_to(folder)
                     raise Permanent(f"{name} is neither a file nor a folder: it cannot be published")
-                elif entry.stat(follow_symlinks=False).st_nlink == 1:  # with more names, an earlier release synced it
-                    fresh.append(entry.path)
+                elif touched and entry.stat(follow_symlinks=False).st_nlink == 1:
+                    fresh.append(entry.path)  # with more names, it was synced in an earlier release
     if len(fresh) > _SYNC_EACH:
         os.sync()  # thousands of single syncs would take as many turns of the disk
         return

@@ -44,14 +44,16 @@ class WakeBus:
 
     def notify(self, topic: str, message: str = "") -> None:
         """Wake every listener of `topic`, or the one of that very name. Never waits, never fails."""
-        data = message.encode()[:MAX_DATAGRAM]
-        for name in [entry.name for entry in self._folder.iterdir()]:
+        with os.scandir(self._folder) as entries:
+            names = [entry.name for entry in entries]
+        for name in names:
             if name == topic or name.startswith(f"{topic}-"):
-                self._send(data, name)
+                self.send(name, message)
 
-    def _send(self, data: bytes, name: str) -> None:
+    def send(self, name: str, message: str = "") -> None:
+        """Wake the one listener of that name, if there is one. Never waits, never fails."""
         try:
-            self._sender.sendto(data, f"{self._prefix}/{name}")
+            self._sender.sendto(message.encode()[:MAX_DATAGRAM], f"{self._prefix}/{name}")
         except ConnectionRefusedError:
             with contextlib.suppress(FileNotFoundError):
                 (self._folder / name).unlink()  # its process is gone

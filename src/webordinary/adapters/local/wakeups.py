@@ -26,7 +26,7 @@ class WakeTickets:
     def ticket(self, key: ProjectUser, owner: str | None) -> None:
         """This key's owner should look at its queue."""
         if owner:
-            self._bus.notify(ear_of(owner), f"ticket {key}")
+            self._bus.send(ear_of(owner), f"ticket {key}")
 
     def unclaimed(self) -> None:
         """Somebody without work should look at the unclaimed queue."""

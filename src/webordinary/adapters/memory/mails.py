@@ -15,6 +15,7 @@ class MemoryRawMails:
     def __init__(self) -> None:
         self._mails: dict[str, Email] = {}
         self._started: set[str] = set()
+        self._placed: set[str] = set()
         self._lock = threading.Lock()
 
     def store(self, email: Email) -> bool:
@@ -35,6 +36,18 @@ class MemoryRawMails:
     def mark_started(self, email_id: str) -> None:
         """See RawMails."""
         self._started.add(email_id)
+
+    def mark_placed(self, email_id: str) -> None:
+        """See RawMails."""
+        self._placed.add(email_id)
+
+    def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
+        """See RawMails."""
+        mine = self._mails[email_id].envelope
+        with self._lock:
+            others = [mail for mail in self._mails.values() if mail.email_id not in self._placed]
+        sent = [mail.envelope for mail in others if mail.envelope.mail_from == mine.mail_from]
+        return any(since <= envelope.received_at < mine.received_at for envelope in sent)
 
     def without_workflow(self, limit: int) -> tuple[str, ...]:
         """See RawMails."""

@@ -27,6 +27,12 @@ ENQUEUE = """
 UPDATE jobs SET state = 'queued', queued_at = :now WHERE job_id = :job_id AND state = 'preparing'
 RETURNING *"""
 
+# The hint that somebody would send next, without a transaction of its own.
+HINT_UNLESS_HELD = """
+INSERT INTO hints (key, waiting_since, sent_at)
+SELECT :key, :now, :now WHERE NOT EXISTS (SELECT 1 FROM claims WHERE key = :key AND status = 'held')
+ON CONFLICT (key) DO NOTHING"""
+
 BIND_CALLBACK = "UPDATE jobs SET task_token = :token, called_back = 0 WHERE job_id = :job_id"
 
 SETTLE_UNSTARTED = """
@@ -78,13 +84,18 @@ class SqliteJobs:
             if not conn.execute(RECORD, _new_fields(job)).rowcount:
                 return _get(conn, new.job_id)
             conn.execute(COUNT_ORDER, (key,))
+            if ready:
+                conn.execute(HINT_UNLESS_HELD, {"key": key, "now": now.timestamp()})
         return job
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
         """Make a preparing job runnable."""
         with self._db.write() as conn:
             row = conn.execute(ENQUEUE, {"job_id": job_id, "now": now.timestamp()}).fetchone()
-            return job_of(row) if row else _get(conn, job_id)
+            if row is None:
+                return _get(conn, job_id)
+            conn.execute(HINT_UNLESS_HELD, {"key": row["key"], "now": now.timestamp()})
+        return job_of(row)
 
     def get(self, job_id: str) -> Job | None:
         """One job, open or settled."""

@@ -24,6 +24,14 @@ LOAD = "SELECT path, peer, mail_from, recipient, received_at FROM raw_mails WHER
 
 MARK_STARTED = "UPDATE raw_mails SET started = 1 WHERE email_id = ? AND started = 0"
 
+MARK_PLACED = "UPDATE raw_mails SET placed = 1 WHERE email_id = ? AND placed = 0"
+
+EARLIER_UNPLACED = """
+SELECT 1 FROM raw_mails AS mine
+JOIN raw_mails AS earlier ON earlier.mail_from = mine.mail_from AND earlier.placed = 0
+WHERE mine.email_id = ? AND earlier.received_at < mine.received_at AND earlier.received_at >= ?
+LIMIT 1"""
+
 WITHOUT_WORKFLOW = """
 SELECT email_id FROM raw_mails WHERE started = 0 ORDER BY received_at, email_id LIMIT ?"""
 
@@ -106,6 +114,16 @@ class SqliteRawMails:
         """See RawMails."""
         with self._db.write() as conn:
             conn.execute(MARK_STARTED, (email_id,))
+
+    def mark_placed(self, email_id: str) -> None:
+        """See RawMails."""
+        with self._db.write() as conn:
+            conn.execute(MARK_PLACED, (email_id,))
+
+    def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
+        """See RawMails."""
+        with self._db.read() as conn:
+            return conn.execute(EARLIER_UNPLACED, (email_id, since.timestamp())).fetchone() is not None
 
     def without_workflow(self, limit: int) -> tuple[str, ...]:
         """See RawMails."""

@@ -101,4 +101,5 @@ def result_of(text: str | None) -> JobResult | None:
     if text is None:
         return None
     fields = json.loads(text)
-    return JobResult(**{**fields, "changed_files": tuple(fields["changed_files"])})
+    lists = {name: tuple(fields.get(name, ())) for name in ("changed_files", "pictures")}
+    return JobResult(**{**fields, **lists})

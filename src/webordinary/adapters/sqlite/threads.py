@@ -67,9 +67,7 @@ class SqliteThreads:
             with self._db.write() as conn:
                 conn.execute(ADD_MESSAGE, (message_id, thread_id))
         except sqlite3.IntegrityError as problem:
-            raise Permanent(
-                f"thread {thread_id} is not recorded: {message_id} cannot join it"
-            ) from problem
+            raise Permanent(f"thread {thread_id} is not recorded: {message_id} cannot join it") from problem
 
     def save_session(self, thread_id: str, agent_session: str) -> None:
         """See Threads."""

@@ -7,10 +7,11 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
 
 from webordinary import app
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.options import Commands, add_command, load_config, load_existing
+from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config, load_existing
 from webordinary.entrypoints.cli.output import print_json, table
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable
 from webordinary.entrypoints.cli.progress import progress
@@ -23,6 +24,8 @@ QUESTIONS = {
     "user": "Name of the person who may change it (a-z and 0-9)",
     "sender": "That person's mail address",
 }
+CREDENTIAL = "file with the token (https) or private key (ssh) for its repository"
+MAX_CREDENTIAL_BYTES = 100_000
 _ADDRESS = re.compile(r"[^@\s<>]{1,64}@[^@\s<>]{1,253}")
 
 
@@ -35,6 +38,13 @@ def add_to(commands: Commands) -> None:
     add.add_argument("--repo", metavar="URL|DIR", help=QUESTIONS["repo"])
     add.add_argument("--user", help=QUESTIONS["user"])
     add.add_argument("--sender", metavar="MAIL", help=QUESTIONS["sender"])
+    add_settings(add, ("agent",))
+    add.add_argument("--credential", metavar="FILE", type=Path, help=CREDENTIAL)
+    credential = add_command(parts, "credential", keep_credential, "give a site's repository another token or ssh key")
+    credential.add_argument("name")
+    what = credential.add_mutually_exclusive_group(required=True)
+    what.add_argument("file", nargs="?", metavar="FILE", type=Path, help=CREDENTIAL)
+    what.add_argument("--remove", action="store_true", help="forget it; the machine's own ways in are used again")
     add_command(parts, "list", list_projects, "list the sites")
     show = add_command(parts, "show", show_project, "show one site and who may change it")
     show.add_argument("name")
@@ -51,11 +61,30 @@ def add_project(args: argparse.Namespace) -> int:
     config = load_config(args)
     require_writable(config.data)
     with app.open_services(config) as services, progress(f"adding {key.project_id}") as report:
-        app.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report)
+        secret = _secret(args.credential) if args.credential else None
+        app.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, args.agent or "", secret)
     if args.json:
         print_json({"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": config.mailbox})
     else:
         print(f"{key} is ready: mail from {sender} to {config.mailbox} changes it.")
+    return Exit.OK
+
+
+def keep_credential(args: argparse.Namespace) -> int:
+    """Change what lets us into a repository; tried before it is kept."""
+    with app.open_services(load_existing(args)) as services:
+        app.project_of(services, args.name)
+        if args.remove:
+            words = "forgotten" if services.credentials.forget(args.name) else "there was none"
+        else:
+            with progress(f"trying the credential of {args.name}"):
+                app.keep_credential(services, args.name, _secret(args.file))
+            words = "kept; the repository takes it"
+        kind = services.credentials.kind(args.name)
+    if args.json:
+        print_json({"project": args.name, "credential": kind.value})
+    else:
+        print(f"{args.name}: {words}.")
     return Exit.OK
 
 
@@ -77,16 +106,26 @@ def show_project(args: argparse.Namespace) -> int:
     with app.open_services(load_existing(args)) as services:
         project = services.directory.project(args.name)
         senders = [s for s in services.directory.senders() if s.key.project_id == args.name]
-        mailbox = services.config.mailbox
+        mailbox, credential = services.config.mailbox, services.credentials.kind(args.name).value
     if project is None:
         raise CommandFailed(f"there is no site {args.name!r}", "see `webordinary project list`")
     if args.json:
-        print_json(asdict(project) | {"senders": _plain(senders), "mailbox": mailbox})
+        print_json(asdict(project) | {"credential": credential, "senders": _plain(senders), "mailbox": mailbox})
         return Exit.OK
-    print(table(("setting", "value"), [(name, value or "-") for name, value in asdict(project).items()]))
+    settings = asdict(project) | {"credential": credential}
+    print(table(("setting", "value"), [(name, value or "-") for name, value in settings.items()]))
     print(f"\nMay change it, by mail to {mailbox}:")
     print(table(("address", "user"), [(s.address, s.key.user_id) for s in senders]))
     return Exit.OK
+
+
+def _secret(file: Path) -> bytes:
+    try:
+        with file.expanduser().open("rb") as content:
+            return content.read(MAX_CREDENTIAL_BYTES)
+    except OSError as problem:
+        hint = "name a file that holds only the token or the key"
+        raise CommandFailed(f"{file} cannot be read ({problem.strerror})", hint, Exit.USAGE) from problem
 
 
 def _plain(senders: Iterable[Sender]) -> list[dict[str, str]]:

@@ -19,6 +19,7 @@ from webordinary.model.overview import MailDetail, SentReply, TimelineEntry
 
 SHOWN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"})
 MAX_TEXT = 100_000
+PICTURES = ("before", "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class MailView:
     timeline: tuple[TimelineRow, ...]
     total: str
     build_log: str
+    pictures: tuple[str, ...]
+    """Captions of the pictures of the changed page, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ def mail_view(looked: Looked, now: datetime) -> MailView:
         timeline=_timeline(detail.timeline, now),
         total=_total(detail, now),
         build_log=looked.build_log,
+        pictures=PICTURES[-len(result.pictures) :] if result and result.pictures else (),
     )
 
 

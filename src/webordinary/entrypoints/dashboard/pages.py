@@ -93,6 +93,13 @@ class Pages:
         content, media_type = file
         return Response(content, media_type=media_type)
 
+    async def picture(self, request: Request) -> Response:
+        """The changed page, before or after."""
+        content = await self._readers.look(self._shot, _email_id(request), request.path_params["position"])
+        if content is None:
+            raise HTTPException(404, "There is no such picture.")
+        return Response(content, media_type="image/png")
+
     async def problem(self, request: Request, exc: Exception) -> Response:
         """Any refusal, in words."""
         if not isinstance(exc, HTTPException):
@@ -139,6 +146,12 @@ class Pages:
         job = detail.summary.job
         commit = job.result.commit if job and job.result else None
         return diff_view(self._d.diff_of(job.key.project_id, commit)) if job and commit else DiffView()
+
+    def _shot(self, email_id: str, position: int) -> bytes | None:
+        detail = self._d.overview.mail(email_id)
+        job = detail.summary.job if detail else None
+        digests = job.result.pictures if job and job.result else ()
+        return self._d.blob_of(digests[position]) if position < len(digests) else None
 
     def _picture(self, email_id: str, position: int) -> tuple[bytes, str] | None:
         detail = self._d.overview.mail(email_id)

@@ -56,6 +56,7 @@ def _routes(pages: Pages, writing: Writing, stream: Stream) -> list[BaseRoute]:
         Route("/mails/{email_id}", pages.mail),
         Route("/mails/{email_id}/raw", pages.raw),
         Route("/mails/{email_id}/attachments/{position:int}", pages.attachment),
+        Route("/mails/{email_id}/pictures/{position:int}", pages.picture),
         Route("/write", writing.write),
         Route("/events", stream.open),
         Route("/api/status", pages.status),

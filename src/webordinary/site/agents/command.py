@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, Transient
 from webordinary.model.hold import Hold
 from webordinary.site.ports import Programs
 from webordinary.site.reach import Network, Reach
@@ -43,7 +43,10 @@ class CommandAgent:
         self._network = network or Network()
 
     def run(self, task: AgentTask, hold: Hold) -> AgentResult:
-        """Run the program to its end; its failure gives the job up, with its own words."""
+        """Run the program to its end; its failure gives the job up, with its own words.
+
+        Exit code 75 (EX_TEMPFAIL) and a death by signal are tried again.
+        """
         code, out, err = self._programs.run(
             self._args,
             task.workspace,
@@ -55,7 +58,8 @@ class CommandAgent:
         )
         if code != 0:
             words = err.decode(errors="replace").strip()[-600:] or "no words"
-            raise Permanent(f"the agent {self._args[0]} ended with {code}: {words}")
+            family = Transient if code < 0 or code == os.EX_TEMPFAIL else Permanent
+            raise family(f"the agent {self._args[0]} ended with {code}: {words}")
         result = read_result(out.decode(errors="replace"))
         task.spent(result.cost_usd)
         return result

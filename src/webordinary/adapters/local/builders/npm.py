@@ -53,9 +53,7 @@ class Npm:
         if LOCK in bench.tree.files:
             return self._dependencies.provide(bench, package, npm, hold)
         if any(package.get(kind) for kind in ("dependencies", "devDependencies")):
-            raise NotBuilt(
-                f"There is no {LOCK}: run `npm install` and commit it, so that every build is the same."
-            )
+            raise NotBuilt(f"There is no {LOCK}: run `npm install` and commit it, so that every build is the same.")
         return ()
 
 

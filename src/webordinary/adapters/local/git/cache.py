@@ -12,7 +12,6 @@ from pathlib import Path
 
 from webordinary.model.names import ProjectUser
 
-MEGABYTE = 1_000_000
 _GONE = ".gone-"
 _USED = "used"
 

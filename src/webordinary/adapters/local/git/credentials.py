@@ -38,7 +38,7 @@ class Kind(StrEnum):
     """What a project has."""
 
     NONE = "none"
-    TOKEN = "token"
+    TOKEN = "token"  # noqa: S105  the word, not a secret
     KEY = "ssh key"
 
 

@@ -40,7 +40,7 @@ class Mirrors:
     def refresh(self, project: Project) -> Git:
         """The mirror as the origin is now, made or repaired where needed."""
         git = self.git(project.project_id)
-        with self._locked(project.project_id):
+        with self.locked(project.project_id):
             if git.git_dir.exists() and self._fetched(git, project):
                 return git
             self._clone(git, project)
@@ -71,7 +71,8 @@ class Mirrors:
         shutil.rmtree(fresh, ignore_errors=True)
 
     @contextmanager
-    def _locked(self, project_id: str) -> Iterator[None]:
+    def locked(self, project_id: str) -> Iterator[None]:
+        """Nobody else makes, refreshes or removes this mirror during the block."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / f".{project_id}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

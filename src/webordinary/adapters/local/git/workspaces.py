@@ -13,7 +13,7 @@ from webordinary.site.sources import Work, Workspace
 
 _READY = "ready"
 _WORN_LOOSE, _WORN_PACKS = 27, 50
-"""As git itself judges: 27 objects under one of 256 letters mean some 7,000. A new workspace is cheaper than a repack."""
+"""27 objects under one of 256 letters mean some 7,000, as git reckons. Making anew is cheaper than packing."""
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
 
 

@@ -22,8 +22,10 @@ CREATE TABLE raw_mails (                   -- one row per accepted (mail, recipi
   recipient    TEXT NOT NULL,
   size         INTEGER NOT NULL,
   received_at  REAL NOT NULL,
-  started      INTEGER NOT NULL DEFAULT 0  -- its workflow was started
+  started      INTEGER NOT NULL DEFAULT 0, -- its workflow was started
+  placed       INTEGER NOT NULL DEFAULT 0  -- it has its place among its sender's jobs, or will get none
 ) STRICT;
+CREATE INDEX raw_mails_unplaced ON raw_mails (mail_from, received_at) WHERE placed = 0;
 CREATE INDEX raw_mails_without_workflow ON raw_mails (received_at) WHERE started = 0;
 CREATE INDEX raw_mails_by_time ON raw_mails (received_at);
 

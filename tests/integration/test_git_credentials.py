@@ -1,0 +1,241 @@
+"""Origins that want a credential: kept for git alone, and told to nobody."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.integration.git_over_http import GitServer, serving
+from tests.unit.site.world import PAGE, Heard, TestHold, started, work
+from webordinary.adapters.local.backup import pack
+from webordinary.adapters.local.builders import PlainFiles
+from webordinary.adapters.local.git import Credentials, GitRepository
+from webordinary.adapters.local.git.credentials import Kind
+from webordinary.adapters.local.git.origins import Origins
+from webordinary.adapters.local.git.refusals import AccessRefused
+from webordinary.adapters.local.releases import FolderReleases
+from webordinary.adapters.local.system import SystemClock
+from webordinary.adapters.memory.project_leases import MemoryProjectLeases
+from webordinary.model.errors import Permanent
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import Outcome
+from webordinary.model.mail import Command, Instruction
+from webordinary.model.projects import Project
+from webordinary.sample import make_origin
+from webordinary.site.agents.builtin import BuiltinAgent
+from webordinary.site.kit import SiteKit
+from webordinary.site.task import AgentResult, AgentTask
+from webordinary.worker.job import perform
+
+pytestmark = pytest.mark.needs("git")
+TOKEN = "s3cret-t0ken-that-nobody-sees"
+
+
+class World:
+    """A project whose origin is behind a password."""
+
+    def __init__(self, folder: Path, server: GitServer) -> None:
+        self.folder, self.server = folder, server
+        self.project = Project("amelia", f"{server.address}/site.git")
+        self.credentials = Credentials(folder / "secrets")
+        self.origins = Origins(folder / "origins", folder / "mirrors", self.credentials)
+
+    def keep(self, content: str) -> None:
+        with self.credentials.on_trial("amelia", self.project.repo, content.encode()):
+            self.origins.check(self.project)
+
+    def repository(self) -> GitRepository:
+        return GitRepository(self.folder / "mirrors", self.folder / "w-1", "w-1", self.credentials)
+
+    def everything_written(self) -> str:
+        """All files but the secrets themselves."""
+        files = [p for p in self.folder.rglob("*") if p.is_file() and "secrets" not in p.parts]
+        return "".join(p.read_bytes().decode(errors="replace") for p in files)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    origin = tmp_path / "served" / "site.git"
+    origin.parent.mkdir()
+    make_origin(origin, {"index.html": PAGE.encode()})
+    subprocess.run(["git", "-C", str(origin), "config", "http.receivepack", "true"], check=True)
+    with serving(origin.parent, "x-access-token", TOKEN) as server:
+        yield World(tmp_path, server)
+
+
+class Watching:
+    """The built-in agent; remembers all that its process could read in its environment."""
+
+    def __init__(self) -> None:
+        self.seen = ""
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        self.seen = repr(dict(os.environ)) + "".join(
+            p.read_text(errors="replace") for p in task.workspace.parent.rglob("*") if p.is_file()
+        )
+        return BuiltinAgent().run(task, hold)
+
+
+def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: World) -> None:
+    world.keep(f"{TOKEN}\n")
+    heard, agent, repository = Heard(), Watching(), world.repository()
+    kit = SiteKit(
+        workspaces=repository, main=repository, leases=MemoryProjectLeases(lambda *_: True, lambda _: False),
+        releases=FolderReleases(world.folder / "sites"), agents={"builtin": agent}, builders={"plain": PlainFiles()},
+        project_of=lambda _: world.project, attachment_path=lambda _: world.folder, site_url=lambda *_: "http://x/",
+    )  # fmt: skip
+    mail = Instruction("change the homepage title to Spring Sale", "", "scott@example.com", Command.EDIT)
+    settled = perform(started("job-1"), mail, TestHold(), kit, heard, SystemClock().now)
+    assert settled.outcome is Outcome.SUCCEEDED
+    log = ["git", "-C", str(world.folder / "served" / "site.git"), "log", "-1", "--format=%s", "main"]
+    assert subprocess.run(log, capture_output=True, text=True, check=True).stdout.startswith("change the homepage")
+    for place in (agent.seen, repr(heard.events), repr(settled), world.everything_written()):
+        assert TOKEN not in place
+
+
+def test_what_is_kept_is_for_this_user_alone(world: World) -> None:
+    world.keep(f"someone:{TOKEN}") if world.server.expected == "" else world.keep(TOKEN)
+    home = world.folder / "secrets" / "amelia"
+    assert world.credentials.kind("amelia") is Kind.TOKEN
+    modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in [home, *home.iterdir()]}
+    assert all(mode & 0o077 == 0 for mode in modes.values()), modes
+    assert TOKEN not in repr(world.credentials.env("amelia"))
+
+
+def test_a_wrong_token_is_told_in_words_and_the_right_one_stays(world: World) -> None:
+    world.keep(TOKEN)
+    with pytest.raises(AccessRefused, match="does not let us in.*project credential amelia FILE") as refused:
+        world.keep("wr0ng-t0ken")
+    assert "wr0ng-t0ken" not in str(refused.value)
+    world.origins.check(world.project)
+    assert not list((world.folder / "secrets").glob(".*")), "drafts are left behind"
+
+
+def test_a_token_that_was_revoked_ends_the_job_where_the_operator_sees_it(world: World) -> None:
+    world.keep(TOKEN)
+    one = world.repository()
+    workspace = one.prepare(work(world.project))
+    world.server.expected = "Basic nobody"
+    with pytest.raises(AccessRefused) as refused:
+        one.prepare(work(world.project, "job-2"))
+    assert TOKEN not in str(refused.value)
+    (workspace.path / "index.html").write_text("x")
+    with pytest.raises(AccessRefused):
+        one.save(workspace)
+
+
+def test_without_a_credential_the_operator_is_told_to_give_one(world: World) -> None:
+    with pytest.raises(AccessRefused, match="give it the right credential"):
+        world.origins.check(world.project)
+
+
+def test_another_host_gets_no_answer(world: World) -> None:
+    world.keep(TOKEN)
+    askpass = world.credentials.env("amelia")["GIT_ASKPASS"]
+    host = world.server.address.partition("//")[2]
+    asked = {
+        f"Username for 'http://{host}': ": "x-access-token",
+        f"Password for 'http://x-access-token@{host}': ": TOKEN,
+        "Password for 'https://x-access-token@evil.example': ": "",
+        f"Password for 'https://x@{host}.evil.example': ": "",
+    }
+    for prompt, answer in asked.items():
+        said = subprocess.run([askpass, prompt], capture_output=True, text=True, check=False)
+        assert said.stdout.strip() == answer
+
+
+def test_an_address_with_a_password_is_refused_before_it_is_written_anywhere(world: World) -> None:
+    with pytest.raises(Permanent, match="--credential FILE") as refused:
+        world.origins.settle("amelia", f"https://me:{TOKEN}@git.example/site.git")
+    assert TOKEN not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("repo", "content", "words"),
+    [
+        ("https://git.example/a.git", b"two\nlines\n", "one line"),
+        ("https://git.example/a.git", b"", "one line"),
+        ("https://git.example/a.git", b"\xff\xfe", "not text"),
+        ("https://git.example/a.git", b"x" * 30_000, "at most"),
+        ("git@git.example:a.git", b"just-a-token", "private key"),
+        ("/srv/git/a.git", b"token", "needs no credential"),
+    ],
+)
+def test_what_is_no_credential_for_this_address_is_refused(
+    tmp_path: Path, repo: str, content: bytes, words: str
+) -> None:
+    credentials = Credentials(tmp_path / "secrets")
+    with pytest.raises(Permanent, match=words), credentials.on_trial("amelia", repo, content):
+        raise AssertionError
+    assert credentials.kind("amelia") is Kind.NONE
+
+
+SSH = """#!{python}
+import json, os, subprocess, sys
+json.dump(sys.argv[1:], open({log!r}, "w"))
+os.execvp("sh", ["sh", "-c", sys.argv[-1]])
+"""
+
+
+@pytest.mark.needs("ssh-keygen")
+def test_an_ssh_key_is_the_only_one_that_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    origin = tmp_path / "site.git"
+    make_origin(origin, {"index.html": PAGE.encode()})
+    key, log, bin_folder = tmp_path / "key", tmp_path / "ssh.json", tmp_path / "bin"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    bin_folder.mkdir()
+    (bin_folder / "ssh").write_text(SSH.format(python=sys.executable, log=str(log)))
+    (bin_folder / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
+    project = Project("amelia", f"git@git.example:{origin}")
+    credentials = Credentials(tmp_path / "se crets")
+    origins = Origins(tmp_path / "origins", tmp_path / "mirrors", credentials)
+    with credentials.on_trial("amelia", project.repo, key.read_bytes()):
+        origins.check(project)
+    said = shlex.join(__import__("json").loads(log.read_text()))
+    kept = tmp_path / "se crets" / "amelia"
+    assert stat.S_IMODE((kept / "key").stat().st_mode) == 0o600
+    assert f"-i {shlex.quote(str(kept / 'key'))}" in said
+    for option in ("BatchMode=yes", "IdentitiesOnly=yes", "IdentityAgent=none", "StrictHostKeyChecking=accept-new"):
+        assert option in said
+    assert str(kept / "known_hosts") in said
+    assert credentials.kind("amelia") is Kind.KEY
+
+
+@pytest.mark.needs("ssh-keygen")
+def test_a_key_with_a_passphrase_is_refused_at_once(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "open sesame", "-f", str(key)], check=True)
+    credentials = Credentials(tmp_path / "secrets")
+    with pytest.raises(Permanent, match="passphrase"), credentials.on_trial("a", "git@h:x.git", key.read_bytes()):
+        raise AssertionError
+
+
+def test_a_backup_holds_no_credential(world: World) -> None:
+    world.keep(TOKEN)
+    listed: list[str] = []
+
+    def copy_database(path: Path) -> int:
+        path.write_bytes(b"")
+        return 1
+
+    target = world.folder / "backup.tar.gz"
+    pack(world.folder, target, copy_database, SystemClock().now(), lambda _: None)
+    listed = subprocess.run(["tar", "-tzf", str(target)], capture_output=True, text=True, check=True).stdout.split()
+    assert not [name for name in listed if name.startswith("secrets")]
+
+
+def test_a_repository_that_may_only_be_read_is_refused_at_onboarding(world: World) -> None:
+    served = world.folder / "served" / "site.git"
+    subprocess.run(["git", "-C", str(served), "config", "http.receivepack", "false"], check=True)
+    with pytest.raises(AccessRefused):
+        world.keep(TOKEN)
+    assert world.credentials.kind(replace(world.project).project_id) is Kind.NONE

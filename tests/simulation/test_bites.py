@@ -1,0 +1,22 @@
+"""The simulation bites: with any one safeguard switched off, by an adapter wrapped here, a world soon breaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.scenario import draw
+from tests.simulation.world import World
+
+SEEDS = 300
+
+
+@pytest.mark.parametrize("safeguard", MUTANTS)
+def test_it_is_noticed_when_this_is_missing(safeguard: str) -> None:
+    mutant = MUTANTS[safeguard]
+    for seed in range(SEEDS):
+        scenario = draw(seed, mutant.climate, mutant.spot)
+        if World(scenario, mutant.switch).run():
+            assert World(scenario).run() is None, f"seed {seed} breaks with every safeguard in place as well"
+            return
+    pytest.fail(f"{SEEDS} worlds did without {safeguard}")

@@ -1,0 +1,35 @@
+"""Seeded worlds: crashes, pauses, lost wake-ups, wrong clocks and full disks break no promise of the pool."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulation.runner import failure_of
+from tests.simulation.world import run_seed
+
+SEEDS = 200
+BATCH = 20
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, BATCH))
+def test_no_seed_breaks_an_invariant(first: int) -> None:
+    for seed in range(first, first + BATCH):
+        if failure := failure_of(seed):
+            pytest.fail(failure, pytrace=False)
+
+
+def test_a_seed_replays_identically_in_another_process() -> None:
+    seed = next(seed for seed in range(SEEDS) if run_seed(seed)[1].scenario.climate_name == "storm")
+    args = [sys.executable, "-m", "tests.simulation", "--seed", str(seed), "--everything"]
+    first, second = (
+        subprocess.run(
+            args, env={**os.environ, "PYTHONHASHSEED": salt}, check=True, capture_output=True, timeout=60
+        ).stdout
+        for salt in ("1", "2")
+    )
+    assert first == second
+    assert first.endswith(b"passed\n")
