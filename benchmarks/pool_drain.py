@@ -9,48 +9,25 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from multiprocessing import get_context
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 from harness import Options, bar, interleaved, options, ratios, report, summary, working_folder
 from parts import raw_queue
-from parts.pool import World, WorkerProcess, jobs_for, violations, wait_until_drained
+from parts.pool import Rates, fill_and_drain, jobs_for
 
 WORKERS = 2
 SLOTS = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Messages per second of one run, and what went wrong in it."""
-
-    enqueue: float
-    drain: float
-    wrong: dict[str, int]
-
-
 def pool(folder: Path, keys: int, each: int, in_turn: bool) -> Rates:
     """Fill and empty the real pool."""
-    jobs = jobs_for(keys, each, interleaved=in_turn)
-    world = World(folder)
-    workers = [WorkerProcess(folder, f"container-{number}", slots=SLOTS) for number in range(WORKERS)]
-    began = time.time()
-    for job in jobs:
-        world.enqueue(job)
-    filled = time.time()
-    for worker in workers:
-        worker.go()
-    wait_until_drained(world)
-    seconds = world.last_settled_at() - filled
-    runs = [run for worker in workers for run in worker.runs()]
-    for worker in workers:
-        worker.stop()
-    world.close()
-    wrong = {**violations(runs), "missing": len(jobs) - len({run.job_id for run in runs})}
-    return Rates(len(jobs) / (filled - began), len(jobs) / seconds, wrong)
+    return fill_and_drain(folder, jobs_for(keys, each, interleaved=in_turn), workers=WORKERS, slots=SLOTS)
 
 
 def raw(folder: Path, keys: int, each: int, in_turn: bool) -> Rates:
@@ -74,10 +51,10 @@ def raw(folder: Path, keys: int, each: int, in_turn: bool) -> Rates:
         worker.join()
     queue.close()
     missing = len(jobs) - sum(count for count, _ in done)
-    return Rates(len(jobs) / (filled - began), len(jobs) / (max(at for _, at in done) - filled), {"missing": missing})
+    return Rates(len(jobs) / (filled - began), len(jobs) / (max(at for _, at in done) - filled), missing)
 
 
-def _drain_raw(path: Path, gate: Any, answers: Any) -> None:
+def _drain_raw(path: Path, gate: Barrier, answers: Queue[tuple[int, float]]) -> None:
     gate.wait()
     gate.wait()
     answers.put(raw_queue.drain(path))
@@ -87,11 +64,10 @@ def measure(chosen: Options, folder: Path, keys: int, each: int, in_turn: bool) 
     """Both candidates, run by run."""
     numbers = itertools.count()
 
-    def in_new_folder(run: Any) -> Rates:
+    def in_new_folder(run: Callable[[Path, int, int, bool], Rates]) -> Rates:
         place = folder / f"{in_turn}-{next(numbers)}"
         place.mkdir()
-        rates: Rates = run(place, keys, each, in_turn)
-        return rates
+        return run(place, keys, each, in_turn)
 
     found = interleaved(chosen, {"raw": partial(in_new_folder, raw), "pool": partial(in_new_folder, pool)})
     results: dict[str, Any] = {}
@@ -104,8 +80,7 @@ def measure(chosen: Options, folder: Path, keys: int, each: int, in_turn: bool) 
             "ratio": shares,
             "bar": bar(shares["median"], at_least=0.6),
         }
-    wrong = [rates.wrong for rates in (*found["pool"], *found["raw"])]
-    return {**results, "violations": sum(sum(one.values()) for one in wrong)}
+    return {**results, "violations": sum(rates.wrong for rates in (*found["pool"], *found["raw"]))}
 
 
 def main() -> None:

@@ -11,15 +11,16 @@ import itertools
 import random
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
 
 from harness import Options, bar, interleaved, options, percentile, report, summary, working_folder
 from parts import raw_queue
-from parts.pool import World, WorkerProcess, jobs_for, violations, wait_until_drained
+from parts.pool import WorkerProcess, World, jobs_for, violations, wait_until_drained
 
 WORKERS = 2
 SLOTS = 4
@@ -35,8 +36,17 @@ def paced(count: int) -> Iterator[int]:
         yield number
 
 
-def pool(folder: Path, count: int, idle_seconds: float, seed: int) -> tuple[list[float], float, int]:
-    """Start latencies of the real pool, the idle share of its busier worker, and violations."""
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """Start latencies of one run in milliseconds, what its busier worker used when idle, and what went wrong."""
+
+    latencies: list[float]
+    idle_percent: float = 0.0
+    wrong: int = 0
+
+
+def pool(folder: Path, count: int, idle_seconds: float, seed: int) -> Waited:
+    """The real pool."""
     world = World(folder)
     workers = [WorkerProcess(folder, f"container-{number}", slots=SLOTS) for number in range(WORKERS)]
     for worker in workers:
@@ -53,7 +63,8 @@ def pool(folder: Path, count: int, idle_seconds: float, seed: int) -> tuple[list
     for worker in workers:
         worker.stop()
     world.close()
-    return [(run.began_at - sent[run.job_id]) * 1000 for run in runs], idle, sum(violations(runs).values())
+    latencies = [(run.began_at - sent[run.job_id]) * 1000 for run in runs]
+    return Waited(latencies, idle, sum(violations(runs).values()))
 
 
 def _idle_share(workers: Sequence[WorkerProcess], seconds: float) -> float:
@@ -64,8 +75,8 @@ def _idle_share(workers: Sequence[WorkerProcess], seconds: float) -> float:
     return max(b - a for a, b in zip(before, after, strict=True)) / seconds * 100
 
 
-def raw(folder: Path, count: int, seed: int) -> list[float]:
-    """Start latencies of one plain table."""
+def raw(folder: Path, count: int, seed: int) -> Waited:
+    """One plain table."""
     path, context = folder / "raw.db", get_context("spawn")
     queue = raw_queue.RawQueue(path)
     queue.create()
@@ -92,10 +103,10 @@ def raw(folder: Path, count: int, seed: int) -> list[float]:
         server.join()
     queue.close()
     assert len(starts) == count, f"{count - len(starts)} messages were not served"
-    return [(at - sent[int(number)]) * 1000 for number, at in starts]
+    return Waited([(at - sent[int(number)]) * 1000 for number, at in starts])
 
 
-def _serve_raw(path: Path, door: str, answers: Any) -> None:
+def _serve_raw(path: Path, door: str, answers: Queue[list[tuple[str, float]]]) -> None:
     answers.put(raw_queue.serve(path, door))
 
 
@@ -113,24 +124,28 @@ def measure(chosen: Options, folder: Path, count: int, idle_seconds: float) -> d
     """Both candidates, run by run."""
     numbers = itertools.count()
 
-    def in_new_folder(run: Callable[..., Any], *args: Any) -> Any:
+    def new_folder() -> Path:
         place = folder / f"{next(numbers)}"
         place.mkdir()
-        return run(place, count, *args, chosen.seed)
+        return place
 
-    candidates = {"raw": partial(in_new_folder, raw), "pool": partial(in_new_folder, pool, idle_seconds)}
-    found = interleaved(chosen, candidates)
-    ours = sorted(itertools.chain.from_iterable(latencies for latencies, _, _ in found["pool"]))
-    theirs = sorted(itertools.chain.from_iterable(found["raw"]))
+    found = interleaved(
+        chosen,
+        {
+            "raw": lambda: raw(new_folder(), count, chosen.seed),
+            "pool": lambda: pool(new_folder(), count, idle_seconds, chosen.seed),
+        },
+    )
+    ours = sorted(latency for run in found["pool"] for latency in run.latencies)
+    theirs = sorted(latency for run in found["raw"] for latency in run.latencies)
     share = percentile(ours, 0.5) / percentile(theirs, 0.5)
-    idle = [share for _, share, _ in found["pool"]]
     return {
         "pool_ms": summary(ours),
         "raw_ms": summary(theirs),
         "p50_over_raw": bar(share, at_most=2.0),
         "p99_ms": bar(percentile(ours, 0.99), at_most=25.0),
-        "idle_percent_of_a_core": bar(max(idle), at_most=1.0),
-        "violations": sum(wrong for _, _, wrong in found["pool"]),
+        "idle_percent_of_a_core": bar(max(run.idle_percent for run in found["pool"]), at_most=1.0),
+        "violations": sum(run.wrong for run in found["pool"]),
     }
 
 

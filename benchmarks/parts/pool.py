@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -37,6 +37,16 @@ _SPAWN = get_context("spawn")
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """A job that a worker has begun."""
+
+    job_id: str
+    worker: str
+    attempt: int
+    began: float
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One job as the work saw it, on the machine's monotonic clock and its time of day."""
 
@@ -54,17 +64,23 @@ class NoWork:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.runs: list[Run] = []
+        self.last_start: Start | None = None
 
     def perform(self, started: Started, hold: Hold) -> Settlement:
         """Write down that the job ran."""
         began, job = time.monotonic(), started.job
         if self._seconds:
+            self.last_start = Start(job.job_id, started.claim.worker, job.attempts, began)
             time.sleep(self._seconds)
         self.runs.append(Run(str(job.key), job.order, job.job_id, began, time.monotonic(), time.time()))
         return DONE
 
     def save(self, started: Started, hold: Hold) -> None:
         """There is nothing to keep."""
+
+    def found(self, started: Started, hold: Hold) -> Settlement | None:
+        """Nothing was ever published."""
+        return None
 
 
 class NobodyWaits:
@@ -120,11 +136,10 @@ class World:
         """Nothing is open any more."""
         return not self.pool.jobs.keys_with_open_jobs(None, 1)
 
-    def last_settled_at(self) -> float:
-        """When the last job ended."""
-        with self.database.read() as conn:
-            moment: float = conn.execute("SELECT max(settled_at) FROM jobs").fetchone()[0]
-            return moment
+    def last_settled_at(self, jobs: Iterable[NewJob]) -> float:
+        """When the last of these jobs ended."""
+        settled = (self.pool.jobs.get(job.job_id) for job in jobs)
+        return max(job.settled_at.timestamp() for job in settled if job and job.settled_at)
 
     def close(self) -> None:
         """Let go of the files."""
@@ -171,6 +186,12 @@ class WorkerProcess:
         runs: list[Run] = self._here.recv()
         return runs
 
+    def last_start(self) -> Start | None:
+        """The job it began last."""
+        self._here.send("last start")
+        start: Start | None = self._here.recv()
+        return start
+
     def stop(self) -> None:
         """End in good order."""
         self._here.send("stop")
@@ -207,8 +228,13 @@ def _worker(folder: Path, name: str, slots: int, work_seconds: float, orders: Co
 
 
 def _obey(worker: Worker, work: NoWork, orders: Connection) -> None:
+    answers: dict[str, Callable[[], object]] = {
+        "cpu": time.process_time,
+        "runs": lambda: list(work.runs),
+        "last start": lambda: work.last_start,
+    }
     while (order := orders.recv()) != "stop":
-        orders.send(time.process_time() if order == "cpu" else list(work.runs))
+        orders.send(answers[order]())
     worker.stop()
 
 
@@ -224,10 +250,50 @@ def violations(runs: Iterable[Run]) -> dict[str, int]:
     }
 
 
-def _count(runs: Sequence[Run], wrong: object) -> int:
+def _count(runs: Sequence[Run], wrong: Callable[[Run, Run], bool]) -> int:
     ordered = sorted(runs, key=lambda run: run.began)
-    assert callable(wrong)
-    return sum(1 for earlier, later in zip(ordered, ordered[1:], strict=False) if wrong(earlier, later))
+    return sum(wrong(earlier, later) for earlier, later in itertools.pairwise(ordered))
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Messages per second of one run, and how often something went wrong in it."""
+
+    enqueue: float
+    drain: float
+    wrong: int
+
+
+def fill_and_drain(folder: Path, jobs: Sequence[NewJob], *, workers: int, slots: int) -> Rates:
+    """Record all jobs, then let real workers serve them."""
+    world = World(folder)
+    processes = [WorkerProcess(folder, f"container-{number}", slots=slots) for number in range(workers)]
+    began = time.time()
+    for job in jobs:
+        world.enqueue(job)
+    filled = time.time()
+    for process in processes:
+        process.go()
+    wait_until_drained(world)
+    seconds = world.last_settled_at(jobs) - filled
+    runs = [run for process in processes for run in process.runs()]
+    for process in processes:
+        process.stop()
+    world.close()
+    missing = len(jobs) - len({run.job_id for run in runs})
+    return Rates(len(jobs) / (filled - began), len(jobs) / seconds, missing + sum(violations(runs).values()))
+
+
+def wait_for_start(workers: Mapping[str, WorkerProcess], job_id: str, attempt: int) -> Start:
+    """Ask the workers until one of them has begun that job for the `attempt`th time."""
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        for worker in workers.values():
+            start = worker.last_start()
+            if start and (start.job_id, start.attempt) == (job_id, attempt):
+                return start
+        time.sleep(0.01)
+    raise TimeoutError(f"{job_id} was not begun for the {attempt}. time")
 
 
 def wait_until_drained(world: World, seconds: float = 300.0) -> None:
@@ -237,9 +303,3 @@ def wait_until_drained(world: World, seconds: float = 300.0) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"jobs are still open after {seconds:.0f} s")
         time.sleep(0.01)
-
-
-def moment(at: datetime | None) -> float:
-    """A stored point in time as seconds; every queued job has one."""
-    assert at is not None
-    return at.timestamp()

@@ -85,6 +85,9 @@ from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import Mailroom, Reading
 from webordinary.workflow.steps import steps
 
+BUILDER_NAMES = ("plain", "npm", "hugo", "mkdocs", "command")
+DETECTED = "auto"
+"""What an operator says for: the builder that fits the source."""
 SAVING_SECONDS = 2.0
 """What a stopping worker needs, after its agents' grace, to keep what they did; less than its parent's patience."""
 _log = logging.getLogger(__name__)
@@ -416,6 +419,7 @@ def onboard(
     progress: Callable[[str], None],
     agent: str = "",
     credential: bytes | None = None,
+    builder: str = "",
 ) -> None:
     """Add a site and one person who may change it; doing it again changes only what differs.
 
@@ -431,6 +435,8 @@ def onboard(
     project = known or Project(project_id, address, agent=services.config.agent)
     if agent:
         project = replace(project, agent=agent)
+    if builder:
+        project = replace(project, builder="" if builder == DETECTED else builder)
     with services.credentials.on_trial(project_id, address, credential) if credential else nullcontext():
         origins.check(project)
     services.directory.add_project(project, services.clock.now())

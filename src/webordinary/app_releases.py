@@ -48,7 +48,7 @@ def roll_back(services: Services, project_id: str, stage: Stage, name: str) -> R
     rollback = Rollback(
         leases=SqliteProjectLeases(services.db, services.lock_files.is_dead),
         releases=services.releases,
-        main=GitRestoring(services.config.data / "mirrors", operator),
+        main=GitRestoring(services.config.data / "mirrors", operator, services.credentials),
         now=services.clock.now,
         wait=time.sleep,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from webordinary.adapters.local.git import GitHistory, GitRepository
+from webordinary.adapters.local.git.mirrors import Mirrors
 from webordinary.adapters.local.git.rehearsal import rehearsal_origin
 from webordinary.adapters.local.releases import FolderReleases
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases
@@ -61,7 +62,8 @@ def replay(services: Services, name: str, folder: Path) -> Replayed:
         raise Permanent(f"{job.job_id} was the command {job.command}: only changes of a site can be replayed")
     project = project_of(services, job.key.project_id)
     change = job.result.commit if job.result else None
-    since = rehearsal_origin(services.config.data / "mirrors", project, change, folder / "origin.git")
+    mirrors = Mirrors(services.config.data / "mirrors", "replay", services.credentials)
+    since = rehearsal_origin(mirrors, project, change, folder / "origin.git")
     rehearsed = replace(project, repo=str(folder / "origin.git"))
     worker, heard = f"replay-{os.getpid()}", Heard()
     kit = replace(_kit(services, worker, folder), project_of=lambda _: rehearsed)

@@ -6,6 +6,7 @@ import smtplib
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
@@ -73,9 +74,11 @@ def test_a_strangers_mail_changes_nothing_and_gets_no_answer(up: Up) -> None:
     assert get(up) == before
 
 
-def test_mails_in_quick_succession_are_done_in_the_order_they_were_accepted(up: Up) -> None:
-    customer = Customer()
-    sent = [customer.write(up, f"Change the homepage title to Number {number}") for number in range(8)]
+def test_mails_of_a_thread_in_quick_succession_are_done_in_the_order_they_were_accepted(up: Up) -> None:
+    customer, first = Customer(), EmailMessage()
+    sent = [customer.write(up, "Change the homepage title to Number 0")]
+    first["Message-ID"] = sent[0]
+    sent += [customer.write(up, f"Change the homepage title to Number {n}", reply_to=first) for n in range(1, 8)]
     wait_until(up.data, lambda: set(sent) <= replies(up.data).keys(), "all answers")
     subjects = origin_log(up.data, "--reverse", "--format=%s").splitlines()[1:]
     assert subjects == [f"Change the homepage title to Number {number}" for number in range(8)]

@@ -123,3 +123,44 @@ def test_the_public_site_shares_its_files_with_the_edit_site(releases: FolderRel
     public = releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2)
     assert public is not None
     assert (public.path / "a" / "b.css").samefile(edit.path / "a" / "b.css")
+
+
+def shown(releases: FolderReleases) -> dict[str, str]:
+    current = releases.current("amelia", Stage.EDIT)
+    assert current is not None
+    files = [path for path in current.rglob("*") if path.is_file() and FOLDER not in path.parts]
+    return {str(path.relative_to(current)): path.read_text() for path in files}
+
+
+def test_a_new_release_made_out_of_an_outlived_one_holds_what_it_should(tmp_path: Path) -> None:
+    releases = FolderReleases(tmp_path / "sites", keep=2)
+    states: list[dict[str, str]] = [
+        {"index.html": "1", "a": "file", "b/c/d": "deep", "same": "s"},
+        {"index.html": "2", "a/b": "now a folder", "b": "now a file", "same": "s"},
+        {"index.html": "1", "same": "s"},
+        {"index.html": "3", "a": "file again", "b/c/d": "deep", "b/x": "1", "same": "t"},
+    ]
+    for number in range(24):
+        site = states[number % 4 if number % 3 else (number // 3) % 4]
+        folder = tmp_path / f"t{number}"
+        for name, text in site.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        tree = SourceTree(folder, {name: hashlib.sha1(text.encode()).hexdigest() for name, text in site.items()})
+        release = published(releases, tree, f"{number:040d}"[::-1], number)
+        assert shown(releases) == site
+        assert set(manifest_of(release.path)) == set(site)
+        folders = {str(path.relative_to(release.path)) for path in release.path.rglob("*") if path.is_dir()}
+        assert folders - {FOLDER} == {str(parent) for name in site for parent in Path(name).parents} - {"."}
+    assert len(releases.list("amelia", Stage.EDIT)) == 2
+
+
+def test_kept_releases_are_untouched_by_those_made_after_them(tmp_path: Path) -> None:
+    releases = FolderReleases(tmp_path / "sites", keep=3)
+    for number in range(8):
+        made = published(releases, source(tmp_path / "t", index_html=f"{number}", b_css="x"), f"{number}" * 40, number)
+        kept = releases.list("amelia", Stage.EDIT)
+        assert made in kept
+        assert {release.name[0]: (release.path / "index.html").read_text() for release in kept} == {
+            str(n): str(n) for n in range(max(0, number - 2), number + 1)
+        }

@@ -17,8 +17,15 @@ TIMED_OUT_SUMMARY = "This took longer than I may spend on one mail, so I stopped
 CANCELLED_SUMMARY = "Stopped, as asked. Nothing was published."
 
 
+def may_look(job: Job) -> bool:
+    """One start more than there are attempts is for finding out what they have published."""
+    return job.attempts <= MAX_ATTEMPTS + 1
+
+
 def refusal_to_start(job: Job) -> Settlement | None:
     """A job that must not run again: it was cancelled, or it took its workers down with it."""
+    if not may_look(job):
+        return _dead(f"started {job.attempts - 1} times; not even a look at what it has published came to an end")
     if job.cancel_requested:
         return Settlement(Outcome.CANCELLED, JobResult(CANCELLED_SUMMARY))
     if job.attempts > MAX_ATTEMPTS:

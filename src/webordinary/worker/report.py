@@ -40,7 +40,8 @@ def note_on(outcome: Conflicted | BuildFailed | Unfit) -> str:
     if isinstance(outcome, Conflicted):
         return (
             f"Your first try could not be published: somebody else changed the same lines{_in(outcome.files)} "
-            "meanwhile. The workspace now holds the newest state, without your change. Follow the instruction again, on top of it."
+            "meanwhile. The workspace now holds the newest state, without your change. Follow the instruction again, "
+            "on top of it."
         )
     if isinstance(outcome, Unfit):
         return (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from webordinary.model.claims import MAX_ATTEMPTS, Claim, Started, Turn
+from webordinary.model.claims import Claim, Started, Turn
 from webordinary.model.errors import ClaimLost, Interrupted, Transient, WebOrdinaryError
 from webordinary.model.jobs import Ending, Job, Requeue, Settlement, Why
 from webordinary.pool.effects import pay
-from webordinary.worker.endings import ending_of, refusal_to_start
+from webordinary.worker.endings import ending_of, may_look, refusal_to_start
 from webordinary.worker.hold import RunningHold, SavingHold
 from webordinary.worker.holdings import Holdings
 from webordinary.worker.keeper import LeaseKeeper
@@ -45,7 +45,7 @@ class Slot:
         started = hold.started
         try:
             ending = self._run(hold)
-            turn = self._save_ending(started, ending)
+            turn, asked_at = self._save_ending(started, ending)
         except ClaimLost as lost:
             self._stand_down(started, lost)
             return None
@@ -56,7 +56,7 @@ class Slot:
             return None
         self._tell(started, ending)
         self._call_back(turn.owed)
-        return self._go_on(started.claim, turn)
+        return self._go_on(started.claim, turn, asked_at)
 
     def _run(self, hold: RunningHold) -> Ending:
         started = hold.started
@@ -85,7 +85,7 @@ class Slot:
     def _unless_done(self, hold: RunningHold, ending: Ending) -> Ending:
         """Nobody is told that nothing was published before somebody looked, and shut out earlier attempts."""
         job, around = hold.started.job, self._around
-        if isinstance(ending, Requeue) or job.attempts > MAX_ATTEMPTS + 1:
+        if isinstance(ending, Requeue) or not may_look(job):
             return ending
         try:
             return around.work.found(hold.started, SavingHold(hold)) or ending
@@ -94,13 +94,17 @@ class Slot:
         except WebOrdinaryError as problem:
             return ending_of(problem, job, around.clock.now(), around.settings.retry_base, around.dice)
 
-    def _save_ending(self, started: Started, ending: Ending) -> Turn:
-        """Try again while the claim is ours: a full disk must not lose what was done."""
+    def _save_ending(self, started: Started, ending: Ending) -> tuple[Turn, float]:
+        """Try again while the claim is ours: a full disk must not lose what was done.
+
+        Also says when it asked: a lease that comes with the turn is not younger than that.
+        """
         around, claim = self._around, started.claim
         while True:
+            more, asked_at = not self._stopping.wait(0), around.clock.monotonic()
             try:
-                more = not self._stopping.wait(0)
-                return around.pool.claims.end_and_take_next(started, ending, around.clock.now(), more=more)
+                turn = around.pool.claims.end_and_take_next(started, ending, around.clock.now(), more=more)
+                return turn, asked_at
             except Transient:
                 expired = around.clock.monotonic() > self._keeper.trusted_until(claim.key, claim.fence)
                 if expired or self._stopping.wait(_PERSIST_PAUSE_SECONDS):
@@ -131,13 +135,13 @@ class Slot:
         except WebOrdinaryError as problem:
             _log.warning("job %s: its callback is owed: %s", owed.job_id, problem)
 
-    def _go_on(self, claim: Claim, turn: Turn) -> Started | None:
+    def _go_on(self, claim: Claim, turn: Turn, asked_at: float) -> Started | None:
         if turn.kept is None:
             self._holdings.drop(claim)
             self._around.tell("ClaimYielded", key=claim.key, fence=claim.fence)
             if turn.started:
                 taken = turn.started.claim
-                self._keeper.trust(taken.key, taken.fence, self._around.clock.monotonic())
+                self._keeper.trust(taken.key, taken.fence, asked_at)
                 waited_ms = self._around.ms_since_queued(turn.started.job)
                 self._around.tell("ClaimTaken", job=turn.started.job, fence=taken.fence, waited_ms=waited_ms)
         elif turn.started is None:

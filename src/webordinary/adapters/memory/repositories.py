@@ -71,7 +71,7 @@ class _Desk:
     head: str
     known: dict[str, str]
     overtaken: bool = False
-    """Main has moved since it was read."""
+    """Main has moved since it was read, or may have."""
 
 
 class MemoryRepository:
@@ -125,6 +125,7 @@ class MemoryRepository:
         if not self._push(workspace.work, {branch: desk.head}, desk.known):
             raise Transient(f"somebody else moved {branch}")
         desk.known[branch] = desk.head
+        desk.overtaken = True
 
     def abandon(self, workspace: Workspace) -> None:
         """See Workspaces."""

@@ -66,6 +66,7 @@ WHERE state = 'settled' AND settled_at < :before AND preempted_token IS NULL
   AND (called_back = 1 OR task_token IS NULL)
 LIMIT :limit"""
 
+_BITE = 100
 FORGET = "DELETE FROM jobs WHERE id = ? AND (called_back = 1 OR task_token IS NULL)"
 
 
@@ -154,13 +155,14 @@ class SqliteJobs:
         return sorted({ProjectUser.parse(row["key"]) for row in rows})
 
     def forget(self, before: datetime, limit: int = 1000) -> int:
-        """Delete finished jobs past their retention, a bounded bite at a time."""
+        """Delete finished jobs past their retention, in bites that keep no other writer waiting for long."""
         with self._db.read() as conn:  # a look costs no sync when nothing is there
             past = conn.execute(PAST_RETENTION, {"before": before.timestamp(), "limit": limit}).fetchall()
-        if not past:
-            return 0
-        with self._db.write() as conn:
-            return conn.executemany(FORGET, [(row["id"],) for row in past]).rowcount
+        ids, forgotten = [(row["id"],) for row in past], 0
+        for first in range(0, len(ids), _BITE):
+            with self._db.write() as conn:
+                forgotten += conn.executemany(FORGET, ids[first : first + _BITE]).rowcount
+        return forgotten
 
 
 def _new_fields(job: Job) -> dict[str, object]:

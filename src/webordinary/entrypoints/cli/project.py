@@ -39,6 +39,7 @@ def add_to(commands: Commands) -> None:
     add.add_argument("--user", help=QUESTIONS["user"])
     add.add_argument("--sender", metavar="MAIL", help=QUESTIONS["sender"])
     add_settings(add, ("agent",))
+    add.add_argument("--builder", choices=(app.DETECTED, *app.BUILDER_NAMES), help="what builds it; auto finds out")
     add.add_argument("--credential", metavar="FILE", type=Path, help=CREDENTIAL)
     credential = add_command(parts, "credential", keep_credential, "give a site's repository another token or ssh key")
     credential.add_argument("name")
@@ -62,7 +63,8 @@ def add_project(args: argparse.Namespace) -> int:
     require_writable(config.data)
     with app.open_services(config) as services, progress(f"adding {key.project_id}") as report:
         secret = _secret(args.credential) if args.credential else None
-        app.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, args.agent or "", secret)
+        chosen = (args.agent or "", secret, args.builder or "")
+        app.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
     if args.json:
         print_json({"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": config.mailbox})
     else:

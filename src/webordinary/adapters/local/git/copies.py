@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from webordinary.adapters.local.git.command import REMOTE_SECONDS, Git
+from webordinary.adapters.local.git.command import REMOTE_SECONDS, Git, GitFailed
 from webordinary.adapters.local.git.loose import write_blob
 from webordinary.adapters.local.git.origin_locks import local_origin, mentions_lock, remove_stale_locks
 from webordinary.adapters.local.git.refusals import check_access
@@ -116,7 +116,10 @@ class Copy:
             f"+refs/heads/{branch}*:{_SEEN}heads/{branch}*",  # a pattern, as the branch may not exist yet
             f"+refs/fence/*:{_SEEN}fence/*",
         )  # fmt: skip
-        self.remote(*args, seconds=REMOTE_SECONDS)
+        finished = self.remote.attempt(*args, seconds=REMOTE_SECONDS)
+        if finished.code != 0:
+            check_access(self.project, finished.err.decode(errors="replace"))
+            raise GitFailed(args, finished)
 
     def _seen(self, ref: str) -> str:
         """Where a fetched ref is kept here."""

@@ -12,9 +12,9 @@ from webordinary.model.projects import Project
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
-def rehearsal_origin(mirrors: Path, project: Project, change: str | None, into: Path) -> str:
+def rehearsal_origin(mirrors: Mirrors, project: Project, change: str | None, into: Path) -> str:
     """Make a bare repository whose main stands before `change`, or where main is now; returns that commit."""
-    mirror = Mirrors(mirrors, "replay").refresh(project)
+    mirror = mirrors.refresh(project)
     base = _before(mirror, change) or mirror("rev-parse", f"refs/heads/{main_branch(mirror, project)}").strip()
     into.parent.mkdir(parents=True, exist_ok=True)
     origin = Git(into, "replay")

@@ -47,10 +47,12 @@ class GitRepository:
     def prepare(self, work: Work) -> Workspace:
         """A clean workspace where the thread stands; a broken one is made anew."""
         try:
-            return self._stand(self._workspaces.find(work) or self._workspaces.make(work), work)
+            workspace = self._stand(self._workspaces.find(work) or self._workspaces.make(work), work)
         except GitFailed:
             self._mirrors.reach(work.project)
-            return self._stand(self._workspaces.make(work), work)
+            workspace = self._stand(self._workspaces.make(work), work)
+        self._workspaces.make_room(work)
+        return workspace
 
     def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | Unfit | None:
         """Record what differs in the workspace; None when nothing does."""
@@ -79,6 +81,7 @@ class GitRepository:
         copy, work = self._workspaces.held(workspace), workspace.work
         moves = {f"refs/heads/{work.branch}": reading.head(copy.git)}
         self._save(copy, work, moves, [_key_fence(work)])
+        copy.read_at = float("-inf")  # who saves has to wait, and others move main meanwhile
 
     def abandon(self, workspace: Workspace) -> None:
         """Put the thread's branch back to main, here and on the origin."""
@@ -112,14 +115,13 @@ class GitRepository:
     # -- MainLine -----------------------------------------------------------------------------------
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
-        """A quick job goes on with what it read when it began; a slow one saves its work and reads again."""
+        """A quick job goes on with what it read when it began; others save their work, once, and read again."""
         copy, work = self._workspaces.held(workspace), workspace.work
         if time.monotonic() - copy.read_at < self._quick_seconds:
             return
-        moves = {}
-        if workspace.made is not None and not workspace.on_main:
-            moves[f"refs/heads/{work.branch}"] = workspace.made.commit
-        self._save(copy, work, moves, [_key_fence(work), _project_fence(lease)])
+        made, branch = workspace.made, f"refs/heads/{work.branch}"
+        if made is not None and not workspace.on_main and copy.refs.get(branch) != made.commit:
+            self._save(copy, work, {branch: made.commit}, [_key_fence(work), _project_fence(lease)])
         copy.read(work.branch)
 
     def join(self, workspace: Workspace) -> Joined | Conflicted:

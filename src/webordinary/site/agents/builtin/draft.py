@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from webordinary.model.errors import Permanent
-from webordinary.site.agents.builtin.html import Page, parse_page
-from webordinary.site.roots import site_root
+from webordinary.site.agents.builtin.files import files_of
+from webordinary.site.agents.builtin.layout import Layout, layout_of
+from webordinary.site.agents.builtin.page import Page
+from webordinary.site.agents.builtin.reading import read_page
 
-MAX_PAGES = 2_000
 MAX_PAGE_BYTES = 2_000_000
 
 
@@ -16,47 +17,63 @@ class Draft:
     """A site's pages as they will be. File names are relative to the site's root."""
 
     def __init__(self, workspace: Path) -> None:
-        self._root = workspace / (site_root(_Existing(workspace)) or PurePosixPath())
-        self._read: dict[str, str] = {}
+        self.layout: Layout = layout_of(workspace)
+        self._root = self.layout.root
+        self._read: dict[str, str | None] = {}
         self._texts: dict[str, str] = {}
+        self._parsed: dict[str, Page] = {}
         self._copies: dict[str, Path] = {}
+        self._listed: dict[tuple[str, ...], list[str]] = {}
 
     def pages(self) -> list[str]:
-        """The HTML pages of the site, the home page first."""
-        names = []
-        for path in sorted(self._root.rglob("*.htm*")):
-            name = path.relative_to(self._root)
-            hidden = any(part.startswith(".") or part == "node_modules" for part in name.parts)
-            if path.suffix in {".html", ".htm"} and not hidden and path.is_file() and not path.is_symlink():
-                names.append(name.as_posix())
-            if len(names) >= MAX_PAGES:
-                break
-        return sorted(names, key=lambda name: (name != "index.html", name))
+        """The pages of the site, the home page first."""
+        added = [name for name, text in self._read.items() if text is None]
+        found = self._files(self.layout.pages, self.layout.suffixes)
+        return sorted([*found, *added], key=lambda name: (self.layout.slug(name) != "", name))
+
+    def sources(self) -> list[str]:
+        """The pages, and after them the parts that pages are put together from."""
+        return self.pages() + self._files(self.layout.parts, (".astro",))
+
+    def styles(self) -> list[str]:
+        """The style sheets."""
+        return self._files(self.layout.styles, (".css",))
 
     def page(self, name: str) -> Page:
         """A page as it will be."""
-        return parse_page(self.text(name))
+        text = self.text(name)
+        if name not in self._parsed or self._parsed[name].source != text:
+            self._parsed[name] = read_page(name, text)
+        return self._parsed[name]
 
     def text(self, name: str) -> str:
-        """A page's source as it will be; bytes that are no UTF-8 survive the round trip."""
+        """A file's source as it will be; bytes that are no UTF-8 survive the round trip."""
         if name not in self._texts:
-            raw = (self._root / name).read_bytes()[: MAX_PAGE_BYTES + 1]
+            with self._inside(name).open("rb") as file:
+                raw = file.read(MAX_PAGE_BYTES + 1)
             if len(raw) > MAX_PAGE_BYTES:
                 raise Permanent(f"{name} is larger than {MAX_PAGE_BYTES} bytes: the built-in agent leaves it alone")
             self._read[name] = self._texts[name] = raw.decode("utf-8", "surrogateescape")
         return self._texts[name]
 
     def replace(self, name: str, start: int, end: int, new: str) -> None:
-        """Replace exactly these characters of a page."""
+        """Replace exactly these characters of a file."""
         text = self.text(name)
         self._texts[name] = text[:start] + new + text[end:]
+
+    def add_page(self, name: str, text: str) -> None:
+        """A new page; the caller has seen that there is none of this name."""
+        if self.has(name):
+            raise Permanent(f"{name} exists already: it is not written over")
+        self._read[name] = None
+        self._texts[name] = text
 
     def add_file(self, name: str, source: Path) -> str:
         """Copy a file into the site; returns the name it gets, which no other content has."""
         stem, suffix = PurePosixPath(name).with_suffix(""), PurePosixPath(name).suffix
         for number in range(1, 1000):
             candidate = name if number == 1 else f"{stem}-{number}{suffix}"
-            existing = self._copies.get(candidate) or self._root / candidate
+            existing = self._copies.get(candidate) or self._inside(candidate)
             if not existing.exists():
                 self._copies[candidate] = source
                 return candidate
@@ -64,9 +81,9 @@ class Draft:
                 return candidate
         raise Permanent(f"there are a thousand files like {name} already")
 
-    def has_folder(self, name: str) -> bool:
-        """Whether the site has this folder."""
-        return (self._root / name).is_dir()
+    def has(self, name: str) -> bool:
+        """Whether the site has, or will have, this file or folder."""
+        return name in self._texts or (self._root / name).exists()
 
     @property
     def differs(self) -> bool:
@@ -76,25 +93,24 @@ class Draft:
     def write(self) -> None:
         """Put all edits into the workspace."""
         for name, source in self._copies.items():
-            target = self._inside(name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(source.read_bytes())
+            self._write(name, source.read_bytes())
         for name, text in self._texts.items():
             if text != self._read[name]:
-                self._inside(name).write_bytes(text.encode("utf-8", "surrogateescape"))
+                self._write(name, text.encode("utf-8", "surrogateescape"))
+
+    def _write(self, name: str, content: bytes) -> None:
+        target = self._inside(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+
+    def _files(self, folders: tuple[str, ...], suffixes: tuple[str, ...]) -> list[str]:
+        key = (*folders, *suffixes)
+        if key not in self._listed:
+            self._listed[key] = files_of(self._root, folders, suffixes)
+        return self._listed[key]
 
     def _inside(self, name: str) -> Path:
         target = self._root / name
         if not target.resolve().is_relative_to(self._root.resolve()):
             raise Permanent(f"{name} leads out of the site: it is left alone")
         return target
-
-
-class _Existing:
-    """The files of a folder, asked for by name."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __contains__(self, name: object) -> bool:
-        return (self._folder / str(name)).is_file()

@@ -2,98 +2,36 @@
 
 from __future__ import annotations
 
-import html
 import re
-from bisect import bisect_right
-from dataclasses import dataclass, field
 from html.parser import HTMLParser
+
+from webordinary.site.agents.builtin.html_writing import HTML
+from webordinary.site.agents.builtin.page import Element, Page, Span, Writing
 
 _VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
 )
 _CLOSED_BY_SIBLING = frozenset(("p", "li", "dt", "dd", "option", "tr", "td", "th"))
 _UNSEEN = frozenset(("script", "style", "template", "noscript", "svg"))
-_TOKEN = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});|\s+|.", re.IGNORECASE | re.DOTALL)
-_LOOK_ALIKES = str.maketrans("\u2019\u2018\u201c\u201d\u2013\u2014", "''\"\"--")
 
 
-@dataclass(slots=True)
-class Element:
-    """A tag and what it encloses, as offsets into the source."""
+def parse_page(source: str, readable: str | None = None, writing: Writing = HTML) -> Page:
+    """Read a page; whatever is wrong with it, every offset is a real one.
 
-    name: str
-    attributes: dict[str, str]
-    start: int
-    inner_start: int
-    parent: Element | None
-    inner_end: int = -1
-    end: int = -1
-
-    def inside(self, *names: str) -> bool:
-        """Whether it is one of these elements or stands within one."""
-        return self.name in names or (self.parent is not None and self.parent.inside(*names))
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of visible text within one element."""
-
-    start: int
-    end: int
-    element: Element | None
-
-
-@dataclass(slots=True)
-class Page:
-    """A parsed page; offsets hold until its source is edited."""
-
-    source: str
-    elements: list[Element] = field(default_factory=list)
-    texts: list[Span] = field(default_factory=list)
-
-    def all(self, *names: str) -> list[Element]:
-        """The elements of these names, in order of their start."""
-        return [element for element in self.elements if element.name in names]
-
-    def first(self, name: str) -> Element | None:
-        """The first element of this name, if any."""
-        return next(iter(self.all(name)), None)
-
-    def words(self, element: Element) -> str:
-        """What a visitor reads in it."""
-        return visible_text(self.source[element.inner_start : element.inner_end])
-
-    def find(self, wanted: str) -> list[Span]:
-        """Where this text is read; as written, else whatever the case of its letters."""
-        needle = _squeezed(wanted)
-        exact = [span for text in self.texts for span in _matches(self.source, text, needle)]
-        if exact or not needle:
-            return exact
-        return [span for text in self.texts for span in _matches(self.source, text, needle, folded=True)]
-
-
-def parse_page(source: str) -> Page:
-    """Read a page; whatever is wrong with it, every offset is a real one."""
-    reader = _Reader(source)
-    reader.feed(source)
+    A `readable` copy of the source, as long as it, has what is no HTML hidden.
+    """
+    reader = _Reader(source if readable is None else readable, writing)
+    reader.feed(source if readable is None else readable)
     reader.close()
-    return reader.finished()
-
-
-def visible_text(fragment: str) -> str:
-    """A fragment without its tags, entities read and white space squeezed."""
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", fragment)).split())
-
-
-def escape(text: str) -> str:
-    """Text from a mail, made safe to stand in a page."""
-    return html.escape(text, quote=True).replace("&#x27;", "'")
+    page = reader.finished()
+    page.source = source
+    return page
 
 
 class _Reader(HTMLParser):
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, writing: Writing) -> None:
         super().__init__(convert_charrefs=False)
-        self._page = Page(source)
+        self._page = Page(source, writing)
         self._lines = [0, *(match.end() for match in re.finditer("\n", source))]
         self._open: list[Element] = []
         self._text_from = 0
@@ -169,39 +107,3 @@ class _Reader(HTMLParser):
     @staticmethod
     def _close(element: Element, inner_end: int, end: int) -> None:
         element.inner_end, element.end = inner_end, end
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.split()).translate(_LOOK_ALIKES)
-
-
-def _matches(source: str, text: Span, needle: str, folded: bool = False) -> list[Span]:
-    """Compare what is read (entities decoded, spaces squeezed), and map the hits back to the source."""
-    read: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    position = 0
-    places: list[int] = []
-    for token in _TOKEN.finditer(source, text.start, text.end):
-        word = " " if token[0].isspace() else html.unescape(token[0]).translate(_LOOK_ALIKES)
-        read.append(word)
-        places.append(position)
-        starts.append(token.start())
-        ends.append(token.end())
-        position += len(word)
-    hits = re.finditer(re.escape(needle), "".join(read), re.IGNORECASE if folded else 0)
-    return [
-        Span(
-            starts[bisect_right(places, hit.start()) - 1],
-            ends[bisect_right(places, hit.end() - 1) - 1],
-            text.element,
-        )
-        for hit in hits
-        if _whole_words("".join(read), hit)
-    ]
-
-
-def _whole_words(text: str, hit: re.Match[str]) -> bool:
-    """`art` is not found in `earth`."""
-    before, after = text[: hit.start()][-1:], text[hit.end() :][:1]
-    return not (before.isalnum() and hit[0][:1].isalnum()) and not (after.isalnum() and hit[0][-1:].isalnum())

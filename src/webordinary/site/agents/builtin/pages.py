@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from webordinary.site.agents.builtin.outcomes import Desk, Unclear
 
 _HOME = re.compile(
-    r"(?:home|index|front|main|landing|start|first|welcome)(?:[\s-]*page)?|(?:web)?site|index\.html?",
+    r"(?:home|index|front|main|landing|start|first|welcome)(?:[\s-]*page)?|(?:web)?site|index\.(?:html?|md|astro)",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"\A(?:the|my|our|this|your|a)\s+|['\u2019]s?\Z", re.IGNORECASE)
@@ -19,9 +19,7 @@ def resolve(words: str | None, desk: Desk) -> str | Unclear:
     """The page that these words name; without words, the page spoken of last, else the home page."""
     pages = desk.draft.pages()
     if not pages:
-        return Unclear(
-            "I found no HTML page on your site that I could change. Please ask your web person to look at it."
-        )
+        return Unclear("I found no page on your site that I could change. Please ask your web person to look at it.")
     if not words or re.fullmatch(r"(?:the\s+)?(?:same\s+)?page", words.strip(), re.IGNORECASE):
         return _spoken_of(desk.page if desk.page in pages else pages[0], desk)
     bare = desk.quotes.literal(_ARTICLE.sub("", _ARTICLE.sub("", words.strip())))
@@ -32,25 +30,27 @@ def resolve(words: str | None, desk: Desk) -> str | Unclear:
         return _spoken_of(found[0], desk)
     if not found:
         return Unclear(
-            f"I did not find a page called “{bare}”. Your site has: {_listed(pages)}. Which one do you mean?"
+            f"I did not find a page called “{bare}”. Your site has: {_listed(pages, desk)}. Which one do you mean?"
         )
-    return Unclear(f"“{bare}” could be {_listed(found)}. Which one do you mean?")
+    return Unclear(f"“{bare}” could be {_listed(found, desk)}. Which one do you mean?")
 
 
-def label(page: str) -> str:
-    """How to call a page when speaking to its owner."""
-    if page == "index.html":
+def label(page: str, desk: Desk) -> str:
+    """How to call a page, or a part of pages, when speaking to its owner."""
+    layout = desk.draft.layout
+    slug = layout.slug(page)
+    part = any(PurePosixPath(page).is_relative_to(folder) for folder in layout.parts)
+    if not slug:
         return "the homepage"
-    path = PurePosixPath(page)
-    name = path.parent.name if path.stem == "index" else path.stem
-    return f"the {name.replace('-', ' ').replace('_', ' ')} page"
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", PurePosixPath(slug).name) if part else PurePosixPath(slug).name
+    return f"the {name.replace('-', ' ').replace('_', ' ')} {'part' if part else 'page'}"
 
 
 def _named(words: str, pages: list[str], desk: Desk) -> list[str]:
-    slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+    slug = _slug(words)
     if words.lower() in (page.lower() for page in pages):
         return [page for page in pages if page.lower() == words.lower()]
-    by_name = [page for page in pages if slug == re.sub(r"[^a-z0-9]+", "-", _stem(page).lower())]
+    by_name = [page for page in pages if slug and slug == _slug(PurePosixPath(desk.draft.layout.slug(page)).name)]
     if by_name:
         return by_name
     return [page for page in pages if slug and _titled(words, page, desk)]
@@ -62,9 +62,8 @@ def _titled(words: str, page: str, desk: Desk) -> bool:
     return any(re.search(rf"\b{re.escape(words.lower())}\b", head) for head in heads)
 
 
-def _stem(page: str) -> str:
-    path = PurePosixPath(page)
-    return path.parent.name if path.stem == "index" and path.parent.name else path.stem
+def _slug(words: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 def _spoken_of(page: str, desk: Desk) -> str:
@@ -72,6 +71,6 @@ def _spoken_of(page: str, desk: Desk) -> str:
     return page
 
 
-def _listed(pages: list[str]) -> str:
-    names = [label(page) for page in pages[:LISTED]]
+def _listed(pages: list[str], desk: Desk) -> str:
+    names = [label(page, desk) for page in pages[:LISTED]]
     return ", ".join(names) + (" and more" if len(pages) > LISTED else "")

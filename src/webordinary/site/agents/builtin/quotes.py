@@ -9,7 +9,10 @@ _QUOTED = re.compile(
     r"|(?<![\w'\u2019])[\u2018']([^\u2018\n]{1,2000}?)[\u2019'](?![\w])"
 )
 # What follows `add a paragraph to the about page:` is text up to the next empty line, however many sentences.
-_AFTER_COLON = re.compile(r"(\bparagraph\b[^:\n]{0,60}:)[ \t]*\n?(\S[^\n]*(?:\n[ \t]*\S[^\n]*)*)", re.IGNORECASE)
+_AFTER_COLON = re.compile(
+    r"(\b(?:paragraph|page\s+(?:called|named|titled))\b[^:\n]{0,100}:)[ \t]*\n?(\S[^\n]*(?:\n[ \t]*\S[^\n]*)*)",
+    re.IGNORECASE,
+)
 _FIRST = 0xE000  # a private-use character stands for each quotation
 _LAST = 0xF8FF
 MARK = f"[{chr(_FIRST)}-{chr(_LAST)}]"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 VERBS = (
-    "add|change|replace|set|update|make|put|place|insert|use|include|show|post|rename|swap|correct|fix|remove|delete"
+    "add|create|change|replace|set|update|make|put|place|insert|use|include|show|post|rename|swap|correct|fix|"
+    "remove|delete"
 )
 _PICTURE = r"(?:photo|picture|image|pic)s?"
 _GREETING = re.compile(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from re import Match
 
-from webordinary.site.agents.builtin.html import Page, Span, escape
 from webordinary.site.agents.builtin.outcomes import Desk, Done, Outcome, Unclear
+from webordinary.site.agents.builtin.page import Page, Span
 from webordinary.site.agents.builtin.pages import label, resolve
 
 _EVERYWHERE = re.compile(
@@ -38,7 +38,7 @@ def replace_text(match: Match[str], desk: Desk) -> Outcome | None:
     if several:
         return Unclear(_places(max(several, key=lambda reading: len(reading.old)), desk))
     first = readings[0]
-    where = f" on {label(first.pages[0])}" if len(first.pages) == 1 else " on your site"
+    where = f" on {label(first.pages[0], desk)}" if len(first.pages) == 1 else " on your site"
     return first.question or Unclear(
         f"I did not find the text “{first.old}”{where}. Please copy it from the page exactly as it is there."
     )
@@ -56,7 +56,7 @@ class _Reading:
 
 
 def _reading(old: str, new: str, page_words: str, desk: Desk) -> _Reading:
-    pages = desk.draft.pages()
+    pages = desk.draft.sources()
     if page_words:
         page = resolve(page_words, desk)
         if isinstance(page, Unclear):
@@ -82,12 +82,16 @@ def _splits(wish: str, desk: Desk) -> Iterator[tuple[str, str, str]]:
 
 def _apply(reading: _Reading, desk: Desk) -> Outcome:
     hits, old, new = reading.hits, reading.old, reading.new
-    for name, span in reversed(hits):  # from the end, so that earlier places still hold
-        found = desk.draft.text(name)[span.start : span.end]
-        desk.draft.replace(name, span.start, span.end, escape(_cased(found, old, new)))
-    desk.page = hits[0][0]
     names = list(dict.fromkeys(name for name, _ in hits))
-    where = label(names[0]) if len(names) == 1 else f"{len(names)} pages"
+    for name in names:
+        page = desk.draft.page(name)
+        spans = [(span, _cased(page.source[span.start : span.end], old, new)) for on, span in hits if on == name]
+        for patch in page.reworded(spans):
+            desk.draft.replace(name, *patch)
+        if desk.draft.page(name).shape != page.shape:
+            return Unclear(f"“{new}” means something special at that place of {label(name, desk)}. Any other words?")
+    desk.page = names[0]
+    where = label(names[0], desk) if len(names) == 1 else f"{len(names)} pages"
     times = f" in {len(hits)} places" if len(hits) > 1 else ""
     return Done(f"Changed “{old}” to “{new}” on {where}{times}.")
 
@@ -99,7 +103,7 @@ def _cased(found: str, old: str, new: str) -> str:
 
 def _places(reading: _Reading, desk: Desk) -> str:
     old, hits = reading.old, reading.hits
-    lines = [f"- on {label(name)}: “{_around(desk.draft.page(name), span)}”" for name, span in hits[:_LISTED]]
+    lines = [f"- on {label(name, desk)}: “{_around(desk.draft.page(name), span)}”" for name, span in hits[:_LISTED]]
     if len(hits) > _LISTED:
         lines.append(f"- and {len(hits) - _LISTED} more")
     listing = "\n".join(lines)

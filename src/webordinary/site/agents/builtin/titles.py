@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from re import Match
 
-from webordinary.site.agents.builtin.html import Element, Page, escape, visible_text
+from webordinary.site.agents.builtin.astro import is_title
 from webordinary.site.agents.builtin.outcomes import AlreadySo, Desk, Done, Outcome, Unclear
+from webordinary.site.agents.builtin.page import Element, Page, Patch
 from webordinary.site.agents.builtin.pages import label, resolve
 
 _SEPARATOR = re.compile(r"(\s+(?:[|·•\u2013\u2014:-]|&[mn]dash;|&middot;)\s+)")
@@ -22,19 +23,20 @@ def set_title(match: Match[str], desk: Desk) -> Outcome | None:
     page = desk.draft.page(name)
     title, heading = page.first("title"), page.first("h1")
     if title is None:
-        return _set(desk, name, heading, new, "heading") if heading else _no_such(name, "title")
-    before = page.source[title.inner_start : title.inner_end]
-    segment = _segment(before, page.words(heading)) if heading else None
-    after = _with_segment(before, segment, new)
-    if heading is not None and (segment is not None or page.words(heading) == visible_text(before)):
-        _fill(desk, name, heading, new)  # it stands after the title, so the title's place still holds
+        return _set(desk, name, heading, new, "heading") if heading else _no_such(desk, name, "title")
+    if title.computed:
+        return _filled_in(desk, name, "title")
+    says = page.words(heading) if heading and not heading.computed else ""
+    segment = _segment(page, title, says)
+    if heading is not None and says and (segment is not None or says == page.words(title)):
+        desk.draft.replace(name, *page.filled(heading, new))  # it stands after the title, whose place still holds
         note = ""
     else:
         note = _left_alone(page, heading, new)
-    _fill_raw(desk, name, title, after)
+    desk.draft.replace(name, *retitled(page, title, segment, new))
     if desk.draft.text(name) == page.source:
-        return AlreadySo(f"The title of {label(name)} is “{new}” already.")
-    return Done(f"Changed the title of {label(name)} to “{new}”.{note}")
+        return AlreadySo(f"The title of {label(name, desk)} is “{new}” already.")
+    return Done(f"Changed the title of {label(name, desk)} to “{new}”.{note}")
 
 
 def set_heading(match: Match[str], desk: Desk) -> Outcome | None:
@@ -45,7 +47,7 @@ def set_heading(match: Match[str], desk: Desk) -> Outcome | None:
     page, new = desk.draft.page(name), desk.quotes.literal(match["new"])
     if match["old"] is None:
         heading = page.first("h1") or next(iter(page.all(*HEADINGS)), None)
-        return _set(desk, name, heading, new, "heading") if heading else _no_such(name, "heading")
+        return _set(desk, name, heading, new, "heading") if heading else _no_such(desk, name, "heading")
     old = desk.quotes.literal(match["old"])
     found = [heading for heading in page.all(*HEADINGS) if page.words(heading).lower() == old.lower()]
     if len(found) == 1:
@@ -54,30 +56,45 @@ def set_heading(match: Match[str], desk: Desk) -> Outcome | None:
 
 
 def _set(desk: Desk, name: str, element: Element, new: str, what: str) -> Outcome:
-    if desk.draft.page(name).words(element) == new:
-        return AlreadySo(f"The heading of {label(name)} is “{new}” already.")
-    _fill(desk, name, element, new)
-    return Done(f"Changed the {what} of {label(name)} to “{new}”.")
+    page = desk.draft.page(name)
+    title = page.first("title")
+    if element.computed and title is not None and title.value is not None and is_title(page, element):
+        element = title  # the heading shows the title, so that is the one to change
+    if element.computed:
+        return _filled_in(desk, name, what)
+    if page.words(element) == new:
+        return AlreadySo(f"The heading of {label(name, desk)} is “{new}” already.")
+    desk.draft.replace(name, *page.filled(element, new))
+    return Done(f"Changed the {what} of {label(name, desk)} to “{new}”.")
 
 
-def _segment(title: str, heading: str) -> int | None:
-    """Which part of `Pots · Amelia` the page's heading repeats."""
-    parts = _SEPARATOR.split(title)
-    return next((i for i in range(0, len(parts), 2) if heading and visible_text(parts[i]) == heading), None)
+def segments(page: Page, title: Element) -> list[str]:
+    """The parts of a title such as `Pots · Amelia` as they are written, and what stands between them."""
+    inner = title.value.words if title.value else page.source[title.inner_start : title.inner_end]
+    return _SEPARATOR.split(inner)
 
 
-def _with_segment(title: str, segment: int | None, new: str) -> str:
+def retitled(page: Page, title: Element, segment: int | None, new: str) -> Patch:
+    """The title with new words for one part, or for all of it."""
     if segment is None:
-        return escape(new)
-    parts = _SEPARATOR.split(title)
-    lead = parts[segment][: len(parts[segment]) - len(parts[segment].lstrip())]
-    trail = parts[segment][len(parts[segment].rstrip()) :]
-    parts[segment] = lead + escape(new) + trail
-    return "".join(parts)
+        return page.filled(title, new)
+    parts = segments(page, title)
+    old = parts[segment]
+    lead, trail = old[: len(old) - len(old.lstrip())], old[len(old.rstrip()) :]
+    parts[segment] = lead + (new if title.value else page.writing.escape(new, title)) + trail
+    if title.value:
+        return page.filled(title, "".join(parts))
+    return Patch(title.inner_start, title.inner_end, "".join(parts))
+
+
+def _segment(page: Page, title: Element, heading: str) -> int | None:
+    """Which part of `Pots · Amelia` the page's heading repeats."""
+    parts = [part.strip() if title.value else page.writing.read(part) for part in segments(page, title)]
+    return next((i for i in range(0, len(parts), 2) if heading and parts[i] == heading), None)
 
 
 def _left_alone(page: Page, heading: Element | None, new: str) -> str:
-    if heading is None or page.words(heading) == new:
+    if heading is None or heading.computed or page.words(heading) == new:
         return ""
     return (
         f" The big heading on the page still says “{page.words(heading)}”; "
@@ -85,13 +102,10 @@ def _left_alone(page: Page, heading: Element | None, new: str) -> str:
     )
 
 
-def _fill(desk: Desk, name: str, element: Element, new: str) -> None:
-    _fill_raw(desk, name, element, escape(new))
+def _no_such(desk: Desk, name: str, what: str) -> Unclear:
+    page = label(name, desk)
+    return Unclear(f"{page[:1].upper()}{page[1:]} has no {what} that I could change. What should be changed instead?")
 
 
-def _fill_raw(desk: Desk, name: str, element: Element, new: str) -> None:
-    desk.draft.replace(name, element.inner_start, element.inner_end, new)
-
-
-def _no_such(name: str, what: str) -> Unclear:
-    return Unclear(f"{label(name).capitalize()} has no {what} that I could change. What should be changed instead?")
+def _filled_in(desk: Desk, name: str, what: str) -> Unclear:
+    return Unclear(f"The {what} of {label(name, desk)} comes from the site's program. Please ask your web person.")

@@ -1,0 +1,168 @@
+"""Change a colour: of a named part of the pages, or of a custom property that a style sheet declares."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from re import Match
+
+from webordinary.site.agents.builtin.css import Declared, Rule, colour_of, read_rules
+from webordinary.site.agents.builtin.outcomes import AlreadySo, Desk, Done, Outcome, Unclear
+from webordinary.site.agents.builtin.page import Patch
+
+_LISTED = 8
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+_BACKGROUND = ("background-color", "background")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What people call a part: the selectors that it has, and the properties that colour it."""
+
+    selectors: frozenset[str]
+    properties: tuple[str, ...]
+    synonyms: frozenset[str] = frozenset()
+
+
+_BODY = frozenset(("body", "html", ":root"))
+_PARTS = {
+    "background": _Part(_BODY, _BACKGROUND, frozenset(("background", "bg", "page-background", "page-bg"))),
+    "text": _Part(_BODY, ("color",), frozenset(("text", "fg", "foreground", "body-text", "font"))),
+    "heading": _Part(_HEADINGS, ("color",), frozenset(("heading", "headings", "headline", "title"))),
+    "link": _Part(frozenset(("a", "a:link")), ("color",), frozenset(("link", "links", "anchor"))),
+    "button": _Part(frozenset(("button", ".button", ".btn")), _BACKGROUND, frozenset(("button", "btn", "buttons"))),
+}
+_ALIASES = {"page background": "background", "site background": "background", "font": "text", "headline": "heading"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A colour in a file, or a rule that could be given one."""
+
+    file: str
+    rule: Rule
+    name: str
+    patch: Patch
+    was: str
+
+    @property
+    def words(self) -> str:
+        """How it is called in a reply, and can be called in the next mail."""
+        owner = ", ".join(self.rule.selectors)
+        if self.name.startswith("--"):
+            return self.name if owner == ":root" else f"{self.name} in {owner}"
+        return f"{owner} {self.name}"
+
+
+def change_colour(match: Match[str], desk: Desk) -> Outcome | None:
+    """Change it where it is declared; ask where that could be several places."""
+    groups = match.groupdict()
+    colour = desk.quotes.literal(groups.get("colour") or groups.get("colour2") or "")
+    said = desk.quotes.literal(groups.get("part") or groups.get("part2") or "")
+    new = colour_of(colour)
+    if new is None:
+        return _no_colour(colour) if "colour" in match[0] or "color" in match[0] else None
+    part = " ".join(said.lower().split())
+    places = _places(desk, part, new)
+    if not places:
+        return Unclear(f"I found no colour of “{said}” in your site's styles. {_known(desk, new)}".strip())
+    if len(places) > 1 and not _all_meant(places):
+        listing = "\n".join(f"- {place.words} (now {place.was})" for place in places[:_LISTED])
+        return Unclear(f"“{said}” could be one of these colours:\n{listing}\nPlease name it as it stands here.")
+    if all(place.was == new for place in places):
+        return AlreadySo(f"The colour of “{said}” is {new} already.")
+    for place in sorted(places, key=lambda place: place.patch.start, reverse=True):
+        desk.draft.replace(place.file, *place.patch)
+    return Done(f"Changed the colour of “{said}” to {new}: {', '.join(place.words for place in places)}.")
+
+
+def _places(desk: Desk, part: str, new: str) -> list[_Place]:
+    """The colours that these words name: as they are declared, else by what people call the parts of a page."""
+    sheets = [(file, *read) for file, read in _sheets(desk)]
+    declared = [_place(desk, file, one, new) for file, _, colours in sheets for one in colours if _always(one.rule)]
+    exact = [place for place in declared if part == place.words] or [
+        place for place in declared if part == place.name and part.startswith("--")
+    ]
+    if exact:
+        return exact
+    known = _part(part)
+    properties = [place for place in declared if _calls(place.name, part, known)]
+    if properties:
+        return properties
+    direct = [
+        place
+        for place in declared
+        if place.name in known.properties and frozenset(place.rule.selectors) <= known.selectors
+    ]
+    return direct or _undeclared(sheets, known, new)
+
+
+def _place(desk: Desk, file: str, one: Declared, new: str) -> _Place:
+    was = desk.draft.text(file)[one.start : one.end]
+    return _Place(file, one.rule, one.name, Patch(one.start, one.end, new), was)
+
+
+def _always(rule: Rule) -> bool:
+    """Not only on small screens, in the dark, or within another rule."""
+    return re.fullmatch(r"(?:@layer[^@]*)?", rule.within) is not None
+
+
+def _undeclared(sheets: list[tuple[str, list[Rule], list[Declared]]], known: _Part, new: str) -> list[_Place]:
+    """The rule for all of the part, if there is one: it is given the colour."""
+    rules = [
+        (file, rule)
+        for file, found, _ in sheets
+        for rule in found
+        if _always(rule) and frozenset(rule.selectors) <= known.selectors
+    ]
+    widest = max((len(rule.selectors) for _, rule in rules), default=0)
+    whole = [(file, rule) for file, rule in rules if len(rule.selectors) == widest]
+    if len(whole) != 1:
+        return []
+    (file, rule), name = whole[0], known.properties[0]
+    return [_Place(file, rule, name, Patch(rule.body_start, rule.body_start, f" {name}: {new};"), "not set")]
+
+
+def _part(words: str) -> _Part:
+    """A part that people have a word for, or an element or class of that name."""
+    words = _ALIASES.get(words, words)
+    singular = words.removesuffix("s")
+    if words in _PARTS or singular in _PARTS:
+        return _PARTS.get(words) or _PARTS[singular]
+    owner, _, rest = words.rpartition(" ")
+    properties = {"background": _BACKGROUND, "text": ("color",)}.get(rest, (*_BACKGROUND, "color"))
+    name = (owner if owner and rest in ("background", "text") else words).replace(" ", "-")
+    if owner and rest in ("background", "text") and owner.removesuffix("s") in _PARTS:
+        return _Part(_PARTS[owner.removesuffix("s")].selectors, properties)
+    return _Part(frozenset((name, f".{name}", f"#{name}")), properties, frozenset((words.replace(" ", "-"),)))
+
+
+def _calls(name: str, part: str, known: _Part) -> bool:
+    """Whether a custom property is named after the part: `--accent`, `--accent-color`, `--color-accent`."""
+    bare = re.sub(r"\A(?:colou?r|clr)-|-(?:colou?r|clr)\Z", "", name.removeprefix("--"))
+    return name.startswith("--") and (bare in known.synonyms or bare == part.replace(" ", "-"))
+
+
+def _all_meant(places: list[_Place]) -> bool:
+    """`The headings` are all of them, whichever rules they have."""
+    return all(frozenset(place.rule.selectors) <= _HEADINGS and not place.name.startswith("--") for place in places)
+
+
+def _sheets(desk: Desk) -> list[tuple[str, tuple[list[Rule], list[Declared]]]]:
+    """Style sheets, and the style parts of pages."""
+    found = [(file, read_rules(desk.draft.text(file))) for file in desk.draft.styles()]
+    for name in desk.draft.sources():
+        if "<style" in desk.draft.text(name):
+            styles = desk.draft.page(name).all("style")
+            found += [(name, read_rules(desk.draft.text(name), one.inner_start, one.inner_end)) for one in styles]
+    return found
+
+
+def _known(desk: Desk, new: str) -> str:
+    names = {one.name for _, (_, colours) in _sheets(desk) for one in colours if one.name.startswith("--")}
+    listed = ", ".join(sorted(names)[:_LISTED])
+    return f"These have names: {listed}. For example: change {min(names)} to {new}." if names else ""
+
+
+def _no_colour(words: str) -> Unclear:
+    return Unclear(f"I do not know the colour “{words}”. Please write a CSS name (dark green) or a number (#7a3b2e).")

@@ -1,0 +1,168 @@
+"""Two users of one project edit at once while workers are killed: nothing is lost, and every visitor gets a whole site.
+
+Judged by git history, by what visitors were served all the while, and by the Maildir; never by our own tables.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+
+from tests.acceptance.world import Customer, get, replies, wait_until
+from tests.conftest import Up
+
+ROUNDS = int(os.environ.get("TWO_USERS_ROUNDS", "50"))
+KILL_SHARE = 0.4
+LONGEST_WAIT_SECONDS = 0.5
+PATIENCE_SECONDS = 120.0
+PAGES = {"scott@example.com": ("homepage", "/"), "bob@example.com": ("about page", "/about.html")}
+MARK = re.compile(r"note (\d+) by (\w+)")
+
+
+class Workers:
+    """Two workers; one that is killed is replaced at once."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Workers:
+        for _ in range(2):
+            self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.wait(timeout=60)
+
+    def kill(self, dice: random.Random) -> None:
+        """End one by itself: what it started lives on until somebody takes over."""
+        process = self._processes.pop(dice.randrange(len(self._processes)))
+        process.kill()
+        process.wait(timeout=60)
+        self._start()
+
+    def _start(self) -> None:
+        args = [sys.executable, "-m", "webordinary", "worker", "--data", str(self._data)]
+        self._processes.append(subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
+
+
+class Visitor:
+    """Looks at the site without a pause and remembers whatever was wrong with it."""
+
+    def __init__(self, up: Up) -> None:
+        self._up = up
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="visitor", daemon=True)
+        self.visits = 0
+        self.wrong: list[str] = []
+
+    def __enter__(self) -> Visitor:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(timeout=60)
+
+    def _look(self) -> None:
+        seen: dict[str, set[str]] = {}
+        while not self._over.wait(0.03) and len(self.wrong) < 10:
+            for _, path in PAGES.values():
+                try:
+                    page = get(self._up, path)
+                except (URLError, OSError) as problem:
+                    self.wrong.append(f"{path}: {problem}")
+                    continue
+                self.visits += 1
+                notes = {found[0] for found in MARK.finditer(page)}
+                if not page.rstrip().endswith("</html>"):
+                    self.wrong.append(f"{path} is cut short: …{page[-80:]!r}")
+                if lost := seen.setdefault(path, set()) - notes:
+                    self.wrong.append(f"{path} went back: {lost} vanished")
+                seen[path] |= notes
+
+
+@pytest.mark.timeout(600)
+def test_two_users_of_one_site_edit_at_once_while_workers_are_killed(start_up: Callable[..., Up]) -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    dice = random.Random(seed)
+    up = start_up("--releases-kept", "1000", "--workers", "0")
+    add_user(up.data, "bob", "bob@example.com")
+    with Workers(up.data) as workers, Visitor(up) as visitor:
+        for number in range(ROUNDS):
+            asked = write_at_once(up, number)
+            if dice.random() < KILL_SHARE:
+                threading.Event().wait(dice.uniform(0.0, LONGEST_WAIT_SECONDS))  # the random instant itself
+                workers.kill(dice)
+            wait_for_answers(up, asked, number * len(PAGES), f"round {number} (seed {seed})")
+    judge(up, seed)
+    assert visitor.wrong == [], f"seed {seed}"
+    assert visitor.visits > ROUNDS
+    assert up.stop() == 0
+
+
+def write_at_once(up: Up, number: int) -> set[str]:
+    """Both write about their own page; the Message-IDs that are owed an answer."""
+    asked: set[str] = set()
+
+    def write(address: str, page: str) -> None:
+        text = f'Add a paragraph "note {number} by {address.partition("@")[0]}" to the {page}'
+        asked.add(Customer(address).write(up, text, subject=f"note {number}"))
+
+    writers = [threading.Thread(target=write, args=(address, page)) for address, (page, _) in PAGES.items()]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(timeout=60)
+    assert len(asked) == len(PAGES)
+    return asked
+
+
+def wait_for_answers(up: Up, asked: set[str], before: int, what: str) -> None:
+    """Counting files first: hundreds of mails are not parsed each time something happens."""
+    new = up.data / "outbox" / "new"
+    enough = before + len(asked)
+    wait_until(up.data, lambda: len(list(new.glob("*"))) >= enough, f"the answers of {what}", PATIENCE_SECONDS)
+
+
+def judge(up: Up, seed: int) -> None:
+    origin = up.data / "origins" / "amelia.git"
+    log = git(origin, "log", "--format=%B", "main")
+    jobs = Counter(re.findall(r"^Job-Id: (\S+)$", log, re.MULTILINE))
+    assert set(jobs.values()) == {1}, f"a job was published twice (seed {seed})"
+    assert len(jobs) == 2 * ROUNDS, f"an edit was lost (seed {seed})"
+    assert git(origin, "rev-list", "--merges", "main") == "", f"history is not one line (seed {seed})"
+    for address, (_, path) in PAGES.items():
+        user = address.partition("@")[0]
+        shown = [int(number) for number, by in MARK.findall(get(up, path)) if by == user]
+        assert shown == list(range(ROUNDS)), f"{path} shows {shown} (seed {seed})"
+    answered = Counter(len(found) for found in replies(up.data).values())
+    assert answered == {1: 2 * ROUNDS}, f"not everybody was answered once (seed {seed})"
+    head = git(origin, "rev-parse", "main")
+    current = (up.data / "sites" / "amelia" / "edit" / "current").resolve().name
+    assert head.startswith(current), f"the site shows {current}, main is {head} (seed {seed})"
+    git(origin, "fsck", "--connectivity-only")
+
+
+def add_user(data: Path, user: str, address: str) -> None:
+    repo = str(data / "origins" / "amelia.git")
+    args = ["project", "add", "amelia", "--repo", repo, "--user", user, "--sender", address, "--data", str(data)]
+    subprocess.run([sys.executable, "-m", "webordinary", *args], check=True, capture_output=True)
+
+
+def git(repo: Path, *args: str) -> str:
+    done = subprocess.run(["git", f"--git-dir={repo}", *args], check=True, capture_output=True, text=True)
+    return done.stdout.strip()

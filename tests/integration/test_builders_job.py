@@ -1,0 +1,93 @@
+"""Builds as a part of a job: what the customer, the agent and the operator get to hear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_site_job import TITLE, Amelia
+from webordinary.adapters.local.build_logs import LOG_BYTES, FolderBuildLogs
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import Outcome
+from webordinary.site.agents.builtin import BuiltinAgent
+from webordinary.site.sources import BuildFailed, Built, SourceTree
+from webordinary.site.task import AgentResult, AgentTask
+
+pytestmark = pytest.mark.needs("git")
+
+
+class Building:
+    """A builder whose outcome the test decides."""
+
+    def __init__(self, outcome: Callable[[SourceTree], Built | BuildFailed]) -> None:
+        self._outcome = outcome
+
+    def fits(self, tree: SourceTree) -> bool:
+        return True
+
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: Hold) -> Built | BuildFailed:
+        (into / "index.html").write_text((tree.path / "index.html").read_text())
+        return self._outcome(tree)
+
+
+class Asked(BuiltinAgent):
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        self.notes.append(task.note)
+        return super().run(task, hold)
+
+
+@pytest.fixture
+def amelia(tmp_path: Path) -> Amelia:
+    return Amelia(tmp_path)
+
+
+def test_what_a_build_said_is_kept_by_job(amelia: Amelia, tmp_path: Path) -> None:
+    logs = FolderBuildLogs(tmp_path / "builds")
+    built = Building(lambda tree: Built(1, "npm", "built in 3 s\n"))
+    amelia.send(TITLE, "job-1", kit=replace(amelia.kit(), builders={"npm": built}, build_logs=logs))
+    assert logs.of("job-1") == "built in 3 s\n"
+    assert logs.of("job-2") == ""
+    assert logs.of("../../etc/passwd") == ""
+
+
+def test_a_failed_build_goes_to_the_agent_once_with_its_log(amelia: Amelia, tmp_path: Path) -> None:
+    logs, agent = FolderBuildLogs(tmp_path / "builds"), Asked()
+    failing = Building(lambda tree: BuildFailed("npm ended with an error.", "the oven is cold\n"))
+    kit = replace(amelia.kit(), builders={"npm": failing}, build_logs=logs, agents={"builtin": agent})
+    settled = amelia.send(TITLE, "job-1", kit=kit)
+    assert settled.outcome is Outcome.FAILED
+    assert "npm ended with an error." in settled.result.summary
+    assert settled.result.error == "the oven is cold\n"
+    assert len(agent.notes) == 2
+    assert "the oven is cold" in agent.notes[1]
+    assert logs.of("job-1") == "the oven is cold\n" * 2
+    assert amelia.heard.kinds().count("SiteNotBuilt") == 2
+
+
+def test_what_no_change_can_mend_is_not_tried_again(amelia: Amelia) -> None:
+    agent = Asked()
+    missing = Building(lambda tree: BuildFailed("npm is not installed.", mendable=False))
+    settled = amelia.send(TITLE, "job-1", kit=replace(amelia.kit(), builders={"n": missing}, agents={"builtin": agent}))
+    assert settled.outcome is Outcome.FAILED
+    assert agent.notes == [""]
+
+
+def test_a_log_is_bounded_and_forgotten(tmp_path: Path) -> None:
+    logs = FolderBuildLogs(tmp_path / "builds")
+    for _ in range(3):
+        logs.add("job-1", "x" * (LOG_BYTES // 2 + 1))
+    assert len(logs.of("job-1")) == LOG_BYTES
+    logs.forget(datetime.now(UTC) - timedelta(days=1))
+    assert logs.of("job-1")
+    logs.forget(datetime.now(UTC) + timedelta(days=1))
+    assert logs.of("job-1") == ""

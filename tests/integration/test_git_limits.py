@@ -1,0 +1,198 @@
+"""What a workspace may hold and how much of it is kept: huge files, submodules, Git LFS, the cache, the mirrors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_git_workspace import World, changed
+from tests.integration.test_site_job import Amelia
+from tests.unit.site.world import OTHER_THREAD, SCOTT, ZOE, work
+from webordinary.adapters.local.git import GitRepository, WorkspaceCache
+from webordinary.adapters.local.git.cache import size_of
+from webordinary.adapters.local.git.fitness import LARGEST_FILE_BYTES
+from webordinary.adapters.local.git.origins import Origins
+from webordinary.adapters.local.git.upkeep import MANY_PACKS, UNUSED_SECONDS, tend_mirrors
+from webordinary.model.errors import Permanent
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import Outcome
+from webordinary.model.names import ProjectUser
+from webordinary.site.task import AgentResult, AgentTask, Changed
+
+pytestmark = pytest.mark.needs("git")
+ANN = ProjectUser("amelia", "ann")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+class Filming:
+    """An agent that puts a film onto the site, and a smaller one if it is asked again."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.notes: list[str] = []
+        self._sizes = sizes
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        self.notes.append(task.note)
+        with (task.workspace / "film.mp4").open("wb") as film:
+            film.truncate(self._sizes.pop(0))
+        return Changed("The film is on the site.")
+
+
+def test_a_huge_file_is_refused_in_words_for_the_customer(tmp_path: Path) -> None:
+    amelia, agent = Amelia(tmp_path), Filming([LARGEST_FILE_BYTES + 1, LARGEST_FILE_BYTES + 2])
+    settled = amelia.send("add my film", "job-1", kit=replace(amelia.kit(), agents={"builtin": agent}))
+    assert settled.outcome is Outcome.FAILED
+    assert "film.mp4 has 50 MB, and files over 50 MB cannot be part of the site" in settled.result.summary
+    assert "film.mp4" in agent.notes[1]
+    assert amelia.jobs_on_main() == []
+    settled = amelia.send("change the homepage title to Spring Sale", "job-2")
+    assert settled.result.changed_files == ("index.html",)
+
+
+def test_an_agent_that_hears_of_it_can_do_better(tmp_path: Path) -> None:
+    amelia, agent = Amelia(tmp_path), Filming([LARGEST_FILE_BYTES + 1, 1000])
+    settled = amelia.send("add my film", "job-1", kit=replace(amelia.kit(), agents={"builtin": agent}))
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.result.changed_files == ("film.mp4",)
+
+
+def person_commits(world: World, *commands: list[str]) -> None:
+    clone = world.clone("person")
+    person = ["-c", "user.name=P", "-c", "user.email=p@example.com", "-c", "protocol.file.allow=always"]
+    for args in (*commands, ["add", "."], ["commit", "-qm", "By hand"], ["push", "-q", "origin", "HEAD:main"]):
+        subprocess.run(["git", "-C", str(clone), *person, *args], check=True, capture_output=True)
+
+
+def origins(world: World) -> Origins:
+    return Origins(world.folder / "origins", world.folder / "mirrors")
+
+
+def test_a_repository_with_a_submodule_is_refused_at_onboarding_and_by_the_worker(world: World) -> None:
+    origins(world).check(world.project)
+    person_commits(world, ["submodule", "add", "-q", str(world.origin), "theme"])
+    with pytest.raises(Permanent, match="theme is a submodule: put its files into"):
+        origins(world).check(world.project)
+    amelia = Amelia(world.folder / "sample")
+    amelia.project, amelia.origin = world.project, world.origin
+    with pytest.raises(Permanent, match="theme is a submodule"):
+        amelia.send("change the homepage title to Spring Sale", "job-1")
+
+
+def test_a_repository_with_lfs_is_refused_at_onboarding_and_by_the_worker(world: World) -> None:
+    clone = world.folder / "person"
+    subprocess.run(["git", "clone", "-q", str(world.origin), str(clone)], check=True)
+    (clone / "pictures").mkdir()
+    (clone / "pictures" / ".gitattributes").write_text("*.jpg filter=lfs diff=lfs merge=lfs -text\n")
+    person = ["-c", "user.name=P", "-c", "user.email=p@example.com"]
+    for args in (["add", "."], ["commit", "-qm", "By hand"], ["push", "-q", "origin", "HEAD:main"]):
+        subprocess.run(["git", "-C", str(clone), *person, *args], check=True, capture_output=True)
+    with pytest.raises(Permanent, match=r"pictures/\.gitattributes sends files to Git LFS"):
+        origins(world).check(world.project)
+    amelia = Amelia(world.folder / "sample")
+    amelia.project, amelia.origin = world.project, world.origin
+    with pytest.raises(Permanent, match="Git LFS"):
+        amelia.send("change the homepage title to Spring Sale", "job-1")
+
+
+def cached(world: World, limit: int, busy: set[ProjectUser]) -> GitRepository:
+    cache = WorkspaceCache(world.folder / "w-1", limit, lambda key: key in busy)
+    return GitRepository(world.folder / "mirrors", world.folder / "w-1", "w-1", cache=cache)
+
+
+def kept(world: World) -> set[str]:
+    return {path.name for path in (world.folder / "w-1" / "amelia").iterdir()}
+
+
+def use(world: World, repository: GitRepository, key: ProjectUser, seconds_ago: int) -> None:
+    workspace = repository.prepare(work(world.project, f"job-{key.user_id}", key=key, thread=OTHER_THREAD))
+    mark = workspace.path.parent / "used"
+    when = mark.stat().st_mtime - seconds_ago
+    os.utime(mark, (when, when))
+
+
+def test_the_least_recently_used_workspace_goes_first(world: World) -> None:
+    one = cached(world, limit=1, busy=set())
+    use(world, one, SCOTT, 20)
+    assert kept(world) == {"scott"}, "the one that was just made stays, whatever its size"
+    one_size = size_of(world.folder / "w-1" / "amelia" / "scott")
+    roomy = cached(world, limit=one_size * 5 // 2, busy=set())
+    use(world, roomy, ZOE, 30)
+    assert kept(world) == {"scott", "zoe"}
+    use(world, roomy, ANN, 0)
+    assert kept(world) == {"ann", "scott"}, "zoe's was not used for longest"
+    assert not list((world.folder / "w-1").glob(".gone-*"))
+
+
+def test_a_workspace_in_work_is_never_taken_away(world: World) -> None:
+    one = cached(world, limit=1, busy={SCOTT})
+    use(world, one, SCOTT, 20)
+    use(world, one, ZOE, 10)
+    use(world, one, ANN, 0)
+    assert kept(world) == {"ann", "scott"}
+
+
+def test_a_workspace_that_was_taken_away_is_made_again(world: World) -> None:
+    one = cached(world, limit=1, busy=set())
+    use(world, one, SCOTT, 20)
+    use(world, one, ZOE, 10)
+    assert kept(world) == {"zoe"}
+    one.save(changed(one, one.prepare(work(world.project, "job-9")), "about.html", "Us\n"))
+
+
+def test_a_worn_workspace_is_made_anew(world: World) -> None:
+    one = world.worker()
+    first = one.prepare(work(world.project))
+    loose = first.path.parent / "git" / "objects" / "17"
+    loose.mkdir(exist_ok=True)
+    for number in range(30):
+        (loose / f"{number:038x}").touch()
+    one.prepare(work(world.project, "job-2"))
+    assert not loose.exists() or len(list(loose.iterdir())) < 30
+
+
+def scattered(world: World) -> Path:
+    """A mirror with as many packs as fetches, one of them with a commit that no branch names any more."""
+    world.worker().prepare(work(world.project))
+    mirror = world.folder / "mirrors" / "amelia.git"
+    clone = world.clone("person")
+    person = ["-c", "user.name=P", "-c", "user.email=p@example.com"]
+    for number in range(MANY_PACKS + 1):
+        (clone / "n.html").write_text(str(number))
+        for args in (["add", "."], ["commit", "-qm", f"{number}"], ["push", "-q", "-f", "origin", "HEAD:draft"]):
+            subprocess.run(["git", "-C", str(clone), *person, *args], check=True, capture_output=True)
+        fetch = ["-c", "fetch.unpackLimit=1", "fetch", "-q", str(world.origin), "+refs/*:refs/*"]
+        subprocess.run(["git", "-C", str(mirror), *fetch], check=True)
+        subprocess.run(["git", "-C", str(clone), "reset", "-q", "--hard", "origin/main"], check=True)
+    return mirror
+
+
+def test_a_scattered_mirror_is_packed_and_loses_nothing_that_workspaces_borrow(world: World) -> None:
+    mirror = scattered(world)
+    listed = ["git", "-C", str(mirror), "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]
+    before = set(subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split())
+    assert tend_mirrors(world.folder / "mirrors", world.folder) == "packed the mirror of amelia"
+    after = set(subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split())
+    assert after == before
+    assert len(list((mirror / "objects" / "pack").glob("*.pack"))) == 1
+    assert tend_mirrors(world.folder / "mirrors", world.folder) == ""
+    one = world.worker()
+    one.save(changed(one, one.prepare(work(world.project)), "about.html", "Us\n"))
+
+
+def test_a_mirror_goes_only_when_no_workspace_borrows_from_it(world: World) -> None:
+    world.worker("w1").prepare(work(world.project))
+    lock = world.folder / "mirrors" / ".amelia.lock"
+    long_ago = lock.stat().st_mtime - UNUSED_SECONDS - 1
+    os.utime(lock, (long_ago, long_ago))
+    assert tend_mirrors(world.folder / "mirrors", world.folder) == ""
+    (world.folder / "w1").rename(world.folder / "gone")
+    assert "removed" in tend_mirrors(world.folder / "mirrors", world.folder)
+    assert world.worker("w2").prepare(work(world.project, worker="w2", fence=11)).path.is_dir()

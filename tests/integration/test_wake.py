@@ -1,0 +1,150 @@
+"""Processes wake each other by datagrams: quickly when all is well, never at the price of waiting or failing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from webordinary.adapters.local.liveness import DeathWatch, LockFiles
+from webordinary.adapters.local.wake import MAX_DRAINED, Listener, WakeBus
+from webordinary.adapters.local.wakeups import WakeTickets, WorkerWakeups, ear_of
+from webordinary.model.names import ProjectUser
+
+AMELIA_SCOTT = ProjectUser("amelia", "scott")
+LONG = 20.0  # nobody waits for so long unless something is broken
+
+TELL = "import sys; from pathlib import Path; from webordinary.adapters.local.wake import WakeBus;"
+TELL += "WakeBus(Path(sys.argv[1])).notify(sys.argv[2], sys.argv[3])"
+LISTEN = "import sys; from pathlib import Path; from webordinary.adapters.local.wake import WakeBus;"
+LISTEN += "ear = WakeBus(Path(sys.argv[1])).listen(sys.argv[2]); print('listens', flush=True); ear.wait(None)"
+
+
+@pytest.fixture(params=["short", "deep"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A socket's address holds about 100 bytes, a data folder may lie deeper than that."""
+    if request.param == "short":
+        return tmp_path / "wake"
+    deep = tmp_path.joinpath(*["a-folder-with-a-long-name"] * 6)
+    assert len(os.fsencode(deep)) > 150
+    return deep
+
+
+@pytest.fixture
+def bus(folder: Path) -> Iterator[WakeBus]:
+    bus = WakeBus(folder)
+    yield bus
+    bus.close()
+
+
+@pytest.fixture
+def listen(bus: WakeBus) -> Iterator[Callable[[str], Listener]]:
+    with ExitStack() as closing:
+
+        def listen(name: str) -> Listener:
+            listener = bus.listen(name)
+            closing.callback(listener.close)
+            return listener
+
+        yield listen
+
+
+@pytest.fixture
+def ear(listen: Callable[[str], Listener]) -> Listener:
+    return listen("worker-1")
+
+
+def test_a_listener_hears_its_topic_its_name_and_nothing_else(bus: WakeBus, ear: Listener) -> None:
+    bus.notify("engine", "not for you")
+    bus.notify("worker-10", "nor this")
+    bus.notify("worker", "for all")
+    bus.send("worker-1", "for you")
+    assert ear.wait(LONG) == (["for all", "for you"], [])
+
+
+def test_every_listener_of_a_topic_hears_it(bus: WakeBus, ear: Listener, listen: Callable[[str], Listener]) -> None:
+    other = listen("worker-2")
+    bus.notify("worker", "unclaimed")
+    assert [listener.wait(LONG)[0] for listener in (ear, other)] == [["unclaimed"], ["unclaimed"]]
+
+
+def test_another_process_is_heard(folder: Path, ear: Listener) -> None:
+    subprocess.run([sys.executable, "-c", TELL, str(folder), "worker", "hello"], check=True)
+    assert ear.wait(LONG)[0] == ["hello"]
+
+
+def test_a_word_that_came_before_the_wait_is_not_lost(bus: WakeBus, ear: Listener) -> None:
+    bus.notify("worker", "early")
+    assert ear.wait(0)[0] == ["early"]
+    assert ear.wait(0)[0] == []
+
+
+def test_telling_nobody_is_fine(bus: WakeBus) -> None:
+    bus.notify("worker", "anybody?")
+    bus.send("worker-9", "you?")
+
+
+def test_a_listener_that_does_not_listen_holds_nobody_up(bus: WakeBus, ear: Listener) -> None:
+    for number in range(5000):
+        bus.notify("worker", f"{number}")
+    heard = ear.wait(LONG)[0]
+    assert 0 < len(heard) <= MAX_DRAINED
+    assert heard[0] == "0"
+
+
+def test_a_killed_process_leaves_a_name_that_the_next_word_clears(bus: WakeBus, folder: Path) -> None:
+    killed = subprocess.Popen(
+        [sys.executable, "-c", LISTEN, str(folder), "worker-2"], stdout=subprocess.PIPE, text=True
+    )
+    assert killed.stdout
+    assert killed.stdout.readline() == "listens\n"
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    killed.stdout.close()
+    assert (folder / "worker-2").exists()
+    bus.notify("worker", "hello")
+    assert not (folder / "worker-2").exists()
+
+
+def test_a_name_left_by_a_killed_process_can_be_taken_again(
+    bus: WakeBus, listen: Callable[[str], Listener], folder: Path
+) -> None:
+    listen("engine")  # not closed before the next, like a killed process's
+    again = listen("engine")
+    bus.notify("engine", "hello")
+    assert again.wait(LONG)[0] == ["hello"]
+    again.close()
+    assert not (folder / "engine").exists()
+
+
+def test_a_poke_from_another_thread_ends_the_wait(ear: Listener) -> None:
+    thread = threading.Thread(target=ear.poke)
+    thread.start()
+    assert ear.wait(LONG)[0] == [""]
+    thread.join()
+
+
+def test_a_closed_listener_may_be_poked_and_closed_again(ear: Listener) -> None:
+    ear.close()
+    ear.poke()
+    ear.close()
+
+
+def test_a_ticket_reaches_the_owner_and_a_claim_request_every_worker(
+    bus: WakeBus, listen: Callable[[str], Listener], tmp_path: Path
+) -> None:
+    watch = DeathWatch(LockFiles(tmp_path / "locks"))
+    owner, other = (WorkerWakeups(listen(ear_of(name)), watch) for name in ("c1", "c2"))
+    tickets = WakeTickets(bus)
+    tickets.ticket(AMELIA_SCOTT, "c1")
+    tickets.ticket(AMELIA_SCOTT, None)
+    tickets.unclaimed()
+    assert owner.wait(LONG) == ["ticket amelia#scott", "unclaimed"]
+    assert other.wait(LONG) == ["unclaimed"]

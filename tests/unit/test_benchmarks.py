@@ -1,0 +1,33 @@
+"""Each benchmark runs once, with next to no work, so that none rots. Its figures mean nothing here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "harness")
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_still_runs_and_reports_what_it_measured(name: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, str(FOLDER / f"{name}.py"), "--tiny"], capture_output=True, text=True, timeout=110, check=False
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    report = json.loads(ran.stdout)
+    assert report["benchmark"] == name
+    assert report["results"]
+    assert report["tiny"]
+    assert {"question", "workload", "repeats", "seed", "commit", "machine"} <= report.keys()
+
+
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name.startswith("pool_")])
+def test_a_benchmark_of_the_pool_says_what_it_is_for(name: str) -> None:
+    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    assert "Workload:" in text
+    assert "Unit" in text
