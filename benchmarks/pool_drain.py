@@ -2,7 +2,8 @@
 
 Workload: 100 keys with 100 messages each, recorded by one producer, served by two worker processes whose work does
 nothing. `by_key`: each key's messages arrive together. `in_turn`: everybody's first, everybody's second, and so on, so
-that fairness makes a worker change keys after nearly every message. Unit: messages per second.
+that fairness makes a worker change keys ten times a second. Filled without wake-ups, emptied without new arrivals, both
+by both. Unit: messages per second.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from typing import Any
 from harness import Options, bar, interleaved, options, ratios, report, summary, working_folder
 from parts import raw_queue
 from parts.pool import Rates, fill_and_drain, jobs_for
+from webordinary.worker.settings import Settings
 
 WORKERS = 2
-SLOTS = 1
+SLOTS = Settings().slots
 
 
 def pool(folder: Path, keys: int, each: int, in_turn: bool) -> Rates:

@@ -21,9 +21,10 @@ from typing import Any
 from harness import Options, bar, interleaved, options, percentile, report, summary, working_folder
 from parts import raw_queue
 from parts.pool import WorkerProcess, World, jobs_for, violations, wait_until_drained
+from webordinary.worker.settings import Settings
 
 WORKERS = 2
-SLOTS = 4
+SLOTS = Settings().slots
 KEYS = 50
 PER_SECOND = 20
 

@@ -24,7 +24,7 @@ from webordinary.adapters.sqlite.hints import SqliteHints, SqliteInterrupts
 from webordinary.adapters.sqlite.jobs import SqliteJobs
 from webordinary.model.claims import ClaimRequest, Started
 from webordinary.model.hold import Hold
-from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
+from webordinary.model.jobs import Job, JobResult, NewJob, Outcome, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import Pool
@@ -121,10 +121,13 @@ class World:
         self.events = SqliteEvents(self.database, self.bus.notify)
         self._clock = SystemClock()
 
+    def record(self, job: NewJob) -> Job:
+        """Put a job into its queue."""
+        return self.pool.jobs.record(job, self._clock.now(), ready=True)
+
     def enqueue(self, job: NewJob) -> None:
-        """What the workflow's steps do for a mail without attachments, one after another."""
-        now = self._clock.now()
-        queued = self.pool.jobs.record(job, now, ready=True)
+        """What the workflow's steps do for a mail without attachments: record, look for the owner, wake."""
+        queued, now = self.record(job), self._clock.now()
         owner = self.pool.claims.look(job.key)
         if owner:
             self.pool.tickets.ticket(job.key, owner.worker)
@@ -270,7 +273,7 @@ def fill_and_drain(folder: Path, jobs: Sequence[NewJob], *, workers: int, slots:
     processes = [WorkerProcess(folder, f"container-{number}", slots=slots) for number in range(workers)]
     began = time.time()
     for job in jobs:
-        world.enqueue(job)
+        world.record(job)
     filled = time.time()
     for process in processes:
         process.go()

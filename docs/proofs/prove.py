@@ -131,6 +131,7 @@ MUTANTS = (
     _mutant("interrupts", "NO_LIMIT", "interrupted a bounded number"),
     _mutant("publish", "NO_FENCE_AT_SETTLE", STALE),
     _mutant("publish", "NO_FENCE_AT_PUSH", "no effect under an old fence"),
+    _mutant("publish", "NO_PUSH_OF_WHAT_IS_ON_MAIN", ("what visitors see never", "in the end visitors")),
     _mutant("publish", "NO_FENCE_AT_POINTER", "what visitors see never"),
     _mutant("publish", "REFUSAL_IS_SILENT", ("the record says", "nothing is published for a job")),
 )

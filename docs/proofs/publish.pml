@@ -85,7 +85,7 @@ end:
   :: atomic { at == checking_out ->
        if
        :: my_fence < key_mark[k] -> stand_down()
-       :: else -> key_mark[k] = my_fence; at = instructed
+       :: else -> key_mark[k] = my_fence; seen_main = main_line; at = instructed
        fi }
   :: atomic { at == instructed ->
        if
@@ -99,9 +99,11 @@ end:
        leased = 1; lease_fence++; lease_key = k; lease_job_fence = my_fence; lease_owner = me;
        my_lease = lease_fence; at = entering }
 
-  /* MainLine.enter: both marks move in one push, then read */
+  /* MainLine.enter: a quick job goes on with what it read; another moves both marks in one push, then reads, or reads */
   :: atomic { at == entering ->
        if
+       :: at = building
+       :: seen_main = main_line; at = building
        :: my_fence < key_mark[k] || my_lease < project_mark -> stand_down()
        :: else -> key_mark[k] = my_fence; project_mark = my_lease; seen_main = main_line; at = building
        fi }
@@ -112,26 +114,33 @@ end:
        fi }
   :: atomic { at == checking ->                    /* leases.check; a stale worker may fall asleep right after */
        if
+#ifndef NO_PUSH_OF_WHAT_IS_ON_MAIN
+       :: leased && lease_fence == my_lease -> at = pushing
+#else
        :: leased && lease_fence == my_lease -> at = ((seen_main & BIT(k)) != 0 -> pointing : pushing)
+#endif
        :: else -> stand_down()
        fi }
 
-  /* MainLine.push: main under both fences, all or nothing */
+  /* MainLine.push: main under both fences, all or nothing; of what is on main already the fences alone */
   :: atomic { at == pushing ->
        if
 #ifndef NO_FENCE_AT_PUSH
        :: my_fence < key_mark[k] || my_lease < project_mark -> stand_down()
-       :: my_fence >= key_mark[k] && my_lease >= project_mark && main_line != seen_main -> at = entering
+       :: my_fence >= key_mark[k] && my_lease >= project_mark && main_line != seen_main ->
+            seen_main = main_line; at = entering
        :: my_fence >= key_mark[k] && my_lease >= project_mark && main_line == seen_main ->
 #else
-       :: main_line != seen_main -> at = entering
+       :: main_line != seen_main -> seen_main = main_line; at = entering
        :: main_line == seen_main ->
 #endif
             assert(job_state[k] != settled);       /* property: nothing is published for a job that is settled */
-            assert((main_line & BIT(k)) == 0);     /* property: a job's commit is on main once */
-            assert(my_fence == key_mark[k] && my_lease == project_mark);
+            assert((main_line & ~built) == 0);     /* property: main loses no change */
+            assert((seen_main & BIT(k)) != 0 || (main_line & BIT(k)) == 0);
+                                                   /* property: a job's commit is on main once */
+            assert(my_fence >= key_mark[k] && my_lease >= project_mark);
                                                    /* property: no effect under an old fence */
-            main_line = built; at = pointing
+            key_mark[k] = my_fence; project_mark = my_lease; main_line = built; at = pointing
        fi }
 
   /* Releases.point: the highest fence is what visitors see */

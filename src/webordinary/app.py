@@ -470,7 +470,9 @@ def ensure_sample(services: Services) -> None:
 
 def pause(services: Services, project_id: str, *, paused: bool) -> int:
     """Stop or resume the work on a site; returns how many waiting jobs a resume set free."""
-    project = project_of(services, project_id)
+    project = services.directory.project(project_id)
+    if project is None:
+        raise Permanent(f"there is no site {project_id!r}: see `webordinary project list`")
     services.directory.add_project(replace(project, paused=paused), services.clock.now())
     if paused:
         return 0

@@ -103,6 +103,26 @@ def test_a_mail_that_cannot_be_read_is_kept_for_a_person_and_its_sender_told(up:
     wait_until(up.data, lambda: "dead letters: 1" in _status(up), "the dead letter")
 
 
+def test_a_restored_backup_goes_on_where_it_was(start_up: Callable[..., Up], tmp_path: Path) -> None:
+    up, customer = start_up(), Customer()
+    for title in ("Before", "Kept"):
+        wait_for_reply(up, customer.write(up, f"Change the homepage title to {title}"))
+    backup, restored = tmp_path / "b.tar.gz", tmp_path / "restored"
+    _webordinary("backup", str(backup), "--data", str(up.data))
+    assert up.stop() == 0
+    _webordinary("restore", str(backup), "--data", str(restored))
+    again = start_up(data=restored)
+    assert "<title>Kept" in get(again)
+    wait_for_reply(again, customer.write(again, "Change the homepage title to After"))
+    assert "<title>After" in get(again)
+    assert again.stop() == 0
+
+
+def _webordinary(*args: str) -> str:
+    command = [sys.executable, "-m", "webordinary", *args]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
 def _status(up: Up) -> str:
     command = [sys.executable, "-m", "webordinary", "status", "--data", str(up.data)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import tarfile
 import threading
@@ -87,6 +88,21 @@ def test_what_was_backed_up_comes_back_elsewhere(
     repos = {project.project_id: project.repo for project in SqliteDirectory(database).projects()}
     database.close()
     assert repos == {"amelia": str(new), "far": "https://example.com/far.git"}
+
+
+def test_releases_that_share_files_come_back_whole(data: Path, tmp_path: Path) -> None:
+    releases = data / "sites" / "amelia" / "edit" / "releases"
+    (releases / "r2").mkdir()
+    for page in (releases / "r1").glob("*.html"):
+        os.link(page, releases / "r2" / page.name)
+    backup, restored = tmp_path / "b.tar.gz", tmp_path / "restored"
+    assert main(["backup", str(backup), "--data", str(data)]) == 0
+    assert main(["restore", str(backup), "--data", str(restored)]) == 0
+    again = restored / "sites" / "amelia" / "edit" / "releases"
+    pages = [page.name for page in (releases / "r1").glob("*.html")]
+    assert pages
+    for name in pages:
+        assert (again / "r2" / name).read_bytes() == (releases / "r1" / name).read_bytes()
 
 
 def test_a_backup_is_readable_by_its_owner_alone_and_leaves_nothing_else_behind(data: Path, tmp_path: Path) -> None:

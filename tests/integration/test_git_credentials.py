@@ -239,3 +239,26 @@ def test_a_repository_that_may_only_be_read_is_refused_at_onboarding(world: Worl
     with pytest.raises(AccessRefused):
         world.keep(TOKEN)
     assert world.credentials.kind("amelia") is Kind.NONE
+
+
+def command(world: World, *args: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "webordinary", "project", *args, "--data", str(world.folder / "data")]
+    return subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_an_operator_adds_changes_and_removes_a_credential(world: World) -> None:
+    right, wrong = world.folder / "right", world.folder / "wrong"
+    right.write_text(f"{TOKEN}\n")
+    wrong.write_text("wr0ng-t0ken\n")
+    about = ("add", "amelia", "--repo", world.project.repo, "--user", "scott", "--sender", "scott@example.com")
+    refused = command(world, *about, "--credential", str(wrong))
+    assert refused.returncode != 0
+    assert "does not let us in" in refused.stderr
+    assert command(world, *about, "--credential", str(right)).returncode == 0
+    assert command(world, "credential", "amelia", str(wrong)).returncode != 0
+    shown = command(world, "show", "amelia", "--json")
+    assert json.loads(shown.stdout)["credential"] == "token"
+    assert json.loads(command(world, "credential", "amelia", "--remove", "--json").stdout)["credential"] == "none"
+    for said in (refused.stdout + refused.stderr, shown.stdout):
+        assert TOKEN not in said
+        assert "wr0ng-t0ken" not in said

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.sqlite import database as sqlite_database
 from webordinary.adapters.sqlite import events as sqlite_events
+from webordinary.adapters.sqlite import writer as sqlite_writer
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import MAX_BATCH, SqliteEventLog, SqliteEvents
 from webordinary.model.errors import Transient
@@ -87,7 +87,7 @@ def test_threads_that_come_and_go_leave_no_connections(db: Database) -> None:
 def test_a_writer_waits_for_another_process_and_gives_up_in_the_end(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_database, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_writer, "BUSY_SECONDS", 0.05)
     other = sqlite3.connect(db.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(Transient, match="locked"), db.write() as conn:
@@ -100,7 +100,7 @@ def test_a_writer_waits_for_another_process_and_gives_up_in_the_end(
 
 
 def test_a_write_inside_a_write_is_an_error_and_no_standstill(db: Database) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="within a transaction"), db.write(), db.write():
+    with pytest.raises(RuntimeError, match="a write inside a write"), db.write(), db.write():
         pass
 
 

@@ -137,14 +137,16 @@ def _unless_gone(read: Callable[[], bytes]) -> bytes | None:
 def _examples() -> tuple[Example, ...]:
     photo = File(sample.PHOTO_NAME, "image/jpeg", sample.sample_photo())
     return (
-        Example("Change the title", "A new title", "Change the homepage title to Spring Sale"),
+        Example("Change the title", "A new title", "Change the homepage title to Autumn Glazes"),
         Example(
             "Title and photo",
             "Spring sale, photo attached",
             "Change the homepage title to Spring Sale and add the attached photo to the homepage",
             (photo,),
         ),
-        Example("Something it cannot do", "A shop", "Please make the whole site feel more like a summer evening"),
+        Example(
+            "Something it cannot do", "A summer evening", "Please make the whole site feel more like a summer evening"
+        ),
     )
 
 

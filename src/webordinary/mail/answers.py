@@ -63,7 +63,8 @@ def answer_job(
     """The answer to a mail whose job has settled."""
     notes = (*_refused(refused), *_understood(mail))
     if result.question:
-        return Answer("I need a word from you", (Paragraph(result.summary), Paragraph(result.question), *notes))
+        words = dict.fromkeys((result.summary, result.question))  # often one and the same
+        return Answer("I need a word from you", (*map(Paragraph, words), *notes))
     match outcome:
         case Outcome.SUCCEEDED:
             return _succeeded(mail, result, notes)
@@ -98,6 +99,7 @@ def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) ->
         blocks.append(Paragraph(f"This change cost ${result.cost_usd:.2f}."))
     if mail.command is Command.EDIT and result.commit:
         blocks.append(Paragraph("Not what you meant? Reply with the one word “undo” and it is taken back."))
+        blocks.append(Paragraph("All as it should be? Reply “publish” to show it on your public site."))
     return Answer(headline, (*blocks, *notes))
 
 

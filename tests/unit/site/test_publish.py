@@ -12,6 +12,7 @@ from webordinary.adapters.memory.repositories import MAIN, MemoryOrigin, MemoryR
 from webordinary.model.errors import ClaimLost, Interrupted, Transient
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project
+from webordinary.site.fencemarks import project_fence_ref
 from webordinary.site.messages import ChangeMessage
 from webordinary.site.publish import Published, Publisher
 from webordinary.site.releases import Stage
@@ -101,6 +102,17 @@ def test_all_steps_are_crashed_by_the_test_above() -> None:
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
     site.publisher(repository, count, crash_at=1_000).publish(workspace, build, TestHold())
     assert count[0] < STEPS
+
+
+def test_what_is_on_main_already_moves_the_fences_before_it_is_shown() -> None:
+    site = Site()
+    repository = site.repository()
+    site.publisher(repository).publish(edited(repository, "job-1", {"index.html": "Sale"}), build, TestHold())
+    before = site.origin.marks[project_fence_ref("amelia")]
+    again = edited(repository, "job-1", {}, fence=11)
+    assert again.on_main
+    site.publisher(repository).publish(again, build, TestHold("w-1", 11))
+    assert site.origin.marks[project_fence_ref("amelia")].fence > before.fence
 
 
 def test_two_users_at_once_both_get_their_change() -> None:

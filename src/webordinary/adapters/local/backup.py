@@ -89,6 +89,8 @@ class _Writer:
     def add(self, path: Path, name: str) -> None:
         """Add one entry; a file that was moved away meanwhile was not ours to keep."""
         try:
+            # Releases share unchanged files by hard links; each entry must stand for itself, as a restore takes it.
+            self._tar.inodes = {}  # type: ignore[attr-defined]  # tarfile's memory of the links it has met
             self._tar.add(path, name, recursive=False)
         except FileNotFoundError:
             return
@@ -145,8 +147,10 @@ def entries_of(backup: Path) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None
 
 def _read_back(draft: Path, report: Report) -> None:
     """Read every byte once, as a restore would."""
-    for number, (_, content) in enumerate(entries_of(draft)):
+    for number, (entry, content) in enumerate(entries_of(draft)):
         report(f"reading back, {number:,} files")
+        if not (entry.isfile() or entry.isdir() or entry.issym()):
+            raise Permanent(f"{entry.name} is of a kind that cannot be restored: remove it, then back up again")
         while content and content.read(CHUNK_BYTES):
             pass
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Protocol
 
+from webordinary.adapters.sqlite.writer import BUSY_SECONDS, Rider, Writer
 from webordinary.model.errors import Permanent, Transient
 
-BUSY_SECONDS = 10.0
-# SQLite's own busy handler sleeps up to 100 ms at a time, and starves whoever has waited longest.
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.001, 0.008
 _CHECKPOINT_PAGES = 4000
 _RETRYABLE = (
     sqlite3.SQLITE_BUSY,
@@ -26,32 +21,17 @@ _RETRYABLE = (
 )
 
 
-class Rider(Protocol):
-    """Rows that travel with whatever transaction comes next, so that they cost no sync of their own."""
-
-    def board(self, conn: sqlite3.Connection) -> None:
-        """Add rows, if any are due; called just before the commit."""
-
-    def arrived(self) -> None:
-        """What boarded is on disk."""
-
-    def missed(self) -> None:
-        """The transaction did not happen; keep what boarded for the next."""
-
-
 class Database:
     """The data folder's one database. Thread-safe: writers take turns, each reader has its own connection."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._writer: sqlite3.Connection | None = None
-        self._turn = threading.RLock()  # so that a nested write is an error and not a standstill
+        self._writer = Writer(self._open_writer)
         self._readers: list[sqlite3.Connection] = []
-        self._rider: Rider | None = None
 
     def carry(self, rider: Rider) -> None:
         """Take `rider` along on every write from now on."""
-        self._rider = rider
+        self._writer.rider = rider
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -66,22 +46,8 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """One atomic change: all of the block is on disk after it, or nothing."""
-        with self._turn, _translated(self.path):
-            conn = self._writer = self._writer or self._open_writer()
-            _begin(conn)
-            try:
-                yield conn
-                if self._rider:
-                    self._rider.board(conn)
-                conn.execute("COMMIT")
-            except BaseException:
-                if conn.in_transaction:
-                    conn.execute("ROLLBACK")
-                if self._rider:
-                    self._rider.missed()
-                raise
-            if self._rider:
-                self._rider.arrived()
+        with _translated(self.path), self._writer.transaction() as conn:
+            yield conn
 
     def migrate(self) -> None:
         """Bring the file to the newest schema; refuse a file that a newer version wrote."""
@@ -107,10 +73,7 @@ class Database:
 
     def close(self) -> None:
         """Close every connection; the last one out folds the journal into the file."""
-        with self._turn:
-            if self._writer:
-                self._writer.close()
-            self._writer = None
+        self._writer.close()
         while self._readers:
             self._readers.pop().close()
 
@@ -122,7 +85,7 @@ class Database:
 
     def _open_writer(self) -> sqlite3.Connection:
         conn = self._open()
-        conn.execute("PRAGMA busy_timeout = 0")  # see _begin
+        conn.execute("PRAGMA busy_timeout = 0")  # it waits in its own way
         return conn
 
     def _open(self) -> sqlite3.Connection:
@@ -139,21 +102,6 @@ class Database:
         conn.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         conn.execute("PRAGMA foreign_keys = ON")
         return conn
-
-
-def _begin(conn: sqlite3.Connection) -> None:
-    """Wait for the writers of other processes, in short naps."""
-    pause, deadline = _FIRST_PAUSE_SECONDS, time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            conn.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as problem:
-            if problem.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-        else:
-            return
-        time.sleep(pause)
-        pause = min(_LONGEST_PAUSE_SECONDS, pause * 2)
 
 
 @contextmanager

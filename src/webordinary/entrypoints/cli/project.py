@@ -17,6 +17,7 @@ from webordinary.entrypoints.cli.preflight import require_programs, require_writ
 from webordinary.entrypoints.cli.progress import progress
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Sender
+from webordinary.site.releases import Stage
 
 QUESTIONS = {
     "name": "Name of the site (a-z, 0-9 and -)",
@@ -65,11 +66,21 @@ def add_project(args: argparse.Namespace) -> int:
         secret = _secret(args.credential) if args.credential else None
         chosen = (args.agent or "", secret, args.builder or "")
         app.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
+        mailbox = _mailbox(services, sender, key.project_id)
+        origin = app.project_of(services, key.project_id).repo
     if args.json:
-        print_json({"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": config.mailbox})
-    else:
-        print(f"{key} is ready: mail from {sender} to {config.mailbox} changes it.")
+        print_json({"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": mailbox})
+        return Exit.OK
+    print(f"{key} is ready: mail from {sender} to {mailbox} changes it.")
+    print(f"  it is kept in {origin} and shown at {app.site_url(config, key.project_id, Stage.EDIT)} while `up` runs")
     return Exit.OK
+
+
+def _mailbox(services: app.Services, sender: str, project_id: str) -> str:
+    """Where to write: somebody with several sites must say which one is meant."""
+    local_part, _, domain = services.config.mailbox.partition("@")
+    several = len(services.directory.entries(sender)) > 1
+    return f"{local_part}+{project_id}@{domain}" if several else services.config.mailbox
 
 
 def keep_credential(args: argparse.Namespace) -> int:

@@ -42,6 +42,7 @@ class GitWorkspaces:
             copy = self._copies.get(folder)
             if copy is None or copy.project != work.project:
                 copy = self._copies[folder] = self._copy(work, git_dir, tree, main)
+            copy.remote = self._mirrors.remote(copy.git, work.project)  # the operator may have changed the credential
             self._cache.use(folder)
             return copy
 

@@ -1,4 +1,4 @@
-"""The built-in agent: exact, simple edits of HTML pages, free of AI, and all or nothing."""
+"""The built-in agent: exact, simple edits of HTML, Markdown and Astro pages and of colours; all or nothing."""
 
 from webordinary.site.agents.builtin.agent import BuiltinAgent
 

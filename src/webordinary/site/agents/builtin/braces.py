@@ -6,7 +6,7 @@ import re
 
 from webordinary.site.agents.builtin.page import hidden
 
-_RAW_OR_BRACE = re.compile(r"<(script|style)\b[^>]*>.*?</\1\s*>|<!--.*?-->|\{", re.S | re.I)
+_RAW_OR_BRACE = re.compile(r"<(script|style)\b[^>]*>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|\{", re.S | re.I)
 _NEXT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|[{}`]", re.S)
 _TEMPLATE = re.compile(r"`(?:[^`\\]|\\.)*`", re.S)
 

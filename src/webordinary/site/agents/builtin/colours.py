@@ -94,7 +94,7 @@ def _places(desk: Desk, part: str, new: str) -> list[_Place]:
         for place in declared
         if place.name in known.properties and frozenset(place.rule.selectors) <= known.selectors
     ]
-    return direct or _undeclared(sheets, known, new)
+    return direct or _undeclared(desk, sheets, known, new)
 
 
 def _place(desk: Desk, file: str, one: Declared, new: str) -> _Place:
@@ -107,7 +107,9 @@ def _always(rule: Rule) -> bool:
     return re.fullmatch(r"(?:@layer[^@]*)?", rule.within) is not None
 
 
-def _undeclared(sheets: list[tuple[str, list[Rule], list[Declared]]], known: _Part, new: str) -> list[_Place]:
+def _undeclared(
+    desk: Desk, sheets: list[tuple[str, list[Rule], list[Declared]]], known: _Part, new: str
+) -> list[_Place]:
     """The rule for all of the part, if there is one: it is given the colour."""
     rules = [
         (file, rule)
@@ -120,6 +122,9 @@ def _undeclared(sheets: list[tuple[str, list[Rule], list[Declared]]], known: _Pa
     if len(whole) != 1:
         return []
     (file, rule), name = whole[0], known.properties[0]
+    body = desk.draft.text(file)[rule.body_start :].partition("}")[0]
+    if re.search(rf"(?:\A|[;\s])(?:{'|'.join(known.properties)})\s*:", body):
+        return []  # it has one already, which is not one plain colour
     return [_Place(file, rule, name, Patch(rule.body_start, rule.body_start, f" {name}: {new};"), "not set")]
 
 

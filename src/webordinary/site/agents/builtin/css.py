@@ -16,6 +16,7 @@ _COLOUR = re.compile(
     rf"|var\(\s*--[\w-]+\s*\)|(?<![\w-])(?:{_NAMES})(?![\w-])",
     re.I,
 )
+_MAX_DEPTH = 20
 _HEX = re.compile(r"#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", re.I)
 
 
@@ -56,6 +57,8 @@ def read_rules(source: str, start: int = 0, end: int | None = None) -> tuple[lis
         text = piece[0]
         if blocks and blocks[-1][1] is not None and text[-1:] != "{":
             colours += _colours(piece, start, blocks[-1][1])
+        if len(blocks) > _MAX_DEPTH:
+            break
         if text[-1:] == "{":
             prelude = " ".join(text[:-1].replace("\ue000", "").split())
             rule = None if prelude.startswith("@") else _rule(prelude, blocks, start + piece.end())

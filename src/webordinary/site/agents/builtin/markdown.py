@@ -11,9 +11,9 @@ from webordinary.site.agents.builtin.markdown_writing import MARKDOWN, MDX
 from webordinary.site.agents.builtin.page import Element, Page, hidden
 
 _NO_TEXT = re.compile(
-    r"^[ \t]*(?P<fence>`{3,}|~{3,})[^\n]*\n(?:.*?^[ \t]*(?P=fence)[`~]*[ \t]*\r?$|.*\Z)"
+    r"^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?:.*?^[ \t]*(?P=fence)[`~]*[ \t]*\r?$|.*\Z)"
     r"|<!--.*?(?:-->|\Z)|<(?P<tag>script|style|pre|textarea)\b.*?(?:</(?P=tag)\s*>|\Z)"
-    r"|\{\{[<%].*?[%>]\}\}|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\r?\n).)+?(?<!`)(?P=ticks)(?!`)",
+    r"|\{\{[<%].{0,2000}?[%>]\}\}|(?<!`)(?P<ticks>`++)(?:(?!\n[ \t]*\r?\n).){1,500}?(?<!`)(?P=ticks)(?!`)",
     re.S | re.M | re.I,
 )
 _MODULE = re.compile(r"^(?:import|export)\b.*?(?:\n[ \t]*(?=\r?\n)|\Z)", re.S | re.M)

@@ -7,10 +7,12 @@ import re
 
 from webordinary.site.agents.builtin.page import HIDDEN, Element, Span
 
-IMAGE = re.compile(r"!\[(?P<alt>(?:[^\[\]\\]|\\.)*)\]\((?P<space>\s*)(?P<src><[^<>\n]*>|[^\s()]*)(?P<rest>[^()\n]*)\)")
+IMAGE = re.compile(
+    r"!\[(?P<alt>(?:[^\[\]\\]|\\.){0,500})\]\([ ]?(?P<src><[^<>\n]{0,500}>|[^\s()]{0,500}+)(?P<rest>[^()\n]{0,500})\)"
+)
 _MARKUP = re.compile(
     rf"{re.sub('[?]P<[a-z]+>', '?:', IMAGE.pattern)}"
-    r"|(?<!\\)\]\([^)\n]*\)|(?<!\\)\]\[[^\]\n]*\]|(?<!\\)[\[\]]"
+    r"|(?<!\\)\]\([^)\n]{0,500}\)|(?<!\\)\]\[[^\]\n]{0,500}\]|(?<!\\)[\[\]]"
     r"|(?<!\\)[*~|]+|(?<![\w\\])_+(?=\S)|(?<=\S)(?<!\\)_+(?!\w)"
     r"|</?[A-Za-z][^<>]*>|<[a-z][a-z0-9+.-]*:[^<>\s]*>"
     rf"|{HIDDEN}+|(?<!\\)\{{[^{{}}\n]*\}}"
@@ -19,7 +21,7 @@ _MARKUP = re.compile(
 )
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _SET_ASIDE = 0xF0000  # where an escaped mark waits, as a private character, until the others are read
-_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_CODE = re.compile(r"(?<!`)(`++)(.{1,500}?)(?<!`)\1(?!`)", re.DOTALL)
 
 
 def texts_of(readable: str, start: int, end: int, element: Element) -> list[Span]:
@@ -36,7 +38,7 @@ def read_inline(fragment: str) -> str:
     """A fragment without its marks."""
     text = _ESCAPED.sub(lambda mark: chr(_SET_ASIDE + ord(mark[1])), fragment)
     text = _CODE.sub(lambda code: code[2], text)
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", IMAGE.sub("", text))
+    text = re.sub(r"\[([^\]]{0,500})\]\([^)]{0,500}\)", r"\1", IMAGE.sub("", text))
     text = html.unescape(_MARKUP.sub("", text))
     return " ".join(re.sub("[\U000f0021-\U000f007e]", lambda mark: chr(ord(mark[0]) - _SET_ASIDE), text).split())
 

@@ -51,10 +51,13 @@ def _summary(desk: Desk, name: str, title: str, like: str) -> str:
 
 
 def _patterns(desk: Desk) -> list[str]:
-    """Pages of the top folder that may serve, the shortest first and the home page last."""
+    """Pages of the top folder that may serve: those with a menu first, then the shortest, the home page last."""
     slug = desk.draft.layout.slug
     pages = [page for page in desk.draft.pages() if "/" not in slug(page) and "[" not in page and _is_page(page, desk)]
-    return sorted(pages, key=lambda page: (slug(page) in ("", "404"), len(desk.draft.text(page))))
+    return sorted(
+        pages,
+        key=lambda page: (slug(page) in ("", "404"), not desk.draft.page(page).all("nav"), len(desk.draft.text(page))),
+    )
 
 
 def _is_page(page: str, desk: Desk) -> bool:
