@@ -220,7 +220,7 @@ class Writer:
         """Send a mail, in the thread of `root` where one is named; raises unless it was accepted."""
         assert self.house.up
         self.count += 1
-        message_id = f"<{self.count}.{time.time_ns()}@{self.address}>"
+        message_id = f"<{self.count}.{time.time_ns()}.{self.address.partition('@')[0]}@mail.example>"
         references = (root,) if root else ()
         letter = Letter(self.address, MAILBOX, subject, text, (), message_id, root, references)
         raw, up = write_mail(letter, datetime.now(UTC)), self.house.up

@@ -39,7 +39,8 @@ class Customer:
         reply_to: EmailMessage | None = None,
     ) -> str:
         """Send a mail and return its Message-ID; raises unless it was accepted."""
-        message_id = f"<{len(self.sent)}.{time.time_ns()}@{self.address}>"
+        name, _, _ = self.address.partition("@")
+        message_id = f"<{len(self.sent)}.{time.time_ns()}.{name}@mail.example>"
         in_reply_to = str(reply_to["Message-ID"]) if reply_to else ""
         letter = Letter(
             self.address,

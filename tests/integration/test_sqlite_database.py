@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sqlite3
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,8 @@ from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import MAX_BATCH, SqliteEventLog, SqliteEvents
 from webordinary.model.errors import Transient
 from webordinary.model.events import Event
+
+Change = Callable[[sqlite3.Connection], object]
 
 ADD = "INSERT INTO dead_letters (email_id, reason, died_at) VALUES (?, 'no', 0)"
 ORPHAN = "INSERT INTO senders (address, project_id, user_id, created_at) VALUES ('a', 'nowhere', 'b', 0)"
@@ -47,6 +52,12 @@ def letters(db: Database) -> int:
         return count
 
 
+def commits(db: Database) -> int:
+    """SQLite counts in the first page of the journal's index how often the file changed."""
+    with db.path.with_name(db.path.name + "-shm").open("rb") as index:
+        return int.from_bytes(index.read(12)[8:], sys.byteorder)
+
+
 def kinds(db: Database) -> list[str]:
     return [logged.event.kind for logged in SqliteEventLog(db).after(0, 10_000)]
 
@@ -74,6 +85,87 @@ def test_the_threads_of_a_process_take_turns(db: Database) -> None:
     for thread in threads:
         thread.join()
     assert letters(db) == 160
+
+
+class Crowd:
+    """Threads that all want to write while the first of them is still at it, so that they share a transaction."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.ends: dict[str, BaseException | None] = {}
+
+    def write(self, *changes: Change) -> None:
+        """Make these changes in this order, each from a thread of its own."""
+        begun, go_on = threading.Event(), threading.Event()
+
+        def first(conn: sqlite3.Connection) -> None:
+            begun.set()
+            go_on.wait(20)
+            changes[0](conn)
+
+        threads = [self._start("0", first)]
+        assert begun.wait(20)
+        for number, change in enumerate(changes[1:], start=1):
+            threads.append(self._start(str(number), change))
+            self._wait_for_line(number)
+        go_on.set()
+        for thread in threads:
+            thread.join(20)
+
+    def _start(self, name: str, change: Change) -> threading.Thread:
+        thread = threading.Thread(target=self._run, args=(name, change))
+        thread.start()
+        return thread
+
+    def _run(self, name: str, change: Change) -> None:
+        try:
+            with self._db.write() as conn:
+                change(conn)
+        except (sqlite3.Error, Transient) as problem:
+            self.ends[name] = problem
+        else:
+            self.ends[name] = None
+
+    def _wait_for_line(self, length: int) -> None:
+        deadline = time.monotonic() + 20
+        while self._db._writer._line < length:
+            assert time.monotonic() < deadline
+            os.sched_yield()
+
+
+def adding(name: str) -> Change:
+    return lambda conn: conn.execute(ADD, (name,))
+
+
+def test_threads_that_wait_for_the_disk_share_one_commit(db: Database) -> None:
+    crowd, before = Crowd(db), commits(db)
+    crowd.write(adding("a"), adding("b"), adding("c"), adding("d"))
+    assert (letters(db), commits(db) - before) == (4, 1)
+    assert set(crowd.ends.values()) == {None}
+
+
+def test_one_that_fails_takes_only_its_own_changes_back(db: Database) -> None:
+    crowd = Crowd(db)
+    crowd.write(adding("a"), lambda conn: conn.executemany(ADD, [("b",), ("a",)]), adding("c"))
+    assert letters(db) == 2
+    assert isinstance(crowd.ends["1"], sqlite3.IntegrityError)
+    assert crowd.ends["0"] is crowd.ends["2"] is None
+
+
+def test_a_first_that_fails_does_not_hurt_those_behind_it(db: Database) -> None:
+    crowd = Crowd(db)
+    crowd.write(lambda conn: conn.execute("nonsense"), adding("b"), adding("c"))
+    assert letters(db) == 2
+    assert isinstance(crowd.ends["0"], sqlite3.OperationalError)
+
+
+def test_when_the_shared_commit_fails_nobody_believes_that_it_happened(db: Database) -> None:
+    crowd = Crowd(db)
+    crowd.write(adding("a"), adding("b"), fail_at_the_commit)
+    assert letters(db) == 0
+    assert isinstance(crowd.ends["0"], Transient)
+    assert isinstance(crowd.ends["1"], Transient)
+    assert isinstance(crowd.ends["2"], sqlite3.IntegrityError)
 
 
 def test_threads_that_come_and_go_leave_no_connections(db: Database) -> None:
