@@ -10,6 +10,7 @@ from webordinary.model.names import ProjectUser
 
 WORKERS = "worker"
 ENGINE = "engine"
+ENGINE_LOOK_SECONDS = 20.0
 
 
 def ear_of(worker: str) -> str:
@@ -61,8 +62,8 @@ class EngineWakeups:
         self._listener = listener
 
     def wait(self, seconds: float | None) -> None:
-        """Return when woken or when the time is over."""
-        self._listener.wait(seconds)
+        """Return when woken or when the time is over; now and then anyway: a worker may die before it wakes us."""
+        self._listener.wait(ENGINE_LOOK_SECONDS if seconds is None else min(seconds, ENGINE_LOOK_SECONDS))
 
     def wake(self) -> None:
         """Wake the engine from inside its own process."""
