@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -123,12 +124,11 @@ def test_looking_at_a_worker_does_not_make_another_look_wrong(files: LockFiles, 
 
 def test_a_program_that_a_worker_started_does_not_keep_it_alive(files: LockFiles, start: Start, tmp_path: Path) -> None:
     child = "import subprocess, sys; kept = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE);"
-    process = start(
-        WORKER.replace("print('in'", child + "print(kept.pid"), str(tmp_path / "locks"), "c1", **{MARKER: "c1"}
-    )
+    name, program = unique("c"), WORKER.replace("print('in'", child + "print(kept.pid")
+    process = start(program, str(tmp_path / "locks"), name, **{MARKER: name})
     kill(process)
-    assert files.is_dead("c1")
-    files.end_survivors("c1")
+    assert files.is_dead(name)
+    files.end_survivors(name)
 
 
 def test_the_dead_are_no_peers_and_their_files_can_be_cleared(files: LockFiles, worker: Worker, tmp_path: Path) -> None:
@@ -178,11 +178,17 @@ def test_a_watch_forgets_peers_that_left_and_closes_what_it_opened(files: LockFi
 # --- survivors
 
 
+def unique(name: str) -> str:
+    """Survivors are looked for on the whole machine, where this test may run twice at once."""
+    return f"{name}-{secrets.token_hex(8)}"
+
+
 def test_what_a_dead_worker_left_running_is_ended_and_nothing_else(files: LockFiles, start: Start) -> None:
-    left = start(PROGRAM, **{MARKER: "dead"})
-    others = start(PROGRAM, **{MARKER: "dead-2"}), start(PROGRAM)
+    dead = unique("dead")
+    left = start(PROGRAM, **{MARKER: dead})
+    others = start(PROGRAM, **{MARKER: f"{dead}-2"}), start(PROGRAM)
     watch = os.pidfd_open(left.pid)
-    files.end_survivors("dead")
+    files.end_survivors(dead)
     assert select.select([watch], [], [], 0)[0], "it is waited for until it is gone"
     os.close(watch)
     left.wait()
@@ -190,9 +196,10 @@ def test_what_a_dead_worker_left_running_is_ended_and_nothing_else(files: LockFi
 
 
 def test_only_the_programs_of_the_named_jobs_are_ended(files: LockFiles, start: Start) -> None:
-    lost = start(PROGRAM, **{MARKER: "c1", JOB_MARKER: "job-1"})
-    kept = start(PROGRAM, **{MARKER: "c1", JOB_MARKER: "job-2"})
-    files.end_survivors("c1", ["job-1"])
+    frozen = unique("frozen")
+    lost = start(PROGRAM, **{MARKER: frozen, JOB_MARKER: "job-1"})
+    kept = start(PROGRAM, **{MARKER: frozen, JOB_MARKER: "job-2"})
+    files.end_survivors(frozen, ["job-1"])
     assert lost.wait(LONG) == -signal.SIGKILL
     assert not has_ended(kept)
 

@@ -12,7 +12,9 @@ import pytest
 
 from tests.unit.site.world import TestHold
 from webordinary.adapters.local import processes
-from webordinary.adapters.local.processes import WORKER_MARK, LocalPrograms
+from webordinary.adapters.local.jail.open_cells import OpenJail
+from webordinary.adapters.local.jail.programs import JailedPrograms
+from webordinary.adapters.local.processes import WORKER_MARK
 from webordinary.model.errors import Interrupted, JobTimedOut, Permanent
 from webordinary.site.agents.command import CommandAgent
 from webordinary.site.task import AgentLimits, AgentResult, AgentTask, Changed
@@ -23,7 +25,7 @@ DEADLINE = 20.0
 def run(
     program: str, folder: Path, *, hold: TestHold | None = None, grace: float = 10.0, seconds: float = 60.0
 ) -> AgentResult:
-    agent = CommandAgent([sys.executable, "-c", program], LocalPrograms("w-1", grace), {"CHOSEN": "yes"})
+    agent = CommandAgent([sys.executable, "-c", program], JailedPrograms(OpenJail("w-1"), grace), {"CHOSEN": "yes"})
     task = AgentTask("make it so", folder, limits=AgentLimits(seconds=seconds))
     return agent.run(task, hold or TestHold())
 

@@ -163,9 +163,7 @@ def test_when_the_shared_commit_fails_nobody_believes_that_it_happened(db: Datab
     crowd = Crowd(db)
     crowd.write(adding("a"), adding("b"), fail_at_the_commit)
     assert letters(db) == 0
-    assert isinstance(crowd.ends["0"], Transient)
-    assert isinstance(crowd.ends["1"], Transient)
-    assert isinstance(crowd.ends["2"], sqlite3.IntegrityError)
+    assert sorted(type(end).__name__ for end in crowd.ends.values()) == ["IntegrityError", "Transient", "Transient"]
 
 
 def test_threads_that_come_and_go_leave_no_connections(db: Database) -> None:
