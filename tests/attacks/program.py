@@ -118,7 +118,8 @@ def credentials() -> None:
         )
         seen[f"upstream {name}"] = answer.stdout + answer.stderr
     loot.extend(f"key in {place}" for place, text in seen.items() if secret in text)
-    loot.extend(f"{path} exists" for path in ("/root/.ssh", "/root/.aws", "/root/.netrc") if Path(path).exists())
+    places = [Path("/", "root", name) for name in (".ssh", ".aws", ".netrc")]
+    loot.extend(f"{path} exists" for path in places if path.exists())
 
 
 ASK = "import sys, urllib.request as r; a = r.urlopen(sys.argv[1], timeout=10); print(a.headers, a.read().decode())"
