@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from webordinary import app
-from webordinary.app_agents import agents_of, limits_of
+from webordinary.app.agents import agents_of, limits_of
 from webordinary.config import Config
 from webordinary.entrypoints.cli.agent_trial import PAGE, SCRIPT_KEY, WISH, Trial, scripted, try_out
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from webordinary import app
-from webordinary.app_replay import Replayed, replay
+from webordinary.app.replay import Replayed, replay
 from webordinary.entrypoints.cli.exits import Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import clean, print_json

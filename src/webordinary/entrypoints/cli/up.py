@@ -72,6 +72,7 @@ def _run_server_and_workers(config: Config, with_sample: bool, *, as_json: bool)
                 _warn("first start: making the sample site")
                 app.ensure_sample(services)
                 (config.data / "run" / "sample-wanted").unlink()
+            app.excuse_outage(services)
             supervisor.start()
             try:
                 server.run_server(services, stop, partial(_announce, services, as_json=as_json))

@@ -11,7 +11,9 @@ from webordinary.adapters.local.git.mirrors import Mirrors
 from webordinary.adapters.local.git.rehearsal import rehearsal_origin
 from webordinary.adapters.local.releases import FolderReleases
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases
-from webordinary.app import Services, instruction_of, project_of, site_kit
+from webordinary.app.services import Services
+from webordinary.app.sites import project_of
+from webordinary.app.working import instruction_of, site_kit
 from webordinary.mail.answers import answer_job
 from webordinary.mail.layout import as_text
 from webordinary.model.claims import Claim, ClaimStatus, Started

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 from webordinary.adapters.local.git.restoring import GitRestoring
 from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
-from webordinary.app import Services, project_of
+from webordinary.app.services import Services
+from webordinary.app.sites import project_of
 from webordinary.model.events import Event
 from webordinary.site.manifests import manifest_of
 from webordinary.site.releases import Stage
