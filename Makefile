@@ -9,24 +9,32 @@ CREATED := $(VENV)/.created
 BASE := $(VENV)/.base-installed
 DEV := $(VENV)/.dev-installed
 ALL := $(VENV)/.all-installed
-TOOLS := $(if $(EXTRAS),$(ALL),$(DEV))
+EMULATOR := $(VENV)-emulator/.installed
+TOOLS := $(if $(EXTRAS),$(ALL) $(EMULATOR),$(DEV))
 PIP := $(RUN) pip --disable-pip-version-check --quiet install --no-deps
 LOCK := $(VENV)-lock/bin/python -m uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
 TESTS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: up test simulate soak prove check bench lock clean help
+.PHONY: up up-aws test test-aws simulate soak prove check bench lock clean help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
 up: $(BASE) ## run it all; PORT= SMTP_PORT= PREVIEW_PORT= DATA= let two run side by side
 	@exec $(RUN) webordinary up $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port $(PORT)) \
 		$(if $(SMTP_PORT),--smtp-port $(SMTP_PORT)) $(if $(PREVIEW_PORT),--preview-port $(PREVIEW_PORT))
 
+up-aws: $(ALL) $(EMULATOR) ## run it all on an emulator of AWS; PORT= PREVIEW_PORT= DATA= let two run side by side
+	@exec $(RUN) webordinary aws local --emulator $(VENV)-emulator/bin/ministack --data "$(or $(DATA),data-aws)" \
+		$(if $(PORT),--port $(PORT)) $(if $(PREVIEW_PORT),--preview-port $(PREVIEW_PORT))
+
 test: check ## check, then run every test; TESTS=tests/unit runs some, EXTRAS=1 installs all that tests can use
 	$(RUN) pytest -n 2 --dist loadgroup $(TESTS)
+
+test-aws: $(ALL) $(EMULATOR) ## the tests on the emulators of AWS
+	$(RUN) pytest -n 2 --dist loadgroup tests/aws tests/contract
 
 simulate: $(DEV) ## many seeded worlds of the real code with faults; SEEDS=10000 FIRST=0
 	@$(RUN) tests.simulation --seeds $(or $(SEEDS),10000) --first $(or $(FIRST),0)
@@ -53,13 +61,17 @@ bench: $(DEV) ## run one benchmark and print JSON; BENCH=name
 lock: $(CREATED) ## pin the dependencies again; UPGRADE=1 takes newer versions (needs the network)
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
-	$(LOCK) --extra dev -o requirements/dev.lock pyproject.toml
-	$(LOCK) --all-extras -c requirements/dev.lock -o requirements/all.lock pyproject.toml
+	$(LOCK) --all-extras -o requirements/all.lock pyproject.toml
+	$(LOCK) --extra dev -c requirements/all.lock -o requirements/dev.lock pyproject.toml
 	$(LOCK) -c requirements/dev.lock -o requirements/base.lock pyproject.toml
+	$(LOCK) --extra acp --extra aws -c requirements/all.lock -o requirements/worker.lock pyproject.toml
 	$(LOCK) -c requirements/dev.lock -o requirements/build.lock requirements/build.in
+	$(LOCK) -c requirements/all.lock -o requirements/lambda.lock requirements/lambda.in
+	$(LOCK) -c requirements/all.lock -o requirements/lambda-emulator.lock requirements/lambda-emulator.in
+	$(LOCK) -o requirements/emulator.lock requirements/emulator.in
 
 clean: ## remove what make made; your data folder stays
-	rm -rf $(VENV) $(VENV)-lock build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-lock $(VENV)-emulator build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(CREATED):
@@ -84,6 +96,14 @@ $(DEV): requirements/dev.lock $(BASE)
 	@touch $@
 
 $(ALL): requirements/all.lock $(DEV)
-	@echo "installing the agents' packages"
+	@echo "installing every extra"
 	$(PIP) --require-hashes -r requirements/all.lock
+	@touch $@
+
+# Emulators of AWS, apart: what they pin must not hold back what we use.
+$(EMULATOR): requirements/emulator.lock
+	@echo "installing the emulators of AWS"
+	$(PYTHON) -m venv $(VENV)-emulator
+	$(VENV)-emulator/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes \
+		-r requirements/emulator.lock
 	@touch $@

@@ -11,10 +11,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from webordinary.config import PREFIX
+
+if TYPE_CHECKING:
+    from tests.aws.emulator import Emulator
 
 IN_CI = os.environ.get("CI") == "true"
 
@@ -40,6 +44,17 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
+@pytest.fixture(scope="session")
+def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """An emulator of AWS, started once per test process; tests keep apart by names of their own."""
+    from tests.aws.emulator import running_ministack
+    from tests.extras import needs_extra
+
+    needs_extra("boto3", "aws")
+    with running_ministack(tmp_path_factory.mktemp("ministack")) as emulator:
+        yield emulator
 
 
 @dataclass

@@ -18,6 +18,16 @@ from webordinary.model.errors import Permanent
 PREFIX = "WEBORDINARY_"
 FILE_NAME = "webordinary.toml"
 MAX_FILE_BYTES = 1_000_000
+PLATFORM_VARIABLES = {
+    "AWS_REGION": "aws_region",
+    "AWS_ACCOUNT_ID": "aws_account",
+    "AWS_ENDPOINT_URL": "aws_endpoint",
+    "ACTIVE_JOBS_TABLE": "aws_jobs_table",
+    "OWNERSHIP_TABLE_NAME": "aws_ownership_table",
+    "UNCLAIMED_QUEUE_URL": "aws_unclaimed_url",
+    "WORKSPACE_PATH": "data",
+}
+"""Read too, under the names that a container finds; our own variables win over them."""
 NOT_SETTINGS = frozenset({"worker"})  # marks the programs that a worker started
 
 
@@ -144,6 +154,19 @@ class Config:
         float, Setting(rules.number(0.1, 60, whole=False), "how long a reply waits for its pictures at most")
     ] = 8.0
 
+    backend: Annotated[
+        str, Setting(rules.choice("embedded", "aws"), "where everything is kept: in the data folder, or on AWS")
+    ] = "embedded"
+    aws_region: Annotated[str, Setting(rules.text(), "region of AWS")] = "us-east-1"
+    aws_account: Annotated[str, Setting(rules.text(), "account of AWS; empty: asked of AWS itself")] = ""
+    aws_endpoint: Annotated[str, Setting(rules.text(), "address of an emulator; empty: AWS itself")] = ""
+    aws_jobs_table: Annotated[str, Setting(rules.text(), "table of jobs; empty: its usual name")] = ""
+    aws_ownership_table: Annotated[str, Setting(rules.text(), "table of claims; empty: its usual name")] = ""
+    aws_unclaimed_url: Annotated[str, Setting(rules.text(), "address of the unclaimed queue; empty: looked up")] = ""
+    aws_project_role: Annotated[
+        str, Setting(rules.text(), "role that a worker takes for the project it serves; empty: its own")
+    ] = ""
+
     def __post_init__(self) -> None:
         problems = []
         for name in NAMES:
@@ -166,7 +189,7 @@ class Config:
         Without `file`, DATA/webordinary.toml is read if it is there.
         """
         problems: list[Problem] = []
-        said = [*_from_env(env or {}, problems), *_from_flags(overrides or {})]
+        said = [*_from_platform(env or {}), *_from_env(env or {}, problems), *_from_flags(overrides or {})]
         file = file or _file_beside_data(said)
         values: dict[str, object] = {}
         for name, raw, source in [*_from_file(file, problems), *said]:
@@ -216,6 +239,13 @@ def _from_file(file: Path | None, problems: list[Problem]) -> Iterator[Said]:
             yield name, raw, str(file)
         else:
             problems.append(Problem(name[:80], str(file), f"there is no such setting{_meant(name)}"))
+
+
+def _from_platform(env: Mapping[str, str]) -> Iterator[Said]:
+    """What AWS, or who deploys there, calls some of our settings."""
+    for variable, name in PLATFORM_VARIABLES.items():
+        if env.get(variable):
+            yield name, env[variable], variable
 
 
 def _from_env(env: Mapping[str, str], problems: list[Problem]) -> Iterator[Said]:

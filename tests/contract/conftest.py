@@ -2,10 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.aws.emulator import Emulator
 
 from webordinary.adapters.sqlite.database import Database
+
+if TYPE_CHECKING:
+    from tests.aws.pool_world import PoolWorld
 
 
 @pytest.fixture
@@ -14,3 +19,21 @@ def database(tmp_path: Path) -> Iterator[Database]:
     db.migrate()
     yield db
     db.close()
+
+
+@pytest.fixture
+def aws_pool(ministack: Emulator) -> PoolWorld:
+    """The pool's tables on the emulator."""
+    from tests.aws.pool_world import PoolWorld
+
+    return PoolWorld(ministack.endpoint)
+
+
+@pytest.fixture
+def aws_pool_whose_answers_are_lost(aws_pool: PoolWorld, ministack: Emulator) -> Iterator[PoolWorld]:
+    """Whatever is asked of DynamoDB is done, and then its answer is lost; the second try is answered."""
+    from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
+
+    with faulty_proxy(ministack.endpoint) as proxy:
+        proxy.first_tries(DROP_RESPONSE, "dynamodb:")
+        yield aws_pool.through(proxy.endpoint)

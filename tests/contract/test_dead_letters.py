@@ -14,8 +14,15 @@ from webordinary.pool.ports import DeadLetters
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "aws"])
 def letters(request: pytest.FixtureRequest, database: Database) -> DeadLetters:
+    if request.param == "aws":
+        emulator = request.getfixturevalue("ministack")
+        from tests.aws.pool_world import PoolWorld
+
+        from webordinary.adapters.aws import names
+
+        return PoolWorld(emulator.endpoint, (names.MAILS,)).dead_letters()
     return MemoryDeadLetters() if request.param == "memory" else SqliteDeadLetters(database)
 
 

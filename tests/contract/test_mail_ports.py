@@ -42,6 +42,7 @@ from webordinary.model.mail import (
     ParsedMail,
     RefusedAttachment,
     Reply,
+    TransportVerdicts,
 )
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
@@ -64,8 +65,18 @@ class Backend:
     outbox: Outbox
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "aws"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    if request.param == "aws":
+        emulator = request.getfixturevalue("ministack")
+        from tests.aws.mail_world import MailWorld
+
+        world = MailWorld(emulator.endpoint)
+        yield Backend(
+            world.raw_mails(), world.parsed_mails(), world.manifest(), world.blobs(), world.threads(),
+            world.directory(), world.outbox(),
+        )  # fmt: skip
+        return
     if request.param == "memory":
         yield Backend(
             MemoryRawMails(), MemoryParsedMails(), MemoryAttachmentManifest(), MemoryBlobs(), MemoryThreads(),
@@ -131,6 +142,19 @@ def test_of_many_deliveries_of_one_mail_at_once_exactly_one_is_new(backend: Back
 def test_an_unknown_mail_is_said_to_be_unknown(backend: Backend) -> None:
     with pytest.raises(UnknownMail, match="no mail"):
         backend.raw.load("f" * 64)
+    with pytest.raises(UnknownMail, match="no mail"):
+        backend.raw.envelope("f" * 64)
+
+
+def test_what_the_transport_knew_and_found_is_kept(backend: Backend) -> None:
+    plain = email("a", raw=b"x" * 100_000)
+    found = TransportVerdicts(dmarc="pass", dmarc_domain="bücher.example", spam="gray", virus="pass")
+    checked = replace(plain, envelope=replace(plain.envelope, mail_from="jörg@bücher.example", verdicts=found))
+    backend.raw.store(checked)
+    backend.raw.store(email("b"))
+    assert backend.raw.envelope("a" * 64) == checked.envelope
+    assert backend.raw.load("a" * 64) == checked
+    assert backend.raw.envelope("b" * 64).verdicts is None
 
 
 def test_mails_without_workflow_are_listed_oldest_first_until_started(backend: Backend) -> None:
@@ -142,6 +166,7 @@ def test_mails_without_workflow_are_listed_oldest_first_until_started(backend: B
     assert backend.raw.without_workflow(10) == ("a" * 64, "c" * 64)
 
 
+@pytest.mark.parametrize("backend", ["memory", "sqlite"], indirect=True)  # on AWS nothing arrives in order
 def test_a_mail_waits_for_an_earlier_one_of_its_sender_that_has_no_place_yet(backend: Backend) -> None:
     for name, minutes in (("a", 1), ("b", 2)):
         backend.raw.store(email(name, at=NOON + minutes * MINUTE))
@@ -171,6 +196,12 @@ def test_the_first_reading_stays(backend: Backend) -> None:
 
 def test_a_mail_that_was_never_read_has_no_reading(backend: Backend) -> None:
     assert backend.parsed.load("e1") is None
+
+
+def test_a_reading_of_any_length_and_alphabet_survives(backend: Backend) -> None:
+    long = mail(text="Ä€😀" * 300_000, subject="日本語", sender="ann@bücher.example")
+    backend.parsed.save("e1", long, NOON)
+    assert backend.parsed.load("e1") == long
 
 
 def test_a_manifest_keeps_the_order_of_the_mail(backend: Backend) -> None:
@@ -206,6 +237,14 @@ def test_a_thread_is_found_by_any_of_its_messages(backend: Backend) -> None:
     assert backend.threads.find(("<unknown@x>",)) is None
     assert backend.threads.get("t1") == thread
     assert backend.threads.get("t2") is None
+
+
+def test_a_thread_is_found_behind_hundreds_of_strange_messages(backend: Backend) -> None:
+    thread = backend.threads.record(MailThread("t1", SCOTT, "Größe"), "<1@bücher.example>", NOON)
+    strangers = [f"<{number}@strange.example>" for number in range(130)]
+    assert backend.threads.find((*strangers, *strangers, "<1@bücher.example>")) == thread
+    assert backend.threads.find((*strangers, "<" + "x" * 5000 + "@x>")) is None
+    assert backend.threads.find(()) is None
 
 
 def test_the_first_known_message_decides_the_thread(backend: Backend) -> None:
@@ -267,6 +306,27 @@ def test_adding_a_project_again_replaces_its_settings(backend: Backend) -> None:
     assert backend.directory.project("none") is None
 
 
+def test_an_address_that_is_removed_changes_nothing_of_that_project_any_more(backend: Backend) -> None:
+    for name in ("amelia", "acme"):
+        backend.directory.add_project(Project(name, "/a"), NOON)
+        backend.directory.add_sender(Sender("scott@example.com", ProjectUser(name, "scott")), NOON)
+    for _ in range(2):
+        backend.directory.remove_sender("Scott@Example.com", "acme")
+        assert backend.directory.entries("scott@example.com") == (Sender("scott@example.com", SCOTT),)
+
+
+def test_a_project_goes_with_everybody_who_could_change_it_and_nobody_else(backend: Backend) -> None:
+    for name in ("amelia", "acme"):
+        backend.directory.add_project(Project(name, "/a"), NOON)
+        backend.directory.add_sender(Sender("scott@example.com", ProjectUser(name, "scott")), NOON)
+    backend.directory.add_sender(Sender("ann@example.com", ProjectUser("acme", "ann")), NOON)
+    for _ in range(2):
+        backend.directory.remove_project("acme")
+        assert [project.project_id for project in backend.directory.projects()] == ["amelia"]
+        assert backend.directory.senders() == (Sender("scott@example.com", SCOTT),)
+        assert backend.directory.entries("ann@example.com") == ()
+
+
 def test_nobody_is_entitled_to_a_project_that_is_not_there(backend: Backend) -> None:
     with pytest.raises(Permanent, match="add it first"):
         backend.directory.add_sender(Sender("scott@example.com", SCOTT), NOON)
@@ -306,6 +366,32 @@ def test_a_reply_that_is_given_up_is_never_due_and_stays_visible(backend: Backen
     backend.outbox.mark_failed(reply(), "no such user", None)
     assert backend.outbox.due(NOON + 1000 * MINUTE, 10) == ()
     assert backend.outbox.of("e1")[0].given_up
+
+
+def test_a_reply_of_any_size_is_kept_byte_for_byte(backend: Backend) -> None:
+    large = replace(reply(), raw=bytes(range(256)) * 4000, recipient="ann@bücher.example", thread_id="t1")
+    backend.outbox.put(large, NOON)
+    assert [entry.reply for entry in backend.outbox.due(NOON, 10)] == [large]
+    assert [entry.reply for entry in backend.outbox.of("e1")] == [large]
+
+
+def test_the_name_under_which_a_reply_left_and_its_return_are_remembered(backend: Backend) -> None:
+    backend.outbox.put(reply(), NOON)
+    backend.outbox.mark_sent(reply(), NOON, "<0100@email.amazonses.com>")
+    backend.outbox.mark_sent(reply(), NOON + MINUTE, "<another@email.amazonses.com>")
+    backend.outbox.mark_bounced(reply(), "no such user")
+    (entry,) = backend.outbox.of("e1")
+    assert (entry.sent_as, entry.sent_at, entry.attempts) == ("<0100@email.amazonses.com>", NOON, 1)
+    assert (entry.bounced, entry.given_up) == ("no such user", False)
+    assert backend.outbox.due(NOON + 1000 * MINUTE, 10) == ()
+
+
+def test_what_becomes_of_a_reply_that_was_never_written_changes_nothing(backend: Backend) -> None:
+    backend.outbox.mark_sent(reply(), NOON)
+    backend.outbox.mark_failed(reply(), "late", NOON)
+    backend.outbox.mark_bounced(reply(), "no such user")
+    assert backend.outbox.of("e1") == ()
+    assert backend.outbox.put(reply(), NOON)
 
 
 def test_a_late_failure_does_not_unsend_a_reply(backend: Backend) -> None:

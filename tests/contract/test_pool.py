@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.aws.pool_world import PoolWorld
 
 from webordinary.adapters.memory.pool import (
     MemoryClaims,
@@ -45,8 +49,14 @@ class Backend:
     interrupts: Interrupts
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "aws", "aws, every first answer lost"])
 def pool(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    if request.param == "aws":
+        yield on_aws(request.getfixturevalue("aws_pool"))
+        return
+    if request.param == "aws, every first answer lost":
+        yield on_aws(request.getfixturevalue("aws_pool_whose_answers_are_lost"))
+        return
     if request.param == "memory":
         state = MemoryPoolState()
         jobs = MemoryJobs(state)
@@ -57,6 +67,11 @@ def pool(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     stored = SqliteJobs(db)
     yield Backend(stored, stored, SqliteClaims(db, 60), SqliteHints(db), SqliteInterrupts(db))
     db.close()
+
+
+def on_aws(world: PoolWorld) -> Backend:
+    hints = world.with_hints([AMELIA_SCOTT, BAKERY_ANN])
+    return Backend(world.jobs(), world.owed(), world.claims(), hints, world.interrupts())
 
 
 def queue(
@@ -186,6 +201,7 @@ def test_a_held_key_shows_its_claim_to_others(pool: Backend) -> None:
 
 def test_a_key_without_work_is_not_claimed_and_its_hint_is_used_up(pool: Backend) -> None:
     pool.hints.send(ClaimRequest(AMELIA_SCOTT, NOON), NOON)
+    assert len(pool.hints.receive(NOON, (), 10)) == 1
     assert pool.claims.claim_and_start(AMELIA_SCOTT, W1, NOON) is None
     assert pool.claims.look(AMELIA_SCOTT) is None
     assert pool.hints.receive(NOON, (), 10) == []
@@ -194,6 +210,7 @@ def test_a_key_without_work_is_not_claimed_and_its_hint_is_used_up(pool: Backend
 def test_claiming_uses_up_the_hint(pool: Backend) -> None:
     queue(pool, "a")
     pool.hints.send(ClaimRequest(AMELIA_SCOTT, NOON), NOON)
+    assert len(pool.hints.receive(NOON, (), 10)) == 1
     claim(pool)
     assert pool.hints.receive(NOON, (), 10) == []
 

@@ -1,4 +1,4 @@
-"""Releases: the same sentences hold in memory and in a folder."""
+"""Releases: the same sentences hold in memory, in a folder and in buckets."""
 
 from __future__ import annotations
 
@@ -8,31 +8,38 @@ import pytest
 
 from webordinary.adapters.local.releases import FolderReleases
 from webordinary.adapters.memory.releases import MemoryReleases
+from webordinary.site.manifests import Mark, keep_manifest
+from webordinary.site.ports import Releases
 from webordinary.site.releases import Release, Stage
 
 A, B = "a" * 40, "b" * 40
-Store = MemoryReleases | FolderReleases
 
 
-@pytest.fixture(params=["memory", "folder"])
-def releases(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+@pytest.fixture(params=["memory", "folder", "aws"])
+def releases(request: pytest.FixtureRequest, tmp_path: Path) -> Releases:
+    if request.param == "aws":
+        emulator = request.getfixturevalue("ministack")
+        from tests.aws.site_world import SiteWorld
+
+        return SiteWorld(emulator, tmp_path).worker(keep=3)
     return MemoryReleases(keep=3) if request.param == "memory" else FolderReleases(tmp_path / "sites", keep=3)
 
 
-def finished(releases: Store, commit: str, fence: int = 1) -> Release:
+def finished(releases: Releases, commit: str, fence: int = 1) -> Release:
     staged = releases.stage("amelia", Stage.EDIT, fence)
-    if isinstance(releases, FolderReleases):
+    if staged.exists():
         (staged / "index.html").write_text(commit)
+        keep_manifest(staged, {"index.html": Mark(commit, len(commit))})
     return releases.finish("amelia", Stage.EDIT, staged, commit)
 
 
-def test_nothing_is_shown_before_the_first_release(releases: Store) -> None:
+def test_nothing_is_shown_before_the_first_release(releases: Releases) -> None:
     assert releases.current("amelia", Stage.EDIT) is None
     assert releases.list("amelia", Stage.EDIT) == ()
     assert releases.find("amelia", Stage.EDIT, A) is None
 
 
-def test_a_finished_release_is_shown_once_it_is_pointed_at(releases: Store) -> None:
+def test_a_finished_release_is_shown_once_it_is_pointed_at(releases: Releases) -> None:
     release = finished(releases, A)
     assert releases.current("amelia", Stage.EDIT) is None
     assert releases.point(release, 1)
@@ -40,25 +47,25 @@ def test_a_finished_release_is_shown_once_it_is_pointed_at(releases: Store) -> N
     assert releases.find("amelia", Stage.EDIT, A) == release
 
 
-def test_the_same_commit_has_one_release(releases: Store) -> None:
+def test_the_same_commit_has_one_release(releases: Releases) -> None:
     assert finished(releases, A) == finished(releases, A, fence=2)
     assert len(releases.list("amelia", Stage.EDIT)) == 1
 
 
-def test_pointing_at_what_is_shown_already_is_no_change_for_visitors(releases: Store) -> None:
+def test_pointing_at_what_is_shown_already_is_no_change_for_visitors(releases: Releases) -> None:
     release = finished(releases, A)
     assert releases.point(release, 1)
     assert not releases.point(release, 2)
 
 
-def test_a_stale_worker_cannot_turn_the_site_back(releases: Store) -> None:
+def test_a_stale_worker_cannot_turn_the_site_back(releases: Releases) -> None:
     old, new = finished(releases, A), finished(releases, B)
     releases.point(new, 7)
     assert not releases.point(old, 6)
     assert releases.current("amelia", Stage.EDIT) == new.path
 
 
-def test_a_higher_fence_may_show_an_older_release_again(releases: Store) -> None:
+def test_a_higher_fence_may_show_an_older_release_again(releases: Releases) -> None:
     old, new = finished(releases, A), finished(releases, B)
     releases.point(old, 1)
     releases.point(new, 2)
@@ -66,13 +73,13 @@ def test_a_higher_fence_may_show_an_older_release_again(releases: Store) -> None
     assert releases.current("amelia", Stage.EDIT) == old.path
 
 
-def test_stages_and_projects_do_not_see_one_another(releases: Store) -> None:
+def test_stages_and_projects_do_not_see_one_another(releases: Releases) -> None:
     releases.point(finished(releases, A), 1)
     assert releases.current("amelia", Stage.PUBLIC) is None
     assert releases.current("bob", Stage.EDIT) is None
 
 
-def test_the_public_site_gets_what_the_edit_site_shows(releases: Store) -> None:
+def test_the_public_site_gets_what_the_edit_site_shows(releases: Releases) -> None:
     assert releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 1) is None
     releases.point(finished(releases, A), 1)
     promoted = releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2)
@@ -81,7 +88,7 @@ def test_the_public_site_gets_what_the_edit_site_shows(releases: Store) -> None:
     assert releases.current("amelia", Stage.PUBLIC) == promoted.path
 
 
-def test_old_releases_go_and_the_shown_one_never_does(releases: Store) -> None:
+def test_old_releases_go_and_the_shown_one_never_does(releases: Releases) -> None:
     first = finished(releases, A)
     releases.point(first, 100)
     for number in range(6):

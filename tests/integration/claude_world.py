@@ -9,6 +9,7 @@ from tests.unit.site.world import TestHold
 from webordinary.adapters.local.agents.claude.access import model_access
 from webordinary.adapters.local.agents.claude.agent import ClaudeAgent, ClaudeSettings
 from webordinary.adapters.local.agents.homes import AgentHomes
+from webordinary.adapters.local.agents.session_files import FolderSessionFiles
 from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.open_cells import OpenJail
 from webordinary.site.ports import Jail
@@ -45,7 +46,7 @@ class World:
     def agent(self, api: ScriptedApi, worker: str = "w-1", retries: int = 1, grace: float = 10.0) -> ClaudeAgent:
         return ClaudeAgent(
             self.jail(worker),
-            AgentHomes(self.folder / "kept", self.folder / worker / "agents"),
+            AgentHomes(FolderSessionFiles(self.folder / "kept"), self.folder / worker / "agents"),
             lambda: model_access({"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api.url}),
             ClaudeSettings(shell=self.jailed, retries=retries, grace_seconds=grace),
         )

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from webordinary import app
+from webordinary.app import workflow_engine
+from webordinary.app.embedded import Embedded, open_embedded
 from webordinary.asl.engine import Engine
 from webordinary.config import Config
 from webordinary.mail.intake import accept
@@ -30,7 +31,7 @@ DEAD = Settlement(Outcome.DEAD, JobResult("", error="the kiln exploded"))
 
 @dataclass
 class House:
-    services: app.Services
+    services: Embedded
     engine: Engine
     _mails: int = 0
 
@@ -56,7 +57,7 @@ class House:
         pool.claims.end_release(started.claim)
         job = pool.jobs.get(started.job.job_id)
         assert job
-        pay(job, pool.callbacks, pool.owed)
+        pay(job, pool)
         self.engine.run_ready()
         return started
 
@@ -73,8 +74,8 @@ class House:
 @contextmanager
 def open_house(data: Path, **settings: object) -> Iterator[House]:
     config = Config(data=data, trusted_peers=("127.0.0.1",), **settings)  # type: ignore[arg-type]
-    with app.open_services(config) as services:
+    with open_embedded(config) as services:
         now = services.clock.now()
         services.directory.add_project(Project("amelia", str(data / "amelia.git")), now)
         services.directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), now)
-        yield House(services, app.engine(services, lambda: None))
+        yield House(services, workflow_engine.engine(services, lambda: None))

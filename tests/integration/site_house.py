@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
 from tests.unit.site.world import TestHold
-from webordinary import app
+from webordinary.app import sites, working
 from webordinary.model.claims import Started
 from webordinary.model.jobs import Job
 from webordinary.pool.effects import pay
@@ -21,7 +21,7 @@ class SiteHouse:
 
     def __init__(self, house: House, data: Path) -> None:
         self.house, self.services, self.data = house, house.services, data
-        self._kit = app.site_kit(house.services, WORKER, data / "workspaces" / "w0")
+        self._kit = working.site_kit(house.services, WORKER, data / "workspaces" / "w0")
 
     def mail(self, text: str, message_id: str = "") -> Job:
         """A mail arrives and is done."""
@@ -30,14 +30,14 @@ class SiteHouse:
         started = pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
         assert isinstance(started, Started)
         hold = TestHold(WORKER, started.claim.fence, started.job.job_id)
-        instruction = app.instruction_of(services, started.job)
+        instruction = working.instruction_of(services, started.job)
         settled = perform(started, instruction, hold, self._kit, services.events, services.clock.now)
         pool.claims.end_and_take_next(started, settled, services.clock.now(), more=False)
         assert pool.claims.begin_release(started.claim)
         pool.claims.end_release(started.claim)
         job = services.jobs.get(started.job.job_id)
         assert job
-        pay(job, pool.callbacks, pool.owed)
+        pay(job, pool)
         self.house.engine.run_ready()
         return job
 
@@ -59,5 +59,5 @@ def open_site_house(data: Path, **settings: object) -> Iterator[SiteHouse]:
         with house.services.db.write() as conn:
             conn.execute("DELETE FROM senders")
             conn.execute("DELETE FROM projects")
-        app.ensure_sample(house.services)
+        sites.ensure_sample(house.services)
         yield SiteHouse(house, data)

@@ -14,6 +14,7 @@ from tests.unit.site.world import TestHold
 from webordinary.adapters.local.agents.acp import agent as driver
 from webordinary.adapters.local.agents.acp.agent import AcpAgent, AcpSettings
 from webordinary.adapters.local.agents.homes import AgentHomes
+from webordinary.adapters.local.agents.session_files import FolderSessionFiles
 from webordinary.adapters.local.jail.bubblewrap import python
 from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.open_cells import OpenJail
@@ -54,7 +55,7 @@ class World:
         limits: AgentLimits | None = None, worker: str = "w-1", grace: float = 10.0,
     ) -> AgentResult:  # fmt: skip
         jail = BubblewrapJail(worker, self.folder / worker / "jail", readable=[PROGRAM])
-        homes = AgentHomes(self.folder / "kept", self.folder / worker / "agents")
+        homes = AgentHomes(FolderSessionFiles(self.folder / "kept"), self.folder / worker / "agents")
         settings = AcpSettings([python(), str(PROGRAM), *flags], jailed=self.jailed, grace_seconds=grace)
         task = AgentTask(
             wish, self.site, files, limits=limits or AgentLimits(), project_id="amelia", thread_id="a" * 16,
@@ -200,5 +201,7 @@ def test_what_the_operator_must_mend_is_said(jailed: World) -> None:
     with pytest.raises(Permanent, match="version 99"):
         jailed.ask("edit", "--future")
     with pytest.raises(Permanent, match="agent_command"):
-        AcpAgent(OpenJail("w-1"), AgentHomes(jailed.folder / "k", jailed.folder / "s"), AcpSettings([]))
+        AcpAgent(
+            OpenJail("w-1"), AgentHomes(FolderSessionFiles(jailed.folder / "k"), jailed.folder / "s"), AcpSettings([])
+        )
     assert driver.MISSING.endswith("'webordinary[acp]'")

@@ -18,6 +18,7 @@ from webordinary.adapters.local.agents.acp.agent import AcpAgent, AcpSettings
 from webordinary.adapters.local.agents.claude.access import model_access
 from webordinary.adapters.local.agents.claude.agent import ClaudeAgent, ClaudeSettings
 from webordinary.adapters.local.agents.homes import AgentHomes
+from webordinary.adapters.local.agents.session_files import FolderSessionFiles
 from webordinary.adapters.local.jail.limits import MEGABYTE
 from webordinary.model.errors import Permanent, Transient
 from webordinary.site.task import AgentLimits, AgentTask
@@ -56,7 +57,7 @@ def check(attack: Attack, defended: House, workspace: Path) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_attack_through_an_acp_agent_fails(attack: Attack, defended: House, task: AgentTask, tmp_path: Path) -> None:
-    homes = AgentHomes(tmp_path / "kept", tmp_path / "agents")
+    homes = AgentHomes(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
     settings = AcpSettings(defended.argv(attack), jailed=True)
     agent = AcpAgent(working_jail(tmp_path / "scratch"), homes, settings)
     with pytest.raises((Permanent, Transient)):  # it speaks no protocol: there is no result to take
@@ -66,7 +67,7 @@ def test_an_attack_through_an_acp_agent_fails(attack: Attack, defended: House, t
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_attack_through_claude_code_fails(attack: Attack, defended: House, task: AgentTask, tmp_path: Path) -> None:
-    homes = AgentHomes(tmp_path / "kept", tmp_path / "agents")
+    homes = AgentHomes(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
     command = Use("Bash", {"command": shlex.join(defended.argv(attack)), "timeout": 20_000})
     with ScriptedApi([command, ends("changed", "Hacked.")]) as api:
         access = model_access({"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api.url})

@@ -12,6 +12,7 @@ import pytest
 from webordinary.adapters.local.maildir import MaildirTransport
 from webordinary.adapters.local.relay import RelaySettings, RelayTransport
 from webordinary.adapters.memory.outbox import MemoryOutbox
+from webordinary.adapters.memory.threads import MemoryThreads
 from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.delivery import MAX_TRIES, deliver_due, next_try
@@ -44,8 +45,8 @@ def test_a_crash_after_delivery_does_not_deliver_twice(tmp_path: Path) -> None:
     outbox, transport, events = MemoryOutbox(), MaildirTransport(tmp_path), Told()
     outbox.put(REPLY, NOON)
     transport.send(REPLY)  # and the process died before it could note that
-    assert deliver_due(outbox, transport, NOON, events) == 1
-    assert deliver_due(outbox, transport, NOON, events) == 0
+    assert deliver_due(outbox, transport, MemoryThreads(), NOON, events) == 1
+    assert deliver_due(outbox, transport, MemoryThreads(), NOON, events) == 0
     assert len(delivered(tmp_path)) == 1
     assert [event.kind for event in events] == ["ReplySent"]
 
@@ -77,7 +78,7 @@ def test_a_folder_that_cannot_be_used_is_worth_another_try(tmp_path: Path) -> No
     (tmp_path / "file").write_bytes(b"")
     outbox, events = MemoryOutbox(), Told()
     outbox.put(REPLY, NOON)
-    assert deliver_due(outbox, MaildirTransport(tmp_path / "file"), NOON, events) == 0
+    assert deliver_due(outbox, MaildirTransport(tmp_path / "file"), MemoryThreads(), NOON, events) == 0
     (entry,) = outbox.of("e1")
     assert entry.next_try_at > NOON
     assert "file" in (entry.last_error or "")
@@ -136,7 +137,7 @@ def test_a_reply_that_the_relay_refuses_is_given_up(remote: Remote, relay: Relay
         relay.send(REPLY)
     outbox, events = MemoryOutbox(), Told()
     outbox.put(REPLY, NOON)
-    deliver_due(outbox, relay, NOON, events)
+    deliver_due(outbox, relay, MemoryThreads(), NOON, events)
     assert outbox.of("e1")[0].given_up
     assert [event.kind for event in events] == ["DeadLettered"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
-from webordinary import app
 from webordinary.adapters.sqlite.outages import MAX_OUTAGES
+from webordinary.app import upkeep
 from webordinary.model.claims import Claim, Started
 from webordinary.model.jobs import Job
 
@@ -36,7 +36,7 @@ def test_a_start_that_an_outage_cut_off_is_given_back(house: House) -> None:
     house.receive()
     claim = start_and_die(house, None)
     assert the_job(house).attempts == 1
-    app.excuse_outage(house.services)
+    upkeep.excuse_outage(house.services)
     assert the_job(house).attempts == 0
     start_and_die(house, claim)
     assert the_job(house).attempts == 1
@@ -46,7 +46,7 @@ def test_a_start_of_a_living_worker_counts(house: House) -> None:
     house.receive()
     house.services.lock_files.enter(WORKER)
     start_and_die(house, None)
-    app.excuse_outage(house.services)
+    upkeep.excuse_outage(house.services)
     assert the_job(house).attempts == 1
     house.services.lock_files.leave(WORKER)
 
@@ -56,5 +56,5 @@ def test_after_many_outages_its_starts_count_again(house: House) -> None:
     claim = None
     for _ in range(MAX_OUTAGES + 2):
         claim = start_and_die(house, claim)
-        app.excuse_outage(house.services)
+        upkeep.excuse_outage(house.services)
     assert the_job(house).attempts == 2

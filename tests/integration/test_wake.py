@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,13 @@ import pytest
 from webordinary.adapters.local.liveness import DeathWatch, LockFiles
 from webordinary.adapters.local.wake import MAX_DRAINED, Listener, WakeBus
 from webordinary.adapters.local.wakeups import WakeTickets, WorkerWakeups, ear_of
+from webordinary.model.claims import Claim, ClaimStatus
+from webordinary.model.jobs import Job, NewJob
+from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
-AMELIA_SCOTT = ProjectUser("amelia", "scott")
+AMELIA_SCOTT, BAKERY_ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LONG = 20.0  # nobody waits for so long unless something is broken
 
 TELL = "import sys; from pathlib import Path; from webordinary.adapters.local.wake import WakeBus;"
@@ -142,9 +147,14 @@ def test_a_ticket_reaches_the_owner_and_a_claim_request_every_worker(
 ) -> None:
     watch = DeathWatch(LockFiles(tmp_path / "locks"))
     owner, other = (WorkerWakeups(listen(ear_of(name)), watch) for name in ("c1", "c2"))
-    tickets = WakeTickets(bus)
-    tickets.ticket(AMELIA_SCOTT, "c1")
-    tickets.ticket(AMELIA_SCOTT, None)
+    held = Claim(AMELIA_SCOTT, "c1", 1, 0, ClaimStatus.HELD, NOON, NOON, NOON)
+    tickets = WakeTickets(bus, {AMELIA_SCOTT: held}.get)
+    tickets.ticket(_job(AMELIA_SCOTT))
+    tickets.ticket(_job(BAKERY_ANN))
     tickets.unclaimed()
     assert owner.wait(LONG) == ["ticket amelia#scott", "unclaimed"]
     assert other.wait(LONG) == ["unclaimed"]
+
+
+def _job(key: ProjectUser) -> Job:
+    return NewJob("job-1", key, "thread", "mail", Command.EDIT).recorded(1, NOON, ready=True)

@@ -43,6 +43,7 @@ class House:
         self._store = Port(durable.executions, "executions", process)
         self._letters_written = process.bell()
         mailroom = durable.mailroom(process)
+        self._threads = mailroom.threads
         interruptions = Port(durable.interruptions, "interruptions", process)
         self._answering = Answering(
             mailroom, self._outbox, pool, self._dead_letters, events, process.now, self._wake_outbox
@@ -134,7 +135,7 @@ class House:
             self._letters_written.wait(LOOK_SECONDS)
 
     def _deliver(self) -> None:
-        while deliver_due(self._outbox, self._transport, self.process.now(), self._events):
+        while deliver_due(self._outbox, self._transport, self._threads, self.process.now(), self._events):
             pass
 
     def _run_sweeper(self) -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
+from types import FunctionType
 
 from webordinary.model.claims import Claim
 from webordinary.model.jobs import Job
@@ -75,6 +76,8 @@ def _words(value: object) -> str:
             return str(value)
         case bytes():
             return f"{len(value)} bytes"
+        case FunctionType():
+            return value.__name__
         case list() | tuple() | set() | frozenset():
             return f"[{', '.join(_words(one) for one in value)}]"
         case dict():

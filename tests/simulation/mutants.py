@@ -41,8 +41,8 @@ class UnfencedSettling(Wrapped):
         except ClaimLost:
             job = self._state.jobs[started.job.job_id]
             if isinstance(ending, Settlement):
-                self._state.jobs[job.job_id] = replace(
-                    job, state=JobState.SETTLED, outcome=ending.outcome, result=ending.result, settled_at=now
+                self._state.put(
+                    replace(job, state=JobState.SETTLED, outcome=ending.outcome, result=ending.result, settled_at=now)
                 )
             raise
 
@@ -66,10 +66,10 @@ class UnfencedOrigin:
 class UnfencedPointer(Wrapped):
     """Whoever points last is shown."""
 
-    def point(self, release: Release, fence: int) -> bool:
+    def point(self, release: Release, fence: int, check: Callable[[], None]) -> bool:
         site = self.inside.sites[release.project_id, release.stage]
         highest = site.shown[0] if site.shown else 0
-        return self.inside.point(release, max(fence, highest))
+        return self.inside.point(release, max(fence, highest), check)
 
 
 class AnyTokenPays(Wrapped):

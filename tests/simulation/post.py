@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tests.simulation.faults import Weather
 from tests.simulation.process import Ear
 from tests.simulation.scheduler import Life, Scheduler
-from webordinary.model.names import ProjectUser
+from webordinary.model.jobs import Job
+from webordinary.pool.ports import QUEUED
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -36,11 +37,12 @@ class SimulatedTickets:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def ticket(self, key: ProjectUser, owner: str | None) -> None:
-        """This key's owner should look at its queue."""
-        employed = self._world.employed.get(owner or "")
+    def ticket(self, job: Job, news: str = QUEUED) -> None:
+        """The owner of this job's key should look at its queue."""
+        owner = self._world.durable.claims.look(job.key)
+        employed = self._world.employed.get(owner.worker) if owner else None
         if employed:
-            self._world.post.send(employed.ear, f"ticket {key}")
+            self._world.post.send(employed.ear, f"ticket {job.key}")
 
     def unclaimed(self) -> None:
         """Somebody without work should look at the unclaimed queue."""

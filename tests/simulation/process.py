@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from tests.simulation.faults import Weather
 from tests.simulation.journal import Journal
 from tests.simulation.scheduler import Crashed, Life, Scheduler, Task
+from webordinary.model.jobs import Job
+from webordinary.model.names import ProjectUser
 
 EPOCH = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -134,6 +136,9 @@ class Ear:
     def poke(self) -> None:
         """Wake the loop from one of its own threads."""
         self.hear("poke")
+
+    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
+        """Everything is heard, asked for or not."""
 
     def hear(self, message: str) -> None:
         """A message arrives."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
+from webordinary.site.ports import free_to_go_on
 from webordinary.site.releases import Release, Stage
 
 
@@ -58,7 +59,7 @@ class SimulatedReleases:
         self._site(project_id, target).finished.setdefault(shown[1], files)
         return _release(project_id, target, shown[1])
 
-    def point(self, release: Release, fence: int) -> bool:
+    def point(self, release: Release, fence: int, check: Callable[[], None] = free_to_go_on) -> bool:
         """Make it current unless a higher fence has spoken."""
         site = self._site(release.project_id, release.stage)
         before = site.shown

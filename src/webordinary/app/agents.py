@@ -11,6 +11,7 @@ from webordinary.adapters.local.agents.acp.agent import AcpAgent, AcpSettings
 from webordinary.adapters.local.agents.claude.access import ModelAccess, has_access, model_access
 from webordinary.adapters.local.agents.claude.agent import ClaudeAgent, ClaudeSettings
 from webordinary.adapters.local.agents.homes import AgentHomes
+from webordinary.adapters.local.agents.session_files import FolderSessionFiles
 from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.programs import JailedPrograms
 from webordinary.config import Config
@@ -18,7 +19,7 @@ from webordinary.model.errors import Permanent
 from webordinary.model.hold import Hold
 from webordinary.site.agents.builtin import BuiltinAgent
 from webordinary.site.agents.command import CommandAgent
-from webordinary.site.ports import Agent, Jail
+from webordinary.site.ports import Agent, Jail, SessionFiles
 from webordinary.site.reach import Network
 from webordinary.site.task import AgentLimits, AgentResult, AgentTask
 
@@ -26,9 +27,14 @@ _KEY_SECONDS = 30.0
 _KEY_CHARACTERS = 10_000
 
 
-def agents_of(config: Config, jail: Jail, home: Path, env: Mapping[str, str]) -> dict[str, Agent]:
-    """By the names that projects use. `env` is the operator's environment; agents see of it what is named."""
-    homes = AgentHomes(kept_homes(config), home / ".agents")
+def agents_of(
+    config: Config, jail: Jail, home: Path, env: Mapping[str, str], sessions: SessionFiles | None = None
+) -> dict[str, Agent]:
+    """By the names that projects use. `env` is the operator's environment; agents see of it what is named.
+
+    What they keep between the mails of a thread lies in `sessions`, else in the data folder.
+    """
+    homes = AgentHomes(sessions or FolderSessionFiles(kept_homes(config)), home / ".agents")
     jailed = isinstance(jail, BubblewrapJail)
     claude = ClaudeAgent(
         jail,

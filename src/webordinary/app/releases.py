@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from webordinary.adapters.local.git.restoring import GitRestoring
-from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
+from webordinary.app.embedded import Embedded
 from webordinary.app.services import Services
 from webordinary.app.sites import project_of
 from webordinary.model.events import Event
@@ -35,8 +37,8 @@ def releases_of(services: Services, project_id: str, stage: Stage) -> list[KeptR
     return [
         KeptRelease(
             release.name,
-            datetime.fromtimestamp(release.path.stat().st_ctime, UTC),
-            len(manifest_of(release.path)),
+            release.made_at or datetime.fromtimestamp(0, UTC),
+            release.files or len(manifest_of(release.path)),
             release.path == shown,
         )
         for release in services.releases.list(project_id, stage)
@@ -47,17 +49,27 @@ def roll_back(services: Services, project_id: str, stage: Stage, name: str) -> R
     """Show an earlier release again, under the project's lease in the operator's own name."""
     project, operator = project_of(services, project_id), f"operator-{os.getpid()}-{secrets.token_hex(4)}"
     rollback = Rollback(
-        leases=SqliteProjectLeases(services.db, services.lock_files.is_dead),
+        leases=services.leases,
         releases=services.releases,
         main=GitRestoring(services.config.data / "mirrors", operator, services.credentials),
         now=services.clock.now,
         wait=time.sleep,
     )
-    services.lock_files.enter(operator)
-    try:
+    with _alive(services, operator):
         done = rollback.roll_back(project, stage, name, operator)
-    finally:
-        services.lock_files.leave(operator)
     data = {"project": project_id, "stage": stage.value, "release": done.release.name, "commit": done.commit}
     services.events.emit(Event("SiteRolledBack", worker=operator, data=data))
     return done
+
+
+@contextmanager
+def _alive(services: Services, operator: str) -> Iterator[None]:
+    """On one machine others can tell at once whether the operator's process is gone; on AWS they wait."""
+    if not isinstance(services, Embedded):
+        yield
+        return
+    services.lock_files.enter(operator)
+    try:
+        yield
+    finally:
+        services.lock_files.leave(operator)

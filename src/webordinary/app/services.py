@@ -1,146 +1,103 @@
-"""The rooms' ports over one data folder: SQLite, folders and wake sockets."""
+"""What every process has at hand, whatever the backend: the rooms' ports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Protocol
 
-from webordinary.adapters.local.blobs import LocalBlobs
-from webordinary.adapters.local.build_logs import FolderBuildLogs
-from webordinary.adapters.local.callbacks import EngineCallbacks
 from webordinary.adapters.local.git import Credentials, GitHistory
-from webordinary.adapters.local.liveness import LockFiles
-from webordinary.adapters.local.releases import FolderReleases
 from webordinary.adapters.local.system import SystemClock
-from webordinary.adapters.local.wake import WakeBus
-from webordinary.adapters.local.wakeups import ENGINE, WakeTickets
-from webordinary.adapters.sqlite.alarms import SqliteAlarms
-from webordinary.adapters.sqlite.claims import SqliteClaims
-from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.directory import SqliteDirectory
-from webordinary.adapters.sqlite.events import SqliteEventLog, SqliteEvents
-from webordinary.adapters.sqlite.executions import SqliteExecutions
-from webordinary.adapters.sqlite.hints import SqliteHints, SqliteInterrupts
-from webordinary.adapters.sqlite.jobs import SqliteJobs
-from webordinary.adapters.sqlite.ledger import SqliteLedger
-from webordinary.adapters.sqlite.letters import SqliteDeadLetters, SqliteInterruptions
-from webordinary.adapters.sqlite.levels import SqliteLevels
-from webordinary.adapters.sqlite.mails import SqliteAttachmentManifest, SqliteParsedMails, SqliteRawMails
-from webordinary.adapters.sqlite.outbox import SqliteOutbox
-from webordinary.adapters.sqlite.overview import SqliteOverview
-from webordinary.adapters.sqlite.tallies import SqliteTallies
-from webordinary.adapters.sqlite.threads import SqliteThreads
-from webordinary.adapters.sqlite.workers import SqliteWorkers
 from webordinary.config import Config
-from webordinary.mail.addresses import Mailbox
-from webordinary.mail.authenticate import TrustedPeers
-from webordinary.pool.ports import Pool
+from webordinary.mail.ports import Blobs, Directory, Outbox, RawMails, Threads
+from webordinary.model.events import Events
+from webordinary.model.jobs import DeadLetter
+from webordinary.model.mail import Attachment
+from webordinary.model.names import ProjectUser
+from webordinary.model.overview import MailDetail, MailSummary, PoolSnapshot, Spent, TimelineEntry
+from webordinary.model.projects import Sender
+from webordinary.pool.ports import DeadLetters, Interruptions, Jobs, Pool
+from webordinary.site.ports import BuildLogs, Ledger, ProjectLeases, Releases
 from webordinary.workflow.reading import Mailroom
 
+MAX_ROWS = 200
 
-@dataclass(frozen=True, slots=True)
+
+class Overview(Protocol):
+    """A look at the whole system. Every answer is bounded and taken at one instant."""
+
+    def recent_mails(self, before: str | None, limit: int) -> Sequence[MailSummary]:
+        """Accepted mails, newest first; `before` names the last mail of the previous page."""
+
+    def mails_in_flight(self, limit: int) -> Sequence[MailSummary]:
+        """Mails that somebody still has to do something about, newest first."""
+
+    def mail(self, email_id: str) -> MailDetail | None:
+        """One mail with all that belongs to it."""
+
+    def pool(self, now: datetime, limit: int = MAX_ROWS) -> PoolSnapshot:
+        """Workers that live, claims, queues and dead letters."""
+
+    def senders(self) -> Sequence[Sender]:
+        """The addresses that may change a site."""
+
+    def events_after(self, seq: int, limit: int) -> Sequence[TimelineEntry]:
+        """What happened after the event `seq`, oldest first."""
+
+    def last_seq(self) -> int:
+        """The newest event's number; 0 before the first."""
+
+
+class WaitingJobs(Jobs, Protocol):
+    """Jobs, as an operator who pauses and resumes sees them."""
+
+    def let_go(self, project_id: str) -> Sequence[ProjectUser]:
+        """Jobs of a project that were put off may start now; the keys that have such jobs."""
+
+
+class Accounts(Ledger, Protocol):
+    """What agents cost, as an operator reads it."""
+
+    def listing(self, project_id: str | None, since: date, limit: int = 1000) -> Sequence[Spent]:
+        """By day, project and thread, the newest first."""
+
+
+class Letters(DeadLetters, Protocol):
+    """Dead letters, as an operator looks for them."""
+
+    def of_mail(self, prefix: str, limit: int) -> Sequence[DeadLetter]:
+        """Those of the mails whose id begins like this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Everything one process needs of a data folder."""
+    """The ports of all rooms, over one backend."""
 
     config: Config
     clock: SystemClock
-    db: Database
-    bus: WakeBus
-    events: SqliteEvents
-    event_log: SqliteEventLog
-    overview: SqliteOverview
+    events: Events
+    overview: Overview
     mailroom: Mailroom
-    raw_mails: SqliteRawMails
-    blobs: LocalBlobs
-    directory: SqliteDirectory
-    threads: SqliteThreads
-    outbox: SqliteOutbox
+    raw_mails: RawMails
+    blobs: Blobs
+    directory: Directory
+    threads: Threads
+    outbox: Outbox
     pool: Pool
-    jobs: SqliteJobs
-    dead_letters: SqliteDeadLetters
-    interruptions: SqliteInterruptions
-    executions: SqliteExecutions
-    releases: FolderReleases
+    jobs: WaitingJobs
+    dead_letters: Letters
+    interruptions: Interruptions
+    releases: Releases
+    leases: ProjectLeases
+    ledger: Accounts
+    build_logs: BuildLogs
     history: GitHistory
     credentials: Credentials
-    workers: SqliteWorkers
-    lock_files: LockFiles
-    ledger: SqliteLedger
-    alarms: SqliteAlarms
-    levels: SqliteLevels
-    tallies: SqliteTallies
-    build_logs: FolderBuildLogs
-
-
-@contextmanager
-def open_services(config: Config) -> Iterator[Services]:
-    """Open the data folder, bringing its schema up to date; closed again at the end of the block."""
-    config.data.mkdir(parents=True, exist_ok=True)
-    db = Database(config.data / "webordinary.db")
-    bus = WakeBus(config.data / "run" / "wake")
-    events = SqliteEvents(db, bus.notify)
-    try:
-        db.migrate()
-        yield _services(config, db, bus, events)
-    finally:
-        events.close()
-        bus.close()
-        db.close()
-
-
-def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) -> Services:
-    clock, data = SystemClock(), config.data
-    raw_mails, blobs, directory = SqliteRawMails(db, data), LocalBlobs(data / "blobs"), SqliteDirectory(db)
-    threads, executions, jobs = SqliteThreads(db), SqliteExecutions(db), SqliteJobs(db)
-    lock_files, credentials = LockFiles(data / "run" / "workers"), Credentials(data / "secrets")
-    mailroom = Mailroom(
-        raw_mails=raw_mails,
-        parsed_mails=SqliteParsedMails(db),
-        manifest=SqliteAttachmentManifest(db),
-        blobs=blobs,
-        threads=threads,
-        directory=directory,
-        policy=TrustedPeers(config.trusted_peers),
-        mailbox=Mailbox.parse(config.mailbox),
-    )
-    pool = Pool(
-        jobs=jobs,
-        owed=jobs,
-        claims=SqliteClaims(db, config.lease_seconds),
-        hints=SqliteHints(db),
-        tickets=WakeTickets(bus),
-        interrupts=SqliteInterrupts(db),
-        callbacks=EngineCallbacks(executions, lambda: bus.notify(ENGINE), clock.now),
-        liveness=lock_files,
-    )
-    return Services(
-        config=config,
-        clock=clock,
-        db=db,
-        bus=bus,
-        events=events,
-        event_log=SqliteEventLog(db),
-        overview=SqliteOverview(db, lock_files.is_dead),
-        mailroom=mailroom,
-        raw_mails=raw_mails,
-        blobs=blobs,
-        directory=directory,
-        threads=threads,
-        outbox=SqliteOutbox(db),
-        pool=pool,
-        jobs=jobs,
-        dead_letters=SqliteDeadLetters(db, bus.notify),
-        interruptions=SqliteInterruptions(db),
-        executions=executions,
-        releases=FolderReleases(data / "sites", config.releases_kept),
-        history=GitHistory(data / "mirrors", credentials),
-        credentials=credentials,
-        workers=SqliteWorkers(db),
-        lock_files=lock_files,
-        ledger=SqliteLedger(db),
-        alarms=SqliteAlarms(db),
-        levels=SqliteLevels(db),
-        tallies=SqliteTallies(db),
-        build_logs=FolderBuildLogs(data / "builds"),
-    )
+    attachment_path: Callable[[Attachment], Path]
+    """Where the bytes of a customer's file lie on this machine."""
+    make_room: Callable[[ProjectUser], None]
+    """Make what a customer needs beside records: on AWS queues and buckets. Again is harmless."""
+    clear_room: Callable[[str, Sequence[ProjectUser]], None]
+    """Remove what was made for a project and its customers; its repository stays. Again is harmless."""

@@ -34,7 +34,8 @@ def project_of(services: Services, project_id: str) -> Project:
 def site_url(config: Config, project_id: str, stage: Stage) -> str:
     """Where a site can be seen."""
     host = f"{project_id}.{config.domain}" if stage is Stage.PUBLIC else f"edit.{project_id}.{config.domain}"
-    return f"http://{host}:{config.port}/"
+    on_aws = config.backend == "aws" and not config.aws_endpoint
+    return f"https://{host}/" if on_aws else f"http://{host}:{config.port}/"
 
 
 def diff_of(services: Services, project_id: str, commit: str) -> str:
@@ -72,9 +73,12 @@ def onboard(
         project = replace(project, builder="" if builder == DETECTED else builder)
     with services.credentials.on_trial(project_id, address, credential) if credential else nullcontext():
         origins.check(project)
+    progress("making room for it")
+    services.make_room(key)
     services.directory.add_project(project, services.clock.now())
     services.directory.add_sender(Sender(sender, key), services.clock.now())
     progress("showing it on the edit site")
+    services.config.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="webordinary-", dir=services.config.data) as name:
         jail = jail_of(services.config, "onboarding", Path(name))
         known_builders = builders_of(services.config, jail, Path(name))

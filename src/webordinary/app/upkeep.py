@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from webordinary.adapters.local.agents.homes import forget_homes
+from webordinary.adapters.local.agents.session_files import forget_homes
 from webordinary.adapters.local.git.upkeep import tend_mirrors
 from webordinary.adapters.sqlite.outages import SqliteOutages
 from webordinary.app.agents import kept_homes
+from webordinary.app.embedded import Embedded
 from webordinary.app.services import Services
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event
 from webordinary.model.overview import Levels
+from webordinary.pool.ports import RESUMED
 from webordinary.pool.reconciler import Reconciler
 
 
@@ -25,14 +27,13 @@ def pause(services: Services, project_id: str, *, paused: bool) -> int:
     if paused:
         return 0
     keys = services.jobs.let_go(project_id)
-    for key in keys:
-        owner = services.pool.claims.look(key)
-        services.pool.tickets.ticket(key, owner.worker if owner else None)
+    for job in (job for key in keys for job in services.jobs.open_jobs(key, limit=1)):
+        services.pool.tickets.ticket(job, RESUMED)
     Reconciler(services.pool, services.events).run_once(services.clock.now())
     return len(keys)
 
 
-def keep_house(services: Services) -> None:
+def keep_house(services: Embedded) -> None:
     """Forget what is past its retention, a bounded bite at a time; events once they are counted in the tally."""
     now = services.clock.now()
     before = now - timedelta(days=services.config.retention_days)
@@ -48,7 +49,7 @@ def keep_house(services: Services) -> None:
     tend_mirrors(services.config.data / "mirrors", services.config.data / "workspaces")
 
 
-def note_dead_workers(services: Services) -> None:
+def note_dead_workers(services: Embedded) -> None:
     """Write down which workers died without goodbye."""
     for worker in services.workers.present():
         if services.lock_files.is_dead(worker.worker):
@@ -57,13 +58,13 @@ def note_dead_workers(services: Services) -> None:
             services.events.emit(Event("WorkerDied", worker=worker.worker, data={"pid": worker.pid}))
 
 
-def levels_of(services: Services) -> Levels:
+def levels_of(services: Embedded) -> Levels:
     """How much of everything there is now."""
     alive = [w for w in services.workers.present() if not services.lock_files.is_dead(w.worker)]
     return services.levels.look(len(alive))
 
 
-def excuse_outage(services: Services) -> None:
+def excuse_outage(services: Embedded) -> None:
     """Before the workers start: no job is blamed for having run when everything went down."""
     if count := SqliteOutages(services.db).excuse(services.lock_files.is_dead):
         services.events.emit(Event("OutageExcused", data={"jobs": count}))

@@ -17,19 +17,20 @@ from webordinary.adapters.local.liveness import DeathWatch
 from webordinary.adapters.local.pictures import ChromiumPictures, find_browser
 from webordinary.adapters.local.system import SystemThreads
 from webordinary.adapters.local.wakeups import WORKERS, WorkerWakeups, ear_of
-from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
-from webordinary.adapters.sqlite.threads import SqliteThreads
 from webordinary.adapters.sqlite.workers import WorkerEntry
 from webordinary.app.agents import agents_of, limits_of
-from webordinary.app.services import Services, open_services
+from webordinary.app.embedded import open_embedded
+from webordinary.app.services import Services
 from webordinary.app.sites import project_of, site_url
 from webordinary.app.workshop import builders_of, jail_of
 from webordinary.config import Config
+from webordinary.mail.ports import Threads
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Attachment, Instruction
 from webordinary.model.names import ProjectUser
 from webordinary.site.kit import SiteKit
+from webordinary.site.ports import SessionFiles
 from webordinary.site.studio import Studio
 from webordinary.worker.job import SiteWork
 from webordinary.worker.settings import Settings
@@ -40,10 +41,10 @@ SAVING_SECONDS = 2.0
 """What a stopping worker needs, after its agents' grace, to keep what they did; less than its parent's patience."""
 
 
-def run_worker(config: Config, name: str, slots: int, stop: threading.Event) -> None:
+def run_embedded_worker(config: Config, name: str, slots: int, stop: threading.Event) -> None:
     """Run one generic worker until `stop` is set; what runs is finished or saved, and every claim released."""
     with ExitStack() as closing:
-        services = closing.enter_context(open_services(config))
+        services = closing.enter_context(open_embedded(config))
         worker_id = _worker_id(services.clock.now())
         home = take_home(config.data / "workspaces")
         closing.callback(home.close)
@@ -57,9 +58,9 @@ def run_worker(config: Config, name: str, slots: int, stop: threading.Event) -> 
         services.bus.notify(WORKERS, "peer")
         around = Surroundings(
             worker_id=worker_id,
-            settings=_settings(config, slots),
+            settings=settings_of(config, slots, min(20.0, config.lease_seconds / 3)),
             pool=services.pool,
-            work=_site_work(services, worker_id, home.path),
+            work=site_work(services, worker_id, home.path),
             events=services.events,
             clock=services.clock,
             threads=SystemThreads(),
@@ -67,12 +68,13 @@ def run_worker(config: Config, name: str, slots: int, stop: threading.Event) -> 
             dice=random.Random(),  # noqa: S311  jitter needs no secrecy
         )
         worker = Worker(around)
-        threading.Thread(target=_stop_when, args=(stop, worker), name="stop", daemon=True).start()
+        threading.Thread(target=stop_when, args=(stop, worker), name="stop", daemon=True).start()
         worker.run()
         services.workers.leave(worker_id, services.clock.now())
 
 
-def _stop_when(told: threading.Event, worker: Worker) -> None:
+def stop_when(told: threading.Event, worker: Worker) -> None:
+    """Wait to be told, then tell the worker."""
     told.wait()
     worker.stop()
 
@@ -81,7 +83,8 @@ def _worker_id(now: datetime) -> str:
     return f"container-{now:%Y%m%d%H%M%S}-{secrets.token_hex(4)}"
 
 
-def _settings(config: Config, slots: int) -> Settings:
+def settings_of(config: Config, slots: int, reconcile_seconds: float) -> Settings:
+    """A worker's settings."""
     return Settings(
         slots=slots,
         lease=config.lease_seconds,
@@ -89,16 +92,17 @@ def _settings(config: Config, slots: int) -> Settings:
         idle_release=config.idle_release_seconds,
         job_limit=config.job_limit_seconds,
         stop_grace=config.interrupt_grace_seconds + SAVING_SECONDS,
-        reconcile=min(20.0, config.lease_seconds / 3),
+        reconcile=reconcile_seconds,
     )
 
 
-def _site_work(services: Services, worker_id: str, home: Path) -> SiteWork:
-    kit = site_kit(services, worker_id, home)
+def site_work(services: Services, worker_id: str, home: Path, sessions: SessionFiles | None = None) -> SiteWork:
+    """What a worker does for a customer."""
+    kit = site_kit(services, worker_id, home, sessions)
     return SiteWork(kit, lambda job: instruction_of(services, job), services.events, services.clock.now)
 
 
-def site_kit(services: Services, worker_id: str, home: Path) -> SiteKit:
+def site_kit(services: Services, worker_id: str, home: Path, sessions: SessionFiles | None = None) -> SiteKit:
     """All that one worker needs to turn instructions into sites."""
     config = services.config
     cache = WorkspaceCache(home, config.workspace_cache_mb * MEGABYTE, lambda key: is_in_work(services, key))
@@ -107,12 +111,12 @@ def site_kit(services: Services, worker_id: str, home: Path) -> SiteKit:
     return SiteKit(
         workspaces=repository,
         main=repository,
-        leases=SqliteProjectLeases(services.db, services.lock_files.is_dead),
+        leases=services.leases,
         releases=services.releases,
-        agents=agents_of(config, jail, home, os.environ),
+        agents=agents_of(config, jail, home, os.environ, sessions),
         builders=builders_of(config, jail, home),
         project_of=lambda project_id: project_of(services, project_id),
-        attachment_path=lambda attachment: services.blobs.path(attachment.digest),
+        attachment_path=services.attachment_path,
         site_url=lambda project_id, stage: site_url(config, project_id, stage),
         sessions=ThreadSessions(services.threads),
         build_logs=services.build_logs,
@@ -141,7 +145,7 @@ def studio_of(services: Services, worker_id: str) -> Studio | None:
 class ThreadSessions:
     """An agent's session is kept with the mail thread it belongs to."""
 
-    def __init__(self, threads: SqliteThreads) -> None:
+    def __init__(self, threads: Threads) -> None:
         self._threads = threads
 
     def session_of(self, thread_id: str) -> str:

@@ -9,16 +9,18 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from webordinary import app, sample
 from webordinary.adapters.local.wake import Listener
 from webordinary.adapters.local.wakeups import ENGINE, EngineWakeups
+from webordinary.app import sites, upkeep, workflow_engine
+from webordinary.app.embedded import Embedded
 from webordinary.asl.engine import Engine
 from webordinary.asl.runner import EngineRunner
 from webordinary.entrypoints.dashboard.feed import EventFeed
 from webordinary.entrypoints.dashboard.metrics import exposition
-from webordinary.entrypoints.dashboard.ports import Dashboard, Example, File
+from webordinary.entrypoints.dashboard.ports import Dashboard
 from webordinary.entrypoints.dashboard.serve import PageServer, bind
 from webordinary.entrypoints.dashboard.web import create_app
+from webordinary.entrypoints.examples import examples
 from webordinary.entrypoints.smtp import client
 from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
 from webordinary.entrypoints.watchman import Watchman
@@ -36,11 +38,11 @@ SWEEP_SECONDS = 60.0
 HOUSEKEEPING_SECONDS = 3600.0
 
 
-def run_server(services: app.Services, stop: threading.Event, ready: Callable[[], None]) -> None:
+def run_server(services: Embedded, stop: threading.Event, ready: Callable[[], None]) -> None:
     """Serve until `stop` is set; `ready` is called when mail is taken and the page answers."""
     with ExitStack() as closing:
         outbox = OutboxSender(services)
-        engine = app.engine(services, outbox.wake)
+        engine = workflow_engine.engine(services, outbox.wake)
         ear = services.bus.listen(ENGINE)
         closing.callback(ear.close)
         wakeups = EngineWakeups(ear)
@@ -75,7 +77,7 @@ def _save_counts(meter: Meter) -> None:
         meter.save()
 
 
-def _smtp_server(services: app.Services, engine: Engine, wake: Callable[[], None]) -> SmtpServer:
+def _smtp_server(services: Embedded, engine: Engine, wake: Callable[[], None]) -> SmtpServer:
     config = services.config
     settings = SmtpSettings(services.mailroom.mailbox, config.host, config.smtp_port, config.max_mail_bytes)
 
@@ -89,7 +91,7 @@ def _smtp_server(services: app.Services, engine: Engine, wake: Callable[[], None
     return SmtpServer(settings, keep, begin, services.clock.now)
 
 
-def _serve_page(services: app.Services, meter: Meter, closing: ExitStack) -> None:
+def _serve_page(services: Embedded, meter: Meter, closing: ExitStack) -> None:
     config = services.config
     feed = EventFeed()
     sockets = [bind(port, config.host) for port in (config.port, config.preview_port)]
@@ -100,7 +102,7 @@ def _serve_page(services: app.Services, meter: Meter, closing: ExitStack) -> Non
     _beside(closing, "page-bell", bell.run, bell.stop)
 
 
-def _dashboard(services: app.Services, meter: Meter, feed: EventFeed) -> Dashboard:
+def _dashboard(services: Embedded, meter: Meter, feed: EventFeed) -> Dashboard:
     config, now = services.config, services.clock.now
 
     def send_mail(raw: bytes, mail_from: str, recipient: str) -> str:
@@ -112,7 +114,7 @@ def _dashboard(services: app.Services, meter: Meter, feed: EventFeed) -> Dashboa
         feed=feed,
         send_mail=send_mail,
         mail_of=lambda email_id: _unless_gone(lambda: services.raw_mails.load(email_id).raw),
-        diff_of=lambda project_id, commit: app.diff_of(services, project_id, commit),
+        diff_of=lambda project_id, commit: sites.diff_of(services, project_id, commit),
         current_release=services.releases.current,
         build_log_of=services.build_logs.of,
         blob_of=lambda digest: _unless_gone(lambda: services.blobs.get(digest)),
@@ -121,8 +123,8 @@ def _dashboard(services: app.Services, meter: Meter, feed: EventFeed) -> Dashboa
         domain=config.domain,
         mailbox=config.mailbox,
         smtp_port=config.smtp_port,
-        examples=_examples(),
-        metrics=lambda: exposition(app.levels_of(services), meter.read(), now()),
+        examples=examples(),
+        metrics=lambda: exposition(upkeep.levels_of(services), meter.read(), now()),
         clock=now,
     )
 
@@ -132,22 +134,6 @@ def _unless_gone(read: Callable[[], bytes]) -> bytes | None:
         return read()
     except Permanent:
         return None
-
-
-def _examples() -> tuple[Example, ...]:
-    photo = File(sample.PHOTO_NAME, "image/jpeg", sample.sample_photo())
-    return (
-        Example("Change the title", "A new title", "Change the homepage title to Autumn Glazes"),
-        Example(
-            "Title and photo",
-            "Spring sale, photo attached",
-            "Change the homepage title to Spring Sale and add the attached photo to the homepage",
-            (photo,),
-        ),
-        Example(
-            "Something it cannot do", "A summer evening", "Please make the whole site feel more like a summer evening"
-        ),
-    )
 
 
 @dataclass
@@ -174,9 +160,9 @@ class FeedBell:
 class OutboxSender:
     """Delivers replies as they are written, and tries again those that did not leave."""
 
-    def __init__(self, services: app.Services) -> None:
+    def __init__(self, services: Embedded) -> None:
         self._services = services
-        self._transport = app.transport(services.config)
+        self._transport = workflow_engine.transport(services.config)
         self._woken = threading.Event()
         self._stopping = False
 
@@ -199,7 +185,9 @@ class OutboxSender:
     def _deliver(self) -> None:
         services = self._services
         try:
-            while deliver_due(services.outbox, self._transport, services.clock.now(), services.events):
+            while deliver_due(
+                services.outbox, self._transport, services.threads, services.clock.now(), services.events
+            ):
                 pass
         except Exception:
             _log.exception("replies wait in the outbox; trying again in %.0f s", OUTBOX_LOOK_SECONDS)
@@ -208,7 +196,7 @@ class OutboxSender:
 class Sweeper:
     """Starts the workflows of mails that a crash left without one, and keeps house."""
 
-    def __init__(self, services: app.Services, engine: Engine, wake_engine: Callable[[], None], meter: Meter) -> None:
+    def __init__(self, services: Embedded, engine: Engine, wake_engine: Callable[[], None], meter: Meter) -> None:
         self._services, self._engine, self._wake_engine, self._meter = services, engine, wake_engine, meter
         self._stopping = threading.Event()
 
@@ -226,7 +214,7 @@ class Sweeper:
                 if time.monotonic() - tidied_at > HOUSEKEEPING_SECONDS or not tidied_at:
                     tidied_at = time.monotonic()
                     self._meter.save()  # first: what is forgotten after this was counted
-                    app.keep_house(self._services)
+                    upkeep.keep_house(self._services)
             except Exception:
                 _log.exception("sweeping failed; trying again in %.0f s", SWEEP_SECONDS)
             self._stopping.wait(SWEEP_SECONDS)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from webordinary import app
 from webordinary.adapters.sqlite.letters import LETTERS
+from webordinary.app import upkeep
+from webordinary.app.embedded import Embedded
 from webordinary.mail.notice import compose_notice
 from webordinary.pool.watchdog import PERIOD, Alarm, alarms_of, mails_to_write
 
@@ -18,7 +19,7 @@ MAX_LETTERS = 200
 class Watchman:
     """Looks when something was given up, and now and then for work that nobody owns."""
 
-    def __init__(self, services: app.Services, wake_outbox: Callable[[], None]) -> None:
+    def __init__(self, services: Embedded, wake_outbox: Callable[[], None]) -> None:
         self._services, self._wake_outbox = services, wake_outbox
         self._ear = services.bus.listen(LETTERS)
         self._stopping = False
@@ -27,7 +28,7 @@ class Watchman:
         """Look until stopped."""
         while not self._stopping:
             try:
-                app.note_dead_workers(self._services)
+                upkeep.note_dead_workers(self._services)
                 if tell_operator(self._services):
                     self._wake_outbox()
             except Exception:
@@ -41,7 +42,7 @@ class Watchman:
         self._ear.poke()
 
 
-def tell_operator(services: app.Services) -> int:
+def tell_operator(services: Embedded) -> int:
     """Write about what is wrong now and was not told yet; returns how many mails. None without an operator."""
     config, now = services.config, services.clock.now()
     if not config.operator:
@@ -53,7 +54,7 @@ def tell_operator(services: app.Services) -> int:
     return sum(_tell(services, alarms) for alarms in mails)
 
 
-def _tell(services: app.Services, alarms: tuple[Alarm, ...]) -> bool:
+def _tell(services: Embedded, alarms: tuple[Alarm, ...]) -> bool:
     config, now = services.config, services.clock.now()
     kind = alarms[0].name if len(alarms) == 1 else f"summary-{alarms[0].name}"
     mail = compose_notice(

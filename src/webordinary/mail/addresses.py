@@ -17,6 +17,21 @@ def is_address(text: str) -> bool:
     return len(text) <= MAX_ADDRESS and _ADDRESS.fullmatch(text) is not None
 
 
+def with_token(address: str, token: str) -> str:
+    """`edit+amelia@localhost`: the same mailbox, and what is meant."""
+    local_part, _, domain = address.rpartition("@")
+    return f"{local_part}+{token}@{domain}"
+
+
+def ascii_address(address: str) -> str:
+    """With its domain as the DNS knows it (`xn--…`); an address that has no such form stays as it is."""
+    local_part, _, domain = address.rpartition("@")
+    try:
+        return f"{local_part}@{domain.encode('idna').decode('ascii')}"
+    except UnicodeError:
+        return address
+
+
 @dataclass(frozen=True, slots=True)
 class Mailbox:
     """Our address. `edit+token@localhost` reaches it too, and the token says what is meant."""

@@ -37,8 +37,8 @@ Verdict = Admitted | Held | Refused
 class SenderPolicy(Protocol):
     """Decides about a sender that is known and a mail that a person wrote."""
 
-    def vouches_for(self, envelope: Envelope, mail: ParsedMail) -> str | None:
-        """None when the sender is proven, else the reason why not."""
+    def doubt(self, envelope: Envelope, mail: ParsedMail) -> Held | Refused | None:
+        """None when the sender is proven, else what becomes of the mail."""
 
 
 class TrustedPeers:
@@ -50,15 +50,15 @@ class TrustedPeers:
         except ValueError as problem:
             raise Permanent(f"trusted peers: {problem}; write them like 127.0.0.1 or 10.0.0.0/8") from problem
 
-    def vouches_for(self, envelope: Envelope, mail: ParsedMail) -> str | None:
+    def doubt(self, envelope: Envelope, mail: ParsedMail) -> Held | None:
         """See SenderPolicy."""
         try:
             peer = ip_address(envelope.peer)
         except ValueError:
-            return f"the peer {envelope.peer!r} has no address to be trusted by"
+            return Held(f"the peer {envelope.peer!r} has no address to be trusted by")
         if any(peer.version == network.version and peer in network for network in self._networks):
             return None
-        return f"{peer} is no trusted peer, and nothing else proves that {mail.sender} wrote this"
+        return Held(f"{peer} is no trusted peer, and nothing else proves that {mail.sender} wrote this")
 
 
 def authenticate(envelope: Envelope, mail: ParsedMail, known: Sequence[Sender], policy: SenderPolicy) -> Verdict:
@@ -69,5 +69,4 @@ def authenticate(envelope: Envelope, mail: ParsedMail, known: Sequence[Sender], 
         return Refused("this mail does not name exactly one author in From")
     if not known:
         return Refused(f"{mail.sender} is entitled to no project: add them with `webordinary project add`")
-    doubt = policy.vouches_for(envelope, mail)
-    return Held(doubt) if doubt else Admitted()
+    return policy.doubt(envelope, mail) or Admitted()

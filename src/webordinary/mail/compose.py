@@ -7,6 +7,7 @@ import re
 from datetime import datetime
 
 from webordinary.mail import mime
+from webordinary.mail.addresses import ascii_address, with_token
 from webordinary.mail.answers import Answer
 from webordinary.mail.layout import as_html, as_text
 from webordinary.model.mail import ParsedMail, Reply
@@ -22,15 +23,27 @@ _WELL_FORMED = re.compile(r"<[!-;=?-~]{1,250}>")
 
 
 def compose(
-    answer: Answer, *, email_id: str, mail: ParsedMail, mailbox: str, sent_at: datetime, kind: str = ANSWER
+    answer: Answer,
+    *,
+    email_id: str,
+    mail: ParsedMail,
+    mailbox: str,
+    sent_at: datetime,
+    kind: str = ANSWER,
+    thread_id: str = "",
 ) -> Reply:
-    """Lay an answer out as a mail to the sender of `mail`; the mailbox is where it comes from."""
+    """Lay an answer out as a mail to the sender of `mail`; the mailbox is where it comes from.
+
+    Its Reply-To names the thread: the answer to it finds back even where a transport gave it another Message-ID
+    and the customer's program dropped the references.
+    """
     digest = hashlib.sha256(f"{email_id}/{kind}".encode()).hexdigest()
     message_id = f"<{digest[:32]}@{mailbox.rpartition('@')[2]}>"
     parts = (mime.text("plain", as_text(answer)), mime.text("html", as_html(answer)))
     fields = (
         ("From", f"{SENDER_NAME} <{mailbox}>"),
-        ("To", mail.sender),
+        ("Reply-To", f"{SENDER_NAME} <{with_token(mailbox, thread_id)}>" if thread_id else ""),
+        ("To", ascii_address(mail.sender)),
         ("Subject", mime.words(reply_subject(mail.subject), "Subject")),
         ("Date", mime.date(sent_at)),
         ("Message-ID", message_id),
@@ -45,7 +58,7 @@ def compose(
         shown = [mime.file(name, "image/png", data) for name, data in named]
         content = mime.multipart("mixed", f"=_{digest[:32]}", (content, *shown))
     raw = mime.message(fields, content)
-    return Reply(email_id, kind, mail.sender, message_id, raw)
+    return Reply(email_id, kind, mail.sender, message_id, raw, thread_id)
 
 
 def answer_kind(redrive: int) -> str:

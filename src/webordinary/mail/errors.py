@@ -17,5 +17,9 @@ class UnknownMail(Permanent):
         self.email_id = email_id
 
 
+class PerhapsSent(Transient):
+    """The transport fell silent after it was given a reply: it may have left, so nobody hurries to send it again."""
+
+
 class EarlierMailFirst(Transient):
     """An earlier mail of the same sender is still being read: a correction must not overtake what it corrects."""

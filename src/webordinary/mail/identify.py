@@ -1,15 +1,18 @@
-"""Whose project is meant, and which conversation: by thread first, then by the sender's own entries."""
+"""Whose project is meant, and which conversation: by the address written to, by thread, by the sender's entries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webordinary.mail.addresses import Mailbox
+from webordinary.mail.addresses import Mailbox, with_token
 from webordinary.mail.ports import Threads
 from webordinary.model.mail import Envelope, ParsedMail
 from webordinary.model.names import ProjectUser, thread_id_of
 from webordinary.model.projects import Sender, Thread
+
+_THREAD_ID = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +41,24 @@ def identify(
     envelope: Envelope, mail: ParsedMail, entitled: Sequence[Sender], threads: Threads, mailbox: Mailbox
 ) -> Identified | Ambiguous:
     """`entitled` are the directory's entries of an admitted sender; the same answer on every retry."""
-    known = threads.find((*mail.in_reply_to, *reversed(mail.references)))
-    if known and _entitled_to(known, entitled):
-        return Identified(known, is_new=False)
-    key = _chosen(mailbox.token(envelope.recipient), entitled)
+    token = mailbox.token(envelope.recipient)
+    for known in _conversations(token, mail, entitled, threads):
+        if known and _entitled_to(known, entitled):
+            return Identified(known, is_new=False)
+    key = _chosen(token, entitled)
     if key is None:
         project_ids = tuple(entry.key.project_id for entry in entitled)
-        return Ambiguous(project_ids, tuple(_address(mailbox, project) for project in project_ids))
+        return Ambiguous(project_ids, tuple(with_token(mailbox.address, project) for project in project_ids))
     return _begin(mail, key, threads)
+
+
+def _conversations(
+    token: str, mail: ParsedMail, entitled: Sequence[Sender], threads: Threads
+) -> Iterator[Thread | None]:
+    """The conversation that the address names, then the one that the mail answers."""
+    if _THREAD_ID.fullmatch(token) and all(entry.key.project_id != token for entry in entitled):
+        yield threads.get(token)
+    yield threads.find((*mail.in_reply_to, *reversed(mail.references)))
 
 
 def _entitled_to(thread: Thread, entitled: Sequence[Sender]) -> bool:
@@ -71,8 +84,3 @@ def _begin(mail: ParsedMail, key: ProjectUser, threads: Threads) -> Identified:
         if there.key == key:
             return Identified(there, is_new=False)
     raise AssertionError(f"the thread name {root} {key} carries its key")
-
-
-def _address(mailbox: Mailbox, project_id: str) -> str:
-    local_part, _, domain = mailbox.address.rpartition("@")
-    return f"{local_part}+{project_id}@{domain}"

@@ -26,6 +26,10 @@ _TRACE = {
     "x-original-to",
     "received-spf",
     "authentication-results",
+    "x-ses-spam-verdict",
+    "x-ses-virus-verdict",
+    "x-ses-receipt",
+    "x-ses-dkim-signature",
 }
 
 

@@ -27,17 +27,24 @@ def accept(raw: bytes, envelopes: Sequence[Envelope], mails: RawMails, events: E
     Raises Transient where the disk is full: the sender will come again, and what was kept of this delivery is
     then recognised. Accepting a mail twice starts nothing twice.
     """
-    accepted: dict[str, Accepted] = {}
+    return tuple(announce(email, events, is_new=mails.store(email)) for email in emails_of(raw, envelopes))
+
+
+def emails_of(raw: bytes, envelopes: Sequence[Envelope]) -> tuple[Email, ...]:
+    """One Email per recipient, each once."""
+    emails: dict[str, Email] = {}
     for envelope in envelopes:
         email = Email(name_of(raw, envelope.recipient), envelope, raw)
-        if email.email_id in accepted:
-            continue
-        is_new = mails.store(email)
-        accepted[email.email_id] = Accepted(email.email_id, is_new)
-        if is_new:
-            data = {"recipient": envelope.recipient, "peer": envelope.peer, "size": len(raw)}
-            events.emit(Event("MailReceived", email_id=email.email_id, data=data))
-    return tuple(accepted.values())
+        emails.setdefault(email.email_id, email)
+    return tuple(emails.values())
+
+
+def announce(email: Email, events: Events, *, is_new: bool) -> Accepted:
+    """A mail was stored; a new one is told of."""
+    if is_new:
+        data = {"recipient": email.envelope.recipient, "peer": email.envelope.peer, "size": len(email.raw)}
+        events.emit(Event("MailReceived", email_id=email.email_id, data=data))
+    return Accepted(email.email_id, is_new)
 
 
 def name_of(raw: bytes, recipient: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from webordinary.model.mail import Attachment, Email, ParsedMail, RefusedAttachment, Reply
+from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment, Reply
 from webordinary.model.projects import Project, Sender, Thread
 
 
@@ -22,6 +22,10 @@ class OutboxEntry:
     sent_at: datetime | None = None
     last_error: str | None = None
     given_up: bool = False
+    sent_as: str | None = None
+    """The Message-ID under which it left, where the transport replaced ours."""
+    bounced: str | None = None
+    """Why it came back, or what its receiver complained of."""
 
 
 class RawMails(Protocol):
@@ -32,6 +36,9 @@ class RawMails(Protocol):
 
     def load(self, email_id: str) -> Email:
         """The mail as it came; raises UnknownMail."""
+
+    def envelope(self, email_id: str) -> Envelope:
+        """What the transport knew of it, without its bytes; raises UnknownMail."""
 
     def mark_started(self, email_id: str) -> None:
         """Note that its workflow runs; again is harmless."""
@@ -116,6 +123,12 @@ class Directory(Protocol):
     def add_sender(self, sender: Sender, now: datetime) -> None:
         """Entitle an address; again replaces its user. Its project must be there."""
 
+    def remove_sender(self, address: str, project_id: str) -> None:
+        """From now on this address changes nothing of the project; again is harmless."""
+
+    def remove_project(self, project_id: str) -> None:
+        """Forget a project, after everybody who could change it; again is harmless."""
+
 
 class Outbox(Protocol):
     """Written replies. One per (mail, kind), delivered until done or given up."""
@@ -126,11 +139,14 @@ class Outbox(Protocol):
     def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
         """Replies to deliver now, the longest due first."""
 
-    def mark_sent(self, reply: Reply, now: datetime) -> None:
-        """Delivered: never due again."""
+    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
+        """Delivered: never due again. `sent_as` is the Message-ID that it got on its way out, if another."""
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
         """Count a failed try; None = given up."""
+
+    def mark_bounced(self, reply: Reply, reason: str) -> None:
+        """It left, but did not arrive, or was not wanted. Nothing follows from it: a person sees the reason."""
 
     def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
         """Every reply written to a mail, oldest first."""
@@ -139,5 +155,8 @@ class Outbox(Protocol):
 class Transport(Protocol):
     """How a reply leaves the house."""
 
-    def send(self, reply: Reply) -> None:
-        """Deliver once, as far as the transport can tell; raises Transient or Permanent."""
+    def send(self, reply: Reply) -> str | None:
+        """Deliver once, as far as the transport can tell; raises Transient, PerhapsSent or Permanent.
+
+        Returns the Message-ID under which it left, or None if that is ours.
+        """

@@ -7,7 +7,14 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from webordinary.model.mail import Attachment, AttachmentKind, Command, ParsedMail, RefusedAttachment
+from webordinary.model.mail import (
+    Attachment,
+    AttachmentKind,
+    Command,
+    ParsedMail,
+    RefusedAttachment,
+    TransportVerdicts,
+)
 
 
 def mail_to_json(mail: ParsedMail) -> str:
@@ -40,3 +47,13 @@ def attachment_from_json(text: str) -> Attachment | RefusedAttachment:
         return RefusedAttachment(**record)
     record["kind"] = AttachmentKind(record["kind"])
     return Attachment(**record)
+
+
+def verdicts_to_json(verdicts: TransportVerdicts | None) -> str | None:
+    """Write what the transport found."""
+    return json.dumps(asdict(verdicts)) if verdicts else None
+
+
+def verdicts_from_json(text: str | None) -> TransportVerdicts | None:
+    """Read what `verdicts_to_json` wrote."""
+    return TransportVerdicts(**json.loads(text)) if text else None

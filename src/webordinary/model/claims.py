@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
@@ -83,6 +84,17 @@ class ClaimRequest:
     waiting_since: datetime
     preferred: str | None = None
     """The worker that still has the checkout, if one does."""
+    fence: int | None = None
+    """The key's last fence, if the sender has seen it."""
+    email_id: str = ""
+    thread_id: str = ""
+    """Whose mail waits: for people who read the queue."""
+
+    @classmethod
+    def for_job(cls, job: Job, preferred: str | None = None, fence: int | None = None) -> Self:
+        """Say that this job waits."""
+        since = job.queued_at or job.recorded_at
+        return cls(job.key, since, preferred, fence, job.email_id, job.thread_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,17 @@ from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
+class TransportVerdicts:
+    """What the transport found when it checked a mail, in its words (`pass`, `fail`, `gray`, …); empty = unsaid."""
+
+    dmarc: str = ""
+    dmarc_domain: str = ""
+    """The domain of From that the DMARC check was about."""
+    spam: str = ""
+    virus: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Envelope:
     """What the transport knows of a mail; headers inside the mail cannot forge it."""
 
@@ -15,6 +26,8 @@ class Envelope:
     mail_from: str
     recipient: str
     received_at: datetime
+    verdicts: TransportVerdicts | None = None
+    """None where the transport checks nothing, or its verdicts cannot be told from the sender's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +117,5 @@ class Reply:
     recipient: str
     message_id: str
     raw: bytes
+    thread_id: str = ""
+    """The conversation it belongs to; empty where it belongs to none."""

@@ -193,3 +193,14 @@ class Levels:
     replies_unsent: int
     replies_given_up: int
     dead_letters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a thread of a project cost on a day."""
+
+    project_id: str
+    day: str
+    thread_id: str
+    jobs: int
+    usd: float

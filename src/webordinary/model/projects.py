@@ -20,6 +20,8 @@ class Project:
     """What agents may cost on one day; 0 means the cap of the configuration."""
     paused: bool = False
     """The operator wants nothing done on it for now; mails are kept."""
+    output: bool = False
+    """Programs of the customer read what became of each mail from an output queue (on AWS)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from webordinary.model.jobs import Job, Outcome
-from webordinary.pool.ports import Callbacks, OwedCallbacks
+from webordinary.pool.ports import Callbacks, Pool
 
 PREEMPTED = "PREEMPTED"
 JOB_DIED = "JobDied"
 _BATCH = 100
 
 
-def pay(job: Job, callbacks: Callbacks, owed: OwedCallbacks) -> None:
-    """Tell the workflow what became of this job. Safe to repeat: a token is answered once."""
+def pay(job: Job, pool: Pool) -> None:
+    """Tell the workflow, and who else wants to hear it, what became of this job.
+
+    Safe to repeat: a token is answered once, and what follows is redone until it is done.
+    """
     if job.preempted_token:
-        callbacks.fail(job.preempted_token, PREEMPTED, f"interrupted, goes on later; job {job.job_id}")
-        owed.paid(job.job_id, job.preempted_token)
+        pool.callbacks.fail(job.preempted_token, PREEMPTED, f"interrupted, goes on later; job {job.job_id}")
+        pool.owed.paid(job.job_id, job.preempted_token)
     if not job.open and job.task_token:
-        _answer(job, job.task_token, callbacks)
-        owed.paid(job.job_id, job.task_token)
+        _answer(job, job.task_token, pool.callbacks)
+        pool.outputs.send(job)
+        pool.owed.paid(job.job_id, job.task_token)
 
 
-def pay_all(owed: OwedCallbacks, callbacks: Callbacks) -> int:
+def pay_all(pool: Pool) -> int:
     """Redo what a crash left undone."""
-    jobs = owed.owed(_BATCH)
+    jobs = pool.owed.owed(_BATCH)
     for job in jobs:
-        pay(job, callbacks, owed)
+        pay(job, pool)
     return len(jobs)
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from webordinary.model.claims import Claim, ClaimRequest, Interrupt, Started, Turn
 from webordinary.model.jobs import DeadLetter, Ending, Job, NewJob, Settlement
 from webordinary.model.names import ProjectUser
+
+QUEUED, INTERRUPT, STOP, RESUMED = "queued", "interrupt", "stop", "resumed"
+"""The news of a ticket."""
 
 
 class Jobs(Protocol):
@@ -95,8 +98,11 @@ class Claims(Protocol):
 class Hints(Protocol):
     """The unclaimed queue. A hint may be lost, late or doubled: the job records are the truth."""
 
-    def send(self, request: ClaimRequest, now: datetime) -> bool:
-        """Say that a key has work and no owner; False if that was said already."""
+    def send(self, request: ClaimRequest, now: datetime, *, again: bool = False) -> bool:
+        """Say that a key has work and no owner; False if that was said already.
+
+        `again` is for who looked and found that nobody came: what was said may be lost.
+        """
 
     def receive(self, now: datetime, skip: Collection[ProjectUser], limit: int) -> Sequence[ClaimRequest]:
         """Hints that wait, the longest first; a hint stays until its key is claimed or acknowledged."""
@@ -108,8 +114,11 @@ class Hints(Protocol):
 class Tickets(Protocol):
     """Wake-ups for a key's owner and for workers without work. Never trusted, only hurried by."""
 
-    def ticket(self, key: ProjectUser, owner: str | None) -> None:
-        """This key's owner should look at its queue."""
+    def ticket(self, job: Job, news: str = QUEUED) -> None:
+        """The owner of this job's key, if there is one, should look at its queue.
+
+        The same news of the same start of a job may be told once.
+        """
 
     def unclaimed(self) -> None:
         """Somebody without work should look at the unclaimed queue."""
@@ -136,6 +145,20 @@ class Callbacks(Protocol):
 
     def heartbeat(self, token: str) -> bool:
         """Is anybody still waiting for this job?"""
+
+
+class Outputs(Protocol):
+    """Programs of a customer that want to hear of every settled job."""
+
+    def send(self, job: Job) -> None:
+        """Tell what became of this job, where its project wants that. May be told twice."""
+
+
+class NoOutputs:
+    """Nobody listens."""
+
+    def send(self, job: Job) -> None:
+        """Tell nobody."""
 
 
 class Interruptions(Protocol):
@@ -186,3 +209,4 @@ class Pool:
     interrupts: Interrupts
     callbacks: Callbacks
     liveness: Liveness
+    outputs: Outputs = field(default_factory=NoOutputs)

@@ -10,8 +10,10 @@ from webordinary.model.events import Event, Events
 from webordinary.model.names import ProjectUser
 from webordinary.pool.effects import pay_all
 from webordinary.pool.ports import Pool
+from webordinary.pool.rules import next_job
 
 _PAGE = 500
+_ANY_FENCE = 1 << 62
 
 
 class Reconciler:
@@ -23,7 +25,7 @@ class Reconciler:
 
     def run_once(self, now: datetime) -> int:
         """One pass over all keys with work; returns how many hints it sent."""
-        pay_all(self._pool.owed, self._pool.callbacks)
+        pay_all(self._pool)
         sent, after = 0, None
         while keys := self._pool.jobs.keys_with_open_jobs(after, _PAGE):
             sent += sum(self._hint(key, now) for key in keys)
@@ -36,11 +38,11 @@ class Reconciler:
         claim = self._pool.claims.look(key)
         if claim and not self._ownerless(claim, now):
             return False
-        jobs = self._pool.jobs.open_jobs(key, limit=1)
-        if not jobs:
-            return False
-        since = jobs[0].queued_at or jobs[0].recorded_at
-        sent = self._pool.hints.send(ClaimRequest(key, since), now)
+        job = next_job(self._pool.jobs.open_jobs(key), _ANY_FENCE, now)
+        if job is None:
+            return False  # what waits for its time, or for its attachments, needs no worker yet
+        request = ClaimRequest.for_job(job, fence=claim.fence if claim else None)
+        sent = self._pool.hints.send(request, now, again=True)
         if sent:
             self._events.emit(Event("ClaimRequested", key=key, data={"by": "reconciler"}))
         return sent

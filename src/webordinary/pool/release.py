@@ -18,8 +18,7 @@ def release(claim: Claim, pool: Pool, now: datetime) -> bool:
         return False
     waiting = pool.jobs.open_jobs(claim.key, limit=1)
     if waiting:
-        since = waiting[0].queued_at or waiting[0].recorded_at
-        pool.hints.send(ClaimRequest(claim.key, since, preferred=claim.worker), now)
+        pool.hints.send(ClaimRequest.for_job(waiting[0], claim.worker, claim.fence), now)
         pool.tickets.unclaimed()
     pool.claims.end_release(claim)
     return bool(waiting)

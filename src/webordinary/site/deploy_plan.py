@@ -7,9 +7,11 @@ at the very end, pages before assets. So at no moment does a page refer to somet
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import groupby
+from pathlib import Path
 
 from webordinary.site.manifests import Manifest, is_hidden
 from webordinary.site.media_types import media_type_of
@@ -17,7 +19,7 @@ from webordinary.site.media_types import media_type_of
 FOREVER = "public, max-age=31536000, immutable"
 SHORTLY = "public, max-age=300, must-revalidate"
 ASK_EACH_TIME = "public, max-age=0, must-revalidate"
-_NAMED_BY_CONTENT = ("_astro/", "_next/static/", "_nuxt/", "_app/immutable/")
+NAMED_BY_CONTENT = ("_astro/", "_next/static/", "_nuxt/", "_app/immutable/")
 _FINGERPRINT = re.compile(r"[.-](?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,64}\.[a-z0-9.]{1,12}$")
 _PAGES = (".html", ".htm", ".xhtml")
 
@@ -45,12 +47,29 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True)
+class Lying:
+    """An object of the same path that lies in a store already, in one of its versions."""
+
+    store: str
+    version: str
+
+
+Origin = Path | Lying
+"""Where the bytes of an object come from."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeployPlan:
-    """`uploads` one after another by rank, then `stale_pages`, then `stale_assets`."""
+    """`uploads` rank by rank, then `stale_pages`, then `stale_assets`."""
 
     uploads: tuple[Upload, ...]
     stale_pages: tuple[str, ...] = ()
     stale_assets: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> Iterator[tuple[Upload, ...]]:
+        """The uploads that may happen side by side, in the order in which the groups must come."""
+        return (tuple(group) for _, group in groupby(self.uploads, key=lambda upload: upload.rank))
 
     @property
     def paths(self) -> frozenset[str]:
@@ -89,9 +108,9 @@ def plan_deploy(shown: Manifest, wanted: Manifest, touched: Collection[str] = ()
     )
 
 
-def refused_paths(wanted: Manifest) -> tuple[str, ...]:
+def refused_paths(paths: Iterable[str]) -> tuple[str, ...]:
     """Paths that would leave the site's tree or hide in it; a manifest that has one is not published."""
-    return tuple(sorted(path for path in wanted if not _is_plain(path)))
+    return tuple(sorted(path for path in paths if not _is_plain(path)))
 
 
 def is_page(path: str) -> bool:
@@ -121,7 +140,7 @@ def _rank(path: str, replaces: bool) -> Rank:
 
 
 def _named_by_content(path: str) -> bool:
-    return path.startswith(_NAMED_BY_CONTENT) or _FINGERPRINT.search(path) is not None
+    return path.startswith(NAMED_BY_CONTENT) or _FINGERPRINT.search(path) is not None
 
 
 def _is_plain(path: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FOLDER = ".webordinary"
 SPARE = f"{FOLDER}/spare"
@@ -19,11 +19,15 @@ _PUBLIC_DOT_NAMES = frozenset({".well-known"})
 
 
 class Mark(NamedTuple):
-    """One file of a site: SHA-256 and size of its bytes; `source` is the id of the tracked file it was copied from."""
+    """One file of a site: SHA-256 and size of its bytes; `source` is the id of the tracked file it was copied from.
+
+    `version` names it in an object store that keeps what is replaced.
+    """
 
     digest: str
     size: int
     source: str = ""
+    version: str = ""
 
 
 Manifest = Mapping[str, Mark]
@@ -36,19 +40,27 @@ def is_hidden(path: str) -> bool:
 
 def manifest_text(manifest: Manifest) -> str:
     """As it is kept."""
-    files = {path: manifest[path] for path in sorted(manifest)}
-    return json.dumps({"version": _VERSION, "files": files}, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(manifest_record(manifest), separators=(",", ":"), ensure_ascii=False)
+
+
+def manifest_record(manifest: Manifest) -> dict[str, object]:
+    """As a part of something larger."""
+    return {"version": _VERSION, "files": {path: manifest[path] for path in sorted(manifest)}}
 
 
 def read_manifest(text: str | bytes) -> dict[str, Mark]:
     """Read it back; one that is damaged or of another version counts as empty: then all is done anew."""
     try:
-        record = json.loads(text)
-        if record["version"] != _VERSION:
-            return {}
-        return {path: Mark._make(fields) for path, fields in record["files"].items()}
+        return files_of(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def files_of(record: Mapping[str, Any]) -> dict[str, Mark]:
+    """The files in a manifest's record; none if it is of another version. A damaged one is for the caller to catch."""
+    if record["version"] != _VERSION:
+        return {}
+    return {path: Mark(*fields) for path, fields in record["files"].items()}
 
 
 def manifest_of(release: Path | None) -> dict[str, Mark]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import date, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from webordinary.model.claims import ProjectLease
 from webordinary.model.hold import Hold
 from webordinary.model.jobs import Job
 from webordinary.model.projects import Project
-from webordinary.site.deploy_plan import StoredManifest, Upload
+from webordinary.site.deploy_plan import Origin, StoredManifest, Upload
 from webordinary.site.messages import ChangeMessage
 from webordinary.site.pictures import Pictures
 from webordinary.site.reach import NOTHING_ELSE, Reach
@@ -29,6 +29,10 @@ from webordinary.site.sources import (
     Workspace,
 )
 from webordinary.site.task import AgentResult, AgentTask
+
+
+def free_to_go_on() -> None:
+    """A check for those whom nobody stops."""
 
 
 class ProjectLeases(Protocol):
@@ -121,7 +125,10 @@ class Builder(Protocol):
 
 
 class Releases(Protocol):
-    """The published states of a site; each is immutable, and one is current."""
+    """The published states of a site; each is immutable, and one is current.
+
+    Where sites lie in buckets, a release is known to other workers once it has been current.
+    """
 
     def stage(self, project_id: str, stage: Stage, fence: int) -> Path:
         """An empty folder to build into; what holders of lower fences left behind is removed."""
@@ -135,11 +142,14 @@ class Releases(Protocol):
     def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
         """Make one stage's current release a release of another stage; None if there is none."""
 
-    def point(self, release: Release, fence: int) -> bool:
-        """Make it current unless a higher fence has spoken; True if visitors now see another release."""
+    def point(self, release: Release, fence: int, check: Callable[[], None] = free_to_go_on) -> bool:
+        """Make it current unless a higher fence has spoken; True if visitors now see another release.
+
+        Where that takes long, `check` is asked meanwhile, and what it raises ends it; the next holder finishes it.
+        """
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
-        """The folder that visitors see."""
+        """The folder that visitors see; where sites lie in buckets, a worker may have no copy of it."""
 
     def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
         """All kept releases, newest first."""
@@ -235,17 +245,43 @@ class BuildLogs(Protocol):
         """Keep it, bounded; never fails its caller."""
 
 
+class SessionFiles(Protocol):
+    """The files of agents' sessions: one archive per thread, replaced whole, found by any worker."""
+
+    def fetch(self, project_id: str, thread_id: str, folder: Path) -> Path | None:
+        """The archive, to be read only; None if there is none. `folder` has room for a copy of it."""
+
+    def keep(self, project_id: str, thread_id: str, archive: Path) -> None:
+        """Replace it, durably. Raises Transient."""
+
+    def drop(self, project_id: str, thread_id: str) -> None:
+        """Forget it; there may be none."""
+
+
 class ObjectStore(Protocol):
-    """Where a site lies as objects, one per path, with one manifest that nobody is served."""
+    """Where a site lies as objects, one per path, with one manifest that nobody is served.
+
+    What is replaced or removed is kept for long: versions name it.
+    """
+
+    @property
+    def name(self) -> str:
+        """Under which other stores find it."""
 
     def manifest(self) -> StoredManifest | None:
         """What was written last, with its version."""
 
+    def recall(self, version: str) -> bytes:
+        """What was written earlier. Raises Permanent when it is not kept any longer."""
+
     def swap_manifest(self, text: bytes, expected: str | None) -> str | None:
         """Write it if its version is still the expected one (None: there is none yet); the new version, else None."""
 
-    def put(self, upload: Upload, file: Path) -> None:
-        """Write one object with its type and caching; whole or not at all. Raises Transient."""
+    def put_all(self, uploads: Sequence[tuple[Upload, Origin]]) -> Mapping[str, str]:
+        """Write objects with their type and caching, in any order, each whole or not at all; their versions by path.
+
+        Raises Transient, and Permanent when an origin is not kept any longer.
+        """
 
     def delete(self, paths: Sequence[str]) -> None:
         """Remove up to 1000 objects; those that are gone already do not matter. Raises Transient."""

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from webordinary.model.claims import ProjectLease
-from webordinary.model.errors import Transient
+from webordinary.model.errors import ClaimLost, Transient, WebOrdinaryError
 from webordinary.model.hold import Hold
 from webordinary.site.ports import MainLine, ProjectLeases, Releases, Workspaces
 from webordinary.site.releases import Release, Stage
@@ -67,7 +67,7 @@ class Publisher:
             release = self.releases.promote(project_id, Stage.EDIT, Stage.PUBLIC, lease.fence)
             if release is not None:
                 self._check(lease, hold)
-                self.releases.point(release, lease.fence)
+                self.releases.point(release, lease.fence, _while_claimed(hold))
             return release
 
     @contextmanager
@@ -113,9 +113,23 @@ class Publisher:
             # Only now: a release never exists for a commit that did not reach main.
             release = self.releases.finish(project_id, Stage.EDIT, staged, joined.head)
         assert release is not None
-        flipped = self.releases.point(release, lease.fence)
+        flipped = self.releases.point(release, lease.fence, _while_claimed(hold))
         return Published(joined.change, release, flipped)
 
     def _check(self, lease: ProjectLease, hold: Hold) -> None:
         hold.check()
         self.leases.check(lease)
+
+
+def _while_claimed(hold: Hold) -> Callable[[], None]:
+    """What main has is shown, whoever wants the job to end meanwhile; but not under a lost claim."""
+
+    def check() -> None:
+        try:
+            hold.check()
+        except ClaimLost:
+            raise
+        except WebOrdinaryError:
+            return
+
+    return check

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,12 +20,19 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One published state of a site. Immutable; at most one per stage and commit."""
+    """One published state of a site. Immutable; at most one per stage and commit.
+
+    `path` is its folder, of which a worker may have no copy where sites lie in buckets.
+    """
 
     project_id: str
     stage: Stage
     name: str
     path: Path
+    made_at: datetime | None = field(default=None, compare=False)
+    """When, if that is known without asking."""
+    files: int = field(default=0, compare=False)
+    """How many, if that is known without asking."""
 
 
 def release_name(commit: str) -> str:

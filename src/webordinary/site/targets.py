@@ -7,101 +7,154 @@ writes anew whatever the other one may have touched.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
 
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Permanent, Transient
-from webordinary.site.deploy_plan import DeployPlan, StoredManifest, plan_deploy, refused_paths
-from webordinary.site.manifests import Manifest, manifest_of, manifest_text, read_manifest
+from webordinary.site.deploy_plan import DeployPlan, Lying, Origin, StoredManifest, plan_deploy, refused_paths
+from webordinary.site.manifests import Manifest, manifest_of
 from webordinary.site.ports import ObjectStore
-from webordinary.site.releases import Release
+from webordinary.site.releases import KEPT_RELEASES, Release
+from webordinary.site.shown import Kept, Shown, read_shown
 
+PUT_EACH = 200
 DELETE_EACH = 1000
 _TRIES = 5
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What the store's manifest says: `files` were shown last; `touched` is what somebody is replacing or removing.
+class Wanted:
+    """A release to be shown: what it holds, and where the bytes of each file are."""
 
-    Not the new content but the paths: after two unfinished publications any of three contents may lie there.
-    """
-
-    fence: int = 0
-    release: str = ""
-    files: Manifest = field(default_factory=dict)
-    touched: frozenset[str] | None = None
-
-    def text(self) -> bytes:
-        """As it is stored."""
-        record = {
-            "state": "published" if self.touched is None else "publishing",
-            "fence": self.fence,
-            "release": self.release,
-            "touched": sorted(self.touched or ()),
-            "manifest": manifest_text(self.files),
-        }
-        return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
+    name: str
+    files: Manifest
+    origin: Callable[[str], Origin]
+    made_at: datetime | None = None
 
 
-def read_shown(stored: StoredManifest | None) -> Shown:
-    """What the store shows; nothing, if nothing was ever published. Raises Permanent on a damaged manifest."""
-    if stored is None:
-        return Shown()
-    try:
-        record = json.loads(stored.text)
-        touched = frozenset(record["touched"]) if record["state"] == "publishing" else None
-        return Shown(int(record["fence"]), str(record["release"]), read_manifest(record["manifest"]), touched)
-    except (ValueError, KeyError, TypeError) as problem:
-        words = "the manifest in the bucket is damaged: remove it, and the next publication writes all anew"
-        raise Permanent(words) from problem
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a store shows, with the version of its manifest; none if it has none."""
+
+    shown: Shown
+    version: str | None
+
+    @property
+    def known(self) -> dict[str, Kept]:
+        """Every release that can be shown, by name."""
+        return self.shown.known(self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What was done; `flipped` if visitors see another release than before."""
+
+    plan: DeployPlan
+    flipped: bool
+    standing: Standing
 
 
 def deploy(release: Release, lease: ProjectLease, store: ObjectStore, check: Callable[[], None]) -> DeployPlan:
-    """Make the store show a release; returns what was done. `check` raises when the right to publish is lost.
+    """Make the store show a release that lies in a folder; returns what was done. See `show`."""
+    return show(in_folder(release), lease, store, check).plan
 
-    Doing it again changes nothing. Killed anywhere, the next call by whoever holds the lease ends it.
+
+def show(
+    wanted: Wanted,
+    lease: ProjectLease,
+    store: ObjectStore,
+    check: Callable[[], None],
+    seen: Standing | None = None,
+    keep: int = KEPT_RELEASES,
+) -> Deployed:
+    """Make the store show a release. `check` raises when the right to publish is lost.
+
+    Doing it again changes nothing. Killed anywhere, the next call by whoever holds the lease ends it. `seen` saves a
+    look at the store if nobody else has published meanwhile.
     """
-    wanted = manifest_of(release.path)
-    if not wanted:
-        raise Permanent(f"release {release.name} has no manifest: publish it anew")
-    if odd := refused_paths(wanted):
-        raise Permanent(f"{odd[0]!r} is no path of a site: it is not published")
-    plan, version = _enter(store, lease, wanted, release.name)
-    if version is None:
-        return plan
-    _write(plan, release.path, store, check)
-    check()
-    if store.swap_manifest(Shown(lease.fence, release.name, wanted).text(), version) is None:
-        raise ClaimLost(lease.project_id, lease.worker, lease.fence)
-    return plan
-
-
-def _enter(store: ObjectStore, lease: ProjectLease, wanted: Manifest, name: str) -> tuple[DeployPlan, str | None]:
-    """Plan it, and say in the store what is about to be touched. No version: all of it is done already."""
-    for _ in range(_TRIES):
-        stored = store.manifest()
-        before = read_shown(stored)
+    for standing in _looks(store, seen):
+        before = standing.shown
         if before.fence > lease.fence:
             raise ClaimLost(lease.project_id, lease.worker, lease.fence)
-        plan = plan_deploy(before.files, wanted, before.touched or ())
-        if stored and before.touched is None and before.release == name and not plan:
-            return plan, None
-        begun = replace(before, fence=lease.fence, touched=(before.touched or frozenset()) | plan.paths)
-        version = store.swap_manifest(begun.text(), stored.version if stored else None)
+        if odd := refused_paths(wanted.files.keys() - before.files.keys()):
+            raise Permanent(f"{odd[0]!r} is no path of a site: it is not published")
+        plan = plan_deploy(before.files, wanted.files, before.touched or ())
+        if before.touched is None and before.release == wanted.name and not plan:
+            if standing is seen:
+                continue  # that was then
+            return Deployed(plan, False, standing)
+        begun = before.begun(lease.fence, standing.version, plan.paths)
+        version = store.swap_manifest(begun.text(), standing.version)
         if version is not None:
-            return plan, version
+            written = _write(plan, wanted, store, check)
+            check()
+            shown = begun.ended(lease.fence, _entry(wanted, standing), wanted.files, written, keep)
+            return Deployed(plan, before.release != wanted.name, _end(shown, version, lease, store))
     raise Transient(f"{lease.project_id}: the bucket's manifest moved {_TRIES} times; it will be tried again")
 
 
-def _write(plan: DeployPlan, folder: Path, store: ObjectStore, check: Callable[[], None]) -> None:
-    for upload in plan.uploads:
-        check()
-        store.put(upload, folder / upload.path)
-    for stale in (plan.stale_pages, plan.stale_assets):
-        for first in range(0, len(stale), DELETE_EACH):
+def look(store: ObjectStore) -> Standing:
+    """What the store shows now."""
+    stored = store.manifest()
+    return Standing(read_shown(stored), stored.version if stored else None)
+
+
+def in_folder(release: Release) -> Wanted:
+    """A release that was built here. Raises Permanent if it has no manifest."""
+    files = manifest_of(release.path)
+    if not files:
+        raise Permanent(f"release {release.name} has no manifest: publish it anew")
+    return Wanted(release.name, files, lambda path: release.path / path, release.made_at)
+
+
+def in_store(name: str, store: ObjectStore, standing: Standing) -> Wanted | None:
+    """A release that the store shows or showed; None if it is not kept."""
+    shown, entry = standing.shown, standing.known.get(name)
+    if entry is None:
+        return None
+    earlier = shown if shown.release == name else read_shown(StoredManifest(store.recall(entry.version), entry.version))
+    return Wanted(name, earlier.files, lambda path: Lying(store.name, earlier.files[path].version), entry.at)
+
+
+def _looks(store: ObjectStore, seen: Standing | None) -> Iterator[Standing]:
+    if seen is not None:
+        yield seen
+    for _ in range(_TRIES):
+        yield look(store)
+
+
+def _entry(wanted: Wanted, standing: Standing) -> Kept:
+    """A release that comes back keeps its number."""
+    known = standing.known
+    if wanted.name in known:
+        return known[wanted.name]
+    number = 1 + max([standing.shown.number, *(one.number for one in known.values())])
+    return Kept(wanted.name, number, wanted.made_at.isoformat() if wanted.made_at else "", len(wanted.files))
+
+
+def _write(plan: DeployPlan, wanted: Wanted, store: ObjectStore, check: Callable[[], None]) -> dict[str, str]:
+    versions: dict[str, str] = {}
+    for rank in plan.ranks:
+        for uploads in _bites(rank, PUT_EACH):
             check()
-            store.delete(stale[first : first + DELETE_EACH])
+            versions |= store.put_all([(upload, wanted.origin(upload.path)) for upload in uploads])
+    for stale in (plan.stale_pages, plan.stale_assets):
+        for paths in _bites(stale, DELETE_EACH):
+            check()
+            store.delete(paths)
+    return versions
+
+
+def _bites(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (whole[first : first + size] for first in range(0, len(whole), size))
+
+
+def _end(shown: Shown, version: str, lease: ProjectLease, store: ObjectStore) -> Standing:
+    ended = store.swap_manifest(shown.text(), version)
+    if ended is None:
+        raise ClaimLost(lease.project_id, lease.worker, lease.fence)
+    return Standing(shown, ended)

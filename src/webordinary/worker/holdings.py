@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from webordinary.model.claims import Claim
+from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
 from webordinary.worker.hold import RunningHold
 
@@ -90,6 +91,11 @@ class Holdings:
         """Claims kept for warmth, the least recently used first."""
         with self._guard:
             return sorted((h for h in self._held.values() if not h.hold), key=lambda h: h.used_at)
+
+    def jobs(self) -> dict[ProjectUser, Job | None]:
+        """Every key that is ours, with the job that runs for it."""
+        with self._guard:
+            return {key: held.hold.started.job if held.hold else None for key, held in self._held.items()}
 
     def claims(self) -> list[Claim]:
         """Every claim of this worker."""

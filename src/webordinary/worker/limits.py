@@ -20,7 +20,9 @@ class Limits:
     def next_look(self) -> float | None:
         """When, on the monotonic clock, a running job may be due to end."""
         running = self._holdings.running()
-        return min([self._heartbeat_at, *(hold.deadline for hold in running)]) if running else None
+        # A job that was told to end takes its grace; looking at it again and again makes it no faster.
+        deadlines = (hold.deadline for hold in running if hold.reason is None)
+        return min([self._heartbeat_at, *deadlines]) if running else None
 
     def enforce(self) -> None:
         """End what is overdue, unwanted, or in the way of another thread."""

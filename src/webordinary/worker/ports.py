@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from webordinary.model.claims import Started
 from webordinary.model.hold import Hold
-from webordinary.model.jobs import Settlement
+from webordinary.model.jobs import Job, Settlement
+from webordinary.model.names import ProjectUser
 
 
 class Work(Protocol):
@@ -42,6 +43,10 @@ class Wakeups(Protocol):
 
     def poke(self) -> None:
         """Wake this worker's loop from one of its own threads."""
+
+    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
+        """What matters from now on: news of the keys held, each with the job that runs, and of keys that wait
+        for so many free slots."""
 
 
 class Bell(Protocol):

@@ -37,11 +37,12 @@ class Slot:
 
     def serve(self, hold: RunningHold) -> None:
         """Run this job and all that follow from it."""
-        following = self._one_job(hold)
+        following = self.run_one(hold)
         while following is not None:
-            following = self._one_job(self.begin(following))
+            following = self.run_one(self.begin(following))
 
-    def _one_job(self, hold: RunningHold) -> Started | None:
+    def run_one(self, hold: RunningHold) -> Started | None:
+        """Run this job to its end; the one that the pool gave for it, to be begun next."""
         started = hold.started
         try:
             ending = self._run(hold)
@@ -131,13 +132,14 @@ class Slot:
         if owed is None:
             return
         try:
-            pay(owed, self._around.pool.callbacks, self._around.pool.owed)
+            pay(owed, self._around.pool)
         except WebOrdinaryError as problem:
             _log.warning("job %s: its callback is owed: %s", owed.job_id, problem)
 
     def _go_on(self, claim: Claim, turn: Turn, asked_at: float) -> Started | None:
         if turn.kept is None:
             self._holdings.drop(claim)
+            self._around.wakeups.poke()  # another key matters now
             self._around.tell("ClaimYielded", key=claim.key, fence=claim.fence)
             if turn.started:
                 taken = turn.started.claim

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from webordinary.model.claims import Claim, Started
 from webordinary.model.errors import ClaimLost, InvalidName, Stopped, Transient, WebOrdinaryError
@@ -13,6 +13,7 @@ from webordinary.pool.release import release
 from webordinary.pool.rules import next_due_at
 from webordinary.worker.breaker import Breaker
 from webordinary.worker.claiming import Claiming
+from webordinary.worker.hold import RunningHold
 from webordinary.worker.holdings import Holding, Holdings
 from webordinary.worker.keeper import LeaseKeeper
 from webordinary.worker.limits import Limits
@@ -21,13 +22,17 @@ from webordinary.worker.surroundings import Surroundings
 
 _log = logging.getLogger(__name__)
 _QUICK_SECONDS = 2.5
+Carry = Callable[[Slot, RunningHold], None]
+"""Serves a slot, from a job that has begun on, beside the worker's loop; pokes the loop when the slot is free."""
 
 
 class Worker:
     """One process's worth of service. `run_once` is the unit; `run` only repeats it."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: Surroundings, carry: Carry | None = None) -> None:
+        """`carry` runs the slots; each in a thread of its own, if not said otherwise."""
         self._around = around
+        self._carry = carry or self._carry_in_a_thread
         self._holdings = Holdings()
         self._keeper = LeaseKeeper(around, self._holdings)
         self._limits = Limits(around, self._holdings)
@@ -55,7 +60,12 @@ class Worker:
 
     def run_once(self) -> None:
         """Sleep until there is something to do, and do it."""
-        self._hear(self._around.wakeups.wait(self._seconds_to_wait()))
+        self._around.wakeups.attend(self._holdings.jobs(), self._free_slots())
+        self.react(self._around.wakeups.wait(self.seconds_to_wait()))
+
+    def react(self, heard: Sequence[str]) -> None:
+        """Do what there is to do now, and come back at once."""
+        self._hear(heard)
         self._limits.enforce()
         self._serve_held_keys()
         self._claiming.serve_waiting_keys()
@@ -96,7 +106,8 @@ class Worker:
         self._holdings.tell([claim.key])
         return True
 
-    def _seconds_to_wait(self) -> float:
+    def seconds_to_wait(self) -> float:
+        """How long there is nothing to do, unless something is heard."""
         moments = [self._reconcile_at, *self._retry_at.values()]
         moments += [held.used_at + self._around.settings.idle_release for held in self._holdings.idle()[:1]]
         if limit := self._limits.next_look():
@@ -106,7 +117,10 @@ class Worker:
         return max(0.0, min(moments) - self._around.clock.monotonic())
 
     def _has_free_slot(self) -> bool:
-        return len(self._holdings.running()) < self._around.settings.slots
+        return self._free_slots() > 0
+
+    def _free_slots(self) -> int:
+        return self._around.settings.slots - len(self._holdings.running())
 
     def _serve_held_keys(self) -> None:
         self._notice_retries()
@@ -147,15 +161,16 @@ class Worker:
 
     def _run_in_slot(self, started: Started) -> None:
         slot = Slot(self._around, self._holdings, self._keeper, self._stopping)
-        hold = slot.begin(started)
+        self._carry(slot, slot.begin(started))
 
+    def _carry_in_a_thread(self, slot: Slot, hold: RunningHold) -> None:
         def serve() -> None:
             try:
                 slot.serve(hold)
             finally:
                 self._around.wakeups.poke()
 
-        self._around.threads.spawn(f"slot {started.claim.key}", serve)
+        self._around.threads.spawn(f"slot {hold.started.claim.key}", serve)
 
     def _give_up_coldest(self) -> None:
         """An idle claim is only warmth: it goes when its slot is wanted."""
@@ -190,6 +205,7 @@ class Worker:
     def _wind_down(self) -> None:
         """Let quick jobs finish, save the others, release every key."""
         clock, settings = self._around.clock, self._around.settings
+        self._around.wakeups.attend({}, 0)
         self._wait_for_slots(clock.monotonic() + min(_QUICK_SECONDS, settings.stop_grace / 4))
         for hold in self._holdings.running():
             hold.end(Stopped("the worker is stopping"))

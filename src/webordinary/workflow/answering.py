@@ -17,10 +17,10 @@ from webordinary.mail.ports import Outbox
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, Events
 from webordinary.model.jobs import Job, JobResult, JobState, Outcome, Settlement
-from webordinary.model.mail import Command, Email, ParsedMail, RefusedAttachment
+from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.pool.effects import pay
-from webordinary.pool.ports import DeadLetters, Pool
+from webordinary.pool.ports import STOP, DeadLetters, Pool
 from webordinary.workflow.reading import Mailroom
 
 Payload = dict[str, Any]
@@ -96,41 +96,41 @@ class Answering:
     def reply(self, payload: Payload) -> Payload:
         """Write the one answer of this mail; strangers and machines get none."""
         email_id = payload["emailId"]
-        email, mail = self.mailroom.read(email_id)
-        verdict, _ = self.mailroom.judge(email, mail)
+        envelope, mail = self.mailroom.read(email_id)
+        verdict, _ = self.mailroom.judge(envelope, mail)
         if not isinstance(verdict, Admitted):
             return {"replied": False}
         thread_id = (payload.get("job") or {}).get("threadId")
         kind = answer_kind(payload.get("redrive", 0))
-        self._write(self._answer(payload, email, mail), email_id, mail, thread_id, kind)
+        self._write(self._answer(payload, envelope, mail), email_id, mail, thread_id, kind)
         return {"replied": True}
 
     def _write(self, answer: Answer, email_id: str, mail: ParsedMail, thread_id: str | None, kind: str) -> None:
-        now, address = self.now(), self.mailroom.mailbox.address
-        reply = compose(answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind)
+        now, address, thread = self.now(), self.mailroom.mailbox.address, thread_id or ""
+        reply = compose(answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread)
         if thread_id:
             self.mailroom.threads.add_message(thread_id, reply.message_id)
         if self.outbox.put(reply, now):
             self.events.emit(Event("ReplyWritten", email_id, data={"headline": answer.headline}))
         self.wake_outbox()
 
-    def _answer(self, payload: Payload, email: Email, mail: ParsedMail) -> Answer:
-        job_route = payload.get("job") or {}
-        if self.mailroom.parsed_mails.load(email.email_id) is None:
+    def _answer(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> Answer:
+        email_id, job_route = payload["emailId"], payload.get("job") or {}
+        if self.mailroom.parsed_mails.load(email_id) is None:
             return answers.not_readable((payload.get("error") or {}).get("Cause", "it is damaged"))
         if (payload.get("answer") or {}).get("gaveUp"):
-            return answers.gave_up(mail, self._refused(email.email_id, mail))
+            return answers.gave_up(mail, self._refused(email_id, mail))
         if job_route.get("route") == "ask":
-            return self._ask_which(email, mail)
+            return self._ask_which(envelope, mail)
         if job_route.get("route") == "command":
             return self._answer_command(payload)
-        return self._answer_job(job_route["jobId"], email, mail)
+        return self._answer_job(job_route["jobId"], email_id, mail)
 
-    def _answer_job(self, job_id: str, email: Email, mail: ParsedMail) -> Answer:
+    def _answer_job(self, job_id: str, email_id: str, mail: ParsedMail) -> Answer:
         job = self.pool.jobs.get(job_id)
         if job is None or job.outcome is None or job.result is None:
             return answers.gave_up(mail)
-        answer = answers.answer_job(mail, job.outcome, job.result, self._refused(email.email_id, mail))
+        answer = answers.answer_job(mail, job.outcome, job.result, self._refused(email_id, mail))
         with suppress(Permanent):  # a picture that is gone is not worth a failure
             return replace(answer, pictures=tuple(map(self.mailroom.blobs.get, job.result.pictures)))
         return answer
@@ -142,9 +142,9 @@ class Answering:
         thread = self.mailroom.threads.get(payload["job"]["threadId"])
         return answers.report_status(self._status_lines(thread.key) if thread else ())
 
-    def _ask_which(self, email: Email, mail: ParsedMail) -> Answer:
-        _, entitled = self.mailroom.judge(email, mail)
-        found = identify(email.envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
+    def _ask_which(self, envelope: Envelope, mail: ParsedMail) -> Answer:
+        _, entitled = self.mailroom.judge(envelope, mail)
+        found = identify(envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
         if isinstance(found, Ambiguous):
             return answers.choose_project(found.project_ids, found.addresses)
         return answers.gave_up(mail)
@@ -165,10 +165,10 @@ class Answering:
         if current is None:
             return
         if current.open:
-            self.pool.tickets.ticket(job.key, current.worker)
+            self.pool.tickets.ticket(current, STOP)
         elif current.task_token:
-            pay(current, self.pool.callbacks, self.pool.owed)
+            pay(current, self.pool)
 
     def _refused(self, email_id: str, mail: ParsedMail) -> tuple[RefusedAttachment, ...]:
-        lines = self.mailroom.manifest.of(email_id)
+        lines = self.mailroom.manifest.of(email_id) if mail.attachment_count else ()
         return (*(line for line in lines if isinstance(line, RefusedAttachment)), *mail.refused_attachments)

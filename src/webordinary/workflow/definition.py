@@ -1,30 +1,17 @@
-"""The one workflow file, and its names on the embedded engine."""
+"""The one workflow file, and its names on the embedded engine and on AWS."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from importlib import resources
 
 from webordinary.asl.definition import Definition
+from webordinary.model.errors import Permanent
+from webordinary.workflow.names import STEPS
 
 FILE = "email_processor.asl.json"
-
-STEPS = (
-    "ParseEmail",
-    "AuthenticateSender",
-    "IdentifyProjectUser",
-    "StoreAttachment",
-    "RunCommand",
-    "SendToContainer",
-    "CheckOwnership",
-    "SendClaimRequest",
-    "CheckActiveJob",
-    "SendInterrupt",
-    "AwaitResult",
-    "RecordInterruption",
-    "HandleTimeout",
-    "GiveUp",
-    "Reply",
-)
+_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 
 
 def text() -> str:
@@ -35,3 +22,11 @@ def text() -> str:
 def embedded() -> Definition:
     """The workflow for the embedded engine, where a step is known by its own name."""
     return Definition.load(text(), {step: step for step in STEPS})
+
+
+def for_aws(arns: Mapping[str, str]) -> str:
+    """The same file, byte for byte but for each step's name, which becomes the ARN of its function."""
+    missing = sorted(set(STEPS) - set(arns))
+    if missing:
+        raise Permanent(f"no function is named for {', '.join(missing)}: deploy one for every step")
+    return _PLACEHOLDER.sub(lambda step: arns[step[1]], text())

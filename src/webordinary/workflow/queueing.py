@@ -12,7 +12,7 @@ from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, Events
 from webordinary.model.jobs import Job, JobState
 from webordinary.pool.effects import pay
-from webordinary.pool.ports import Interruptions, Pool
+from webordinary.pool.ports import INTERRUPT, Interruptions, Pool
 from webordinary.pool.rules import interrupting_job, put_off
 
 Payload = dict[str, Any]
@@ -31,8 +31,7 @@ class Queueing:
     def send_to_container(self, payload: Payload) -> Payload:
         """The job becomes runnable, and its owner, if there is one, is woken."""
         job = self.pool.jobs.enqueue(payload["jobId"], self.now())
-        owner = self.pool.claims.look(job.key)
-        self.pool.tickets.ticket(job.key, owner.worker if owner else None)
+        self.pool.tickets.ticket(job)
         if job.state is JobState.QUEUED:
             self.events.emit(Event("JobQueued", job.email_id, job.job_id, job.key))
         return {}
@@ -51,8 +50,7 @@ class Queueing:
     def send_claim_request(self, payload: Payload) -> Payload:
         """Tell the workers that this key waits; a hint that is there already is enough."""
         job = self._job(payload)
-        now = self.now()
-        self.pool.hints.send(ClaimRequest(job.key, job.queued_at or now), now)
+        self.pool.hints.send(ClaimRequest.for_job(job), self.now())
         self.pool.tickets.unclaimed()
         self.events.emit(Event("ClaimRequested", job.email_id, job.job_id, job.key))
         return {}
@@ -72,15 +70,14 @@ class Queueing:
         job = self._job(payload)
         asked = Interrupt(job.key, payload["activeJobId"], job.thread_id, "a mail on another thread")
         self.pool.interrupts.send(asked, self.now())
-        owner = self.pool.claims.look(job.key)
-        self.pool.tickets.ticket(job.key, owner.worker if owner else None)
+        self.pool.tickets.ticket(job, INTERRUPT)
         return {}
 
     def await_result(self, payload: Payload) -> Payload:
         """Name whom to call back; if the job has ended meanwhile, that is now."""
         job = self.pool.jobs.bind_token(payload["jobId"], payload["taskToken"])
         if not job.open:
-            pay(job, self.pool.callbacks, self.pool.owed)
+            pay(job, self.pool)
         elif put_off(job, self.now()):  # before anybody could be called back
             self.tell_held(job)
         return {}

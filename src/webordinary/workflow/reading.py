@@ -16,7 +16,7 @@ from webordinary.mail.parse import outline, parse
 from webordinary.mail.ports import AttachmentManifest, Blobs, Directory, ParsedMails, RawMails, Threads
 from webordinary.model.events import Event, Events
 from webordinary.model.jobs import NewJob
-from webordinary.model.mail import Command, Email, ParsedMail
+from webordinary.model.mail import Command, Envelope, ParsedMail
 from webordinary.model.names import job_id_of
 from webordinary.model.projects import Sender
 from webordinary.pool.ports import Jobs
@@ -42,15 +42,15 @@ class Mailroom:
     policy: SenderPolicy
     mailbox: Mailbox
 
-    def read(self, email_id: str) -> tuple[Email, ParsedMail]:
-        """A mail and what it says; of an unreadable one, what its header says."""
-        email = self.raw_mails.load(email_id)
-        return email, self.parsed_mails.load(email_id) or outline(email.raw)
+    def read(self, email_id: str) -> tuple[Envelope, ParsedMail]:
+        """A mail's envelope and what it says; of an unreadable one, what its header says."""
+        envelope = self.raw_mails.envelope(email_id)
+        return envelope, self.parsed_mails.load(email_id) or outline(self.raw_mails.load(email_id).raw)
 
-    def judge(self, email: Email, mail: ParsedMail) -> tuple[Verdict, Sequence[Sender]]:
+    def judge(self, envelope: Envelope, mail: ParsedMail) -> tuple[Verdict, Sequence[Sender]]:
         """May it act, and for what."""
         known = self.directory.entries(mail.sender) if mail.sender else ()
-        return authenticate(email.envelope, mail, known, self.policy), known
+        return authenticate(envelope, mail, known, self.policy), known
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +85,22 @@ class Reading:
     def identify_project_user(self, payload: Payload) -> Payload:
         """Find key and thread; what a worker must do becomes a job, in its order; without files it is ready."""
         email_id = payload["emailId"]
-        email, mail = self.mailroom.read(email_id)
-        self._after_earlier_mails(email, payload["retries"])
-        answer = self._identify(payload, email, mail)
+        envelope, mail = self.mailroom.read(email_id)
+        self._after_earlier_mails(email_id, envelope, payload["retries"])
+        answer = self._identify(payload, envelope, mail)
         self.mailroom.raw_mails.mark_placed(email_id)
         return answer
 
-    def _after_earlier_mails(self, email: Email, retries: int) -> None:
+    def _after_earlier_mails(self, email_id: str, envelope: Envelope, retries: int) -> None:
         """Raise EarlierMailFirst while one is on its way; one that is stuck holds nobody up for long."""
-        since = email.envelope.received_at - EARLIER_MAILS
-        if retries < MAX_WAITS and self.mailroom.raw_mails.waits_for_earlier(email.email_id, since):
-            raise EarlierMailFirst(f"{email.envelope.mail_from}: an earlier mail is still being read")
+        since = envelope.received_at - EARLIER_MAILS
+        if retries < MAX_WAITS and self.mailroom.raw_mails.waits_for_earlier(email_id, since):
+            raise EarlierMailFirst(f"{envelope.mail_from}: an earlier mail is still being read")
 
-    def _identify(self, payload: Payload, email: Email, mail: ParsedMail) -> Payload:
-        email_id = email.email_id
-        _, entitled = self.mailroom.judge(email, mail)
-        found = identify(email.envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
+    def _identify(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> Payload:
+        email_id = payload["emailId"]
+        _, entitled = self.mailroom.judge(envelope, mail)
+        found = identify(envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
         if isinstance(found, Ambiguous):
             return {"route": "ask"}
         thread = self.mailroom.threads.record(found.thread, mail.message_id, self.now())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from webordinary.asl.engine import Engine
 from webordinary.model.jobs import DeadLetter
 from webordinary.pool.ports import DeadLetters
+from webordinary.workflow.start import Workflows
 
 
-def redrive(letter: DeadLetter, engine: Engine, letters: DeadLetters) -> str:
+def redrive(letter: DeadLetter, workflows: Workflows, letters: DeadLetters) -> str:
     """Start the mail's next execution, then take its letters away; returns the execution's name.
 
     Redriving the same letter again, after a crash or by a second operator, starts nothing more: the name
@@ -15,6 +15,6 @@ def redrive(letter: DeadLetter, engine: Engine, letters: DeadLetters) -> str:
     """
     number = letter.redrives + 1
     name = f"{letter.email_id}-r{number}"
-    engine.start(name, {"emailId": letter.email_id, "redrive": number})
+    workflows.start(name, {"emailId": letter.email_id, "redrive": number})
     letters.clear(letter.email_id, letter.redrives)
     return name

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from webordinary.asl.engine import Engine
+from typing import Any, Protocol
+
 from webordinary.mail.ports import RawMails
 
 _BATCH = 100
 
 
-def start(email_id: str, engine: Engine, raw_mails: RawMails) -> None:
+class Workflows(Protocol):
+    """Whoever runs the workflow: the embedded engine, or Step Functions."""
+
+    def start(self, name: str, input: dict[str, Any]) -> bool:
+        """Start an execution; False, and nothing happens, if one of this name exists."""
+
+
+def start(email_id: str, workflows: Workflows, raw_mails: RawMails) -> None:
     """Start the workflow of one mail; again is harmless."""
-    engine.start(email_id, {"emailId": email_id, "redrive": 0})
+    workflows.start(email_id, {"emailId": email_id, "redrive": 0})
     raw_mails.mark_started(email_id)
 
 
-def start_missing(engine: Engine, raw_mails: RawMails) -> int:
+def start_missing(workflows: Workflows, raw_mails: RawMails) -> int:
     """Start the workflows of accepted mails that have none."""
-    found = 0
-    while email_ids := raw_mails.without_workflow(_BATCH):
+    started: set[str] = set()  # a store may list a mail a moment longer than it is true
+    while email_ids := set(raw_mails.without_workflow(_BATCH)) - started:
         for email_id in email_ids:
-            start(email_id, engine, raw_mails)
-        found += len(email_ids)
-    return found
+            start(email_id, workflows, raw_mails)
+        started |= email_ids
+    return len(started)

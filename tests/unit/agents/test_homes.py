@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from webordinary.adapters.local.agents import homes as room
-from webordinary.adapters.local.agents.homes import AgentHomes, Memo, forget_homes
+from webordinary.adapters.local.agents.homes import AgentHomes, Memo
+from webordinary.adapters.local.agents.session_files import FolderSessionFiles, forget_homes
 from webordinary.site.task import AgentTask
 
 TASK = AgentTask("a wish", Path("site"), project_id="amelia", thread_id="a" * 16)
@@ -18,7 +19,7 @@ TASK = AgentTask("a wish", Path("site"), project_id="amelia", thread_id="a" * 16
 
 @pytest.fixture
 def homes(tmp_path: Path) -> AgentHomes:
-    return AgentHomes(tmp_path / "kept", tmp_path / "w-1")
+    return AgentHomes(FolderSessionFiles(tmp_path / "kept"), tmp_path / "w-1")
 
 
 def everything(path: Path) -> bool:
@@ -37,7 +38,10 @@ def use(homes: AgentHomes, agent: str = "claude", task: AgentTask = TASK, **file
 
 def test_a_thread_finds_its_files_on_another_worker(homes: AgentHomes, tmp_path: Path) -> None:
     assert use(homes, transcript="…") == (Memo("claude"), set())
-    assert use(AgentHomes(tmp_path / "kept", tmp_path / "w-2")) == (Memo("claude", "session-1", 0.5), {"transcript"})
+    assert use(AgentHomes(FolderSessionFiles(tmp_path / "kept"), tmp_path / "w-2")) == (
+        Memo("claude", "session-1", 0.5),
+        {"transcript"},
+    )
 
 
 def test_another_thread_and_another_agent_find_nothing(homes: AgentHomes) -> None:
@@ -81,6 +85,21 @@ def test_a_broken_or_hostile_file_means_a_fresh_start(homes: AgentHomes, tmp_pat
             tar.add(path, name)
     assert use(homes)[1] == set()
     assert not (tmp_path / "w-1" / "evil").exists()
+
+
+def test_a_link_in_a_kept_file_means_a_fresh_start(homes: AgentHomes, tmp_path: Path) -> None:
+    use(homes, first="1")
+    [kept] = (tmp_path / "kept").rglob("*.tar")
+    memo = tmp_path / "memo.json"
+    memo.write_text('{"agent": "claude", "session": "s"}')
+    for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE):
+        with tarfile.open(kept, "w") as tar:
+            tar.add(memo, "memo.json")
+            odd = tarfile.TarInfo("home/odd")
+            odd.type, odd.linkname = kind, "memo.json"
+            tar.addfile(odd)
+        with homes.open("claude", TASK, everything) as home:
+            assert (home.memo, list(home.files.iterdir())) == (Memo("claude"), [])
 
 
 def test_old_ones_are_forgotten(homes: AgentHomes, tmp_path: Path) -> None:

@@ -63,6 +63,27 @@ def test_a_reply_to_our_answer_goes_on_in_its_thread() -> None:
     assert found == Identified(thread, is_new=False)
 
 
+def test_the_address_of_a_thread_is_enough_to_go_on_in_it() -> None:
+    threads = MemoryThreads()
+    thread = threads.record(Thread(thread_id_of("<0@x>"), BAKERY.key, "Bread"), "<0@x>", NOON)
+    threads.record(Thread(thread_id_of("<9@x>"), AMELIA.key, "Other"), "<9@x>", NOON)
+    to_it = envelope(recipient=f"edit+{thread.thread_id}@localhost")
+    assert identify(to_it, parsed(references=("<9@x>",)), (AMELIA, BAKERY), threads, EDIT) == (
+        Identified(thread, is_new=False)
+    )
+
+
+def test_the_address_of_a_thread_selects_and_never_authorises() -> None:
+    threads = MemoryThreads()
+    thread = threads.record(Thread(thread_id_of("<0@x>"), ProjectUser("museum", "ann"), "Secret"), "<0@x>", NOON)
+    to_it = envelope(recipient=f"edit+{thread.thread_id}@localhost")
+    found = identify(to_it, parsed(), (AMELIA,), threads, EDIT)
+    assert isinstance(found, Identified)
+    assert (found.key, found.is_new) == (AMELIA.key, True)
+    unknown = identify(envelope(recipient="edit+0123456789abcdef@localhost"), parsed(), (AMELIA,), threads, EDIT)
+    assert unknown == found
+
+
 def test_a_stranger_to_a_project_cannot_join_its_threads() -> None:
     threads = MemoryThreads()
     root = "<0@example.com>"

@@ -58,6 +58,23 @@ def test_a_reply_stands_in_the_customers_thread() -> None:
     assert message["Date"].datetime == NOON
 
 
+def test_a_reply_asks_for_answers_to_its_thread() -> None:
+    answer = answer_job(parsed(), Outcome.SUCCEEDED, DONE)
+    reply = compose(
+        answer, email_id="e1", mail=parsed(), mailbox="edit@localhost", sent_at=NOON, thread_id="0123456789abcdef"
+    )
+    assert read(reply)["Reply-To"] == "WebOrdinary <edit+0123456789abcdef@localhost>"
+    assert reply.thread_id == "0123456789abcdef"
+    assert read(replied(answer))["Reply-To"] is None
+
+
+def test_a_reply_to_an_international_domain_names_it_as_the_dns_does() -> None:
+    mail = parsed(sender="ann@bücher.example")
+    reply = replied(gave_up(mail), mail)
+    assert read(reply)["To"] == "ann@xn--bcher-kva.example"
+    assert reply.recipient == "ann@bücher.example"
+
+
 def test_composing_twice_gives_the_same_bytes() -> None:
     answer = answer_job(parsed(), Outcome.SUCCEEDED, DONE)
     assert replied(answer) == replied(answer)

@@ -17,14 +17,17 @@ from webordinary.site.deploy_plan import (
     ASK_EACH_TIME,
     FOREVER,
     SHORTLY,
+    Origin,
     StoredManifest,
+    Upload,
     cache_control_of,
     plan_deploy,
     refused_paths,
 )
 from webordinary.site.manifests import Mark, keep_manifest, manifest_text, read_manifest
 from webordinary.site.releases import Release, Stage
-from webordinary.site.targets import deploy, read_shown
+from webordinary.site.shown import read_shown
+from webordinary.site.targets import deploy, in_folder, in_store, look, show
 
 REFERENCE = re.compile(r'(?:src|href)="/([^"]+)"')
 OLD = {"index.html": '<img src="/a.12ab34cd.png"><a href="/about.html">', "about.html": "", "a.12ab34cd.png": "old"}
@@ -155,10 +158,11 @@ class Dying(MemoryObjects):
         self._live()
         return super().manifest()
 
-    def put(self, upload: object, file: Path) -> None:
+    def put(self, upload: Upload, origin: Origin) -> str:
         self._live()
-        super().put(upload, file)  # type: ignore[arg-type]
+        version = super().put(upload, origin)
         assert_no_page_misses_anything(self)
+        return version
 
     def delete(self, paths: object) -> None:
         self._live()
@@ -226,3 +230,61 @@ def test_a_release_without_a_manifest_and_a_damaged_store_are_said_in_words(tmp_
         deploy(Release("amelia", Stage.PUBLIC, "empty", tmp_path / "empty"), lease(1), MemoryObjects(), check)
     with pytest.raises(Permanent, match="damaged"):
         read_shown(StoredManifest(b"{}", "1"))
+
+
+def test_an_earlier_release_is_shown_again_from_what_the_store_keeps(tmp_path: Path) -> None:
+    store = MemoryObjects()
+    for fence, (name, site) in enumerate([("old", OLD), ("new", NEW), ("third", THIRD)], start=1):
+        deploy(release(tmp_path, name, site), lease(fence), store, check)
+    kept = in_store("new", store, look(store))
+    assert kept is not None
+    done = show(kept, lease(4), store, check)
+    assert done.flipped
+    assert shown(store) == NEW
+    assert {name: entry.number for name, entry in done.standing.known.items()} == {"old": 1, "new": 2, "third": 3}
+    assert in_store("fourth", store, look(store)) is None
+
+
+@pytest.mark.parametrize("steps", range(2, 8))
+def test_an_earlier_release_is_shown_again_after_an_unfinished_publication(tmp_path: Path, steps: int) -> None:
+    store = Dying()
+    store.left = 100
+    deploy(release(tmp_path, "old", OLD), lease(1), store, check)
+    store.left = steps
+    with suppress(Crash):
+        deploy(release(tmp_path, "new", NEW), lease(2), store, check)
+    store.left = 100
+    kept = in_store("old", store, look(store))
+    assert kept is not None
+    show(kept, lease(3), store, check)
+    assert shown(store) == OLD
+
+
+def test_one_store_shows_what_another_one_does(tmp_path: Path) -> None:
+    edit = MemoryObjects(name="edit")
+    public = MemoryObjects(name="public", others={"edit": edit})
+    deploy(release(tmp_path, "new", NEW), lease(1), edit, check)
+    promoted = in_store("new", edit, look(edit))
+    assert promoted is not None
+    assert show(promoted, lease(2), public, check).flipped
+    assert shown(public) == NEW
+    assert not show(promoted, lease(3), public, check).flipped
+
+
+def test_so_many_releases_are_kept_the_newest_first(tmp_path: Path) -> None:
+    store = MemoryObjects()
+    for number in range(1, 7):
+        wanted = in_folder(release(tmp_path, f"r{number}", {"index.html": f"{number}"}))
+        done = show(wanted, lease(number), store, check, keep=3)
+    assert [entry.release for entry in done.standing.shown.kept] == ["r5", "r4", "r3"]
+
+
+def test_who_knows_what_is_shown_does_not_ask_and_who_is_mistaken_asks_then(tmp_path: Path) -> None:
+    store = MemoryObjects()
+    old, new = in_folder(release(tmp_path, "old", OLD)), in_folder(release(tmp_path, "new", NEW))
+    seen = show(old, lease(1), store, check).standing
+    store.requests.clear()
+    show(new, lease(2), store, check, seen)
+    assert ("manifest", "") not in store.requests
+    assert show(old, lease(3), store, check, seen).flipped, "what was seen is over: somebody else published meanwhile"
+    assert shown(store) == OLD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project
 from webordinary.site.fencemarks import project_fence_ref
 from webordinary.site.messages import ChangeMessage
+from webordinary.site.ports import free_to_go_on
 from webordinary.site.publish import Published, Publisher
-from webordinary.site.releases import Stage
+from webordinary.site.releases import Release, Stage
 from webordinary.site.sources import BuildFailed, Built, Conflicted, SourceTree, Workspace
 
 from .world import OTHER_THREAD, SCOTT, THREAD, ZOE, Clock, Crash, CrashingBefore, TestHold, leases, work
@@ -227,3 +229,28 @@ def test_publish_shows_the_edit_site_to_the_public() -> None:
     release = publisher.promote("amelia", TestHold())
     assert release is not None
     assert site.releases.current("amelia", Stage.PUBLIC) == release.path
+
+
+class SlowReleases(MemoryReleases):
+    """Showing takes so long that the job is told to end meanwhile."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        super().__init__()
+        self.tell = tell
+
+    def point(self, release: Release, fence: int, check: Callable[[], None] = free_to_go_on) -> bool:
+        self.tell()
+        check()
+        return super().point(release, fence)
+
+
+def test_what_main_has_is_shown_whoever_interrupts_but_not_under_a_lost_claim() -> None:
+    site, hold = Site(), TestHold()
+    repository = site.repository()
+    site.releases = SlowReleases(lambda: hold.end(Interrupted("another thread")))
+    change = edited(repository, "job-1", {"index.html": "Sale"})
+    assert isinstance(site.publisher(repository).publish(change, build, hold), Published)
+    lost = TestHold()
+    site.releases = SlowReleases(lambda: lost.end(ClaimLost(SCOTT, "w-1", 10)))
+    with pytest.raises(ClaimLost):
+        site.publisher(repository).publish(edited(repository, "job-2", {"index.html": "Late"}), build, lost)

@@ -11,11 +11,14 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from webordinary.model.errors import Permanent, Transient
 from webordinary.site.manifests import FOLDER, SPARE
+from webordinary.site.ports import free_to_go_on
 from webordinary.site.releases import KEPT_RELEASES, Release, Stage, release_name
 
 _FLIP_TRIES = 20
@@ -79,7 +82,7 @@ class FolderReleases:
         _make_like(current, staged)
         return self.finish(project_id, target, staged, current.name)
 
-    def point(self, release: Release, fence: int) -> bool:
+    def point(self, release: Release, fence: int, check: Callable[[], None] = free_to_go_on) -> bool:
         """Make it current unless a higher fence has spoken; True if visitors now see another release."""
         before = self.current(release.project_id, release.stage)
         place = self._place(release.project_id, release.stage)
@@ -102,8 +105,10 @@ class FolderReleases:
         if not folder.is_dir():
             return ()
         # A folder's change time is that of its rename into place.
-        newest_first = sorted(folder.iterdir(), key=lambda path: path.stat().st_ctime_ns, reverse=True)
-        return tuple(self._release(project_id, stage, path.name) for path in newest_first)
+        made = sorted(((path.stat().st_ctime_ns, path) for path in folder.iterdir()), reverse=True)
+        return tuple(
+            Release(project_id, stage, path.name, path, datetime.fromtimestamp(at / 1e9, UTC)) for at, path in made
+        )
 
     def _turn(self, place: Path) -> None:
         """Let `current` follow the highest pointer, and look again: another may have pointed meanwhile."""

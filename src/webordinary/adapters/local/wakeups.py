@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from webordinary.adapters.local.liveness import DeathWatch
 from webordinary.adapters.local.wake import Listener, WakeBus
+from webordinary.model.claims import Claim
+from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import QUEUED
 
 WORKERS = "worker"
 ENGINE = "engine"
@@ -21,13 +24,13 @@ def ear_of(worker: str) -> str:
 class WakeTickets:
     """Tickets as datagrams: a lost one costs time, never work."""
 
-    def __init__(self, bus: WakeBus) -> None:
-        self._bus = bus
+    def __init__(self, bus: WakeBus, owner_of: Callable[[ProjectUser], Claim | None]) -> None:
+        self._bus, self._owner_of = bus, owner_of
 
-    def ticket(self, key: ProjectUser, owner: str | None) -> None:
-        """This key's owner should look at its queue."""
-        if owner:
-            self._bus.send(ear_of(owner), f"ticket {key}")
+    def ticket(self, job: Job, news: str = QUEUED) -> None:
+        """The owner of this job's key, if there is one, should look at its queue."""
+        if owner := self._owner_of(job.key):
+            self._bus.send(ear_of(owner.worker), f"ticket {job.key}")
 
     def unclaimed(self) -> None:
         """Somebody without work should look at the unclaimed queue."""
@@ -53,6 +56,9 @@ class WorkerWakeups:
     def poke(self) -> None:
         """Wake this worker's loop from one of its own threads."""
         self._listener.poke()
+
+    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
+        """Whoever has news for a worker of this machine sends it, asked or not."""
 
 
 class EngineWakeups:

@@ -41,3 +41,12 @@ class MemoryDirectory:
             raise Permanent(f"there is no project {sender.key.project_id}: add it first")
         address = sender.address.lower()
         self._senders[sender.key.project_id, address] = Sender(address, sender.key)
+
+    def remove_sender(self, address: str, project_id: str) -> None:
+        """See Directory."""
+        self._senders.pop((project_id, address.lower()), None)
+
+    def remove_project(self, project_id: str) -> None:
+        """See Directory."""
+        self._senders = {place: sender for place, sender in self._senders.items() if place[0] != project_id}
+        self._projects.pop(project_id, None)

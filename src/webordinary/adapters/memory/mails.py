@@ -6,7 +6,7 @@ import threading
 from datetime import datetime
 
 from webordinary.mail.errors import UnknownMail
-from webordinary.model.mail import Attachment, Email, ParsedMail, RefusedAttachment
+from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment
 
 
 class MemoryRawMails:
@@ -32,6 +32,10 @@ class MemoryRawMails:
             return self._mails[email_id]
         except KeyError:
             raise UnknownMail(email_id) from None
+
+    def envelope(self, email_id: str) -> Envelope:
+        """See RawMails."""
+        return self.load(email_id).envelope
 
     def mark_started(self, email_id: str) -> None:
         """See RawMails."""

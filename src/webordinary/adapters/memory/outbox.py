@@ -30,11 +30,12 @@ class MemoryOutbox:
         unsent = [e for e in entries if e.sent_at is None and not e.given_up and e.next_try_at <= now]
         return tuple(sorted(unsent, key=lambda entry: entry.next_try_at)[:limit])
 
-    def mark_sent(self, reply: Reply, now: datetime) -> None:
+    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
         """See Outbox."""
         with self._lock:
             if entry := self._unsent(reply):
-                sent = replace(entry, sent_at=now, attempts=entry.attempts + 1, last_error=None)
+                attempts = entry.attempts + 1
+                sent = replace(entry, sent_at=now, sent_as=sent_as, attempts=attempts, last_error=None)
                 self._entries[reply.email_id, reply.kind] = sent
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
@@ -48,6 +49,12 @@ class MemoryOutbox:
                     next_try_at=next_try_at or entry.next_try_at,
                     given_up=next_try_at is None,
                 )
+
+    def mark_bounced(self, reply: Reply, reason: str) -> None:
+        """See Outbox."""
+        with self._lock:
+            if entry := self._entries.get((reply.email_id, reply.kind)):
+                self._entries[reply.email_id, reply.kind] = replace(entry, bounced=reason)
 
     def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
         """See Outbox."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import islice
 
+from webordinary.adapters.memory.pool_state import MemoryPoolState
 from webordinary.model.claims import (
     LEASE_SECONDS,
     YIELD_AFTER_SECONDS,
@@ -19,31 +20,10 @@ from webordinary.model.claims import (
     next_fence,
 )
 from webordinary.model.errors import ClaimLost, Permanent
-from webordinary.model.jobs import Ending, Job, JobState, NewJob, Requeue, Settlement, Why
+from webordinary.model.jobs import Ending, Job, JobState, NewJob, Settlement
 from webordinary.model.names import ProjectUser
+from webordinary.pool import turns
 from webordinary.pool.rules import next_job
-
-
-@dataclass
-class MemoryPoolState:
-    """What a database would hold; shared by the adapters below, as one file is by several processes."""
-
-    jobs: dict[str, Job] = field(default_factory=dict)
-    orders: dict[ProjectUser, int] = field(default_factory=dict)
-    claims: dict[ProjectUser, Claim] = field(default_factory=dict)
-    hints: dict[ProjectUser, tuple[ClaimRequest, datetime]] = field(default_factory=dict)
-    interrupts: dict[tuple[ProjectUser, str], Interrupt] = field(default_factory=dict)
-    called_back: set[str] = field(default_factory=set)
-    lock: threading.RLock = field(default_factory=threading.RLock)
-
-    def open_of(self, key: ProjectUser) -> list[Job]:
-        """The open jobs of a key, in order."""
-        return sorted((j for j in self.jobs.values() if j.key == key and j.open), key=lambda j: j.order)
-
-    def next_order(self, key: ProjectUser) -> int:
-        """Count up; orders are never used twice."""
-        self.orders[key] = self.orders.get(key, 0) + 1
-        return self.orders[key]
 
 
 class MemoryJobs:
@@ -57,7 +37,7 @@ class MemoryJobs:
         with self._state.lock:
             if known := self._state.jobs.get(new.job_id):
                 return known
-            return self._put(new.recorded(self._state.next_order(new.key), now, ready=ready))
+            return self._state.put(new.recorded(self._state.next_order(new.key), now, ready=ready))
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
         """Make a preparing job runnable."""
@@ -65,7 +45,7 @@ class MemoryJobs:
             job = self._get(job_id)
             if job.state is not JobState.PREPARING:
                 return job
-            return self._put(replace(job, state=JobState.QUEUED, queued_at=now))
+            return self._state.put(replace(job, state=JobState.QUEUED, queued_at=now))
 
     def get(self, job_id: str) -> Job | None:
         """One job, open or settled."""
@@ -81,7 +61,7 @@ class MemoryJobs:
         """Name whom to call back."""
         with self._state.lock:
             self._state.called_back.discard(job_id)
-            return self._put(replace(self._get(job_id), task_token=token))
+            return self._state.put(replace(self._get(job_id), task_token=token))
 
     def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
         """End a job that never started, or ask the worker."""
@@ -90,41 +70,32 @@ class MemoryJobs:
             if not job.open:
                 return job
             if job.fence:
-                return self._put(replace(job, cancel_requested=True))
-            return self._put(_settled(job, settlement, now))
+                return self._state.put(replace(job, cancel_requested=True))
+            return self._state.put(turns.settled(job, settlement, now))
 
     def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
         """Every key that has work."""
         with self._state.lock:
-            keys = sorted({job.key for job in self._state.jobs.values() if job.open}, key=str)
-            return [key for key in keys if after is None or str(key) > str(after)][:limit]
+            return self._state.keys_with_open_jobs(after, limit)
 
     def owed(self, limit: int) -> Sequence[Job]:
         """Jobs whose workflow waits to be told."""
         with self._state.lock:
-            return [job for job in self._state.jobs.values() if self._owes(job)][:limit]
+            return self._state.owing()[:limit]
 
     def paid(self, job_id: str, token: str) -> None:
         """The workflow behind this token was told."""
         with self._state.lock:
             job = self._get(job_id)
             if job.task_token == token:
-                self._state.called_back.add(job_id)
+                self._state.told(job)
             if job.preempted_token == token:
-                self._put(replace(job, preempted_token=None))
-
-    def _owes(self, job: Job) -> bool:
-        settled = not job.open and job.task_token is not None and job.job_id not in self._state.called_back
-        return settled or job.preempted_token is not None
+                self._state.put(replace(job, preempted_token=None))
 
     def _get(self, job_id: str) -> Job:
         if job := self._state.jobs.get(job_id):
             return job
         raise Permanent(f"job {job_id} is not recorded; it was pruned, or its mail never got this far")
-
-    def _put(self, job: Job) -> Job:
-        self._state.jobs[job.job_id] = job
-        return job
 
 
 class MemoryClaims:
@@ -143,11 +114,11 @@ class MemoryClaims:
             fence = next_fence(current.fence if current else 0, now)
             job = next_job(self._state.open_of(key), fence, now)
             if job is None:
-                self._state.hints.pop(key, None)
+                self._state.hints.remove(key)
                 return None
-            if current and current.status is ClaimStatus.HELD and not _unmoved(current, over):
+            if current and current.status is ClaimStatus.HELD and not turns.unmoved(current, over):
                 return current
-            self._state.hints.pop(key, None)
+            self._state.hints.remove(key)
             claim = Claim(key, worker, fence, 0, ClaimStatus.HELD, now, now, now + self._lease)
             self._state.claims[key] = claim
             return Started(claim, self._start(job, claim, now))
@@ -165,7 +136,7 @@ class MemoryClaims:
         with self._state.lock:
             self._check(claim)
             ended = self._end(started, ending, now)
-            owed = ended if _tells(ended) else None
+            owed = ended if turns.tells(ended) else None
             kept, following = self._go_on(claim, now) if more else (claim, None)
             return Turn(kept, following, owed)
 
@@ -203,8 +174,7 @@ class MemoryClaims:
     def busy(self, worker: str) -> int:
         """How many jobs that worker runs now."""
         with self._state.lock:
-            jobs = self._state.jobs.values()
-            return sum(1 for job in jobs if job.state is JobState.RUNNING and job.worker == worker)
+            return self._state.running_at(worker)
 
     def _mine(self, claim: Claim) -> bool:
         current = self._state.claims.get(claim.key)
@@ -222,74 +192,34 @@ class MemoryClaims:
         self._state.claims[claim.key] = replace(self._state.claims[claim.key], **fields)  # type: ignore[arg-type]
 
     def _start(self, job: Job, claim: Claim, now: datetime) -> Job:
-        running = replace(
-            job,
-            state=JobState.RUNNING,
-            worker=claim.worker,
-            fence=claim.fence,
-            attempts=job.attempts + 1,
-            started_at=now,
-            not_before=None,
-        )
-        self._state.jobs[job.job_id] = running
-        return running
+        return self._state.put(turns.started(job, claim, now))
 
     def _end(self, started: Started, ending: Ending, now: datetime) -> Job:
         job = self._state.jobs[started.job.job_id]
         if job.state is not JobState.RUNNING or job.fence != started.claim.fence:
             raise ClaimLost(started.claim.key, started.claim.worker, started.claim.fence)
-        ended = _settled(job, ending, now) if isinstance(ending, Settlement) else self._requeued(job, ending)
-        self._state.jobs[job.job_id] = ended
-        return ended
-
-    def _requeued(self, job: Job, requeue: Requeue) -> Job:
-        queued = replace(job, state=JobState.QUEUED, started_at=None)
-        match requeue.why:
-            case Why.RETRY:
-                return replace(queued, not_before=requeue.not_before)
-            case Why.HELD:
-                return replace(
-                    queued,
-                    attempts=job.attempts - 1,
-                    not_before=requeue.not_before,
-                    preempted_token=job.task_token or job.preempted_token,
-                    task_token=None,
-                )
-            case Why.STOPPED:
-                return replace(queued, attempts=job.attempts - 1)
-            case Why.INTERRUPTED:
-                return replace(
-                    queued,
-                    attempts=job.attempts - 1,
-                    interruptions=job.interruptions + 1,
-                    order=self._state.next_order(job.key),
-                    preempted_token=job.task_token or job.preempted_token,
-                    task_token=None,
-                )
+        tail = self._state.next_order(job.key) if turns.goes_to_tail(ending) else job.order
+        return self._state.put(turns.ended(job, ending, now, tail))
 
     def _go_on(self, claim: Claim, now: datetime) -> tuple[Claim | None, Started | None]:
         """What is kept, and what starts: the key's next job, or that of a key which has waited longer."""
         open_jobs = self._state.open_of(claim.key)
         own = next_job(open_jobs, claim.fence, now)
-        if own is None and open_jobs:
-            return claim, None
-        just_now = now - timedelta(seconds=YIELD_AFTER_SECONDS)
-        if own and claim.claimed_at > just_now:
-            return claim, Started(claim, self._start(own, claim, now))
-        waited = min(own.queued_at, just_now) if own and own.queued_at else just_now
-        if handed := self._take_waiting_since(waited, claim, now):
+        waited = turns.makes_way_after(claim, own, open_jobs, now)
+        if waited and (handed := self._take_waiting_since(waited, claim, now)):
             self._change(claim, status=ClaimStatus.FREE)
             if own and own.queued_at:
-                request = ClaimRequest(claim.key, own.queued_at, claim.worker)
-                self._state.hints.setdefault(claim.key, (request, now))
+                self._state.hints.add(ClaimRequest(claim.key, own.queued_at, claim.worker), now)
             return None, handed
         return claim, Started(claim, self._start(own, claim, now)) if own else None
 
     def _take_waiting_since(self, waited: datetime, claim: Claim, now: datetime) -> Started | None:
         just_now = now - timedelta(seconds=YIELD_AFTER_SECONDS)
-        for hint, sent_at in sorted(self._state.hints.values(), key=lambda sent: sent[0].waiting_since):
+        for hint, sent_at in self._state.hints.longest_first():
+            if hint.waiting_since >= waited:
+                return None
             theirs = hint.preferred not in (None, claim.worker) and sent_at > just_now
-            if hint.key == claim.key or hint.waiting_since >= waited or theirs:
+            if hint.key == claim.key or theirs:
                 continue
             taken = self.claim_and_start(hint.key, claim.worker, now)
             if isinstance(taken, Started):
@@ -303,24 +233,21 @@ class MemoryHints:
     def __init__(self, state: MemoryPoolState) -> None:
         self._state = state
 
-    def send(self, request: ClaimRequest, now: datetime) -> bool:
+    def send(self, request: ClaimRequest, now: datetime, *, again: bool = False) -> bool:
         """Say that a key has work and no owner."""
         with self._state.lock:
-            if request.key in self._state.hints:
-                return False
-            self._state.hints[request.key] = (request, now)
-            return True
+            return self._state.hints.add(request, now)
 
     def receive(self, now: datetime, skip: Collection[ProjectUser], limit: int) -> Sequence[ClaimRequest]:
         """Hints that wait, the longest first."""
         with self._state.lock:
-            waiting = [hint for hint, _ in self._state.hints.values() if hint.key not in skip]
-            return sorted(waiting, key=lambda hint: hint.waiting_since)[:limit]
+            waiting = (hint for hint, _ in self._state.hints.longest_first() if hint.key not in skip)
+            return list(islice(waiting, limit))
 
     def acknowledge(self, key: ProjectUser) -> None:
         """Hints for this key have nothing to tell any more."""
         with self._state.lock:
-            self._state.hints.pop(key, None)
+            self._state.hints.remove(key)
 
 
 class MemoryInterrupts:
@@ -332,29 +259,9 @@ class MemoryInterrupts:
     def send(self, interrupt: Interrupt, now: datetime) -> None:
         """Ask; asking twice is asking once."""
         with self._state.lock:
-            self._state.interrupts.setdefault((interrupt.key, interrupt.job_id), interrupt)
+            self._state.interrupts.setdefault(interrupt.key, {}).setdefault(interrupt.job_id, interrupt)
 
     def take(self, key: ProjectUser) -> Sequence[Interrupt]:
         """Receive and delete what was asked for this key."""
         with self._state.lock:
-            found = [asked for (of, _), asked in self._state.interrupts.items() if of == key]
-            for asked in found:
-                del self._state.interrupts[asked.key, asked.job_id]
-            return found
-
-
-def _settled(job: Job, settlement: Settlement, now: datetime) -> Job:
-    return replace(job, state=JobState.SETTLED, outcome=settlement.outcome, result=settlement.result, settled_at=now)
-
-
-def _tells(job: Job) -> bool:
-    """A workflow waits to hear of this job."""
-    return bool(job.preempted_token or (not job.open and job.task_token))
-
-
-def _unmoved(current: Claim, over: Claim | None) -> bool:
-    return over is not None and (current.worker, current.fence, current.beat) == (
-        over.worker,
-        over.fence,
-        over.beat,
-    )
+            return list(self._state.interrupts.pop(key, {}).values())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from webordinary.site.ports import free_to_go_on
 from webordinary.site.releases import KEPT_RELEASES, Release, Stage, release_name
 
 
@@ -37,7 +39,7 @@ class MemoryReleases:
         current = self.current(project_id, source)
         return self.finish(project_id, target, current, current.name) if current else None
 
-    def point(self, release: Release, fence: int) -> bool:
+    def point(self, release: Release, fence: int, check: Callable[[], None] = free_to_go_on) -> bool:
         """See Releases."""
         before = self.current(release.project_id, release.stage)
         self.pointers.setdefault((release.project_id, release.stage), {})[fence] = release.name

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.letters import letter_of
-from webordinary.adapters.sqlite.outbox import PUT
+from webordinary.adapters.sqlite.outbox import PUT, put_row
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.mail import Reply
 from webordinary.pool.watchdog import letter_name
@@ -57,17 +57,9 @@ class SqliteAlarms:
     def tell(self, names: Collection[str], mail: Reply, now: datetime) -> bool:
         """Put the mail into the outbox, unless every one of these was told already."""
         told = {"mail": mail.kind, "now": now.timestamp()}
-        row = {
-            "email_id": mail.email_id,
-            "kind": mail.kind,
-            "recipient": mail.recipient,
-            "message_id": mail.message_id,
-            "raw": mail.raw,
-            "now": now.timestamp(),
-        }
         with self._db.write() as conn:
             fresh = sum(conn.execute(TELL, {**told, "name": name}).rowcount for name in names)
-            return bool(fresh) and conn.execute(PUT, row).rowcount == 1
+            return bool(fresh) and conn.execute(PUT, put_row(mail, now)).rowcount == 1
 
     def forget(self, before: datetime) -> int:
         """Delete what is long over."""

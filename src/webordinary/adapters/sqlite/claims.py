@@ -7,28 +7,27 @@ from collections.abc import Collection
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import claim_of, job_of, result_text, started_job_of
+from webordinary.adapters.sqlite.rows import at, claim_of, job_of, key_of, result_text, started_job_of
 from webordinary.model.claims import (
     LEASE_SECONDS,
     PREPARING_WAIT_SECONDS,
     YIELD_AFTER_SECONDS,
     Claim,
+    ClaimStatus,
     Started,
     Turn,
+    next_fence,
 )
 from webordinary.model.errors import ClaimLost
 from webordinary.model.jobs import Ending, Job, Settlement, Why
 from webordinary.model.names import ProjectUser
 
-# The epoch keeps the fence growing even after the row itself was deleted.
 CLAIM = """
 INSERT INTO claims (key, worker, fence, beat, status, claimed_at, last_activity_at, lease_expires_at)
-VALUES (:key, :worker, :epoch_seconds, 0, 'held', :now, :now, :until)
+VALUES (:key, :worker, :fence, 0, 'held', :now, :now, :until)
 ON CONFLICT (key) DO UPDATE
-SET worker = :worker, fence = max(fence + 1, :epoch_seconds), beat = 0, status = 'held',
-    claimed_at = :now, last_activity_at = :now, lease_expires_at = :until
-WHERE status <> 'held' OR (worker = :over_worker AND fence = :over_fence AND beat = :over_beat)
-RETURNING *"""
+SET worker = :worker, fence = :fence, beat = 0, status = 'held',
+    claimed_at = :now, last_activity_at = :now, lease_expires_at = :until"""
 
 # A job still running under an older fence is one whose worker lost the key: it starts again, in its place.
 NEXT_JOB = """
@@ -174,27 +173,25 @@ class SqliteClaims:
     def _claim_and_start(
         self, conn: sqlite3.Connection, key: str, worker: str, now: float, over: Claim | None
     ) -> Started | Claim | None:
-        fields = {
-            "key": key,
-            "worker": worker,
-            "epoch_seconds": int(now),
-            "now": now,
-            "until": now + self._lease_seconds,
-            "over_worker": over.worker if over else None,
-            "over_fence": over.fence if over else None,
-            "over_beat": over.beat if over else None,
-        }
         # Any fence will do to find an orphan: only a key that can be claimed has one.
         row = _next_job(conn, key, 1 << 62, now)
         if row is None:
             conn.execute("DELETE FROM hints WHERE key = ?", (key,))
             return None
-        claimed = conn.execute(CLAIM, fields).fetchone()
-        if claimed is None:
-            return _look(conn, key)
+        current = conn.execute("SELECT * FROM claims WHERE key = ?", (key,)).fetchone()
+        if current and current["status"] == "held" and not _unmoved(current, over):
+            return claim_of(current)
         conn.execute("DELETE FROM hints WHERE key = ?", (key,))
-        claim = claim_of(claimed)
+        claim = self._claim(conn, key, worker, current["fence"] if current else 0, now)
         return Started(claim, _start(conn, row, claim, now))
+
+    def _claim(self, conn: sqlite3.Connection, key: str, worker: str, last_fence: int, now: float) -> Claim:
+        moment, until = at(now), now + self._lease_seconds
+        claim = Claim(
+            key_of(key), worker, next_fence(last_fence, moment), 0, ClaimStatus.HELD, moment, moment, at(until)
+        )
+        conn.execute(CLAIM, {**_identity(claim), "now": now, "until": until})
+        return claim
 
     def _go_on(self, conn: sqlite3.Connection, claim: Claim, now: float) -> tuple[Claim | None, Started | None]:
         """What is kept, and what starts: the key's next job, or that of a key which has waited longer."""
@@ -225,6 +222,11 @@ class SqliteClaims:
 def _look(conn: sqlite3.Connection, key: str) -> Claim | None:
     row = conn.execute("SELECT * FROM claims WHERE key = ? AND status <> 'free'", (key,)).fetchone()
     return claim_of(row) if row else None
+
+
+def _unmoved(current: sqlite3.Row, over: Claim | None) -> bool:
+    seen = (over.worker, over.fence, over.beat) if over else None
+    return (current["worker"], current["fence"], current["beat"]) == seen
 
 
 def _identity(claim: Claim) -> dict[str, object]:

@@ -28,6 +28,12 @@ ADD_SENDER = """
 INSERT INTO senders (address, project_id, user_id, created_at) VALUES (:address, :project_id, :user_id, :now)
 ON CONFLICT (address, project_id) DO UPDATE SET user_id = excluded.user_id"""
 
+REMOVE_SENDER = "DELETE FROM senders WHERE address = ? AND project_id = ?"
+
+REMOVE_SENDERS = "DELETE FROM senders WHERE project_id = ?"
+
+REMOVE_PROJECT = "DELETE FROM projects WHERE project_id = ?"
+
 
 class SqliteDirectory:
     """See Directory."""
@@ -79,6 +85,17 @@ class SqliteDirectory:
                 conn.execute(ADD_SENDER, row)
         except sqlite3.IntegrityError as problem:
             raise Permanent(f"there is no project {sender.key.project_id}: add it first") from problem
+
+    def remove_sender(self, address: str, project_id: str) -> None:
+        """See Directory."""
+        with self._db.write() as conn:
+            conn.execute(REMOVE_SENDER, (address.lower(), project_id))
+
+    def remove_project(self, project_id: str) -> None:
+        """See Directory."""
+        with self._db.write() as conn:
+            conn.execute(REMOVE_SENDERS, (project_id,))
+            conn.execute(REMOVE_PROJECT, (project_id,))
 
 
 def _sender(row: sqlite3.Row) -> Sender:

@@ -28,8 +28,8 @@ class SqliteHints:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def send(self, request: ClaimRequest, now: datetime) -> bool:
-        """Say that a key has work and no owner."""
+    def send(self, request: ClaimRequest, now: datetime, *, again: bool = False) -> bool:
+        """Say that a key has work and no owner; no hint here is ever lost."""
         fields = {
             "key": str(request.key),
             "since": request.waiting_since.timestamp(),

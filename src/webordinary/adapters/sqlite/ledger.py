@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.model.jobs import Job
+from webordinary.model.overview import Spent
 
 SPEND = """
 INSERT INTO costs (project_id, day, thread_id, job_id, usd, at)
@@ -22,17 +22,6 @@ WHERE (:project_id IS NULL OR project_id = :project_id) AND day >= :since
 GROUP BY project_id, day, thread_id ORDER BY day DESC, project_id, usd DESC LIMIT :limit"""
 
 FORGET = "DELETE FROM costs WHERE at < ?"
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a thread of a project cost on a day."""
-
-    project_id: str
-    day: str
-    thread_id: str
-    jobs: int
-    usd: float
 
 
 class SqliteLedger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,18 +10,25 @@ from pathlib import Path
 from webordinary.adapters.durable import write_durably
 from webordinary.adapters.sqlite.database import Database
 from webordinary.mail.errors import UnknownMail
-from webordinary.mail.records import attachment_from_json, attachment_to_json, mail_from_json, mail_to_json
+from webordinary.mail.records import (
+    attachment_from_json,
+    attachment_to_json,
+    mail_from_json,
+    mail_to_json,
+    verdicts_from_json,
+    verdicts_to_json,
+)
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment
 
 HAS = "SELECT 1 FROM raw_mails WHERE email_id = ?"
 
 STORE = """
-INSERT INTO raw_mails (email_id, path, peer, mail_from, recipient, size, received_at)
-VALUES (:email_id, :path, :peer, :mail_from, :recipient, :size, :received_at)
+INSERT INTO raw_mails (email_id, path, peer, mail_from, recipient, size, received_at, verdicts)
+VALUES (:email_id, :path, :peer, :mail_from, :recipient, :size, :received_at, :verdicts)
 ON CONFLICT (email_id) DO NOTHING"""
 
-LOAD = "SELECT path, peer, mail_from, recipient, received_at FROM raw_mails WHERE email_id = ?"
+LOAD = "SELECT path, peer, mail_from, recipient, received_at, verdicts FROM raw_mails WHERE email_id = ?"
 
 MARK_STARTED = "UPDATE raw_mails SET started = 1 WHERE email_id = ? AND started = 0"
 
@@ -81,6 +89,7 @@ class SqliteRawMails:
                 "recipient": email.envelope.recipient,
                 "size": len(email.raw),
                 "received_at": email.envelope.received_at.timestamp(),
+                "verdicts": verdicts_to_json(email.envelope.verdicts),
             }
             return conn.execute(STORE, row).rowcount == 1
 
@@ -96,19 +105,25 @@ class SqliteRawMails:
 
     def load(self, email_id: str) -> Email:
         """See RawMails."""
-        with self._db.read() as conn:
-            row = conn.execute(LOAD, (email_id,)).fetchone()
-        if row is None:
-            raise UnknownMail(email_id)
-        received_at = datetime.fromtimestamp(row["received_at"], UTC)
-        envelope = Envelope(row["peer"], row["mail_from"], row["recipient"], received_at)
+        row = self._row(email_id)
         path = self._data / row["path"]
         try:
-            return Email(email_id, envelope, path.read_bytes())
+            return Email(email_id, _envelope(row), path.read_bytes())
         except FileNotFoundError as problem:
             raise Permanent(f"{path} is gone though its mail was accepted: restore a backup") from problem
         except OSError as problem:
             raise Transient(f"{path} cannot be read ({problem.strerror}): check the disk") from problem
+
+    def envelope(self, email_id: str) -> Envelope:
+        """See RawMails."""
+        return _envelope(self._row(email_id))
+
+    def _row(self, email_id: str) -> sqlite3.Row:
+        with self._db.read() as conn:
+            row: sqlite3.Row | None = conn.execute(LOAD, (email_id,)).fetchone()
+        if row is None:
+            raise UnknownMail(email_id)
+        return row
 
     def mark_started(self, email_id: str) -> None:
         """See RawMails."""
@@ -129,6 +144,11 @@ class SqliteRawMails:
         """See RawMails."""
         with self._db.read() as conn:
             return tuple(row["email_id"] for row in conn.execute(WITHOUT_WORKFLOW, (limit,)))
+
+
+def _envelope(row: sqlite3.Row) -> Envelope:
+    received_at, verdicts = datetime.fromtimestamp(row["received_at"], UTC), verdicts_from_json(row["verdicts"])
+    return Envelope(row["peer"], row["mail_from"], row["recipient"], received_at, verdicts)
 
 
 class SqliteParsedMails:

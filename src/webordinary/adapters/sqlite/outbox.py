@@ -10,8 +10,8 @@ from webordinary.mail.ports import OutboxEntry
 from webordinary.model.mail import Reply
 
 PUT = """
-INSERT INTO outbox (email_id, kind, recipient, message_id, raw, created_at, next_try_at)
-VALUES (:email_id, :kind, :recipient, :message_id, :raw, :now, :now)
+INSERT INTO outbox (email_id, kind, recipient, message_id, raw, thread_id, created_at, next_try_at)
+VALUES (:email_id, :kind, :recipient, :message_id, :raw, :thread_id, :now, :now)
 ON CONFLICT (email_id, kind) DO NOTHING"""
 
 DUE = """
@@ -19,7 +19,7 @@ SELECT * FROM outbox WHERE sent_at IS NULL AND given_up = 0 AND next_try_at <= :
 ORDER BY next_try_at, outbox_id LIMIT :limit"""
 
 MARK_SENT = """
-UPDATE outbox SET sent_at = :now, attempts = attempts + 1, last_error = NULL
+UPDATE outbox SET sent_at = :now, sent_as = :sent_as, attempts = attempts + 1, last_error = NULL
 WHERE email_id = :email_id AND kind = :kind AND sent_at IS NULL"""
 
 MARK_FAILED = """
@@ -27,6 +27,8 @@ UPDATE outbox
 SET attempts = attempts + 1, last_error = :error, next_try_at = coalesce(:next_try_at, next_try_at),
     given_up = :next_try_at IS NULL
 WHERE email_id = :email_id AND kind = :kind AND sent_at IS NULL"""
+
+MARK_BOUNCED = "UPDATE outbox SET bounced = :reason WHERE email_id = :email_id AND kind = :kind"
 
 OF = "SELECT * FROM outbox WHERE email_id = ? ORDER BY outbox_id"
 
@@ -39,16 +41,8 @@ class SqliteOutbox:
 
     def put(self, reply: Reply, now: datetime) -> bool:
         """See Outbox."""
-        row = {
-            "email_id": reply.email_id,
-            "kind": reply.kind,
-            "recipient": reply.recipient,
-            "message_id": reply.message_id,
-            "raw": reply.raw,
-            "now": now.timestamp(),
-        }
         with self._db.write() as conn:
-            return conn.execute(PUT, row).rowcount == 1
+            return conn.execute(PUT, put_row(reply, now)).rowcount == 1
 
     def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
         """See Outbox."""
@@ -56,9 +50,9 @@ class SqliteOutbox:
             rows = conn.execute(DUE, {"now": now.timestamp(), "limit": limit}).fetchall()
         return tuple(_entry(row) for row in rows)
 
-    def mark_sent(self, reply: Reply, now: datetime) -> None:
+    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
         """See Outbox."""
-        row = {"email_id": reply.email_id, "kind": reply.kind, "now": now.timestamp()}
+        row = {"email_id": reply.email_id, "kind": reply.kind, "now": now.timestamp(), "sent_as": sent_as}
         with self._db.write() as conn:
             conn.execute(MARK_SENT, row)
 
@@ -73,19 +67,39 @@ class SqliteOutbox:
         with self._db.write() as conn:
             conn.execute(MARK_FAILED, row)
 
+    def mark_bounced(self, reply: Reply, reason: str) -> None:
+        """See Outbox."""
+        with self._db.write() as conn:
+            conn.execute(MARK_BOUNCED, {"email_id": reply.email_id, "kind": reply.kind, "reason": reason})
+
     def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
         """See Outbox."""
         with self._db.read() as conn:
             return tuple(_entry(row) for row in conn.execute(OF, (email_id,)))
 
 
+def put_row(reply: Reply, now: datetime) -> dict[str, object]:
+    """What PUT writes."""
+    return {
+        "email_id": reply.email_id,
+        "kind": reply.kind,
+        "recipient": reply.recipient,
+        "message_id": reply.message_id,
+        "raw": reply.raw,
+        "thread_id": reply.thread_id,
+        "now": now.timestamp(),
+    }
+
+
 def _entry(row: sqlite3.Row) -> OutboxEntry:
     return OutboxEntry(
-        reply=Reply(row["email_id"], row["kind"], row["recipient"], row["message_id"], row["raw"]),
+        reply=Reply(row["email_id"], row["kind"], row["recipient"], row["message_id"], row["raw"], row["thread_id"]),
         created_at=datetime.fromtimestamp(row["created_at"], UTC),
         next_try_at=datetime.fromtimestamp(row["next_try_at"], UTC),
         attempts=row["attempts"],
         sent_at=datetime.fromtimestamp(row["sent_at"], UTC) if row["sent_at"] is not None else None,
         last_error=row["last_error"],
         given_up=bool(row["given_up"]),
+        sent_as=row["sent_as"],
+        bounced=row["bounced"],
     )

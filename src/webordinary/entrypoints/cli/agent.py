@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from webordinary import app
+from webordinary.app import workshop
 from webordinary.app.agents import agents_of, limits_of
 from webordinary.config import Config
 from webordinary.entrypoints.cli.agent_trial import PAGE, SCRIPT_KEY, WISH, Trial, scripted, try_out
@@ -55,7 +55,7 @@ def _try(config: Config, name: str, folder: Path, env: Mapping[str, str], *, qui
     home.mkdir()
     site.mkdir()
     (site / "index.html").write_text(PAGE, encoding="utf-8")
-    jail = app.jail_of(config, "agent-test", home)
+    jail = workshop.jail_of(config, "agent-test", home)
     agent = agents_of(config, jail, home, env).get(name)
     if agent is None:
         raise CommandFailed(f"the agent {name} has no program", "name it with --agent-command", Exit.USAGE)

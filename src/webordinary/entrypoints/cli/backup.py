@@ -11,7 +11,7 @@ from pathlib import Path
 
 from webordinary.adapters.local.backup import DATABASE, pack
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
+from webordinary.entrypoints.cli.options import Commands, add_command, load_folder
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.preflight import require_programs
 from webordinary.entrypoints.cli.progress import progress
@@ -29,7 +29,7 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Pack, check, put in place."""
     require_programs()
-    config, target = load_existing(args), args.file.absolute()
+    config, target = load_folder(args), args.file.absolute()
     if target.exists() and not (args.force and target.is_file()):
         raise CommandFailed(f"{target} is there already", "choose another name, or replace that file with --force")
     with progress("backup") as report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime
 
-from webordinary import app
+from webordinary.app.backends import open_services
 from webordinary.entrypoints.cli.exits import Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import clock, print_json, table
@@ -23,7 +23,7 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look once and print it."""
     now = datetime.now(UTC)
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         claims = services.overview.pool(now, MAX_CLAIMS).claims
     if args.json:
         print_json([_plain(claim, now) for claim in claims])

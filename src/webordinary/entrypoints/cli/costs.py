@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
-from webordinary import app
+from webordinary.app.backends import open_services
 from webordinary.entrypoints.cli.exits import Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import print_json, table
@@ -24,7 +24,7 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look once and print it."""
     since = datetime.now(UTC).date() - timedelta(days=max(0, args.days - 1))
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         spent = services.ledger.listing(args.project, since)
     if args.json:
         print_json([asdict(row) for row in spent])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from webordinary import app
-from webordinary.adapters.local.wakeups import ENGINE
-from webordinary.asl.engine import Engine
+from webordinary.app.backends import AWS, open_services, workflows_of
+from webordinary.app.services import Services
+from webordinary.config import Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.letter_view import letter_lines, letter_plain
@@ -16,6 +16,7 @@ from webordinary.entrypoints.cli.output import clock, print_json, table
 from webordinary.model.events import Event
 from webordinary.model.jobs import DeadLetter
 from webordinary.workflow.redrive import redrive
+from webordinary.workflow.start import Workflows
 
 MAX_LETTERS, SHORT_ID, SHORTEST = 1000, 12, 6
 HEAD = ("letter", "mail", "given up", "redriven", "reason")
@@ -40,7 +41,7 @@ def add_to(commands: Commands) -> None:
 
 def list_letters(args: argparse.Namespace) -> int:
     """One line per letter."""
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         letters = services.dead_letters.all(MAX_LETTERS)
     if args.json:
         print_json(letters)
@@ -55,7 +56,7 @@ def list_letters(args: argparse.Namespace) -> int:
 
 def show_letter(args: argparse.Namespace) -> int:
     """The reason, the mail's head, its job and what happened to it."""
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         letter = _find(services, args.letter)
         detail = services.overview.mail(letter.email_id)
         job = services.jobs.get(letter.job_id) if letter.job_id else None
@@ -68,12 +69,11 @@ def show_letter(args: argparse.Namespace) -> int:
 
 def redrive_letters(args: argparse.Namespace) -> int:
     """Start each mail's next execution; the engine's process, if there is one, goes on with it."""
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         chosen = _chosen(services, args)
-        engine = app.engine(services, wake_outbox=lambda: None)
-        names = {letter.letter_id: _redrive(services, engine, letter) for letter in chosen}
-        services.bus.notify(ENGINE)
-        up = running.running(services.config.data) is not None
+        workflows = workflows_of(services)
+        names = {letter.letter_id: _redrive(services, workflows, letter) for letter in chosen}
+        up = _runs(services.config)
     if args.json:
         print_json([_plain(letter) | {"execution": names[letter.letter_id]} for letter in chosen])
         return Exit.OK
@@ -85,7 +85,7 @@ def redrive_letters(args: argparse.Namespace) -> int:
 
 def drop_letters(args: argparse.Namespace) -> int:
     """Forget letters, after a question."""
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         chosen = _chosen(services, args)
         if chosen and not args.yes:
             _confirm(len(chosen))
@@ -101,19 +101,24 @@ def drop_letters(args: argparse.Namespace) -> int:
     return Exit.OK
 
 
-def _redrive(services: app.Services, engine: Engine, letter: DeadLetter) -> str:
+def _redrive(services: Services, workflows: Workflows, letter: DeadLetter) -> str:
     services.raw_mails.load(letter.email_id)  # without its mail it could only be given up again
-    name = redrive(letter, engine, services.dead_letters)
+    name = redrive(letter, workflows, services.dead_letters)
     data = {"redrive": letter.redrives + 1}
     services.events.emit(Event("DeadLetterRedriven", letter.email_id, letter.job_id, data=data))
     return name
+
+
+def _runs(config: Config) -> bool:
+    """Step Functions always does."""
+    return config.backend == AWS or running.running(config.data) is not None
 
 
 def _plain(letter: DeadLetter) -> dict[str, object]:
     return {"letter": letter.letter_id, "mail": letter.email_id}
 
 
-def _chosen(services: app.Services, args: argparse.Namespace) -> list[DeadLetter]:
+def _chosen(services: Services, args: argparse.Namespace) -> list[DeadLetter]:
     if args.all == bool(args.letters):
         raise CommandFailed("no letter is named", "name some, or say --all; see `webordinary dlq list`", Exit.USAGE)
     if args.all:
@@ -122,7 +127,7 @@ def _chosen(services: app.Services, args: argparse.Namespace) -> list[DeadLetter
     return list(found.values())
 
 
-def _find(services: app.Services, name: str) -> DeadLetter:
+def _find(services: Services, name: str) -> DeadLetter:
     """By its number, or by the mail it belongs to."""
     if name.isdecimal() and len(name) < 12 and (letter := services.dead_letters.get(int(name))):
         return letter

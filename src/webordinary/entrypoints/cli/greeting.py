@@ -7,6 +7,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from webordinary.app.backends import AWS
 from webordinary.config import Config
 from webordinary.entrypoints.running import Endpoints
 
@@ -21,10 +22,7 @@ def greeting(config: Config, ends: Endpoints, projects: Collection[str], command
             f"  Sample  http://edit.{SAMPLE}.{config.domain}:{config.port}/",
             f"          or through {ends.preview} if your browser does not find that name",
             "",
-            f"  Try     open the page and write as a customer; or send a mail to {config.mailbox}:",
-            f"          swaks --server {ends.smtp} --from scott@example.com --to {config.mailbox} \\",
-            "            --header 'Subject: Spring' --body 'Set the title to Spring Sale'",
-            f"          {command} send mail.eml --data {config.data}",
+            *_try(config, ends, command),
         ]
     elif not projects:
         lines += [
@@ -34,6 +32,18 @@ def greeting(config: Config, ends: Endpoints, projects: Collection[str], command
         ]
     lines += ["", "  Stop    Ctrl-C; started again, it goes on where it was", "", ready_line(ends)]
     return "\n".join(lines)
+
+
+def _try(config: Config, ends: Endpoints, command: str) -> list[str]:
+    first = f"  Try     open the page and write as a customer; or send a mail to {config.mailbox}"
+    if config.backend == AWS:
+        return [first if config.aws_endpoint else f"  Try     send a mail to {config.mailbox}"]
+    return [
+        f"{first}:",
+        f"          swaks --server {ends.smtp} --from scott@example.com --to {config.mailbox} \\",
+        "            --header 'Subject: Spring' --body 'Set the title to Spring Sale'",
+        f"          {command} send mail.eml --data {config.data}",
+    ]
 
 
 def ready_line(ends: Endpoints) -> str:

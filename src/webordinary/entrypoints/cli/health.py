@@ -7,8 +7,11 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from webordinary import app
+from webordinary.adapters.local.liveness import LockFiles
 from webordinary.adapters.sqlite.workers import WorkerEntry
+from webordinary.app.backends import AWS
+from webordinary.app.embedded import Embedded, open_embedded
+from webordinary.config import Config
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_existing
 from webordinary.entrypoints.cli.output import print_json
@@ -29,7 +32,9 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 if all is well, 1 if a worker hangs, 3 if one is dead or none is there."""
     config, now = load_existing(args), datetime.now(UTC)
-    with app.open_services(config) as services:
+    if config.backend == AWS:
+        return _in_container(args, config)
+    with open_embedded(config) as services:
         workers = _chosen(services.workers.present(), args)
         claims = services.overview.pool(now, MAX_CLAIMS).claims
         problems = {worker.worker: _problem(services, worker, claims, now) for worker in workers}
@@ -39,6 +44,24 @@ def run(args: argparse.Namespace) -> int:
         for worker in workers:
             print(f"{worker.name} (process {worker.pid}): {(problems[worker.worker] or ('lives and works',))[0]}")
     return max((problem[1] for problem in problems.values() if problem), default=Exit.OK)
+
+
+def _in_container(args: argparse.Namespace, config: Config) -> int:
+    """On AWS: the workers of this container. Whether their leases are renewed, all others see to."""
+    lock_files = LockFiles(config.data / "run" / "workers")
+    silent = {
+        worker: time.time() - (lock_files.last_beat(worker) or 0.0)
+        for worker in lock_files.peers()
+        if args.health_id in (None, worker)
+    }
+    if not silent:
+        raise CommandFailed("there is no worker here", "start one with `webordinary worker`", Exit.NOT_RUNNING)
+    hung = {worker for worker, seconds in silent.items() if seconds > config.lease_seconds}
+    if args.json:
+        print_json([{"worker": worker, "healthy": worker not in hung} for worker in silent])
+    for worker, seconds in silent.items() if not args.json else ():
+        print(f"{worker}: {f'hangs, silent for {seconds:.0f} s' if worker in hung else 'lives and works'}")
+    return Exit.FAILED if hung else Exit.OK
 
 
 def _chosen(present: Sequence[WorkerEntry], args: argparse.Namespace) -> list[WorkerEntry]:
@@ -55,7 +78,7 @@ def _chosen(present: Sequence[WorkerEntry], args: argparse.Namespace) -> list[Wo
 
 
 def _problem(
-    services: app.Services, worker: WorkerEntry, claims: Sequence[ClaimSummary], now: datetime
+    services: Embedded, worker: WorkerEntry, claims: Sequence[ClaimSummary], now: datetime
 ) -> tuple[str, Exit] | None:
     patience = services.config.lease_seconds
     if services.lock_files.is_dead(worker.worker):

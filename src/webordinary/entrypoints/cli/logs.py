@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from webordinary import app
 from webordinary.adapters.sqlite.events import LoggedEvent
+from webordinary.app.embedded import Embedded, open_embedded
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import print_json
@@ -32,7 +32,7 @@ def add_to(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show the last events, then follow if asked to."""
-    with app.open_services(load_existing(args)) as services:
+    with open_embedded(load_existing(args)) as services:
         reader = _Reader(services, _whole_id(services, args.mail), args.job)
         for logged in reader.last(args.limit):
             _show(services, logged, as_json=args.json)
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 class _Reader:
     """Reads on from where it was."""
 
-    def __init__(self, services: app.Services, email_id: str | None, job_id: str | None) -> None:
+    def __init__(self, services: Embedded, email_id: str | None, job_id: str | None) -> None:
         self._log, self._email_id, self._job_id = services.event_log, email_id, job_id
         self._seq = 0
 
@@ -63,7 +63,7 @@ class _Reader:
             yield from page
 
 
-def _show(services: app.Services, logged: LoggedEvent, *, as_json: bool) -> None:
+def _show(services: Embedded, logged: LoggedEvent, *, as_json: bool) -> None:
     event = logged.event
     if as_json:
         print_json(
@@ -83,7 +83,7 @@ def _show(services: app.Services, logged: LoggedEvent, *, as_json: bool) -> None
     print(line_for(logged.seq, logged.at, event, names), flush=True)
 
 
-def _whole_id(services: app.Services, start: str | None) -> str | None:
+def _whole_id(services: Embedded, start: str | None) -> str | None:
     """The mail whose id begins so, of those received lately."""
     if start is None or len(start) == 64:
         return start

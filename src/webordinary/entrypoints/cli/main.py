@@ -14,10 +14,12 @@ from importlib.metadata import version
 from webordinary.config import ConfigError
 from webordinary.entrypoints.cli import (
     agent,
+    aws,
     backup,
     claims,
     costs,
     dlq,
+    doctor,
     logs,
     pause,
     project,
@@ -26,6 +28,7 @@ from webordinary.entrypoints.cli import (
     replay,
     restore,
     send,
+    simulate,
     status,
     up,
     worker,
@@ -37,7 +40,7 @@ from webordinary.model.errors import WebOrdinaryError
 
 COMMANDS = (
     up, worker, send, status, claims, queues, dlq, project, agent,
-    pause, costs, release, replay, logs, backup, restore,
+    pause, costs, release, replay, logs, backup, restore, doctor, aws, simulate,
 )  # fmt: skip
 
 

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
+from webordinary.app.backends import AWS
 from webordinary.config import NAMES, SECRETS, Config, flag_of, setting_of
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 
 Run = Callable[[argparse.Namespace], int]
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+EVERYWHERE = ("data", "backend", "aws_endpoint")
+"""Settings that every command has a flag for."""
 FLAGS = tuple(name for name in NAMES if name not in SECRETS)  # everybody can read a flag in `ps`
 
 
@@ -27,6 +30,15 @@ def add_common(parser: argparse.ArgumentParser, *, root: bool = False) -> None:
         type=Path,
         default=unset,
         help="settings; DIR/webordinary.toml if not given",
+    )
+    group.add_argument("--backend", metavar="NAME", default=unset, help=setting_of("backend").about)
+    group.add_argument(
+        "--endpoint",
+        flag_of("aws_endpoint"),
+        dest="aws_endpoint",
+        metavar="URL",
+        default=unset,
+        help=setting_of("aws_endpoint").about,
     )
     group.add_argument("--json", action="store_true", default=off, help="print JSON, for scripts")
     group.add_argument("--debug", action="store_true", default=off, help="show where an error came from")
@@ -43,7 +55,7 @@ def add_command(commands: Commands, name: str, run: Run, about: str) -> argparse
 def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
     """A flag for each of these settings."""
     group = parser.add_argument_group("settings")
-    for name in names:
+    for name in (name for name in names if name not in EVERYWHERE):
         about = f"{setting_of(name).about} ({setting_of(name).rule.allowed})".replace("%", "%%")
         group.add_argument(flag_of(name), metavar="VALUE", help=about)
 
@@ -56,10 +68,20 @@ def load_config(args: argparse.Namespace) -> Config:
 def load_existing(args: argparse.Namespace) -> Config:
     """The Config of a data folder that is there already."""
     config = load_config(args)
-    if not (config.data / "webordinary.db").is_file():
+    if config.backend != AWS and not (config.data / "webordinary.db").is_file():
         raise CommandFailed(
             f"{config.data} holds no WebOrdinary data",
             "start it once with `webordinary up`, or name another folder with --data",
             Exit.NOT_RUNNING,
+        )
+    return config
+
+
+def load_folder(args: argparse.Namespace) -> Config:
+    """The same, for what only a data folder has."""
+    config = load_existing(args)
+    if config.backend == AWS:
+        raise CommandFailed(
+            "this works on a data folder", "for AWS, docs/aws.md says how to do the same there", Exit.USAGE
         )
     return config

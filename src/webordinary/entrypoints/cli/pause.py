@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from webordinary import app
+from webordinary.app import upkeep
+from webordinary.app.backends import open_services
 from webordinary.entrypoints.cli.exits import Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import print_json
@@ -29,9 +30,9 @@ def resume(args: argparse.Namespace) -> int:
 
 
 def _each(args: argparse.Namespace, *, paused: bool) -> int:
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         names = [args.project] if args.project else [project.project_id for project in services.directory.projects()]
-        freed = {name: app.pause(services, name, paused=paused) for name in names}
+        freed = {name: upkeep.pause(services, name, paused=paused) for name in names}
     if args.json:
         print_json([{"project": name, "paused": paused, "keys_set_free": count} for name, count in freed.items()])
         return Exit.OK

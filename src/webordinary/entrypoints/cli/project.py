@@ -1,4 +1,4 @@
-"""`webordinary project`: add a site and who may change it; list and show them."""
+"""`webordinary project`: add a site and who may change it; list, show and remove them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from webordinary import app
+from webordinary.app import sites
+from webordinary.app.backends import AWS, open_services
+from webordinary.app.services import Services
+from webordinary.config import Config
+from webordinary.entrypoints.cli import first_mail, project_remove
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config, load_existing
 from webordinary.entrypoints.cli.output import print_json, table
@@ -32,7 +36,9 @@ _ADDRESS = re.compile(r"[^@\s<>]{1,64}@[^@\s<>]{1,253}")
 
 def add_to(commands: Commands) -> None:
     """Declare the commands."""
-    parser = commands.add_parser("project", help="add, list or show sites", description="Sites and their people.")
+    parser = commands.add_parser(
+        "project", help="add, list, show or remove sites", description="Sites and their people."
+    )
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add = add_command(parts, "add", add_project, "add a site, or one more person to a site; asks for what is missing")
     add.add_argument("name", nargs="?", help=QUESTIONS["name"])
@@ -40,8 +46,9 @@ def add_to(commands: Commands) -> None:
     add.add_argument("--user", help=QUESTIONS["user"])
     add.add_argument("--sender", metavar="MAIL", help=QUESTIONS["sender"])
     add_settings(add, ("agent",))
-    add.add_argument("--builder", choices=(app.DETECTED, *app.BUILDER_NAMES), help="what builds it; auto finds out")
+    add.add_argument("--builder", choices=(sites.DETECTED, *sites.BUILDER_NAMES), help="what builds it; auto finds out")
     add.add_argument("--credential", metavar="FILE", type=Path, help=CREDENTIAL)
+    first_mail.add_flag(add)
     credential = add_command(parts, "credential", keep_credential, "give a site's repository another token or ssh key")
     credential.add_argument("name")
     what = credential.add_mutually_exclusive_group(required=True)
@@ -50,6 +57,7 @@ def add_to(commands: Commands) -> None:
     add_command(parts, "list", list_projects, "list the sites")
     show = add_command(parts, "show", show_project, "show one site and who may change it")
     show.add_argument("name")
+    project_remove.add_to(parts)
 
 
 def add_project(args: argparse.Namespace) -> int:
@@ -62,21 +70,40 @@ def add_project(args: argparse.Namespace) -> int:
         raise CommandFailed(f"{sender!r} is not a mail address", "write --sender name@example.com", Exit.USAGE)
     config = load_config(args)
     require_writable(config.data)
-    with app.open_services(config) as services, progress(f"adding {key.project_id}") as report:
+    _refuse_own_folder(config, answers["repo"])
+    with open_services(config) as services, progress(f"adding {key.project_id}") as report:
         secret = _secret(args.credential) if args.credential else None
         chosen = (args.agent or "", secret, args.builder or "")
-        app.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
+        sites.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
         mailbox = _mailbox(services, sender, key.project_id)
-        origin = app.project_of(services, key.project_id).repo
+        origin = sites.project_of(services, key.project_id).repo
+        first = first_mail.send(services, sender, mailbox, wanted=args.sample_mail)
     if args.json:
-        print_json({"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": mailbox})
+        added = {"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": mailbox}
+        print_json(added | ({"sample_mail": first} if first else {}))
         return Exit.OK
     print(f"{key} is ready: mail from {sender} to {mailbox} changes it.")
-    print(f"  it is kept in {origin} and shown at {app.site_url(config, key.project_id, Stage.EDIT)} while `up` runs")
+    while_up = "" if _on_aws(config) else " while `up` runs"
+    print(f"  it is kept in {origin} and shown at {sites.site_url(config, key.project_id, Stage.EDIT)}{while_up}")
+    for line in first_mail.words(config, key.project_id, sender, mailbox, first):
+        print(f"  {line}")
     return Exit.OK
 
 
-def _mailbox(services: app.Services, sender: str, project_id: str) -> str:
+def _on_aws(config: Config) -> bool:
+    return config.backend == AWS and not config.aws_endpoint
+
+
+def _refuse_own_folder(config: Config, repo: str) -> None:
+    if _on_aws(config) and Path(repo).expanduser().exists():
+        raise CommandFailed(
+            f"{repo} is a folder of this machine, and workers on AWS cannot reach it",
+            "push it to a git server and name its address",
+            Exit.USAGE,
+        )
+
+
+def _mailbox(services: Services, sender: str, project_id: str) -> str:
     """Where to write: somebody with several sites must say which one is meant."""
     local_part, _, domain = services.config.mailbox.partition("@")
     several = len(services.directory.entries(sender)) > 1
@@ -85,13 +112,13 @@ def _mailbox(services: app.Services, sender: str, project_id: str) -> str:
 
 def keep_credential(args: argparse.Namespace) -> int:
     """Change what lets us into a repository; tried before it is kept."""
-    with app.open_services(load_existing(args)) as services:
-        app.project_of(services, args.name)
+    with open_services(load_existing(args)) as services:
+        sites.project_of(services, args.name)
         if args.remove:
             words = "forgotten" if services.credentials.forget(args.name) else "there was none"
         else:
             with progress(f"trying the credential of {args.name}"):
-                app.keep_credential(services, args.name, _secret(args.file))
+                sites.keep_credential(services, args.name, _secret(args.file))
             words = "kept; the repository takes it"
         kind = services.credentials.kind(args.name)
     if args.json:
@@ -103,7 +130,7 @@ def keep_credential(args: argparse.Namespace) -> int:
 
 def list_projects(args: argparse.Namespace) -> int:
     """One line per site."""
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         projects, senders = services.directory.projects(), services.directory.senders()
     people = {p.project_id: [s for s in senders if s.key.project_id == p.project_id] for p in projects}
     if args.json:
@@ -116,7 +143,7 @@ def list_projects(args: argparse.Namespace) -> int:
 
 def show_project(args: argparse.Namespace) -> int:
     """Everything about one site."""
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         project = services.directory.project(args.name)
         senders = [s for s in services.directory.senders() if s.key.project_id == args.name]
         mailbox, credential = services.config.mailbox, services.credentials.kind(args.name).value

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from webordinary import app
 from webordinary.app import releases as app_releases
+from webordinary.app.backends import open_services
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import clock, print_json, table
@@ -35,7 +35,7 @@ def add_to(commands: Commands) -> None:
 
 def list_releases(args: argparse.Namespace) -> int:
     """One line per release."""
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         kept = app_releases.releases_of(services, args.project, Stage(args.stage))
     if args.json:
         print_json([asdict(one) for one in kept])
@@ -48,7 +48,7 @@ def list_releases(args: argparse.Namespace) -> int:
 
 def roll_back(args: argparse.Namespace) -> int:
     """Flip, then let main follow."""
-    with app.open_services(load_existing(args)) as services:
+    with open_services(load_existing(args)) as services:
         done = app_releases.roll_back(services, args.project, Stage(args.stage), args.release)
     if args.json:
         print_json({

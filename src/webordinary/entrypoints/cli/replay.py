@@ -7,10 +7,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from webordinary import app
+from webordinary.app.embedded import open_embedded
 from webordinary.app.replay import Replayed, replay
 from webordinary.entrypoints.cli.exits import Exit
-from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
+from webordinary.entrypoints.cli.options import Commands, add_command, load_folder
 from webordinary.entrypoints.cli.output import clean, print_json
 from webordinary.entrypoints.cli.preflight import require_programs
 
@@ -30,10 +30,10 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, then print the difference and the reply."""
     require_programs()
-    config = load_existing(args)
+    config = load_folder(args)
     folder = _folder(args.keep, config.data)
     try:
-        with app.open_services(config) as services:
+        with open_embedded(config) as services:
             replayed = replay(services, args.job, folder)
     finally:
         if args.keep is None:

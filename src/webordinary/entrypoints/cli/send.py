@@ -1,4 +1,4 @@
-"""`webordinary send`: give a mail to the running intake, over SMTP like anybody else."""
+"""`webordinary send`: give a mail to the running intake, over SMTP like anybody else; on an emulator as SES would."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from email.message import Message
 from email.utils import getaddresses
 from pathlib import Path
 
+from webordinary.app.backends import AWS, require_boto3
 from webordinary.config import Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
@@ -24,7 +25,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("mail", help="an .eml file; - reads standard input")
     parser.add_argument("--from", dest="sender", metavar="ADDRESS", help="envelope sender; else the From header")
     parser.add_argument("--to", metavar="ADDRESS", help="recipient; else our mailbox")
-    add_settings(parser, ("host", "smtp_port"))
+    add_settings(parser, ("host", "smtp_port", "mailbox"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
     raw = _read(args.mail, config.max_mail_bytes)
     mail = message_from_bytes(raw)
     sender, recipient = args.sender or _sender(mail), args.to or _recipient(mail, config.mailbox)
+    if config.backend == AWS:
+        return _report(args, f"taken as mail {_post(config, raw, sender, recipient)}", sender, recipient)
     host, port = _intake(config, chosen=args.smtp_port is not None)
     try:
         answer = client.send(raw, sender, recipient, host, port)
@@ -45,6 +48,15 @@ def run(args: argparse.Namespace) -> int:
             ) from problem
         raise
     return _report(args, answer, sender, recipient)
+
+
+def _post(config: Config, raw: bytes, sender: str, recipient: str) -> str:
+    require_boto3()
+    from webordinary.app.cloud import open_cloud  # noqa: PLC0415 - an extra, and slow to import
+    from webordinary.app.cloud_operating import post_mail  # noqa: PLC0415
+
+    with open_cloud(config) as services:
+        return post_mail(services, raw, sender, recipient)
 
 
 def _report(args: argparse.Namespace, answer: str, sender: str, recipient: str) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from webordinary import app
+from webordinary.app.backends import AWS, open_services
 from webordinary.config import Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import Exit
@@ -25,6 +25,7 @@ MAX_IN_FLIGHT, RECENT, SHORT_ID = 1000, 10, 12
 class Look:
     """The system at one moment. `alive` names the workers whose processes run."""
 
+    backend: str
     endpoints: Endpoints | None
     jobs: dict[str, int]
     in_flight: Sequence[MailSummary]
@@ -49,19 +50,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _look(config: Config) -> Look:
-    with app.open_services(config) as services:
+    with open_services(config) as services:
         pool = services.overview.pool(datetime.now(UTC))
         in_flight = services.overview.mails_in_flight(MAX_IN_FLIGHT)
         recent = services.overview.recent_mails(None, RECENT)
-        alive = [w.worker for w in pool.workers if not services.lock_files.is_dead(w.worker)]
+        alive = [w.worker for w in pool.workers]
     states = Counter(mail.job.state for mail in in_flight if mail.job)
     jobs = {state.value: states[state] for state in JobState if state is not JobState.SETTLED}
-    return Look(running.running(config.data), jobs, in_flight, recent, pool, alive)
+    return Look(config.backend, running.running(config.data), jobs, in_flight, recent, pool, alive)
 
 
 def _paragraphs(look: Look) -> Iterator[str]:
-    ends, pool = look.endpoints, look.pool
-    yield f"runs at {ends.page}, mail at {ends.smtp}" if ends else "does not run; start it with `webordinary up`"
+    pool = look.pool
+    yield _where(look)
     jobs = ", ".join(f"{count} {state}" for state, count in look.jobs.items())
     yield f"mails under way: {len(look.in_flight)}; jobs: {jobs}"
     mails = [_mail(mail) for mail in look.recent]
@@ -73,6 +74,13 @@ def _paragraphs(look: Look) -> Iterator[str]:
     yield "queues\n" + table(("key", "open", "running", "waiting since"), queues)
     letters = [(d.email_id[:SHORT_ID], clock(d.died_at), d.reason[:100]) for d in pool.dead_letters]
     yield f"dead letters: {pool.dead_letter_count}\n" + table(("mail", "given up", "reason"), letters)
+
+
+def _where(look: Look) -> str:
+    ends = look.endpoints
+    if look.backend == AWS:
+        return f"on AWS; its page runs at {ends.page}" if ends else "on AWS; `webordinary up` shows a page of it"
+    return f"runs at {ends.page}, mail at {ends.smtp}" if ends else "does not run; start it with `webordinary up`"
 
 
 def _workers(look: Look) -> Iterator[tuple[object, ...]]:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 
-from webordinary import app
 from webordinary.adapters.durable import write_durably
+from webordinary.app import sites, upkeep
+from webordinary.app.backends import AWS
+from webordinary.app.embedded import open_embedded
+from webordinary.app.services import Services
 from webordinary.config import FILE_NAME, Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import Exit
@@ -43,9 +49,12 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args)
     require_writable(config.data)
     with running.hold(config.data):
+        if config.backend == AWS:
+            _run_with_workers(config := with_free_ports(config), partial(_serve_cloud, config, as_json=args.json))
+            return Exit.OK
         with_sample = not args.no_sample and _sample_wanted(config, own_file=args.config is None)
         config = with_free_ports(load_config(args))
-        _run_server_and_workers(config, with_sample, as_json=args.json)
+        _run_with_workers(config, partial(_serve_embedded, config, with_sample, as_json=args.json))
     return Exit.OK
 
 
@@ -59,25 +68,43 @@ def _sample_wanted(config: Config, *, own_file: bool) -> bool:
     return mark.exists()
 
 
-def _run_server_and_workers(config: Config, with_sample: bool, *, as_json: bool) -> None:
+# Only `up` serves: a worker and the small commands start faster and leaner without the web and mail servers, and
+# without boto3. Hence the imports inside.
+
+
+def _serve_embedded(
+    config: Config, with_sample: bool, supervisor: Supervisor, stop: threading.Event, *, as_json: bool
+) -> None:
+    from webordinary.entrypoints import server  # noqa: PLC0415
+
+    with open_embedded(config) as services:
+        if with_sample:
+            _warn("first start: making the sample site")
+            sites.ensure_sample(services)
+            (config.data / "run" / "sample-wanted").unlink()
+        upkeep.excuse_outage(services)
+        supervisor.start()
+        server.run_server(services, stop, partial(_announce, services, as_json=as_json))
+
+
+def _serve_cloud(config: Config, supervisor: Supervisor, stop: threading.Event, *, as_json: bool) -> None:
+    from webordinary.app.cloud import open_cloud  # noqa: PLC0415
+    from webordinary.entrypoints import cloud_server  # noqa: PLC0415
+
+    with open_cloud(config) as services, tempfile.TemporaryDirectory(prefix="webordinary-page-") as scratch:
+        supervisor.start()
+        cloud_server.run_page(services, Path(scratch), stop, partial(_announce, services, as_json=as_json))
+
+
+def _run_with_workers(config: Config, serve: Callable[[Supervisor, threading.Event], None]) -> None:
     grace_seconds = config.interrupt_grace_seconds + STOP_MARGIN_SECONDS
     supervisor = Supervisor(_workers(config), _environment_of_workers(config), grace_seconds, _warn)
 
-    # Only `up` serves: a worker and the small commands start faster and leaner without the web and mail servers.
-    from webordinary.entrypoints import server  # noqa: PLC0415
-
     def work(stop: threading.Event) -> None:
-        with app.open_services(config) as services:
-            if with_sample:
-                _warn("first start: making the sample site")
-                app.ensure_sample(services)
-                (config.data / "run" / "sample-wanted").unlink()
-            app.excuse_outage(services)
-            supervisor.start()
-            try:
-                server.run_server(services, stop, partial(_announce, services, as_json=as_json))
-            finally:
-                supervisor.stop()
+        try:
+            serve(supervisor, stop)
+        finally:
+            supervisor.stop()
 
     run_until_told(
         work,
@@ -99,7 +126,7 @@ def _environment_of_workers(config: Config) -> dict[str, str]:
     return os.environ | replace(config, relay_user="", relay_password="").environment()
 
 
-def _announce(services: app.Services, *, as_json: bool) -> None:
+def _announce(services: Services, *, as_json: bool) -> None:
     config = services.config
     ends = Endpoints(os.getpid(), config.host, config.port, config.preview_port, config.smtp_port)
     running.announce(config.data, ends)

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 
-from webordinary import app
+from webordinary.app.backends import run_worker
 from webordinary.entrypoints.cli import health
 from webordinary.entrypoints.cli.exits import Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_existing
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
             print_json({"worker": name, "pid": os.getpid(), "slots": config.slots})
         elif not args.supervised:
             print(f"{name} serves {config.data} with {config.slots} slots; Ctrl-C stops it", flush=True)
-        app.run_worker(config, name, config.slots, stop)
+        run_worker(config, name, config.slots, stop)
 
     run_until_told(
         work,

@@ -9,11 +9,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from webordinary.app.services import Overview
 from webordinary.entrypoints.dashboard import mail_view, views
 from webordinary.entrypoints.dashboard.diffs import DiffView, diff_view
 from webordinary.entrypoints.dashboard.hosts import Site, site_address, split_host
 from webordinary.entrypoints.dashboard.metrics import MEDIA_TYPE
-from webordinary.entrypoints.dashboard.ports import Dashboard, Overview
+from webordinary.entrypoints.dashboard.ports import Dashboard
 from webordinary.entrypoints.dashboard.reading import Readers
 from webordinary.entrypoints.dashboard.rendering import Templates
 from webordinary.entrypoints.dashboard.sites import CHOOSER

@@ -1,42 +1,15 @@
-"""What the page needs from the rest: a look at the system, and a few functions that app.py hands in."""
+"""What the page needs from the rest: a look at the system, and a few functions that the server hands in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
+from webordinary.app.services import Overview
 from webordinary.entrypoints.dashboard.feed import EventFeed
-from webordinary.model.overview import MailDetail, MailSummary, PoolSnapshot, TimelineEntry
-from webordinary.model.projects import Sender
 from webordinary.site.releases import Stage
-
-
-class Overview(Protocol):
-    """A look at the whole system. Every answer is bounded and taken at one instant."""
-
-    def recent_mails(self, before: str | None, limit: int) -> Sequence[MailSummary]:
-        """Accepted mails, newest first; `before` names the last mail of the previous page."""
-
-    def mails_in_flight(self, limit: int) -> Sequence[MailSummary]:
-        """Mails that somebody still has to do something about, newest first."""
-
-    def mail(self, email_id: str) -> MailDetail | None:
-        """One mail with all that belongs to it."""
-
-    def pool(self, now: datetime) -> PoolSnapshot:
-        """Workers, claims, queues and dead letters."""
-
-    def senders(self) -> Sequence[Sender]:
-        """The addresses that may change a site."""
-
-    def events_after(self, seq: int, limit: int) -> Sequence[TimelineEntry]:
-        """What happened after the event `seq`, oldest first."""
-
-    def last_seq(self) -> int:
-        """The newest event's number; 0 before the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,14 @@ _WORDS = {
     "JobInterrupted": "Interrupted; it goes on later",
     "ReplyWritten": "Reply written",
     "ReplySent": "Reply sent",
+    "ReplyBounced": "The reply came back, or was not wanted",
     "DeadLettered": "Given up",
     "WorkerStarted": "{worker} started",
     "WorkerStopped": "{worker} stopped",
 }
-_BAD = frozenset({"MailRefused", "SiteNotBuilt", "AttachmentRefused", "ClaimRenewalFailed", "DeadLettered"})
+_BAD = frozenset(
+    {"MailRefused", "SiteNotBuilt", "AttachmentRefused", "ClaimRenewalFailed", "ReplyBounced", "DeadLettered"}
+)
 _GOOD = frozenset({"SitePublished", "ReplySent"})
 _NOT_SAID = frozenset({"url", "flipped"})  # shown beside the timeline, or of no use to a reader
 _SHOWN_VALUES = 6

@@ -6,7 +6,6 @@ leaves no memory of edits that died with it.
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import os
@@ -15,19 +14,18 @@ import stat
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 
-from webordinary.adapters.durable import disk_errors, make_folder, sync_folder
+from webordinary.adapters.durable import disk_errors
+from webordinary.site.ports import SessionFiles
 from webordinary.site.task import AgentTask
 
 MOST_BYTES = 64_000_000
 MOST_FILES = 5_000
 _MEMO = "memo.json"
 _MEMO_BYTES = 10_000
-_FORGOTTEN_AT_ONCE = 1_000
 _log = logging.getLogger(__name__)
 
 
@@ -57,7 +55,7 @@ class AgentHome:
 class AgentHomes:
     """`kept` lasts and is shared by all workers; `scratch` is this worker's alone, emptied at its start."""
 
-    def __init__(self, kept: Path, scratch: Path) -> None:
+    def __init__(self, kept: SessionFiles, scratch: Path) -> None:
         self._kept, self._scratch = kept, scratch
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -71,17 +69,20 @@ class AgentHomes:
         with tempfile.TemporaryDirectory(prefix="agent-", dir=self._scratch, ignore_cleanup_errors=True) as folder:
             home = AgentHome(Path(folder), Memo(agent))
             home.files.mkdir()
-            path = self._path(task)
-            if path and path.is_file():
-                _unpack(path, home)
+            lasting = bool(task.project_id and task.thread_id)
+            if lasting and (archive := self._kept.fetch(task.project_id, task.thread_id, home.folder)):
+                _unpack(archive, home)
             yield home
-            if path and home.memo.session:
-                _pack(path, home, wanted)
+            if lasting and home.memo.session:
+                self._keep(task, home, wanted)
 
-    def _path(self, task: AgentTask) -> Path | None:
-        if not (task.project_id and task.thread_id):
-            return None
-        return self._kept / task.project_id / f"{task.thread_id}.tar"
+    def _keep(self, task: AgentTask, home: AgentHome, wanted: Callable[[Path], bool]) -> None:
+        archive = home.folder / "kept.tar"
+        if _pack(archive, home, wanted):
+            self._kept.keep(task.project_id, task.thread_id, archive)
+        else:
+            _log.warning("%s: the agent's memory of this thread has grown too large and is dropped", task.thread_id)
+            self._kept.drop(task.project_id, task.thread_id)
 
 
 def _unpack(path: Path, home: AgentHome) -> None:
@@ -98,16 +99,6 @@ def _unpack(path: Path, home: AgentHome) -> None:
         home.files.mkdir(exist_ok=True)
 
 
-def forget_homes(kept: Path, before: datetime) -> int:
-    """Remove what no mail of its thread has used since, a bounded number of them."""
-    old = (path for path in kept.glob("*/*.tar") if path.stat().st_mtime < before.timestamp())
-    removed = 0
-    for path in itertools.islice(old, _FORGOTTEN_AT_ONCE):
-        path.unlink(missing_ok=True)
-        removed += 1
-    return removed
-
-
 def _bounded(kept: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     size = count = 0
     for member in kept:
@@ -115,6 +106,8 @@ def _bounded(kept: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
         if size > MOST_BYTES or count > MOST_FILES:
             raise ValueError("it is too large")
         if member.name.startswith("home/"):
+            if not member.isreg():
+                raise ValueError(f"{member.name} is not a plain file")
             yield member
 
 
@@ -127,29 +120,17 @@ def _memo_in(path: Path) -> Memo:
         return Memo(**json.load(file))
 
 
-def _pack(path: Path, home: AgentHome, wanted: Callable[[Path], bool]) -> None:
+def _pack(archive: Path, home: AgentHome, wanted: Callable[[Path], bool]) -> bool:
+    """False if it would be too large."""
     files = list(_files(home.files, wanted))
     if sum(file.lstat().st_size for file in files) > MOST_BYTES or len(files) > MOST_FILES:
-        _log.warning("%s: the agent's memory of this thread has grown too large and is dropped", path.stem)
-        path.unlink(missing_ok=True)
-        return
-    (home.folder / _MEMO).write_text(json.dumps(asdict(home.memo)), encoding="utf-8")
-    with disk_errors(path):
-        make_folder(path.parent)
-        number, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-        try:
-            with os.fdopen(number, "wb") as file:
-                with tarfile.open(fileobj=file, mode="w") as kept:
-                    for member in (home.folder / _MEMO, *files):
-                        kept.add(member, str(member.relative_to(home.folder)), recursive=False)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(path)
-        except BaseException:
-            with suppress(OSError):
-                Path(temporary).unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
+        return False
+    with disk_errors(archive):
+        (home.folder / _MEMO).write_text(json.dumps(asdict(home.memo)), encoding="utf-8")
+        with tarfile.open(archive, mode="w") as kept:
+            for member in (home.folder / _MEMO, *files):
+                kept.add(member, str(member.relative_to(home.folder)), recursive=False)
+    return True
 
 
 def _files(folder: Path, wanted: Callable[[Path], bool]) -> Iterator[Path]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from webordinary.adapters.local.maildir import MaildirTransport
 from webordinary.adapters.local.relay import RelaySettings, RelayTransport
+from webordinary.app.embedded import Embedded
 from webordinary.app.services import Services
 from webordinary.asl.engine import Engine
 from webordinary.asl.ports import Execution
@@ -15,20 +16,36 @@ from webordinary.workflow.answering import Answering
 from webordinary.workflow.definition import embedded
 from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import Reading
-from webordinary.workflow.steps import steps
+from webordinary.workflow.steps import Step, steps
 
 
-def engine(services: Services, wake_outbox: Callable[[], None]) -> Engine:
-    """The workflow engine on the one workflow file; one process of a data folder runs it."""
-    now = services.clock.now
-    answering = Answering(
-        services.mailroom, services.outbox, services.pool, services.dead_letters, services.events, now, wake_outbox
+def answering_of(services: Services, wake_outbox: Callable[[], None]) -> Answering:
+    """The steps that end a mail."""
+    return Answering(
+        services.mailroom,
+        services.outbox,
+        services.pool,
+        services.dead_letters,
+        services.events,
+        services.clock.now,
+        wake_outbox,
     )
-    handlers = steps(
+
+
+def steps_of(services: Services, answering: Answering) -> Mapping[str, Step]:
+    """The steps of the workflow by name; the embedded engine and the lambdas call these functions."""
+    now = services.clock.now
+    return steps(
         Reading(services.mailroom, services.jobs, services.events, now),
         Queueing(services.pool, services.interruptions, services.events, now, answering.tell_held),
         answering,
     )
+
+
+def engine(services: Embedded, wake_outbox: Callable[[], None]) -> Engine:
+    """The workflow engine on the one workflow file; one process of a data folder runs it."""
+    answering = answering_of(services, wake_outbox)
+    handlers = steps_of(services, answering)
 
     def abandon(execution: Execution) -> None:
         started_with = execution.input if isinstance(execution.input, dict) else {"emailId": execution.name}

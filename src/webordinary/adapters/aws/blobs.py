@@ -1,0 +1,90 @@
+"""Files by content in a bucket, and bytes of items that are too large for a table."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from webordinary.adapters.aws.clients import code_of, translated
+from webordinary.model.errors import Permanent
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+
+PREFIX = "blobs"
+INLINE_BYTES = 16 * 1024
+"""A larger body costs more in the table, written twice, than an object of its own."""
+MOST_BYTES = 64 * 1024 * 1024
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_THERE = frozenset({"PreconditionFailed", "412"})
+_GONE = frozenset({"NoSuchKey", "404"})
+
+
+class S3Blobs:
+    """See Blobs: `blobs/{digest}`."""
+
+    def __init__(self, s3: S3Client, bucket: str) -> None:
+        self._s3, self._bucket = s3, bucket
+
+    def put(self, data: bytes) -> str:
+        """See Blobs."""
+        digest = hashlib.sha256(data).hexdigest()
+        put_once(self._s3, self._bucket, f"{PREFIX}/{digest}", data)
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        """See Blobs."""
+        if not _DIGEST.fullmatch(digest):
+            raise Permanent(f"{digest!r} is not a SHA-256 digest: the manifest that names it is damaged")
+        return fetch(self._s3, self._bucket, f"{PREFIX}/{digest}")
+
+
+class Bodies:
+    """The bytes that belong to an item: in the item while they are small, else beside it in a bucket."""
+
+    def __init__(self, s3: S3Client, bucket: str, prefix: str) -> None:
+        self._s3, self._bucket, self._prefix = s3, bucket, prefix
+
+    def keep(self, data: bytes) -> dict[str, object]:
+        """The attributes that stand for these bytes; an object is named by its content, so that none is replaced."""
+        if len(data) <= INLINE_BYTES:
+            return {"body": data}
+        key = f"{self._prefix}/{hashlib.sha256(data).hexdigest()}"
+        put_once(self._s3, self._bucket, key, data)
+        return {"bodyKey": key}
+
+    def read(self, item: dict[str, Any]) -> bytes:
+        """The bytes of an item."""
+        if "bodyKey" in item:
+            return fetch(self._s3, self._bucket, item["bodyKey"])
+        return bytes(item["body"])
+
+
+def put_once(s3: S3Client, bucket: str, key: str, data: bytes) -> None:
+    """Write an object unless one of this name is there, which stays."""
+    with translated(f"keeping {key} in {bucket}"):
+        try:
+            s3.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+        except ClientError as problem:
+            if code_of(problem) not in _THERE:
+                raise
+
+
+def fetch(s3: S3Client, bucket: str, key: str, most_bytes: int = MOST_BYTES) -> bytes:
+    """The bytes of an object; raises Permanent where it is gone, or larger than anything that we keep."""
+    with translated(f"reading {key} of {bucket}"):
+        try:
+            found = s3.get_object(Bucket=bucket, Key=key)
+        except ClientError as problem:
+            if code_of(problem) not in _GONE:
+                raise
+            words = f"no file {key} is stored in {bucket}: it expired, or somebody removed it; restore a backup"
+            raise Permanent(words) from problem
+        with found["Body"] as body:
+            if found["ContentLength"] > most_bytes:
+                raise Permanent(f"{key} of {bucket} has {found['ContentLength']} bytes and was not written by us")
+            return body.read()

@@ -1,0 +1,1 @@
+"""Looks at an account of AWS, one thing each; none changes anything."""

@@ -1,0 +1,133 @@
+"""The table of ownership: one item a key. Only workers write it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.dynamo import Dynamo, Fields, Place
+from webordinary.adapters.aws.items import at, epoch, moment
+from webordinary.adapters.aws.writes import put, update
+from webordinary.model.claims import LEASE_SECONDS, Claim, ClaimStatus, next_fence
+from webordinary.model.names import ProjectUser
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
+
+GARBAGE_AFTER_SECONDS = 7 * 24 * 3600
+MOST_CLAIMS = 100
+
+# The fence grows although this write has not read the last one: where it would not, the item refuses and tells.
+TAKEABLE = """
+attribute_not_exists(#projectKey) OR (#status <> :held AND #fence < :fence)"""
+OR_UNMOVED = """
+ OR (#status = :held AND #containerId = :over_worker AND #fence = :over_fence AND #beat = :over_beat)"""
+
+MINE = "#containerId = :worker AND #fence = :mine AND #status = :held"
+LEAVING = "#containerId = :worker AND #fence = :mine AND #status = :releasing"
+
+RUNS = "SET #running = :job, #lastActivity = :now"
+RESTS = "SET #lastActivity = :now REMOVE #running"
+RENEW = "SET #leaseExpiresAt = :until, #ttl = :ttl ADD #beat :one"
+LEAVE = "SET #status = :releasing"
+# Whom it belonged to goes, so that the index by worker holds what is held.
+FREE = "SET #status = :free REMOVE #containerId, #running"
+
+OF_WORKER = "#containerId = :worker"
+
+
+class ClaimTable:
+    """Claims as items, and the writes that change them."""
+
+    def __init__(self, dynamo: Dynamo, name: str = names.OWNERSHIP, lease_seconds: float = LEASE_SECONDS) -> None:
+        self.dynamo, self.name = dynamo, name
+        self._lease = timedelta(seconds=lease_seconds)
+
+    def place(self, key: ProjectUser) -> Place:
+        """Where a key's claim lies."""
+        return self.name, {"projectKey": str(key)}
+
+    def look(self, key: ProjectUser) -> Claim | None:
+        """Who holds the key now."""
+        fields = self.row(key)
+        return claim_of(fields) if fields and fields["status"] != ClaimStatus.FREE else None
+
+    def row(self, key: ProjectUser) -> Fields | None:
+        """The item of a key, even if it is free."""
+        return self.dynamo.get(f"looking who owns {key}", self.place(key))
+
+    def held_by(self, worker: str) -> list[Fields]:
+        """What a worker holds, by an index that may be a moment behind."""
+        what = f"looking what {worker} holds"
+        values = {"worker": worker}
+        found = self.dynamo.query(what, self.name, OF_WORKER, values, MOST_CLAIMS, index=names.WORKER_INDEX)
+        rows = self.dynamo.get_all(what, self.name, [{"projectKey": fields["projectKey"]} for fields in found])
+        return [fields for fields in rows if (fields.get("containerId"), fields["status"]) == (worker, "held")]
+
+    def new(self, key: ProjectUser, worker: str, last_fence: int, now: datetime) -> Claim:
+        """A claim under the next fence."""
+        fence = next_fence(last_fence, now)
+        return Claim(key, worker, fence, 0, ClaimStatus.HELD, now, now, now + self._lease)
+
+    def take(self, claim: Claim, over: Claim | None, job_id: str, request: str) -> Write:
+        """Take a key that is free, or held by `over` unmoved, for this job."""
+        fields = {**_fields_of(claim), "running": job_id, "request": request}
+        values: dict[str, Any] = {"held": "held", "fence": claim.fence}
+        if over is None:
+            return put(self.name, fields, TAKEABLE, **values)
+        seen = {"over_worker": over.worker, "over_fence": over.fence, "over_beat": over.beat}
+        return put(self.name, fields, TAKEABLE + OR_UNMOVED, **values, **seen)
+
+    def use(self, claim: Claim, job_id: str | None, now: datetime) -> Write:
+        """It runs this job now, or rests."""
+        change, values = (RUNS, {"job": job_id}) if job_id else (RESTS, {})
+        return self._update(claim, change, MINE, now=moment(now), held="held", **values)
+
+    def renew(self, claim: Claim, now: datetime) -> Write:
+        """Prolong the lease and move the beat."""
+        until = now + self._lease
+        values = {"until": moment(until), "ttl": epoch(until, GARBAGE_AFTER_SECONDS), "one": 1, "held": "held"}
+        return self._update(claim, RENEW, MINE, **values)
+
+    def leave(self, claim: Claim) -> Write:
+        """Let anybody take it."""
+        return self._update(claim, LEAVE, MINE, releasing="releasing", held="held")
+
+    def free(self, claim: Claim, *, from_held: bool = False) -> Write:
+        """Nobody's any more."""
+        if from_held:
+            return self._update(claim, FREE, MINE, free="free", held="held")
+        return self._update(claim, FREE, LEAVING, free="free", releasing="releasing")
+
+    def _update(self, claim: Claim, change: str, when: str, **values: object) -> Write:
+        table, key = self.place(claim.key)
+        return update(table, key, change, when, worker=claim.worker, mine=claim.fence, **values)
+
+
+def claim_of(fields: Fields) -> Claim:
+    """An item that is not free, as a claim."""
+    return Claim(
+        key=ProjectUser.parse(fields["projectKey"]),
+        worker=fields.get("containerId", ""),
+        fence=fields["fence"],
+        beat=fields["beat"],
+        status=ClaimStatus(fields["status"]),
+        claimed_at=at(fields["claimedAt"]),
+        last_activity_at=at(fields["lastActivity"]),
+        lease_expires_at=at(fields["leaseExpiresAt"]),
+    )
+
+
+def _fields_of(claim: Claim) -> Fields:
+    return {
+        "projectKey": str(claim.key),
+        "containerId": claim.worker,
+        "fence": claim.fence,
+        "beat": claim.beat,
+        "status": str(claim.status),
+        "claimedAt": moment(claim.claimed_at),
+        "lastActivity": moment(claim.last_activity_at),
+        "leaseExpiresAt": moment(claim.lease_expires_at),
+        "ttl": epoch(claim.lease_expires_at, GARBAGE_AFTER_SECONDS),
+    }

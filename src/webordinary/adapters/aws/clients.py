@@ -1,0 +1,104 @@
+"""boto3 as we use it: one client of each service per process, bounded retries, our own words for failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from webordinary.model.errors import Permanent, Transient
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_s3 import S3Client
+    from types_boto3_sesv2 import SESV2Client
+    from types_boto3_sqs import SQSClient
+    from types_boto3_stepfunctions import SFNClient
+
+LONG_POLL_SECONDS = 20
+CONNECT_SECONDS, READ_SECONDS = 5, 30  # a read may be a long poll
+QUICK_CONNECT_SECONDS, QUICK_READ_SECONDS = 2, 4
+"""DynamoDB answers in milliseconds; a lease must be renewed within its time although a connection is half open."""
+MAX_TRIES = 4
+POOL_CONNECTIONS = 64
+_ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})  # SES sends as often as it is asked
+
+NOT_ALLOWED = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidClientTokenId",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+NOT_THERE = frozenset(
+    {"AWS.SimpleQueueService.NonExistentQueue", "NoSuchBucket", "QueueDoesNotExist", "ResourceNotFoundException"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The services that we talk to. Thread-safe, as boto3's clients are."""
+
+    dynamodb: DynamoDBClient
+    s3: S3Client
+    sqs: SQSClient
+    stepfunctions: SFNClient
+    ses: SESV2Client
+
+
+def connect(region: str, endpoint: str | None = None, session: boto3.Session | None = None) -> Clients:
+    """Clients for a region; `endpoint` is an emulator's address. Credentials come from where boto3 finds them."""
+    session, config = session or boto3.Session(), config_of(region, endpoint)
+    quick = config.merge(Config(connect_timeout=QUICK_CONNECT_SECONDS, read_timeout=QUICK_READ_SECONDS))
+    return Clients(
+        dynamodb=session.client("dynamodb", config=quick, endpoint_url=endpoint),
+        s3=session.client("s3", config=config, endpoint_url=endpoint),
+        sqs=session.client("sqs", config=config, endpoint_url=endpoint),
+        stepfunctions=session.client("stepfunctions", config=config, endpoint_url=endpoint),
+        ses=session.client("sesv2", config=config.merge(_ONCE), endpoint_url=endpoint),
+    )
+
+
+def config_of(region: str, endpoint: str | None = None) -> Config:
+    """How every client behaves."""
+    # Standard mode retries throttling, 5xx, timeouts and broken connections, with backoff and jitter.
+    return Config(
+        region_name=region,
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        retries={"mode": "standard", "total_max_attempts": MAX_TRIES},
+        max_pool_connections=POOL_CONNECTIONS,
+        tcp_keepalive=True,
+        s3={"addressing_style": "path"} if endpoint else {},
+    )
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Failures of AWS as Transient (worth another try) or Permanent (a person must change something)."""
+    try:
+        yield
+    except ClientError as problem:
+        code = code_of(problem)
+        if code in NOT_ALLOWED:
+            # No job is at fault: it waits, and the words are for the operator.
+            raise Transient(f"{what}: AWS does not allow it ({code}): run `webordinary doctor`") from problem
+        if code in NOT_THERE:
+            raise Permanent(f"{what}: it is not there ({code}): run `webordinary doctor`") from problem
+        raise Transient(f"{what}: {problem}") from problem
+    except BotoCoreError as problem:
+        raise Transient(f"{what}: {problem}") from problem
+
+
+def code_of(problem: ClientError) -> str:
+    """AWS's word for what went wrong."""
+    return problem.response.get("Error", {}).get("Code", "")

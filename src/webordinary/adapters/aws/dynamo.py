@@ -1,0 +1,186 @@
+"""DynamoDB as the adapters use it: consistent reads, conditional writes, and transactions that happen once.
+
+An answer can be lost after the write was done. botocore asks again: a transaction carries a token, so that it is
+done once; a single write finds its own condition broken, and its caller sees that from the item it is shown.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from webordinary.adapters.aws.clients import code_of, translated
+from webordinary.adapters.aws.items import from_item, to_item
+from webordinary.adapters.aws.writes import expressed
+from webordinary.model.errors import Transient
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
+
+CONFLICT_TRIES = 8
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
+_BATCH = 100
+_BATCH_TRIES = 5
+_BROKEN = "ConditionalCheckFailed"
+_PASSES = frozenset({"None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
+
+Fields = dict[str, Any]
+Place = tuple[str, Mapping[str, object]]
+"""A table and a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing was written. The writes whose conditions did not hold, each with the item as it is; {} if none."""
+
+    by: Mapping[int, Fields]
+
+
+class Dynamo:
+    """One client, shared by threads. Raises Transient when trying again is worth it, after bounded tries of its own."""
+
+    def __init__(self, client: DynamoDBClient, pause: Callable[[float], None] = time.sleep) -> None:
+        self._client, self._pause = client, pause
+        self._dice = random.Random()  # noqa: S311 - jitter, not a secret
+
+    def get(self, what: str, place: Place) -> Fields | None:
+        """One item as it is now."""
+        table, key = place
+        with translated(what):
+            found = self._client.get_item(TableName=table, Key=to_item(key), ConsistentRead=True)
+        return from_item(found["Item"]) if "Item" in found else None
+
+    def get_all(self, what: str, table: str, keys: Sequence[Mapping[str, object]]) -> list[Fields]:
+        """Those of many items that are there, as they are now, in no order."""
+        found: list[Fields] = []
+        left = [to_item(key) for key in keys]
+        for tries in range(_BATCH_TRIES + len(left) // _BATCH):
+            if not left:
+                return found
+            if tries:
+                self.back_off(tries)
+            with translated(what):
+                answer = self._client.batch_get_item(
+                    RequestItems={table: {"Keys": left[:_BATCH], "ConsistentRead": True}}
+                )
+            found += [from_item(item) for item in answer["Responses"].get(table, [])]
+            unread = answer["UnprocessedKeys"].get(table, {"Keys": []})["Keys"]
+            left = [dict(key) for key in unread] + left[_BATCH:]
+        raise Transient(f"{what}: DynamoDB is too busy to read {len(left)} items")
+
+    def query(
+        self,
+        what: str,
+        table: str,
+        where: str,
+        values: Mapping[str, object],
+        limit: int,
+        *,
+        index: str = "",
+        newest: bool = False,
+    ) -> list[Fields]:
+        """Up to `limit` items of a partition in the order of their sort key; of an index, as they were lately."""
+        pages = self._pages(what, table, where, values, limit, index, newest)
+        return list(islice((from_item(item) for page in pages for item in page), limit))
+
+    def write(self, what: str, write: Write) -> Fields | Refused:
+        """One conditional write; what an update leaves behind."""
+        [(kind, asked)] = write.items()
+        return self._tried(what, lambda: self._write(kind, asked))
+
+    def transact(
+        self, what: str, writes: Sequence[Write], request: str, witness: Place | None = None
+    ) -> Refused | None:
+        """All of the writes or none, once; None when they are done.
+
+        `request` names this transaction. If no answer comes, the item at `witness` tells: it has been written
+        by this transaction if its attribute `request` says so.
+        """
+        try:
+            done = self._tried(what, lambda: self._transact(writes, request))
+        except Transient:
+            item = self.get(what, witness) if witness else None
+            if item and item.get("request") == request:
+                return None
+            raise
+        return done if isinstance(done, Refused) else None
+
+    def _write(self, kind: str, asked: Any) -> Fields:  # noqa: ANN401 - one of three shapes, told by its kind
+        if kind == "Update":
+            return from_item(self._client.update_item(**asked, ReturnValues="ALL_NEW")["Attributes"])
+        (self._client.put_item if kind == "Put" else self._client.delete_item)(**asked)
+        return {}
+
+    def _transact(self, writes: Sequence[Write], request: str) -> Fields:
+        self._client.transact_write_items(TransactItems=writes, ClientRequestToken=request)
+        return {}
+
+    def _tried(self, what: str, ask: Callable[[], Fields]) -> Fields | Refused:
+        """Again, while somebody else writes at the same moment."""
+        for tries in range(CONFLICT_TRIES):
+            with translated(what):
+                try:
+                    return ask()
+                except ClientError as problem:
+                    if refused := _refusal(problem):
+                        return refused
+                    if not _passes(problem):
+                        raise
+            self.back_off(tries + 1)
+        raise Transient(f"{what}: others kept writing the same items")
+
+    def _pages(
+        self, what: str, table: str, where: str, values: Mapping[str, object], limit: int, index: str, newest: bool
+    ) -> Iterator[Sequence[Any]]:
+        asked: Any = {
+            "TableName": table,
+            "KeyConditionExpression": where,
+            "Limit": limit,
+            "ScanIndexForward": not newest,
+            **({"IndexName": index} if index else {"ConsistentRead": True}),
+            **expressed(where, values),
+        }
+        while True:
+            with translated(what):
+                page = self._client.query(**asked)
+            yield page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return
+            asked["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+
+    def back_off(self, tries: int) -> None:
+        """Let others go first, after so many tries."""
+        self._pause(self._dice.uniform(0, min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**tries)))
+
+
+def _refusal(problem: ClientError) -> Refused | None:
+    """Conditions that did not hold; None if it was not that."""
+    if code_of(problem) == "ConditionalCheckFailedException":
+        return Refused({0: _item(problem.response)})
+    broken = {number: _item(why) for number, why in enumerate(_reasons(problem)) if why.get("Code") == _BROKEN}
+    return Refused(broken) if broken else None
+
+
+def _passes(problem: ClientError) -> bool:
+    """Somebody else was writing at the same moment: worth another try at once."""
+    if code_of(problem) == "TransactionConflictException":
+        return True
+    reasons = _reasons(problem)
+    return bool(reasons) and all(why.get("Code", "None") in _PASSES for why in reasons)
+
+
+def _reasons(problem: ClientError) -> list[Any]:
+    """Why a transaction was cancelled, write by write."""
+    reasons: list[Any] = problem.response.get("CancellationReasons", [])
+    return reasons
+
+
+def _item(response: Any) -> Fields:  # noqa: ANN401 - errors are not typed
+    return from_item(response.get("Item", {}))

@@ -1,0 +1,75 @@
+"""What happened, as lines of JSON on standard output for the log driver, with counts that CloudWatch reads."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from webordinary.adapters.aws.names import METRICS, METRICS_SERVICE
+from webordinary.model.events import Event
+
+MEASURED = {
+    "ClaimTaken": {"waited_ms": "TimeToClaim"},
+    "ClaimTakenOver": {"waited_ms": "TimeToClaim"},
+    "ClaimReleased": {"idle_ms": "IdleBeforeRelease"},
+    "ClaimYielded": {"idle_ms": "IdleBeforeRelease"},
+    "JobSettled": {"latency_ms": "JobLatency"},
+}
+"""Figures of an event that are worth a metric of their own, in milliseconds."""
+_MOST_CHARACTERS = 8000
+
+
+class EventLines:
+    """See Events. CloudWatch reads the embedded metrics out of the same line."""
+
+    def __init__(self, worker: str = "", out: TextIO | None = None) -> None:
+        self._worker, self._out, self._guard = worker, out or sys.stdout, threading.Lock()
+
+    def emit(self, event: Event) -> None:
+        """Write one line; never fails its caller."""
+        known = {
+            "email_id": event.email_id,
+            "job_id": event.job_id,
+            "key": str(event.key) if event.key else None,
+            "worker": event.worker or self._worker or None,
+        }
+        said = {"event": event.kind, **{name: value for name, value in known.items() if value}}
+        self._write({**said, "data": _bounded(event.data)}, {event.kind: ("Count", 1.0), **_figures(event)})
+
+    def level(self, name: str, value: float) -> None:
+        """Tell how much of something there is now."""
+        self._write({"worker": self._worker}, {name: ("Count", value)})
+
+    def _write(self, said: Mapping[str, Any], metrics: Mapping[str, tuple[str, float]]) -> None:
+        line = json.dumps({**_embedded(metrics), **said}, default=str)
+        with self._guard:
+            try:
+                print(line, file=self._out, flush=True)
+            except (OSError, ValueError):
+                return
+
+
+def _embedded(metrics: Mapping[str, tuple[str, float]]) -> dict[str, Any]:
+    """CloudWatch's embedded metric format."""
+    told = {
+        "Namespace": METRICS,
+        "Dimensions": [["service"]],
+        "Metrics": [{"Name": name, "Unit": unit} for name, (unit, _) in metrics.items()],
+    }
+    values = {name: value for name, (_, value) in metrics.items()}
+    at = int(time.time() * 1000)
+    return {"_aws": {"Timestamp": at, "CloudWatchMetrics": [told]}, "service": METRICS_SERVICE, **values}
+
+
+def _figures(event: Event) -> dict[str, tuple[str, float]]:
+    wanted = MEASURED.get(event.kind, {})
+    return {metric: ("Milliseconds", float(event.data[name])) for name, metric in wanted.items() if name in event.data}
+
+
+def _bounded(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A line that the log would cut is no JSON any more."""
+    return data if len(json.dumps(dict(data), default=str)) <= _MOST_CHARACTERS else {"cut": sorted(data)[:50]}

@@ -1,0 +1,100 @@
+"""What everything is called on AWS; the infrastructure, the lambdas and the workers all ask here."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from webordinary.model.names import ProjectUser
+
+PREFIX = "webordinary"
+STATE_MACHINE = "email-processor"
+CLUSTER = "webordinary-edit-cluster"
+SERVICE = "webordinary-edit-service"
+REPOSITORY = "webordinary-worker"
+PUBLISHER_ROLE = f"{PREFIX}-publisher"
+"""What a worker assumes with its claim; the session's tag PROJECT_TAG says for which project."""
+PROJECT_TAG = "project"
+CONFIGURATION_SET = PREFIX
+RECEIPT_RULES = PREFIX
+
+JOBS = f"{PREFIX}-active-jobs"
+OWNERSHIP = f"{PREFIX}-container-ownership"
+CLAIM_REQUESTS = f"{PREFIX}-claim-requests"
+INTERRUPTIONS = f"{PREFIX}-interruptions"
+THREADS = f"{PREFIX}-thread-mappings"
+PROJECTS = f"{PREFIX}-project-configs"
+MAILS = f"{PREFIX}-mails"
+COSTS = f"{PREFIX}-costs"
+TABLES = (JOBS, OWNERSHIP, CLAIM_REQUESTS, INTERRUPTIONS, THREADS, PROJECTS, MAILS, COSTS)
+
+OPEN_INDEX = "open-index"
+OWED_INDEX = "owed-index"
+WORKER_INDEX = "containerId-index"
+DUE_INDEX = "due-index"
+RECENT_INDEX = "recent-index"
+
+UNCLAIMED = f"{PREFIX}-unclaimed"
+UNCLAIMED_DLQ = f"{PREFIX}-unclaimed-dlq"
+DEAD_LETTERS = f"{PREFIX}-dead-letters"
+
+INTAKE, RECONCILE = f"{PREFIX}-intake", f"{PREFIX}-reconcile"
+ABANDONED, BOUNCES = f"{PREFIX}-abandoned", f"{PREFIX}-bounces"
+METRICS = "WebOrdinary"
+"""The namespace of our metrics; a metric of a kind of event is called as the event."""
+METRICS_SERVICE = PREFIX
+"""Their one dimension, `service`: the same whoever tells, so that alarms see the sum."""
+
+_LONGEST_QUEUE_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class KeyQueues:
+    """The names of one key's own queues."""
+
+    input: str
+    output: str
+    interrupts: str
+    dead_letters: str
+
+
+def queues_of(key: ProjectUser) -> KeyQueues:
+    """Every project+user has its own, because a chosen message group cannot be received."""
+    return KeyQueues(
+        input=_queue("input", key, fifo=True),
+        output=_queue("output", key),
+        interrupts=_queue("interrupts", key),
+        dead_letters=_queue("dlq", key, fifo=True),
+    )
+
+
+def function_of(step: str) -> str:
+    """The lambda that does a step of the workflow, named after its state."""
+    if step == "SendClaimRequest":
+        return f"{PREFIX}-rate-limited-claim"
+    return f"{PREFIX}{re.sub('([A-Z])', lambda capital: '-' + capital[1].lower(), step)}"
+
+
+def raw_bucket(account_id: str) -> str:
+    """Where SES puts the mails as they came; bucket names are the whole world's, so it carries the account."""
+    return f"{PREFIX}-mail-{account_id}"
+
+
+def store_bucket(account_id: str) -> str:
+    """Attachments, readings of mails, pictures and agents' sessions."""
+    return f"{PREFIX}-store-{account_id}"
+
+
+def site_bucket(project_id: str, stage: str, domain: str) -> str:
+    """A site's bucket is called as its host."""
+    return f"edit.{project_id}.{domain}" if stage == "edit" else f"{project_id}.{domain}"
+
+
+def _queue(role: str, key: ProjectUser, *, fifo: bool = False) -> str:
+    suffix = ".fifo" if fifo else ""
+    whole = f"{PREFIX}-{role}-{key.project_id}-{key.user_id}"
+    if len(whole) + len(suffix) > _LONGEST_QUEUE_NAME:
+        digest = hashlib.sha256(str(key).encode()).hexdigest()[:16]
+        whole = f"{whole[: _LONGEST_QUEUE_NAME - len(suffix) - len(digest) - 1]}-{digest}"
+    return whole + suffix

@@ -1,0 +1,98 @@
+"""What `webordinary doctor` looks at, put together from the settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+
+from webordinary.adapters.local import checks as local
+from webordinary.adapters.local.agents.claude.access import has_access
+from webordinary.app.backends import AWS
+from webordinary.app.services import Services
+from webordinary.app.sites import origins_of
+from webordinary.app.workshop import why_no_jail
+from webordinary.config import Config
+from webordinary.model.findings import Check, Finding, broken, doubtful, good
+from webordinary.model.projects import Project
+
+MOST_PROJECTS = 50
+"""Of more sites only these are looked at one by one."""
+MOST_SECONDS_AHEAD = 120
+
+
+def checks_of(config: Config) -> Iterator[Check]:
+    """Everything that can be looked at before a service is opened."""
+    if config.backend != AWS or config.data.exists():
+        yield Check("data folder", partial(local.look_at_folder, config.data))
+    yield Check("git", local.look_at_git)
+    yield Check("jail", partial(_jail, config))
+    yield Check("agent", partial(_agent, config))
+    if config.backend != AWS:
+        yield Check("database", partial(local.look_at_database, config.data / "webordinary.db"))
+        yield Check("replies", partial(_replies, config))
+
+
+def ports_checks(config: Config, *, running: bool) -> Iterator[Check]:
+    """Where `up` answers, or could."""
+    if config.backend == AWS and not (running or config.aws_endpoint):
+        return  # the page of a system on AWS is opened where somebody wants it
+    look = local.look_at_listener if running else local.look_at_port
+    for name in ("port", "preview_port", *(("smtp_port",) if config.backend != AWS else ())):
+        if getattr(config, name):
+            yield Check(name, partial(look, config.host, getattr(config, name), name))
+
+
+def projects_checks(services: Services) -> Iterator[Check]:
+    """Can each site's repository be read and written? The clock must not go backwards either."""
+    projects = services.directory.projects()
+    for project in projects[:MOST_PROJECTS]:
+        yield Check(f"repository of {project.project_id}", partial(_repository, services, project))
+    if len(projects) > MOST_PROJECTS:
+        words = f"only {MOST_PROJECTS} of {len(projects)} sites are looked at"
+        yield Check("other sites", lambda: doubtful(words, "`webordinary project show NAME` shows each"))
+    if services.config.backend != AWS:
+        yield Check("clock", partial(_clock, services))
+
+
+def _jail(config: Config) -> Finding:
+    reason = why_no_jail()
+    if not reason:
+        return good("outside agents and builds run in a jail")
+    if config.allow_unjailed_agents:
+        return doubtful(f"outside agents and builds run without a jail: {reason}", "see docs/security.md")
+    return doubtful(f"only the built-in agent and plain sites work here: {reason}", "see docs/security.md")
+
+
+def _agent(config: Config) -> Finding:
+    if config.agent in ("builtin", "acp", "command"):
+        return good(f"new sites are edited by the agent {config.agent}")
+    extra, key = find_spec("claude_agent_sdk") is not None, bool(config.agent_key_command) or has_access(os.environ)
+    if extra and key:
+        return good("new sites are edited by the agent claude")
+    missing = "pip install 'webordinary[claude]'" if not extra else "set ANTHROPIC_API_KEY or agent_key_command"
+    words = "the agent claude is not ready"
+    if config.agent == "claude":
+        return broken(words, missing)
+    return doubtful(f"{words}: sites are edited by the built-in one", missing)
+
+
+def _replies(config: Config) -> Finding:
+    if not config.relay_host:
+        return doubtful(f"replies stay in {config.data / 'outbox'}", "name a mail server in relay_host to send them")
+    login = (config.relay_user, config.relay_password)
+    return local.look_at_relay(config.relay_host, config.relay_port, *login, starttls=config.relay_starttls)
+
+
+def _repository(services: Services, project: Project) -> Finding:
+    origins_of(services).check(project)
+    return good(f"{project.repo} can be read and written")
+
+
+def _clock(services: Services) -> Finding:
+    newest = services.overview.recent_mails(None, 1)
+    ahead = (newest[0].received_at - services.clock.now()).total_seconds() if newest else 0.0
+    if ahead > MOST_SECONDS_AHEAD:
+        return broken(f"the newest mail came {ahead:.0f} s in the future", "set this machine's clock by a time server")
+    return good("the clock has not gone backwards")

@@ -1,0 +1,143 @@
+"""`webordinary aws local`: the whole cloud path on an emulator, on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from webordinary.adapters.durable import write_durably
+from webordinary.app.backends import AWS, require_boto3
+from webordinary.config import Config, variable_of
+from webordinary.entrypoints.cli.checkout import add_checkout, checkout_of
+from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
+from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
+from webordinary.entrypoints.emulator import running_emulator
+from webordinary.entrypoints.lifecycle import run_until_told
+from webordinary.model.errors import Permanent
+
+EMULATOR = "ministack"
+STOP_MARGIN_SECONDS = 60.0
+METRICS = b'{"_aws":'
+SHELL_SETTINGS = ("data", "backend", "aws_endpoint", "aws_account", "aws_region", "mailbox", "domain")
+
+
+def add_to(parts: Commands) -> None:
+    """Declare the command."""
+    parser = add_command(parts, "local", run, "run it all on an emulator of AWS on this machine, lambdas included")
+    parser.add_argument("--emulator", metavar="PROGRAM", default=EMULATOR, help=f"the emulator's program ({EMULATOR})")
+    parser.add_argument("--emulator-port", metavar="PORT", type=int, default=0, help="its port; 0 takes a free one")
+    add_checkout(parser)
+    add_settings(parser, (name for name in FLAGS if name not in ("data", "smtp_port")))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Emulator, lambdas, sample, workers and page; one Ctrl-C ends them in the reverse order."""
+    require_programs()
+    require_boto3()
+    program = shutil.which(args.emulator)
+    if program is None:
+        raise CommandFailed(f"there is no program {args.emulator}", "`make up-aws` installs it, or name it: --emulator")
+    config, root = load_config(args), checkout_of(args)
+    require_writable(config.data)
+    config = with_free_ports(replace(config, data=config.data.resolve(), backend=AWS, smtp_port=0))  # no SMTP on AWS
+    local = Local(config, root, str(Path(program).absolute()), args.emulator_port, as_json=args.json)
+    patience = 2 * config.interrupt_grace_seconds + STOP_MARGIN_SECONDS
+    run_until_told(local.work, patience_seconds=patience, on_stop=local.ask, on_kill=local.kill)
+    if local.code:
+        raise CommandFailed(f"`webordinary up` ended with code {local.code}", "its words stand above")
+    return Exit.OK
+
+
+class Local:
+    """The processes of one run: the emulator, and `webordinary up` with its workers."""
+
+    def __init__(self, config: Config, root: Path, program: str, port: int, *, as_json: bool) -> None:
+        self._config, self._root, self._program, self._port, self._as_json = config, root, program, port, as_json
+        self._guard = threading.Lock()
+        self._stopping = False
+        self._up: subprocess.Popen[bytes] | None = None
+        self._emulator: subprocess.Popen[bytes] | None = None
+        self.code = 0
+
+    def work(self, stop: threading.Event) -> None:
+        """Start everything; returns when all has ended."""
+        from webordinary.app import cloud_emulated  # noqa: PLC0415  boto3 is an extra, and slow to import
+
+        folder = self._config.data / "emulator"
+        with running_emulator(self._program, folder, self._port) as emulator:
+            self._emulator = emulator.process
+            config = replace(self._config, aws_endpoint=emulator.endpoint, aws_account=cloud_emulated.ACCOUNT)
+            try:
+                cloud_emulated.start_emulated(config, self._root, _reporting(stop))
+            except _Stopped:
+                return
+            write_durably(folder / "environment", _for_shells(config, cloud_emulated.credentials(config.aws_region)))
+            _say(f"in another shell, `. {folder / 'environment'}` lets `webordinary` and `aws` speak to the emulator")
+            self.code = self._run_up(cloud_emulated.environment(config, os.environ))
+
+    def ask(self) -> None:
+        """End `up` in good order; the emulator ends after it."""
+        with self._guard:
+            self._stopping = True
+            if self._up:
+                self._up.terminate()
+
+    def kill(self) -> None:
+        """End both at once; workers end with their `up`."""
+        for process in (self._up, self._emulator):
+            if process and process.poll() is None:
+                process.kill()
+
+    def _run_up(self, env: Mapping[str, str]) -> int:
+        command = [sys.executable, "-P", "-m", "webordinary", "up", *(["--json"] if self._as_json else [])]
+        with self._guard:
+            if self._stopping:
+                return 0
+            self._up = subprocess.Popen(
+                command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+            )
+        with self._up as up:
+            assert up.stdout
+            _show(up.stdout)
+        return up.returncode
+
+
+class _Stopped(Permanent):
+    """Somebody pressed Ctrl-C while it was still being set up."""
+
+
+def _reporting(stop: threading.Event) -> Callable[[str], None]:
+    def report(line: str) -> None:
+        if stop.is_set():
+            raise _Stopped("stopped before it was ready")
+        _say(line)
+
+    return report
+
+
+def _show(lines: IO[bytes]) -> None:
+    """What people read; on AWS the rest goes into the log that metrics are drawn from."""
+    for line in lines:
+        if not line.startswith(METRICS):
+            sys.stdout.write(line.decode("utf-8", errors="replace"))
+            sys.stdout.flush()
+
+
+def _for_shells(config: Config, credentials: Mapping[str, str]) -> bytes:
+    settings = {variable_of(name): str(getattr(config, name)) for name in SHELL_SETTINGS}
+    variables = settings | dict(credentials) | {"AWS_ENDPOINT_URL": config.aws_endpoint}
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()).encode()
+
+
+def _say(line: str) -> None:
+    print(f"webordinary: {line}", file=sys.stderr, flush=True)

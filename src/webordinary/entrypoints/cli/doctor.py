@@ -1,0 +1,47 @@
+"""`webordinary doctor`: looks at everything that must be in order, and says what to do about what is not."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from dataclasses import asdict, replace
+
+from webordinary.entrypoints import running
+from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
+from webordinary.entrypoints.cli.output import clean, print_json
+from webordinary.entrypoints.examination import Looked, examine
+from webordinary.model.findings import Verdict
+
+
+def add_to(commands: Commands) -> None:
+    """Declare the command."""
+    parser = add_command(commands, "doctor", run, "look at everything that must be in order, and say what to mend")
+    add_settings(parser, (name for name in FLAGS if name != "data"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """A line per look; 1 if something is broken."""
+    config = load_config(args)
+    ends = running.running(config.data)
+    if ends:
+        config = replace(
+            config, host=ends.host, port=ends.port, preview_port=ends.preview_port, smtp_port=ends.smtp_port
+        )
+    looks: list[Looked] = []
+    for look in examine(config, running=ends is not None):
+        looks.append(look)
+        if not args.json:
+            print(_line(look), flush=True)
+    counts = Counter(look.finding.verdict for look in looks)
+    if args.json:
+        print_json([{"check": look.name, **asdict(look.finding)} for look in looks])
+    else:
+        print(f"\n{counts[Verdict.OK]} in order, {counts[Verdict.WARN]} to know of, {counts[Verdict.FAIL]} to mend")
+    return Exit.FAILED if counts[Verdict.FAIL] else Exit.OK
+
+
+def _line(look: Looked) -> str:
+    found = look.finding
+    todo = f" — {found.todo}" if found.todo else ""
+    return clean(f"{found.verdict:<4}  {found.what}{todo}")

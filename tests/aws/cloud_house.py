@@ -1,0 +1,144 @@
+"""The whole cloud path on an emulator: lambdas from their zip, the deployed workflow, workers as real processes."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import os
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from typing import Any
+
+from tests.acceptance.chaos_house import Hand, House, until
+from tests.acceptance.world import text_of
+from tests.aws.lambdas import ROOT, packaged
+from webordinary.adapters.aws.items import from_item
+from webordinary.app import sites
+from webordinary.app.cloud import Cloud, cloud_of
+from webordinary.app.cloud_emulated import bring_up
+from webordinary.app.cloud_operating import post_mail
+from webordinary.config import Config
+from webordinary.mail.write import Letter, write_mail
+from webordinary.model.events import Event
+from webordinary.model.names import ProjectUser
+
+MAILBOX, DOMAIN = "edit@example.net", "example.net"
+LEASE_SECONDS = 6.0
+"""A claim on AWS is taken over once its beat stood still for so long."""
+
+
+class Nobody:
+    def emit(self, event: Event) -> None: ...
+
+
+@dataclass
+class CloudHouse(House):
+    """An account with its settings, its journal of agents, and the workers started on it.
+
+    `endpoint` is what lambdas and workers talk to; the test itself talks to `calm`, the emulator.
+    """
+
+    endpoint: str = ""
+    calm: str = ""
+    account: str = field(default_factory=lambda: f"{random.SystemRandom().randrange(10**11, 10**12)}")
+
+    def __post_init__(self) -> None:
+        self.settings = {
+            "backend": "aws", "aws_endpoint": self.endpoint, "aws_account": self.account, "mailbox": MAILBOX,
+            "domain": DOMAIN, "lease_seconds": LEASE_SECONDS, "renew_seconds": 2.0, "slots": 1, **self.settings,
+        }  # fmt: skip
+        super().__post_init__()
+        os.environ.update(self.credentials())
+        packaged()  # skips where it cannot be made
+        config = Config.load(overrides={"data": str(self.data)})
+        bring_up(config, ROOT, lambda line: None)
+        self.cloud: Cloud = cloud_of(
+            replace(config, aws_endpoint=self.calm),
+            "test", self.folder / "scratch", Nobody(),
+        )  # fmt: skip
+        self.cloud.ports.clients.ses.create_email_identity(EmailIdentity=MAILBOX)
+
+    def credentials(self) -> dict[str, str]:
+        """The emulator takes twelve digits for the account, and keeps accounts apart."""
+        return {"AWS_ACCESS_KEY_ID": self.account, "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+
+    def hire(self, *flags: str, env: Mapping[str, str] | None = None) -> Hand:
+        """Start one more worker."""
+        return super().hire(*flags, env={**self.credentials(), **(env or {})})
+
+    def onboard(self, project: str, user: str, sender: str) -> None:
+        """Add a site, or one more person to it."""
+        repo = self.data / "origins" / f"{project}.git"
+        if not repo.exists():
+            repo = self.folder / project
+            repo.mkdir()
+            (repo / "index.html").write_text(f"<!doctype html><title>{project}</title><h1>{project}</h1>\n")
+        sites.onboard(self.cloud, project, str(repo), user, sender, lambda words: None)
+
+    def object(self, project: str, path: str, stage: str = "edit.") -> str:
+        """A file of a site as its bucket holds it."""
+        found = self.cloud.ports.clients.s3.get_object(Bucket=f"{stage}{project}.{DOMAIN}", Key=path)
+        return found["Body"].read().decode()
+
+    def answers(self, email_id: str) -> list[EmailMessage]:
+        """The replies that were sent to a mail."""
+        sent = [entry.reply.raw for entry in self.cloud.outbox.of(email_id) if entry.sent_at]
+        return [email.message_from_bytes(raw, policy=email.policy.default) for raw in sent]  # type: ignore[misc]
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """All items of a table."""
+        pages = self.cloud.ports.clients.dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
+        return [from_item(item) for page in pages for item in page["Items"]]
+
+    def jobs(self, key: ProjectUser) -> Sequence[Any]:
+        return self.cloud.jobs.open_jobs(key)
+
+
+@dataclass
+class CloudWriter:
+    """A customer who writes about notes; what is written lies in the bucket as SES would have put it."""
+
+    house: CloudHouse
+    address: str = "scott@example.com"
+    mailbox: str = MAILBOX
+    count: int = 0
+
+    def write(self, text: str, subject: str, root: str = "") -> str:
+        """Send a mail, in the thread of `root` where one is named; its name."""
+        self.count += 1
+        self.last_id = f"<{self.count}.{time.time_ns()}.{self.address.partition('@')[0]}@mail.example>"
+        references = (root,) if root else ()
+        letter = Letter(self.address, self.mailbox, subject, text, (), self.last_id, root, references)
+        return post_mail(self.house.cloud, write_mail(letter, datetime.now(UTC)), self.address, self.mailbox)
+
+    def note(self, mark: str, root: str = "", *, file: str = "", steps: int = 2, **how: object) -> str:
+        """Ask for a note, in a file of its own unless one is named."""
+        words = " ".join(f"{name}={value}" for name, value in how.items())
+        text = f"note={mark} file={file or f'notes/{mark}.html'} steps={steps} {words}"
+        return self.write(text, f"Note {mark}", root)
+
+
+def answer(house: CloudHouse, email_id: str, seconds: float = 60.0) -> str:
+    """The one answer to a mail, once it was sent."""
+    until(lambda: house.answers(email_id), f"an answer to {email_id}", seconds)
+    [reply] = house.answers(email_id)
+    return text_of(reply)
+
+
+def written(mark: str, steps: range, of: int) -> str:
+    """The steps as the agent writes them."""
+    return "".join(f"<p>note {mark} step {step} of {of}</p>\n" for step in steps)
+
+
+@contextmanager
+def opened(house: CloudHouse) -> Iterator[CloudHouse]:
+    """Nothing of it runs after the block."""
+    try:
+        yield house
+    finally:
+        house.raze()

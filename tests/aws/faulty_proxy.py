@@ -1,0 +1,248 @@
+"""A proxy before an emulator that does what networks do: loses requests or answers, is late, refuses."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+_UPSTREAM_SECONDS = 60.0
+_IDLE_SECONDS = 120.0
+_LARGEST_BODY = 64 * 1024 * 1024
+_REMEMBERED = 10_000
+_HOP_BY_HOP = frozenset({"connection", "content-length", "transfer-encoding", "keep-alive", "expect"})
+_SERVICE = re.compile(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What befalls one request: it may be late, then it is answered by the proxy, delivered or lost."""
+
+    name: str
+    delay_seconds: float = 0.0
+    deliver: bool = True
+    answer: tuple[int, bytes] | None = None
+    """What the client is told instead of the upstream's answer."""
+    hang_up: bool = False
+    """The client is told nothing: its connection ends."""
+    before: Callable[[], object] | None = None
+    """What somebody else does before it is delivered."""
+
+
+DROP_REQUEST = Fault("drop request", deliver=False, hang_up=True)
+DROP_RESPONSE = Fault("drop response", hang_up=True)
+
+
+def late(seconds: float) -> Fault:
+    """Delivered and answered, but late."""
+    return Fault("late", delay_seconds=seconds)
+
+
+def overtaken(by: Callable[[], object]) -> Fault:
+    """Delivered and answered, after somebody else has done something."""
+    return Fault("overtaken", before=by)
+
+
+def refusal(status: int, code: str, **more: object) -> Fault:
+    """Refused without delivery, as a JSON service says it: `refusal(500, "InternalServerError")`."""
+    body = json.dumps({"__type": code, "message": "injected", "Message": "injected", **more}).encode()
+    return Fault(code, deliver=False, answer=(status, body))
+
+
+THROTTLED = refusal(400, "ThrottlingException")
+BROKEN = refusal(500, "InternalServerError")
+CONFLICT = refusal(
+    400, "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict", "Message": "injected"}]
+)
+
+
+class FaultyProxy:
+    """Scripted faults come first, each a number of times; then, if asked for, random ones from a seed.
+
+    Operations are called `service:Operation` (`dynamodb:TransactWriteItems`), or `s3:PUT /bucket/key` where the
+    request does not name one. A fault hits the operations whose name contains what it was given.
+    """
+
+    def __init__(self, upstream: str) -> None:
+        parts = urlsplit(upstream)
+        assert parts.hostname == "127.0.0.1"
+        self.upstream = (parts.hostname, parts.port or 80)
+        self.endpoint = ""
+        self.calls: Counter[str] = Counter()
+        """How often each operation was asked for, faults and retries included."""
+        self.done: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
+        """The last faults: operation and fault."""
+        self._script: list[tuple[str, Fault]] = []
+        self._rates: Mapping[Fault, float] = {}
+        self._firsts: Fault | None = None
+        self._tries = 0
+        self._hit = ""
+        self._dice = random.Random(0)
+        self._guard = threading.Lock()
+
+    def inject(self, fault: Fault, operation: str = "", times: int = 1) -> None:
+        """The next `times` requests for `operation` meet this fault."""
+        with self._guard:
+            self._script += [(operation, fault)] * times
+
+    def at_random(self, seed: int, rates: Mapping[Fault, float], operation: str = "") -> None:
+        """From now on each fault befalls its share of the requests for `operation`."""
+        with self._guard:
+            self._dice, self._rates, self._hit = random.Random(seed), dict(rates), operation
+
+    def first_tries(self, fault: Fault, operation: str = "") -> None:
+        """From now on every other request for `operation` meets this fault: a lone client's first try of each."""
+        with self._guard:
+            self._firsts, self._hit, self._tries = fault, operation, 0
+
+    def calm(self) -> None:
+        """No more faults."""
+        with self._guard:
+            self._script, self._rates, self._firsts = [], {}, None
+
+    def forget_calls(self) -> None:
+        """Count anew."""
+        with self._guard:
+            self.calls.clear()
+
+    def decide(self, operation: str) -> Fault | None:
+        """Count a request, and say what befalls it."""
+        with self._guard:
+            self.calls[operation] += 1
+            fault = self._scripted(operation) or self._first(operation) or self._random(operation)
+            if fault:
+                self.done.append((operation, fault.name))
+            return fault
+
+    def _scripted(self, operation: str) -> Fault | None:
+        for number, (wanted, fault) in enumerate(self._script):
+            if wanted in operation:
+                del self._script[number]
+                return fault
+        return None
+
+    def _first(self, operation: str) -> Fault | None:
+        if self._firsts is None or self._hit not in operation:
+            return None
+        self._tries += 1
+        return self._firsts if self._tries % 2 else None
+
+    def _random(self, operation: str) -> Fault | None:
+        if not self._rates or self._hit not in operation:
+            return None
+        roll = self._dice.random()
+        for fault, rate in self._rates.items():
+            if roll < rate:
+                return fault
+            roll -= rate
+        return None
+
+
+@contextmanager
+def faulty_proxy(upstream: str) -> Iterator[FaultyProxy]:
+    """Run one until the block ends."""
+    proxy = FaultyProxy(upstream)
+
+    class Handler(_Handler):
+        pass
+
+    Handler.proxy = proxy
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    proxy.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="faulty-proxy")
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = _IDLE_SECONDS
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    proxy: FaultyProxy
+
+    def _serve(self) -> None:
+        body = self._body()
+        fault = self.proxy.decide(self._operation()) or Fault("none")
+        if fault.delay_seconds:
+            threading.Event().wait(fault.delay_seconds)
+        if fault.before:
+            fault.before()
+        answer = self._deliver(body) if fault.deliver else None
+        if fault.hang_up:
+            self.close_connection = True
+        elif fault.answer:
+            status, text = fault.answer
+            self._answer(status, [("Content-Type", "application/x-amz-json-1.0")], text)
+        elif answer:
+            self._answer(*answer)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815
+
+    def handle_expect_100(self) -> bool:
+        """Answers are buffered, but the client waits for this one before it sends anything more."""
+        goes_on = super().handle_expect_100()
+        self.wfile.flush()
+        return goes_on
+
+    def _operation(self) -> str:
+        service = _SERVICE.search(self.headers.get("Authorization", ""))
+        target = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
+        return f"{service[1] if service else '?'}:{target or f'{self.command} {self.path}'}"
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            length = int(self.headers.get("Content-Length") or 0)
+            assert length <= _LARGEST_BODY
+            return self.rfile.read(length)
+        whole = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            whole += self.rfile.read(size)
+            self.rfile.readline()
+            assert len(whole) <= _LARGEST_BODY
+        while self.rfile.readline().strip():
+            pass  # trailers
+        return whole
+
+    def _deliver(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        connection = HTTPConnection(*self.proxy.upstream, timeout=_UPSTREAM_SECONDS)
+        try:
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
+            connection.request(self.command, self.path, body=body, headers=headers | {"Content-Length": str(len(body))})
+            response = connection.getresponse()
+            headers_back = [(name.lower(), value) for name, value in response.getheaders()]
+            return response.status, headers_back, response.read()
+        finally:
+            connection.close()
+
+    def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        try:
+            self.send_response_only(status)
+            for name, value in headers:
+                if name.lower() not in _HOP_BY_HOP:
+                    self.send_header(name, value)
+            if self.command == "HEAD":  # tells the length of what it does not send
+                self.send_header("Content-Length", dict(headers).get("content-length", "0"))
+            else:
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True  # who asked has hung up
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass

@@ -1,0 +1,76 @@
+"""The cloud path on an emulator, in an account that no other test uses: lambdas from the packaged zip.
+
+Import it first: without boto3 the test file is skipped here, with words.
+"""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.extras import needs_extra
+
+needs_extra("boto3", "aws")
+
+import boto3
+
+from tests.aws.emulator import REGION
+from tests.conftest import IN_CI
+from webordinary.adapters.aws.bring_up import Plan, Standing, provision_all
+from webordinary.adapters.aws.clients import Clients, connect
+from webordinary.adapters.aws.deployment import OWN_RUNTIME, Tools, connect_tools
+from webordinary.adapters.aws.package import EMULATOR, Target, build
+from webordinary.app.cloud_emulated import environment_of_lambdas
+from webordinary.config import Config
+from webordinary.model.errors import Transient
+
+ROOT = Path(__file__).parents[2]
+MAILBOX = "edit@example.net"
+
+
+@cache
+def packaged(target: Target = EMULATOR) -> Path:
+    """The lambdas' zip; a test is skipped where pip cannot reach its index, in CI it fails."""
+    try:
+        return build(ROOT, target)
+    except Transient as problem:
+        if IN_CI:
+            raise
+        pytest.skip(str(problem))
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account of its own on an emulator."""
+
+    account_id: str
+    clients: Clients
+    tools: Tools
+    standing: Standing
+
+
+def brought_up(endpoint: str, report: Callable[[str], None] = lambda line: None) -> Account:
+    """Everything of the cloud path but workers, in a fresh account."""
+    account_id = f"{random.SystemRandom().randrange(10**11, 10**12)}"
+    # The emulator takes twelve digits for the account, and keeps accounts apart.
+    session = boto3.Session(aws_access_key_id=account_id, aws_secret_access_key="test", region_name=REGION)
+    clients, tools = connect(REGION, endpoint, session), connect_tools(REGION, endpoint, session)
+    standing = provision_all(clients, tools, plan_for(account_id, endpoint), report)
+    return Account(account_id, clients, tools, standing)
+
+
+def plan_for(account_id: str, endpoint: str) -> Plan:
+    config = Config(backend="aws", aws_account=account_id, aws_endpoint=endpoint, mailbox=MAILBOX)
+    return Plan(
+        account_id=account_id,
+        package=packaged(),
+        role_arn=f"arn:aws:iam::{account_id}:role/webordinary",
+        runtime=OWN_RUNTIME,
+        environment=environment_of_lambdas(config),
+    )

@@ -1,0 +1,102 @@
+"""A site's buckets on the emulator, and workers that publish to them."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import boto3
+from botocore.awsrequest import AWSPreparedRequest
+
+from tests.aws.emulator import REGION, Emulator
+from webordinary.adapters.aws.clients import Clients, connect
+from webordinary.adapters.aws.copies import LocalCopies
+from webordinary.adapters.aws.objects import MANIFEST
+from webordinary.adapters.aws.releases import S3Releases
+from webordinary.adapters.aws.site_buckets import make_site_bucket
+from webordinary.site.manifests import Mark, keep_manifest
+from webordinary.site.releases import Release, Stage
+
+if TYPE_CHECKING:
+    from types_boto3_s3 import S3Client
+
+STAGES = {Stage.EDIT: "edit.", Stage.PUBLIC: ""}
+
+
+@cache
+def clients_of(endpoint: str) -> Clients:
+    """As a worker makes them, with credentials that nobody checks."""
+    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
+    return connect(REGION, endpoint, session)
+
+
+def fill(folder: Path, site: Mapping[str, str]) -> None:
+    """What a builder does."""
+    for path, text in site.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    keep_manifest(folder, {p: Mark(hashlib.sha256(t.encode()).hexdigest(), len(t)) for p, t in site.items()})
+
+
+@dataclass
+class SiteWorld:
+    """Buckets that no other test knows."""
+
+    emulator: Emulator
+    folder: Path
+    projects: tuple[str, ...] = ("amelia", "bob")
+    domain: str = field(default_factory=lambda: f"{secrets.token_hex(4)}.example")
+    workers: int = 0
+
+    def __post_init__(self) -> None:
+        self.s3 = clients_of(self.emulator.endpoint).s3
+        for project in self.projects:
+            for stage in Stage:
+                make_site_bucket(self.s3, self.bucket(project, stage))
+
+    def bucket(self, project_id: str, stage: Stage) -> str:
+        return f"{STAGES[stage]}{project_id}.{self.domain}"
+
+    def worker(self, keep: int = 3, s3: S3Client | None = None) -> S3Releases:
+        """Another worker, which has never seen anything."""
+        self.workers += 1
+        copies = LocalCopies(self.folder / f"w-{self.workers}")
+        return S3Releases(lambda _: s3 or self.s3, self.bucket, copies, lambda: datetime.now(UTC), keep)
+
+    def publish(
+        self, releases: S3Releases, commit: str, site: Mapping[str, str], fence: int,
+        check: Callable[[], None] = lambda: None,
+    ) -> Release:  # fmt: skip
+        release = self.built(releases, commit, site, fence)
+        releases.point(release, fence, check)
+        return release
+
+    def built(self, releases: S3Releases, commit: str, site: Mapping[str, str], fence: int) -> Release:
+        staged = releases.stage("amelia", Stage.EDIT, fence)
+        fill(staged, site)
+        return releases.finish("amelia", Stage.EDIT, staged, commit)
+
+    def shown(self, stage: Stage = Stage.EDIT) -> dict[str, str]:
+        """What visitors could get."""
+        bucket = self.bucket("amelia", stage)
+        found = self.s3.list_objects_v2(Bucket=bucket).get("Contents", [])
+        keys = [each["Key"] for each in found if each["Key"] != MANIFEST]
+        return {key: self.s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in keys}
+
+
+class Requests:
+    """Every request that a client sends, repeats included: method and key."""
+
+    def __init__(self, s3: S3Client) -> None:
+        self.made: list[tuple[str, str]] = []
+        s3.meta.events.register("before-send.s3", self._note)
+
+    def _note(self, request: AWSPreparedRequest, **_: object) -> None:
+        self.made.append((str(request.method), unquote(urlsplit(request.url).path.lstrip("/").partition("/")[2])))

@@ -1,0 +1,275 @@
+"""The commands with `--backend aws`: an account on the emulator, lambdas from the packaged zip, a real worker."""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aws.lambdas import MAILBOX, Account, brought_up
+from tests.extras import needs_extra
+
+needs_extra("boto3", "aws")
+
+from tests.aws.emulator import REGION, Emulator
+from webordinary.adapters.aws import names
+from webordinary.app.cloud import Cloud, open_cloud
+from webordinary.app.cloud_emulated import verify_sender
+from webordinary.config import Config
+from webordinary.entrypoints.cli import main
+from webordinary.model.jobs import NewJob
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+
+pytestmark = pytest.mark.xdist_group("cli-aws")
+ANN = "ann@example.com"
+KILN_ANN = ProjectUser("kiln", "ann")
+
+
+@pytest.fixture(scope="module")
+def account(ministack: Emulator) -> Account:
+    account = brought_up(ministack.endpoint)
+    verify_sender(account.clients, MAILBOX)
+    return account
+
+
+@dataclass
+class Operator:
+    """Somebody at a shell whose environment names the account."""
+
+    config: Config
+    account: Account
+    repo: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *command: str) -> tuple[int, str, str]:
+        self.capsys.readouterr()
+        code = main(command)
+        said = self.capsys.readouterr()
+        return code, said.out, said.err
+
+    def ask(self, *command: str) -> Any:  # noqa: ANN401  JSON
+        code, out, err = self.run(*command, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    def add(self, *flags: str, name: str = "kiln", user: str = "ann", sender: str = ANN) -> tuple[int, str, str]:
+        who = ("--repo", str(self.repo), "--user", user, "--sender", sender)
+        return self.run("project", "add", name, *who, *flags)
+
+    def bucket(self, stage: str = "edit", name: str = "kiln") -> str:
+        return names.site_bucket(name, stage, self.config.domain)
+
+    @contextmanager
+    def services(self) -> Iterator[Cloud]:
+        with open_cloud(self.config) as services:
+            yield services
+
+    @contextmanager
+    def worker(self) -> Iterator[None]:
+        command = [sys.executable, "-m", "webordinary", "worker"]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            yield
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0
+
+
+@pytest.fixture
+def operator(
+    account: Account,
+    ministack: Emulator,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[Operator]:
+    config = Config(
+        data=tmp_path / "data",
+        backend="aws",
+        aws_endpoint=ministack.endpoint,
+        aws_account=account.account_id,
+        mailbox=MAILBOX,
+        domain="sites.example.net",
+        pictures="off",
+        interrupt_grace_seconds=1.0,
+    )
+    for name, value in (config.environment() | credentials(account.account_id)).items():
+        monkeypatch.setenv(name, value)
+    repo = tmp_path / "site"
+    repo.mkdir()
+    (repo / "index.html").write_text("<!doctype html><title>Kiln</title><h1>Kiln</h1>")
+    yield Operator(config, account, repo, capsys)
+    with open_cloud(config) as services:
+        left = [project.project_id for project in services.directory.projects()]
+    for project_id in left:
+        main(["project", "remove", project_id, "--yes", "--force"])
+
+
+def credentials(account_id: str) -> dict[str, str]:
+    return {"AWS_ACCESS_KEY_ID": account_id, "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
+
+
+def queues_of(operator: Operator, key: ProjectUser) -> list[str]:
+    wanted = names.queues_of(key)
+    every = (wanted.input, wanted.output, wanted.interrupts, wanted.dead_letters)
+    urls = operator.account.clients.sqs.list_queues(QueueNamePrefix=f"{names.PREFIX}-").get("QueueUrls", [])
+    return [name for name in every if any(url.endswith(f"/{name}") for url in urls)]
+
+
+def buckets(operator: Operator) -> set[str]:
+    return {one["Name"] for one in operator.account.clients.s3.list_buckets()["Buckets"]}
+
+
+def test_a_customer_is_onboarded_by_one_command_and_again_is_harmless(operator: Operator) -> None:
+    for _ in range(2):
+        code, out, err = operator.add()
+        assert code == 0, err
+        assert f"mail from {ANN} to {MAILBOX} changes it" in out
+        assert "a first mail is on its way" in out
+    assert len(queues_of(operator, KILN_ANN)) == 4
+    assert {operator.bucket("edit"), operator.bucket("public")} <= buckets(operator)
+    page = operator.account.clients.s3.get_object(Bucket=operator.bucket(), Key="index.html")["Body"].read()
+    assert b"<h1>Kiln</h1>" in page
+    [project] = operator.ask("project", "list")
+    assert project["senders"] == [{"address": ANN, "user": "ann"}]
+
+
+def test_a_mail_goes_the_whole_way_and_the_commands_show_it(operator: Operator) -> None:
+    assert operator.add("--no-sample-mail")[0] == 0
+    with operator.worker():
+        trip = operator.ask("aws", "smoke", "--from", ANN, "--text", "Set the title to Spring Sale", "--seconds", "90")
+        assert trip["outcome"] == "succeeded"
+        [claim] = operator.ask("claims")
+        assert (claim["key"], claim["live"]) == ("kiln#ann", True)
+        assert operator.run("worker", "health")[0] == 0
+    page = operator.account.clients.s3.get_object(Bucket=operator.bucket(), Key="index.html")["Body"].read()
+    assert b"Spring Sale" in page
+    assert operator.run("worker", "health")[0] == 3
+    status = operator.ask("status")
+    assert status["recent"][0]["job"]["outcome"] == "succeeded"
+    assert operator.ask("queues")["queues"] == []
+    shown = operator.ask("release", "list", "kiln")
+    assert [one["shown"] for one in shown] == [True, False]
+    assert operator.run("release", "rollback", "kiln")[0] == 0
+    page = operator.account.clients.s3.get_object(Bucket=operator.bucket(), Key="index.html")["Body"].read()
+    assert b"<h1>Kiln</h1>" in page
+    assert operator.ask("costs") == []
+
+
+def test_a_mail_file_is_sent_as_ses_would_store_it(operator: Operator, tmp_path: Path) -> None:
+    operator.add("--no-sample-mail")
+    mail = tmp_path / "mail.eml"
+    mail.write_text(f"From: {ANN}\nTo: {MAILBOX}\nSubject: Hello\nMessage-ID: <1@example.com>\n\nSet the title to A\n")
+    code, out, err = operator.run("send", str(mail))
+    assert code == 0, err
+    assert f"accepted from {ANN} to {MAILBOX}: taken as mail " in out
+
+
+def test_a_paused_site_waits_and_goes_on(operator: Operator) -> None:
+    operator.add("--no-sample-mail")
+    assert operator.run("pause", "kiln")[0] == 0
+    assert operator.ask("project", "show", "kiln")["paused"] is True
+    assert operator.run("resume", "kiln")[0] == 0
+    assert operator.ask("project", "show", "kiln")["paused"] is False
+
+
+def test_dead_letters_are_shown_redriven_and_dropped(operator: Operator, tmp_path: Path) -> None:
+    operator.add("--no-sample-mail")
+    mail = tmp_path / "mail.eml"
+    mail.write_text(f"From: {ANN}\nTo: {MAILBOX}\nSubject: Lost\nMessage-ID: <2@example.com>\n\nSet the title to A\n")
+    email_id = operator.run("send", str(mail))[1].split()[-1]
+    with operator.services() as services:
+        for reason in ("the kiln exploded", "the clay is gone"):
+            services.dead_letters.add(email_id, None, reason, services.clock.now())
+    second, first = (one for one in operator.ask("dlq", "list") if one["email_id"] == email_id)
+    assert operator.run("dlq", "drop", str(second["letter_id"]), "--yes")[0] == 0
+    assert "the kiln exploded" in operator.run("dlq", "show", str(first["letter_id"]))[1]
+    [done] = operator.ask("dlq", "redrive", email_id[:12])
+    assert done["execution"] == f"{email_id}-r1"
+    assert not [one for one in operator.ask("dlq", "list") if one["email_id"] == email_id]
+    machine = operator.account.standing.state_machine_arn.replace(":stateMachine:", ":execution:")
+    arn = f"{machine}:{email_id}-r1"
+    assert operator.account.clients.stepfunctions.describe_execution(executionArn=arn)["name"] == f"{email_id}-r1"
+
+
+def test_a_site_with_open_jobs_is_removed_only_by_force_and_its_repository_stays(operator: Operator) -> None:
+    operator.add("--no-sample-mail")
+    with operator.services() as services:
+        new = NewJob("j1", KILN_ANN, "t1", "e" * 64, Command.EDIT)
+        services.jobs.record(new, services.clock.now(), ready=True)
+        origin = services.directory.project("kiln")
+    assert origin
+    code, _, err = operator.run("project", "remove", "kiln", "--yes")
+    assert code == 1
+    assert "kiln has open jobs (kiln#ann)" in err
+    assert len(queues_of(operator, KILN_ANN)) == 4
+    code, out, err = operator.run("project", "remove", "kiln", "--yes", "--force")
+    assert code == 0, err
+    assert f"its repository {origin.repo} stays" in out
+    assert queues_of(operator, KILN_ANN) == []
+    assert not {operator.bucket("edit"), operator.bucket("public")} & buckets(operator)
+    assert Path(origin.repo).is_dir()
+    with operator.services() as services:
+        assert services.directory.entries(ANN) == ()
+    assert operator.run("project", "remove", "kiln", "--yes")[0] == 1
+
+
+def test_the_doctor_finds_all_in_order_and_says_what_is_missing(operator: Operator) -> None:
+    operator.add("--no-sample-mail")
+    code, out, err = operator.run("doctor", "--port", "0", "--preview-port", "0")
+    assert code == 0, out + err
+    for found in (
+        "table webordinary-active-jobs",
+        "queues of kiln#ann",
+        "19 lambdas",
+        "is this version's",
+        "SES sends",
+    ):
+        assert found in out
+    sqs = operator.account.clients.sqs
+    sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=names.queues_of(KILN_ANN).interrupts)["QueueUrl"])
+    operator.account.clients.s3.put_bucket_versioning(
+        Bucket=operator.bucket(), VersioningConfiguration={"Status": "Suspended"}
+    )
+    code, out, _ = operator.run("doctor", "--port", "0", "--preview-port", "0")
+    assert code == 1
+    assert f"fail  queue {names.queues_of(KILN_ANN).interrupts} is not there" in out
+    assert f"fail  bucket {operator.bucket()} does not keep what is replaced" in out
+    assert operator.add("--no-sample-mail")[0] == 0
+    assert operator.run("doctor", "--port", "0", "--preview-port", "0")[0] == 0
+
+
+def test_the_doctor_of_an_empty_account_says_deploy(operator: Operator) -> None:
+    empty = f"{int(operator.account.account_id) // 7:012d}"
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in (credentials(empty) | {"WEBORDINARY_AWS_ACCOUNT": empty}).items():
+            environment.setenv(name, value)
+        code, out, _ = operator.run("doctor", "--port", "0", "--preview-port", "0")
+    assert code == 1
+    assert "fail  table webordinary-mails is not there — `webordinary aws deploy` makes it" in out
+    assert "fail  lambda webordinary-intake is not there" in out
+    assert "fail  SES does not send as example.net yet" in out
+
+
+def test_credentials_of_another_account_are_noticed(operator: Operator) -> None:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ACCESS_KEY_ID", "210987654321")
+        code, out, _ = operator.run("doctor", "--port", "0", "--preview-port", "0")
+    assert code == 1
+    assert "these are credentials of account 210987654321" in out
+
+
+@pytest.mark.parametrize("command", [("logs",), ("backup", "x.tar.gz"), ("replay", "j1")])
+def test_what_works_on_a_data_folder_only_says_so(operator: Operator, command: tuple[str, ...]) -> None:
+    code, _, err = operator.run(*command)
+    assert code != 0
+    assert "this works on a data folder; for AWS, docs/aws.md says how to do the same there" in err

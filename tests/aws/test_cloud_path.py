@@ -1,0 +1,193 @@
+"""The scenarios of the first system on the cloud path, each by name; docs/coverage.md lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.chaos_house import until
+from tests.aws.cloud_house import MAILBOX, CloudHouse, CloudWriter, answer, opened, written
+from tests.aws.emulator import Emulator
+from webordinary.adapters.aws import names
+from webordinary.model.names import ProjectUser
+
+SCOTT, ANN, BOB = "scott@example.com", "ann@example.com", "bob@example.com"
+AMELIA_SCOTT, BAKERY_ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
+pytestmark = pytest.mark.xdist_group("cloud")
+
+
+@pytest.fixture(scope="module")
+def town(ministack: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudHouse]:
+    """An account with three customers and no workers; each test hires its own and lets them go."""
+    folder = tmp_path_factory.mktemp("cloud") / "house"
+    folder.mkdir()
+    with opened(CloudHouse(folder, endpoint=ministack.endpoint, calm=ministack.endpoint)) as house:
+        house.onboard("amelia", "scott", SCOTT)
+        house.onboard("amelia", "bob", BOB)
+        house.onboard("bakery", "ann", ANN)
+        yield house
+
+
+@pytest.fixture
+def house(town: CloudHouse) -> Iterator[CloudHouse]:
+    yield town
+    assert set(town.close()) <= {0}
+    town.hands.clear()
+
+
+def test_a_raw_mail_in_the_bucket_changes_the_site_bucket_and_is_answered_once(house: CloudHouse) -> None:
+    house.hire()
+    mail = CloudWriter(house).note("first")
+    assert "Wrote note first." in answer(house, mail)
+    assert house.object("amelia", "notes/first.html") == written("first", range(1, 3), 2)
+
+
+def test_email_is_routed_to_the_correct_project_queue(house: CloudHouse) -> None:
+    scott, ann = CloudWriter(house).note("r1"), CloudWriter(house, ANN).note("r2")
+    until(lambda: house.jobs(AMELIA_SCOTT) and house.jobs(BAKERY_ANN), "both jobs")
+    assert [job.email_id for job in house.jobs(AMELIA_SCOTT)] == [scott]
+    assert [job.email_id for job in house.jobs(BAKERY_ANN)] == [ann]
+    queues = house.cloud.ports.queues
+    until(lambda: queues.depth(names.queues_of(AMELIA_SCOTT).input) == 1, "scott's ticket")
+    until(lambda: queues.depth(names.queues_of(BAKERY_ANN).input) == 1, "ann's ticket")
+    house.hire()
+    assert answer(house, scott)
+    assert answer(house, ann)
+
+
+def test_unclaimed_gets_one_request_when_nobody_owns_and_none_when_somebody_does(house: CloudHouse) -> None:
+    scott, queues = CloudWriter(house), house.cloud.ports.queues
+    first, second = scott.note("u1"), scott.note("u2")
+    until(lambda: len([job for job in house.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both jobs to be awaited")
+    assert queues.depth(names.UNCLAIMED) == 1
+    house.hire()
+    assert answer(house, first)
+    assert answer(house, second)
+    said = house.rows(names.CLAIM_REQUESTS)
+    assert answer(house, scott.note("u3"))
+    assert house.rows(names.CLAIM_REQUESTS) == said, "the owner was not asked again through the unclaimed queue"
+
+
+def test_the_ownership_check_never_writes(house: CloudHouse) -> None:
+    before = house.rows(names.OWNERSHIP)
+    mail = CloudWriter(house).note("o1")
+    until(lambda: [job for job in house.jobs(AMELIA_SCOTT) if job.task_token], "the job to be awaited")
+    assert house.rows(names.OWNERSHIP) == before
+    house.hire()
+    assert answer(house, mail)
+
+
+def test_a_single_container_serves_several_customers_without_waiting_for_an_idle_release(house: CloudHouse) -> None:
+    house.hire("--slots", "1")
+    for turn in range(2):
+        assert answer(house, CloudWriter(house).note(f"s{turn}"))
+        assert answer(house, CloudWriter(house, ANN).note(f"t{turn}"))
+    [worker] = {line["worker"] for mark in ("s0", "t0", "s1", "t1") for line in house.journal("ended", mark)}
+    assert worker
+
+
+def test_two_containers_share_two_customers_in_parallel(house: CloudHouse) -> None:
+    house.hire("--slots", "1")
+    house.hire("--slots", "1")
+    mails = CloudWriter(house).note("p1", gate=1), CloudWriter(house, ANN).note("p2", gate=1)
+    [one], [other] = house.told("waits", "p1"), house.told("waits", "p2")
+    assert one["worker"] != other["worker"]
+    house.open_gate("p1")
+    house.open_gate("p2")
+    assert all(answer(house, mail) for mail in mails)
+
+
+def test_an_interrupt_saves_requeues_and_resumes(house: CloudHouse) -> None:
+    house.hire()
+    scott = CloudWriter(house)
+    first = scott.note("i1", steps=4, gate=1)
+    house.told("waits", "i1")
+    assert answer(house, scott.note("i2"))
+    house.told("waits", "i1", times=2)
+    house.open_gate("i1")
+    assert answer(house, first)
+    assert [line["found"] for line in house.journal("started", "i1")] == [0, 3]
+    assert house.object("amelia", "notes/i1.html") == written("i1", range(1, 5), 4)
+    [record] = [row for row in house.rows(names.INTERRUPTIONS) if row["messageId"] == first]
+    assert record["interruptedContainer"]
+
+
+def test_a_container_killed_in_mid_job_is_taken_over_with_the_same_token_and_one_reply(house: CloudHouse) -> None:
+    doomed = house.hire()
+    mail = CloudWriter(house).note("k1", gate=1)
+    house.told("waits", "k1")
+    until(lambda: house.jobs(AMELIA_SCOTT)[0].task_token, "the job to be awaited")
+    token = house.jobs(AMELIA_SCOTT)[0].task_token
+    doomed.kill()
+    house.hire()
+    house.told("waits", "k1", times=2)
+    assert house.jobs(AMELIA_SCOTT)[0].task_token == token
+    house.open_gate("k1")
+    assert "Wrote note k1." in answer(house, mail)
+    assert house.git("amelia", "log", "--format=%B", "main").count(f"Job-Id: job-{mail[:20]}") == 1
+    house.hands.remove(doomed)
+
+
+def test_a_job_that_waits_behind_another_is_not_timed_out(house: CloudHouse) -> None:
+    house.hire()
+    scott = CloudWriter(house)
+    first = scott.note("w1", gate=1)
+    house.told("waits", "w1")
+    second = scott.note("w2", scott.last_id)
+    until(lambda: len([job for job in house.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
+    house.open_gate("w1")
+    assert "Wrote note w1." in answer(house, first)
+    assert "Wrote note w2." in answer(house, second)
+    assert not house.journal("interrupted", "w1")
+
+
+def test_a_mail_that_cannot_be_parsed_becomes_a_dead_letter(house: CloudHouse) -> None:
+    deep = b"".join(b'Content-Type: multipart/mixed; boundary="%d"\r\n\r\n--%d\r\n' % (n, n) for n in range(2000))
+    raw = b"From: scott@example.com\r\nTo: edit@example.net\r\nMessage-ID: <deep@example.com>\r\n" + deep
+    from webordinary.app.cloud_operating import post_mail
+
+    mail = post_mail(house.cloud, raw, SCOTT, MAILBOX)
+    until(lambda: [letter for letter in house.cloud.dead_letters.all(50) if letter.email_id == mail], "a dead letter")
+    assert "could not" in answer(house, mail).lower() or answer(house, mail)
+
+
+def test_poison_becomes_a_dead_letter_and_an_honest_reply(house: CloudHouse) -> None:
+    house.hire()
+    mail = CloudWriter(house).note("x1", code=1)
+    said = answer(house, mail)
+    assert "Wrote note" not in said
+    [letter] = [letter for letter in house.cloud.dead_letters.all(50) if letter.email_id == mail]
+    assert "the test said so" in letter.reason
+
+
+def test_concurrent_users_of_one_project_both_see_their_change(house: CloudHouse) -> None:
+    house.hire("--slots", "1")
+    house.hire("--slots", "1")
+    mails = CloudWriter(house).note("c1", gate=1), CloudWriter(house, BOB).note("c2", gate=1)
+    house.told("waits", "c1")
+    house.told("waits", "c2")
+    house.open_gate("c1")
+    house.open_gate("c2")
+    assert all("Wrote note" in answer(house, mail) for mail in mails)
+    assert house.object("amelia", "notes/c1.html") == written("c1", range(1, 3), 2)
+    assert house.object("amelia", "notes/c2.html") == written("c2", range(1, 3), 2)
+
+
+def test_one_user_with_several_projects_says_which_one(house: CloudHouse) -> None:
+    house.onboard("bakery", "scott", SCOTT)
+    house.hire()
+    for project in ("amelia", "bakery"):
+        writer = CloudWriter(house, mailbox=MAILBOX.replace("@", f"+{project}@"))
+        assert "Wrote note" in answer(house, writer.note(f"v-{project}"))
+        assert house.object(project, f"notes/v-{project}.html")
+
+
+def test_a_stale_ownership_row_of_a_vanished_container_is_taken_over(house: CloudHouse) -> None:
+    gone = house.hire()
+    assert answer(house, CloudWriter(house, ANN).note("g1"))
+    gone.kill()  # idle, and its claim with it
+    house.hands.remove(gone)
+    mail = CloudWriter(house, ANN).note("g2")
+    house.hire()
+    assert "Wrote note g2." in answer(house, mail, seconds=120)

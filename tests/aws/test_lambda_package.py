@@ -1,0 +1,208 @@
+"""The lambdas run from their zip: packed without Docker, deployed on the emulator, called by S3 and the workflow."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aws.emulator import Emulator
+from tests.aws.lambdas import MAILBOX, ROOT, Account, brought_up, packaged, plan_for
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.bring_up import provision_all
+from webordinary.adapters.aws.dead_letters import AwsDeadLetters
+from webordinary.adapters.aws.directory import AwsDirectory
+from webordinary.adapters.aws.dynamo import Dynamo
+from webordinary.adapters.aws.functions import FUNCTIONS, SMALL_MB
+from webordinary.adapters.aws.package import AWS, MAX_ZIP_BYTES, build, digest_of
+from webordinary.adapters.aws.queue_shapes import create_key_queues
+from webordinary.adapters.aws.queues import Queues
+from webordinary.mail.headers import MAX_HEADER_BYTES
+from webordinary.mail.write import Letter, write_mail
+from webordinary.model.jobs import DeadLetter
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project, Sender
+from webordinary.testing.ses_inbound import Reception, as_received, new_ses_id
+from webordinary.workflow.definition import for_aws
+
+AMELIA_SCOTT, SCOTT = ProjectUser("amelia", "scott"), "scott@example.com"
+AARCH64 = 183
+_PATIENCE_SECONDS = 90.0
+
+pytestmark = pytest.mark.xdist_group("lambdas")  # one account, brought up once
+
+
+def test_the_zip_for_aws_is_small_native_to_arm_and_without_what_lambda_brings() -> None:
+    package = packaged(AWS)
+    assert package.stat().st_size < MAX_ZIP_BYTES / 4
+    with zipfile.ZipFile(package) as packed:
+        entries = packed.namelist()
+        native = [name for name in entries if name.endswith(".so")]
+        machines = {int.from_bytes(packed.read(name)[18:20], "little") for name in native}
+    tops = {name.partition("/")[0] for name in entries}
+    assert {"webordinary", "aws_lambda_powertools", "selectolax"} <= tops
+    assert tops.isdisjoint({"boto3", "botocore", "bootstrap"})
+    assert machines == {AARCH64}
+    assert "webordinary/workflow/email_processor.asl.json" in entries
+
+
+def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
+    first = packaged(AWS)
+    for needs in first.parent.glob("aws-*"):
+        shutil.copytree(needs, tmp_path / needs.name)  # what was installed, but not the zip
+    assert digest_of(build(ROOT, AWS, tmp_path)) == digest_of(first)
+
+
+_LOOK_IN = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import resource
+from webordinary.entrypoints.lambdas import functions
+getattr(functions, sys.argv[2])
+loaded = [name for name in sys.modules if name.startswith("webordinary.")]
+print(json.dumps({"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "loaded": loaded}))
+"""
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("task")
+    with zipfile.ZipFile(packaged()) as packed:
+        packed.extractall(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["check_ownership", "reply", "reconcile"])
+def test_a_function_starts_from_the_zip_alone_in_little_memory_and_without_what_it_does_not_need(
+    unpacked: Path, name: str
+) -> None:
+    look = subprocess.run(
+        [sys.executable, "-ES", "-c", _LOOK_IN, str(unpacked), name],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"AWS_ACCOUNT_ID": "123456789012", "AWS_REGION": "us-east-1", "WEBORDINARY_BACKEND": "aws"},
+    )
+    seen = json.loads(look.stdout)
+    assert seen["peak_mb"] < SMALL_MB * 0.75
+    rooms = {module.split(".")[1] for module in seen["loaded"]}
+    assert rooms.isdisjoint({"asl", "site", "worker", "sample"})
+    assert not [
+        module for module in seen["loaded"] if module.startswith("webordinary.adapters.") and "aws" not in module
+    ]
+
+
+@pytest.fixture(scope="module")
+def account(ministack: Emulator) -> Account:
+    """Everything but workers, with one customer."""
+    made = brought_up(ministack.endpoint)
+    now = datetime.now(UTC)
+    directory = AwsDirectory(made.clients.dynamodb, Dynamo(made.clients.dynamodb))
+    directory.add_project(Project("amelia", "https://git.example.com/amelia.git"), now)
+    directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), now)
+    create_key_queues(made.clients, AMELIA_SCOTT)
+    return made
+
+
+def test_bringing_it_up_again_changes_nothing(account: Account, ministack: Emulator) -> None:
+    told: list[str] = []
+    again = provision_all(account.clients, account.tools, plan_for(account.account_id, ministack.endpoint), told.append)
+    assert again == account.standing
+    assert f"0 lambdas are made, {len(FUNCTIONS)} were there" in told
+
+
+def test_the_deployed_workflow_is_the_file(account: Account) -> None:
+    arns = {one.step: account.standing.functions[one.name] for one in FUNCTIONS if one.step}
+    arn = account.standing.state_machine_arn
+    assert account.clients.stepfunctions.describe_state_machine(stateMachineArn=arn)["definition"] == for_aws(arns)
+
+
+def test_a_raw_mail_in_the_bucket_starts_its_workflow_which_asks_for_a_worker_and_waits(account: Account) -> None:
+    put_mail(account, "Change the title to Spring Sale")
+    [hint] = until(account, lambda: Queues(account.clients.sqs).receive(names.UNCLAIMED, wait_seconds=5))
+    asked = hint.body
+    assert (asked["type"], asked["projectId"], asked["userId"]) == ("CLAIM_REQUEST", "amelia", "scott")
+    states = until(account, lambda: waiting(account, asked["messageId"]))
+    assert states[:3] == ["ParseEmail", "AuthenticateSender", "Admission"]
+    account.clients.stepfunctions.stop_execution(executionArn=execution_arn(account, asked["messageId"]))
+    letter = until(account, lambda: letter_of(account, asked["messageId"]))
+    assert letter.reason.startswith("workflow ABORTED")
+
+
+def test_an_error_reaches_the_workflow_under_the_name_of_its_class(account: Account) -> None:
+    put_mail(account, "Hello", padding=b"X-Padding: " + b"x" * MAX_HEADER_BYTES + b"\r\n")
+    letter = until(account, lambda: next((one for one in letters(account) if "Unparseable" in one.reason), None))
+    assert letter.reason.startswith("Unparseable: ")
+
+
+def test_an_event_that_the_intake_cannot_handle_ends_among_the_dead_letters(account: Account) -> None:
+    event = (ROOT / "tests" / "data" / "aws_events" / "s3_put_other_bucket.json").read_bytes()
+    account.tools.functions.invoke(FunctionName=names.INTAKE, InvocationType="Event", Payload=event)
+    [letter] = until(account, lambda: Queues(account.clients.sqs).receive(names.DEAD_LETTERS, wait_seconds=5))
+    assert letter.body["requestPayload"] == json.loads(event)
+    assert letter.body["responsePayload"]["errorType"] == "Permanent"
+
+
+def test_the_minute_s_reconciliation_finds_nothing_left_undone(account: Account) -> None:
+    answer = account.tools.functions.invoke(FunctionName=names.RECONCILE, Payload=b"{}")
+    assert "FunctionError" not in answer
+    assert set(json.loads(answer["Payload"].read())) == {"hints", "replies", "workflows", "mails"}
+
+
+def put_mail(account: Account, text: str, padding: bytes = b"") -> None:
+    ses_id = new_ses_id()
+    letter = Letter(SCOTT, MAILBOX, "Spring sale", text, message_id=f"<{ses_id}@example.com>")
+    raw = as_received(padding + write_mail(letter, datetime.now(UTC)), Reception(SCOTT, MAILBOX, ses_id))
+    account.clients.s3.put_object(Bucket=account.standing.raw_bucket, Key=f"raw/{ses_id}", Body=raw)
+
+
+def waiting(account: Account, name: str) -> list[str] | None:
+    """The states that an execution has entered, once it waits for a worker."""
+    history = account.clients.stepfunctions.get_execution_history(
+        executionArn=execution_arn(account, name), maxResults=1000
+    )
+    details = (event.get("stateEnteredEventDetails") for event in history["events"])
+    states = [detail["name"] for detail in details if detail]
+    return states if "AwaitResult" in states else None
+
+
+def execution_arn(account: Account, name: str) -> str:
+    return f"{account.standing.state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
+
+
+def letters(account: Account) -> list[DeadLetter]:
+    return list(AwsDeadLetters(Dynamo(account.clients.dynamodb)).all(100))
+
+
+def letter_of(account: Account, email_id: str) -> DeadLetter | None:
+    return next((letter for letter in letters(account) if letter.email_id == email_id), None)
+
+
+def until(account: Account, look: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is looked for
+    """Look until it is there; the emulator tells nobody when it is done."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        if found := look():
+            return found
+        time.sleep(0.2)
+    pytest.fail(f"it did not come:\n{story(account)}", pytrace=False)
+
+
+def story(account: Account) -> str:
+    """What the executions did, for who wonders."""
+    client = account.clients.stepfunctions
+    executions = client.list_executions(stateMachineArn=account.standing.state_machine_arn)["executions"]
+    lines = [f"{len(executions)} executions"]
+    for one in executions:
+        events = client.get_execution_history(executionArn=one["executionArn"], maxResults=1000)["events"]
+        lines += [f"{one['name'][:8]} {one['status']}", *(str(event)[:300] for event in events[-6:])]
+    return "\n".join(lines)

@@ -1,0 +1,132 @@
+"""What one mail costs the mail room in calls of AWS, step by step as its lambdas make them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.aws.emulator import REGION, Emulator
+from tests.extras import needs_extra
+
+needs_extra("boto3", "aws")
+needs_extra("aws_lambda_powertools", "aws")
+
+from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy  # noqa: E402
+from tests.aws.mail_world import MailWorld  # noqa: E402
+from tests.unit.lambdas.cloud import Cloud  # noqa: E402
+from tests.unit.mail.letters import SCOTT, multipart, raw_mail  # noqa: E402
+from tests.unit.mail.test_delivery import Told  # noqa: E402
+from webordinary.adapters.aws.intake import AwsIntake  # noqa: E402
+from webordinary.adapters.aws.ses import SesTransport  # noqa: E402
+from webordinary.mail.addresses import Mailbox  # noqa: E402
+from webordinary.mail.prompt_outbox import PromptOutbox  # noqa: E402
+from webordinary.mail.ses_verdicts import SesVerdicts  # noqa: E402
+from webordinary.model.claims import Started  # noqa: E402
+from webordinary.model.jobs import JobResult, Outcome, Settlement  # noqa: E402
+from webordinary.model.names import ProjectUser  # noqa: E402
+from webordinary.model.projects import Project, Sender  # noqa: E402
+from webordinary.testing.ses_inbound import Reception, as_received  # noqa: E402
+from webordinary.workflow.answering import Answering  # noqa: E402
+from webordinary.workflow.reading import Mailroom, Reading  # noqa: E402
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+KEY = ProjectUser("amelia", "scott")
+EDIT = Mailbox.parse("edit@example.org")
+DONE = Settlement(Outcome.SUCCEEDED, JobResult("The title is new.", commit="c" * 40))
+
+
+class Counted:
+    """One mail's way through the mail room; every step is a process of its own. The pool is in memory."""
+
+    def __init__(self, world: MailWorld, proxy: FaultyProxy) -> None:
+        self.world, self.proxy, self.pool = world.through(proxy.endpoint), proxy, Cloud().pool
+        world.clients.ses.create_email_identity(EmailIdentity=EDIT.address)
+        world.directory().add_project(Project("amelia", "https://git.example.com/amelia.git"), NOON)
+        world.directory().add_sender(Sender(SCOTT, KEY), NOON)
+
+    def room(self) -> Mailroom:
+        world, items = self.world, self.world.items()
+        return Mailroom(
+            world.raw_mails(items), world.parsed_mails(items), world.manifest(), world.blobs(), world.threads(),
+            world.directory(), SesVerdicts(), EDIT,
+        )  # fmt: skip
+
+    def reading(self) -> Reading:
+        return Reading(self.room(), self.pool.jobs, Told(), lambda: NOON)
+
+    def answering(self) -> Answering:
+        room, dead_letters, now = self.room(), Cloud().dead_letters, lambda: NOON
+        ses = SesTransport(self.world.clients.ses, EDIT.address, REGION)
+        outbox = PromptOutbox(self.world.outbox(), ses, room.threads, Told(), now)
+        return Answering(room, outbox, self.pool, dead_letters, Told(), now, outbox.deliver_written)
+
+    def accept(self, raw: bytes) -> str:
+        seen = Reception(SCOTT, EDIT.address)
+        key, mails = self.world.put_raw(seen.ses_id, as_received(raw, seen)), self.world.raw_mails()
+        self.proxy.forget_calls()
+        (accepted,) = AwsIntake(mails, EDIT, Told()).take(key, NOON)
+        mails.mark_started(accepted.email_id)
+        return accepted.email_id
+
+    def settle(self) -> None:
+        """As a worker does it."""
+        for job in self.pool.jobs.open_jobs(KEY):
+            self.pool.jobs.enqueue(job.job_id, NOON)
+        started = self.pool.claims.claim_and_start(KEY, "w1", NOON)
+        assert isinstance(started, Started)
+        self.pool.claims.end_and_take_next(started, DONE, NOON, more=False)
+
+    def counted(self) -> int:
+        count = sum(self.proxy.calls.values())
+        self.proxy.forget_calls()
+        return count
+
+
+def test_a_mail_costs_the_mail_room_few_calls(ministack: Emulator) -> None:
+    with faulty_proxy(ministack.endpoint) as proxy:
+        counted = Counted(MailWorld(ministack.endpoint), proxy)
+        email_id = counted.accept(raw_mail())
+        calls = {"intake": counted.counted()}
+        payload = {"emailId": email_id, "redrive": 0, "retries": 0}
+        counted.reading().parse_email(payload)
+        calls["ParseEmail"] = counted.counted()
+        assert counted.reading().authenticate_sender(payload) == {"verdict": "admitted"}
+        calls["AuthenticateSender"] = counted.counted()
+        job = counted.reading().identify_project_user(payload)
+        calls["IdentifyProjectUser"] = counted.counted()
+        counted.settle()
+        assert counted.answering().reply({**payload, "job": job}) == {"replied": True}
+        calls["Reply"] = counted.counted()
+        assert calls == {
+            "intake": 3,  # the mail, its note, that it was started
+            "ParseEmail": 3,  # the note, the mail, its reading
+            "AuthenticateSender": 2,  # note and reading, the sender
+            "IdentifyProjectUser": 4,  # note and reading, the sender, is the thread there, record it
+            "Reply": 7,  # note and reading, the sender, our Message-ID, the outbox; SES, sent, SES's Message-ID
+        }
+        (entry,) = counted.world.outbox().of(email_id)
+        assert entry.sent_at == NOON
+        answered = counted.accept(
+            raw_mail("And the footer", message_id="<2@example.com>", in_reply_to=entry.sent_as or "")
+        )
+        counted.counted()
+        counted.reading().parse_email({"emailId": answered})
+        counted.counted()
+        again = counted.reading().identify_project_user({**payload, "emailId": answered})
+        assert again["threadId"] == job["threadId"]
+        assert counted.counted() == 5  # the thread is found by a Message-ID that is not its root's
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_an_attachment_costs_four_calls(ministack: Emulator, files: int) -> None:
+    part = ('content-type: application/pdf\r\ncontent-disposition: attachment; filename="a.pdf"', b"%PDF-1.7 ...")
+    with faulty_proxy(ministack.endpoint) as proxy:
+        counted = Counted(MailWorld(ministack.endpoint), proxy)
+        email_id = counted.accept(multipart(*([part] * files)))
+        counted.reading().parse_email({"emailId": email_id})
+        counted.counted()
+        for position in range(files):
+            counted.reading().store_attachment({"emailId": email_id, "position": position})
+        assert counted.counted() == 4 * files  # the note, the mail, the file, its line
+        assert len(counted.world.manifest().of(email_id)) == files

@@ -1,0 +1,159 @@
+"""How the pool lies in its tables: what is indexed, what expires, and what happens to many at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.aws.emulator import Emulator
+from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
+from tests.aws.pool_world import PoolWorld
+from tests.contract.test_project_leases import JobHold
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.clients import MAX_TRIES
+from webordinary.adapters.aws.items import epoch, from_item, to_item
+from webordinary.adapters.aws.project_leases import OPERATOR_SECONDS
+from webordinary.adapters.aws.provision import TABLES
+from webordinary.model.claims import Started
+from webordinary.model.errors import Transient
+from webordinary.model.jobs import JobResult, NewJob, Outcome, Requeue, Settlement, Why
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+
+KEY = ProjectUser("amelia", "scott")
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MONTH = 30 * 24 * 3600
+DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+
+
+@pytest.fixture
+def world(ministack: Emulator) -> PoolWorld:
+    return PoolWorld(ministack.endpoint, (names.JOBS, names.OWNERSHIP, names.INTERRUPTIONS))
+
+
+def record(world: PoolWorld, name: str) -> None:
+    world.jobs().record(NewJob(name, KEY, f"thread-{name}", f"mail-{name}", Command.EDIT), NOON, ready=True)
+
+
+def claim(world: PoolWorld) -> Started:
+    started = world.claims().claim_and_start(KEY, "container-1", NOON)
+    assert isinstance(started, Started)
+    return started
+
+
+def items(world: PoolWorld, table: str) -> list[dict[str, object]]:
+    found = world.clients.dynamodb.scan(TableName=table + world.suffix, ConsistentRead=True)["Items"]
+    return [from_item(item) for item in found]
+
+
+def test_every_table_that_is_named_can_be_made() -> None:
+    assert set(TABLES) == set(names.TABLES)
+
+
+def test_a_settled_job_and_what_leads_to_it_expire_and_an_open_one_does_not(world: PoolWorld) -> None:
+    record(world, "a")
+    assert not any("expiresAt" in item for item in items(world, names.JOBS))
+    world.claims().end_and_take_next(claim(world), DONE, NOON, more=False)
+    expiring = [item for item in items(world, names.JOBS) if item.get("expiresAt") == epoch(NOON, MONTH)]
+    assert sorted(str(item["projectUserId"]) for item in expiring) == ["amelia#scott", "job:a"]
+
+
+def test_a_claim_that_is_renewed_does_not_expire_and_a_free_one_is_garbage_after_a_week(world: PoolWorld) -> None:
+    record(world, "a")
+    held = claim(world).claim
+    world.claims().renew([held], NOON + timedelta(days=30))
+    [row] = items(world, names.OWNERSHIP)
+    assert row["ttl"] == epoch(NOON + timedelta(days=37, seconds=60))
+
+
+def test_the_indexes_hold_only_open_jobs_and_held_keys(world: PoolWorld) -> None:
+    record(world, "a")
+    started = claim(world)
+    assert world.claims().busy("container-1") == 1
+    world.claims().end_and_take_next(started, DONE, NOON, more=False)
+    world.claims().begin_release(started.claim)
+    world.claims().end_release(started.claim)
+    assert world.jobs().keys_with_open_jobs(None, 10) == []
+    assert not any("containerId" in row for row in items(world, names.OWNERSHIP))
+
+
+def test_many_mails_of_a_key_recorded_at_once_get_orders_without_gaps(world: PoolWorld) -> None:
+    with ThreadPoolExecutor(12) as threads:
+        list(threads.map(lambda number: record(world, f"job-{number}"), range(24)))
+    assert [job.order for job in world.jobs().open_jobs(KEY)] == list(range(1, 25))
+
+
+def test_a_project_that_is_let_go_has_its_jobs_started(world: PoolWorld) -> None:
+    record(world, "a")
+    started = claim(world)
+    later = NOON + timedelta(days=1)
+    world.claims().end_and_take_next(started, Requeue(Why.HELD, later), NOON, more=True)
+    assert world.claims().start_next(started.claim, NOON) is None
+    assert world.jobs().let_go("bakery") == []
+    assert world.jobs().let_go("amelia") == [KEY]
+    assert world.claims().start_next(started.claim, NOON)
+
+
+def test_every_interruption_is_kept_once(world: PoolWorld) -> None:
+    record(world, "a")
+    turn = world.claims().end_and_take_next(claim(world), Requeue(Why.INTERRUPTED), NOON, more=True)
+    assert turn.started
+    for _ in range(2):
+        world.interruptions().record(turn.started.job, "another thread", NOON)
+    [kept] = items(world, names.INTERRUPTIONS)
+    assert (kept["messageId"], kept["recordId"], kept["interruptedContainer"]) == ("mail-a", "a#1", "container-1")
+    assert kept["expiresAt"] == epoch(NOON, MONTH)
+
+
+def test_an_operators_lease_that_nobody_ends_is_over_after_a_while_on_the_own_clock(world: PoolWorld) -> None:
+    record(world, "a")
+    begun, time = claim(world), [0.0]
+    hold = JobHold("container-1", begun.claim.fence, "a")
+    leases = world.project_leases(lambda _: False, lambda: time[0])
+    operators = leases.take("amelia", JobHold("operator"), NOON)
+    assert operators
+    assert leases.take("amelia", hold, NOON) is None
+    time[0] = OPERATOR_SECONDS - 1
+    assert leases.take("amelia", hold, NOON + timedelta(days=1)) is None
+    time[0] = OPERATOR_SECONDS
+    taken = leases.take("amelia", hold, NOON)
+    assert taken
+    assert taken.fence > operators.fence
+
+
+def test_a_lease_that_was_taken_unheard_is_taken_again_by_its_job(ministack: Emulator, world: PoolWorld) -> None:
+    record(world, "a")
+    hold = JobHold("container-1", claim(world).claim.fence, "a")
+    with faulty_proxy(ministack.endpoint) as proxy:
+        leases = world.through(proxy.endpoint).project_leases(lambda _: False)
+        proxy.inject(DROP_RESPONSE, "PutItem")
+        first = leases.take("amelia", hold, NOON)
+        assert first
+        leases.check(first)
+        leases.release(first)
+        proxy.inject(DROP_RESPONSE, "PutItem", MAX_TRIES)
+        with pytest.raises(Transient):
+            leases.take("amelia", hold, NOON + SECOND)
+        again = leases.take("amelia", hold, NOON + SECOND)
+        assert again
+        assert again.fence == first.fence + 2
+
+
+def test_a_project_called_project_does_not_meet_the_lease_of_another(world: PoolWorld) -> None:
+    key = ProjectUser("project", "amelia")
+    world.jobs().record(NewJob("b", key, "thread", "mail", Command.EDIT), NOON, ready=True)
+    assert world.project_leases(lambda _: False).take("amelia", JobHold("operator"), NOON)
+    assert isinstance(world.claims().claim_and_start(key, "container-1", NOON), Started)
+
+
+def test_an_ownership_row_that_expired_never_restarts_the_fence(world: PoolWorld) -> None:
+    record(world, "a")
+    old = claim(world).claim
+    place = to_item({"projectKey": str(KEY)})
+    world.clients.dynamodb.delete_item(TableName=names.OWNERSHIP + world.suffix, Key=place)
+    taken = world.claims().claim_and_start(KEY, "container-2", NOON + SECOND)
+    assert isinstance(taken, Started)
+    assert taken.claim.fence > old.fence

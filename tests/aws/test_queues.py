@@ -1,0 +1,380 @@
+"""What travels in queues: hints, tickets, interrupts and output messages on an emulated SQS."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.aws.emulator import Emulator
+from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
+from tests.aws.queue_world import MINUTE, NOON, SECOND, QueueWorld, queued, running, settled
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.hints import BORROWED_SECONDS, ENOUGH_RECEIVES, AwsHints
+from webordinary.adapters.aws.liveness import RemoteLiveness
+from webordinary.adapters.aws.outputs import AwsOutputs
+from webordinary.adapters.aws.queue_shapes import (
+    create_key_queues,
+    create_shared_queues,
+    key_queues,
+    remove_key_queues,
+)
+from webordinary.adapters.aws.queue_urls import QueueUrls
+from webordinary.adapters.aws.tickets import is_old, ticket_id
+from webordinary.model.claims import ClaimRequest, Interrupt
+from webordinary.model.errors import Permanent
+from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import STOP
+
+
+@pytest.fixture
+def world(ministack: Emulator) -> QueueWorld:
+    return QueueWorld(ministack.endpoint)
+
+
+def keys_of(hints: AwsHints, *skip: ProjectUser) -> list[ProjectUser]:
+    return [hint.key for hint in hints.receive(NOON, skip, 10)]
+
+
+# --- the queues themselves
+
+
+def test_a_customers_queues_are_encrypted_keep_two_weeks_and_give_up_to_dead_letters(world: QueueWorld) -> None:
+    key = world.key()
+    for shape in key_queues(key):
+        found = world.attributes(shape.name)
+        assert found["MessageRetentionPeriod"] == str(14 * 24 * 3600)
+        assert found["ReceiveMessageWaitTimeSeconds"] == "20"
+        assert found["SqsManagedSseEnabled"] == "true"
+    redrive = json.loads(world.attributes(names.queues_of(key).input)["RedrivePolicy"])
+    given_up = world.attributes(names.queues_of(key).dead_letters)
+    assert redrive == {"deadLetterTargetArn": given_up["QueueArn"], "maxReceiveCount": 100}
+    assert given_up["FifoQueue"] == "true"
+
+
+def test_onboarding_twice_changes_nothing_and_mends_what_was_changed(world: QueueWorld) -> None:
+    key = world.key()
+    queue = names.queues_of(key).interrupts
+    world.put(queue, "{}")
+    world.clients.sqs.set_queue_attributes(
+        QueueUrl=world.queues.url_of(queue), Attributes={"MessageRetentionPeriod": "60"}
+    )
+    create_key_queues(world.clients, key)
+    create_shared_queues(world.clients, world.suffix)
+    assert world.attributes(queue)["MessageRetentionPeriod"] == str(14 * 24 * 3600)
+    assert world.lying(queue) == 1
+
+
+def test_a_customers_queues_can_be_removed_and_removed_again(world: QueueWorld) -> None:
+    key = world.key()
+    remove_key_queues(world.clients, key)
+    remove_key_queues(world.clients, key)
+    with pytest.raises(Permanent, match=r"project add … --backend aws"):
+        world.tickets.ticket(queued(key))
+
+
+def test_a_missing_queue_is_told_with_what_makes_it(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    for _ in range(2):
+        with pytest.raises(Permanent, match=rf"{names.queues_of(key).interrupts}.*project add"):
+            world.interrupts.take(key)
+
+
+def test_addresses_are_looked_up_once(world: QueueWorld) -> None:
+    key = world.key()
+    with faulty_proxy(world.endpoint) as proxy:
+        seen = world.beside(proxy.endpoint)
+        seen.interrupts.take(key)
+        seen.interrupts.take(key)
+        assert proxy.calls["sqs:GetQueueUrl"] == 1
+
+
+def test_beside_a_known_queue_no_address_is_looked_up(world: QueueWorld) -> None:
+    key = world.key()
+    with faulty_proxy(world.endpoint) as proxy:
+        seen = world.beside(proxy.endpoint)
+        urls = QueueUrls(seen.clients.sqs, beside=world.queues.url_of(world.unclaimed))
+        assert urls.of(names.queues_of(key).input) == world.queues.url_of(names.queues_of(key).input)
+        assert proxy.calls["sqs:GetQueueUrl"] == 0
+
+
+def test_only_so_many_addresses_are_remembered(world: QueueWorld) -> None:
+    first, second = names.queues_of(world.key()), names.queues_of(world.key())
+    with faulty_proxy(world.endpoint) as proxy:
+        urls = QueueUrls(world.beside(proxy.endpoint).clients.sqs, remembered=2)
+        for name in (first.input, second.input, first.input, second.output, first.input, second.input):
+            urls.of(name)
+        assert proxy.calls["sqs:GetQueueUrl"] == 4  # only the one asked for longest ago was asked for again
+
+
+# --- hints
+
+
+def test_a_hint_is_said_once_for_a_fence_and_minute(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    hint = ClaimRequest(key, NOON)
+    assert world.hints.send(hint, NOON)
+    assert not world.hints.send(hint, NOON + 59 * SECOND)
+    assert world.hints.send(hint, NOON + MINUTE)
+    assert world.lying(world.unclaimed) == 2
+
+
+def test_after_a_claim_a_hint_is_news_again(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    assert world.hints.send(ClaimRequest(key, NOON), NOON)
+    world.own(key, fence=7)
+    assert world.hints.send(ClaimRequest(key, NOON), NOON + SECOND)
+    assert not world.hints.send(ClaimRequest(key, NOON, fence=7), NOON + SECOND)
+    assert world.hints.send(ClaimRequest(key, NOON, fence=8), NOON + SECOND)
+
+
+def test_a_reconciler_says_it_again_at_once_but_does_not_pile_hints_up(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    assert world.hints.send(ClaimRequest(key, NOON), NOON)
+    assert world.hints.send(ClaimRequest(key, NOON), NOON + SECOND, again=True)
+    assert not world.hints.send(ClaimRequest(key, NOON), NOON + MINUTE, again=True)
+    assert world.hints.send(ClaimRequest(key, NOON, fence=7), NOON + MINUTE, again=True)
+    assert world.hints.send(ClaimRequest(key, NOON, fence=7), NOON + 6 * MINUTE, again=True)
+
+
+def test_a_hint_that_could_not_be_sent_was_not_said(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    broken = world.hints_of("webordinary-nowhere")
+    with pytest.raises(Permanent):
+        broken.send(ClaimRequest(key, NOON), NOON)
+    assert world.hints.send(ClaimRequest(key, NOON), NOON)
+
+
+def test_a_hint_is_sent_although_the_answer_to_its_first_write_was_lost(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    with faulty_proxy(world.endpoint) as proxy:
+        proxy.inject(DROP_RESPONSE, "PutItem")
+        assert world.beside(proxy.endpoint).hints.send(ClaimRequest(key, NOON), NOON)
+    assert world.lying(world.unclaimed) == 1
+
+
+def test_a_hint_tells_whose_mail_waits_and_where(world: QueueWorld) -> None:
+    key = world.key()
+    world.hints.send(ClaimRequest.for_job(queued(key)), NOON)
+    assert world.read(world.unclaimed) == [
+        {
+            "type": "CLAIM_REQUEST",
+            "projectId": key.project_id,
+            "userId": "scott",
+            "queueUrl": world.queues.url_of(names.queues_of(key).input),
+            "messageId": "mail of job-1",
+            "threadId": "t1",
+            "waitingSince": "2026-05-01T12:00:00.000000+00:00",
+        }
+    ]
+
+
+def test_the_longest_waiting_comes_first_and_stays_until_it_is_acknowledged(world: QueueWorld) -> None:
+    young, old = world.key(queues=False), world.key(queues=False)
+    world.hints.send(ClaimRequest(young, NOON + SECOND), NOON)
+    world.hints.send(ClaimRequest(old, NOON), NOON)
+    assert keys_of(world.hints) == [old, young]
+    assert keys_of(world.hints, old) == [young]
+    world.hints.acknowledge(old)
+    assert keys_of(world.hints) == [young]
+    world.hints.acknowledge(young)
+    assert keys_of(world.hints) == []
+    assert world.lying(world.unclaimed) == 0
+
+
+def test_what_a_worker_has_costs_no_call_and_others_do_not_see_it(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    world.hints.send(ClaimRequest(key, NOON), NOON)
+    with faulty_proxy(world.endpoint) as proxy:
+        seen = world.beside(proxy.endpoint)
+        for _ in range(3):
+            assert keys_of(seen.hints) == [key]
+        assert proxy.calls["sqs:ReceiveMessage"] == 1
+    assert keys_of(world.hints) == []
+
+
+def test_while_a_thread_polls_nobody_else_asks(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    world.hints.send(ClaimRequest(key, NOON), NOON)
+    world.hints.listened = True
+    assert keys_of(world.hints) == []
+    assert world.hints.collect(limit=1, wait_seconds=20)
+    assert keys_of(world.hints) == [key]
+
+
+def test_several_hints_for_a_key_are_one(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    for minute in range(3):
+        world.hints.send(ClaimRequest(key, NOON), NOON + minute * MINUTE)
+    assert keys_of(world.hints) == [key]
+    assert world.lying(world.unclaimed) == 1
+
+
+def test_what_a_worker_has_no_time_for_another_gets_at_once(world: QueueWorld) -> None:
+    key, other = world.key(queues=False), world.beside()
+    world.hints.send(ClaimRequest(key, NOON), NOON)
+    assert keys_of(world.hints) == [key]
+    world.hints.give_back()
+    world.hints.listened = True
+    assert keys_of(other.hints) == [key]
+    assert keys_of(world.hints) == []
+
+
+def test_a_hint_whose_time_with_this_worker_is_over_is_not_offered(world: QueueWorld) -> None:
+    key, now = world.key(queues=False), [0.0]
+    world.hints.send(ClaimRequest(key, NOON), NOON)
+    hints = AwsHints(world.queues, world.hints._requests, world.unclaimed, lambda: now[0])
+    assert keys_of(hints) == [key]
+    now[0] += BORROWED_SECONDS
+    assert keys_of(hints) == []
+
+
+def test_a_hint_for_a_key_that_is_in_the_way_again_and_again_is_dropped(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    world.hints.send(ClaimRequest(key, NOON), NOON)
+    for _ in range(ENOUGH_RECEIVES):
+        assert world.lying(world.unclaimed) == 1
+        world.hints.give_back()
+        assert keys_of(world.hints, key) == []
+    assert world.lying(world.unclaimed) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello",
+        "[]",
+        "{}",
+        '{"type":"CLAIM_REQUEST","projectId":"No Such Name","userId":"scott"}',
+        '{"type":"OTHER","projectId":"amelia","userId":"scott"}',
+        '{"type":"CLAIM_REQUEST","projectId":"amelia","userId":"scott","waitingSince":"soon"}',
+        '{"type":"CLAIM_REQUEST","projectId":"amelia","userId":"scott","waitingSince":"2026-05-01T12:00:00"}',
+    ],
+)
+def test_what_is_no_hint_ends_among_the_dead_letters(world: QueueWorld, text: str) -> None:
+    url = world.queues.url_of(world.unclaimed)
+    redrive = json.loads(world.attributes(world.unclaimed)["RedrivePolicy"])
+    soon = json.dumps({**redrive, "maxReceiveCount": 2})
+    world.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": soon})
+    world.put(world.unclaimed, text)
+    assert not any(world.hints.collect(10, hidden_seconds=0) for _ in range(3))
+    assert keys_of(world.hints) == []
+    assert world.lying(names.UNCLAIMED_DLQ + world.suffix) == 1
+    assert world.lying(world.unclaimed) == 0
+
+
+def test_a_hint_without_its_time_is_taken_for_the_oldest(world: QueueWorld) -> None:
+    key, plain = world.key(queues=False), {"type": "CLAIM_REQUEST", "projectId": "amelia", "userId": "scott"}
+    world.hints.send(ClaimRequest(key, NOON), NOON)
+    world.put(world.unclaimed, json.dumps(plain))
+    assert keys_of(world.hints) == [ProjectUser("amelia", "scott"), key]
+
+
+# --- tickets
+
+
+def test_a_ticket_names_its_job_in_its_customers_queue(world: QueueWorld) -> None:
+    key = world.key()
+    world.tickets.ticket(queued(key))
+    world.tickets.unclaimed()
+    assert world.read(names.queues_of(key).input) == [
+        {
+            "jobId": "job-1",
+            "messageId": "mail of job-1",
+            "threadId": "t1",
+            "projectId": key.project_id,
+            "userId": "scott",
+            "attempt": 0,
+            "interruptions": 0,
+            "news": "queued",
+        }
+    ]
+
+
+def test_a_start_is_announced_once_and_a_stop_beside_it(world: QueueWorld) -> None:
+    key = world.key()
+    job = queued(key)
+    world.tickets.ticket(job)
+    world.tickets.ticket(job)
+    assert world.lying(names.queues_of(key).input) == 1
+    world.tickets.ticket(replace(job, interruptions=1))
+    world.tickets.ticket(running(job), STOP)
+    assert world.lying(names.queues_of(key).input) == 3
+
+
+def test_a_ticket_is_old_once_its_job_was_started(world: QueueWorld) -> None:
+    key = world.key()
+    job = queued(key)
+    world.tickets.ticket(job)
+    world.tickets.ticket(running(job), STOP)
+    announced, stop = world.read(names.queues_of(key).input)
+    assert is_old(announced, running(job))
+    assert not is_old(announced, None)
+    assert not is_old(announced, running(replace(job, job_id="job-2")))
+    assert not is_old({**announced, "interruptions": 1}, running(job))
+    assert not is_old(stop, running(job))
+    assert not is_old({}, running(job))
+
+
+def test_a_ticket_is_named_by_job_attempt_and_interruptions() -> None:
+    job = queued(ProjectUser("amelia", "scott"))
+    assert ticket_id(replace(job, attempts=2, interruptions=1)) == "job-1-2-1"
+
+
+# --- interrupts
+
+
+def test_who_asks_twice_is_heard_once_and_another_customer_not_at_all(world: QueueWorld) -> None:
+    key, other = world.key(), world.key()
+    asked = Interrupt(key, "job-1", "t2", "a mail on another thread")
+    world.interrupts.send(asked, NOON)
+    world.interrupts.send(asked, NOON)
+    assert world.interrupts.take(other) == []
+    assert world.interrupts.take(key) == [asked]
+    assert world.interrupts.take(key) == []
+
+
+def test_more_interrupts_than_one_call_brings_are_all_taken(world: QueueWorld) -> None:
+    key = world.key()
+    asked = [Interrupt(key, f"job-{number}", "t2", "a mail") for number in range(23)]
+    for one in asked:
+        world.interrupts.send(one, NOON)
+    world.put(names.queues_of(key).interrupts, "nonsense")
+    assert world.interrupts.take(key) == asked
+    assert world.lying(names.queues_of(key).interrupts) == 0
+
+
+# --- output messages
+
+
+def test_a_settled_job_is_told_where_its_project_wants_it(world: QueueWorld) -> None:
+    key, quiet = world.key(), world.key()
+    outputs = AwsOutputs(world.queues, lambda project_id: project_id == key.project_id)
+    for each in (key, quiet):
+        outputs.send(settled(queued(each)))
+    assert world.read(names.queues_of(quiet).output) == []
+    assert world.read(names.queues_of(key).output) == [
+        {
+            "messageId": "mail of job-1",
+            "threadId": "t1",
+            "status": "succeeded",
+            "summary": "The title is Spring Sale now.",
+            "commit": "abc",
+            "url": "http://edit.amelia.example/",
+            "error": None,
+        }
+    ]
+
+
+def test_an_output_queue_that_is_not_there_holds_nothing_up(world: QueueWorld) -> None:
+    AwsOutputs(world.queues, lambda _: True).send(settled(queued(world.key(queues=False))))
+
+
+# --- other machines
+
+
+def test_nobody_is_declared_dead_from_afar() -> None:
+    liveness = RemoteLiveness()
+    assert not liveness.is_dead("container-1")
+    liveness.end_survivors("container-1", ["job-1"])

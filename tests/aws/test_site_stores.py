@@ -1,0 +1,107 @@
+"""What a thread and a job leave in the store's bucket: the agent's session, and what builds said."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.extras import needs_extra
+
+needs_extra("boto3", "aws")
+
+from tests.aws.emulator import Emulator  # noqa: E402
+from tests.aws.site_world import clients_of  # noqa: E402
+from webordinary.adapters.aws import build_logs as logs_room  # noqa: E402
+from webordinary.adapters.aws import sessions as sessions_room  # noqa: E402
+from webordinary.adapters.aws.build_logs import S3BuildLogs  # noqa: E402
+from webordinary.adapters.aws.clients import Clients  # noqa: E402
+from webordinary.adapters.aws.sessions import S3SessionFiles  # noqa: E402
+from webordinary.adapters.local.agents.homes import AgentHomes, Memo  # noqa: E402
+from webordinary.model.errors import Permanent, Transient  # noqa: E402
+from webordinary.site.task import AgentTask  # noqa: E402
+
+TASK = AgentTask("a wish", Path("site"), project_id="amelia", thread_id="a" * 16)
+OTHER = AgentTask("a wish", Path("site"), project_id="bob", thread_id="a" * 16)
+
+
+@pytest.fixture
+def clients(ministack: Emulator) -> Clients:
+    return clients_of(ministack.endpoint)
+
+
+@pytest.fixture
+def bucket(clients: Clients) -> str:
+    name = f"store-{secrets.token_hex(6)}"
+    clients.s3.create_bucket(Bucket=name)
+    return name
+
+
+def homes(clients: Clients, bucket: str, scratch: Path) -> AgentHomes:
+    return AgentHomes(S3SessionFiles(lambda _: clients.s3, bucket), scratch)
+
+
+def use(homes: AgentHomes, task: AgentTask = TASK, **files: str) -> tuple[Memo, dict[str, str]]:
+    with homes.open("claude", task, lambda path: True) as home:
+        seen = home.memo, {path.name: path.read_text() for path in home.files.iterdir()}
+        for name, text in files.items():
+            (home.files / name).write_text(text)
+        home.memo = Memo("claude", "session-1", 0.5)
+    return seen
+
+
+def test_a_thread_goes_on_in_another_container(clients: Clients, bucket: str, tmp_path: Path) -> None:
+    assert use(homes(clients, bucket, tmp_path / "one"), transcript="hello") == (Memo("claude"), {})
+    there = homes(clients, bucket, tmp_path / "two")
+    assert use(there) == (Memo("claude", "session-1", 0.5), {"transcript": "hello"})
+    assert use(there, OTHER) == (Memo("claude"), {})
+    assert list((tmp_path / "two").iterdir()) == [], "nothing of it stays on the disk"
+
+
+def test_a_session_that_grew_too_large_starts_afresh(
+    clients: Clients, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = homes(clients, bucket, tmp_path)
+    use(mine, transcript="hello")
+    monkeypatch.setattr(sessions_room, "MOST_BYTES", 100)
+    assert use(mine) == (Memo("claude"), {})
+
+
+def test_a_dropped_session_is_gone(clients: Clients, bucket: str, tmp_path: Path) -> None:
+    files = S3SessionFiles(lambda _: clients.s3, bucket)
+    (tmp_path / "archive").write_bytes(b"x")
+    files.keep("amelia", "a" * 16, tmp_path / "archive")
+    files.drop("amelia", "a" * 16)
+    files.drop("amelia", "a" * 16)
+    assert files.fetch("amelia", "a" * 16, tmp_path) is None
+
+
+def test_a_store_that_is_away_is_said_and_not_taken_for_a_new_thread(clients: Clients, tmp_path: Path) -> None:
+    with pytest.raises(Permanent, match="doctor"):
+        use(homes(clients, "no-such-bucket", tmp_path))
+    with pytest.raises(Transient):
+        use(homes(clients_of("http://127.0.0.1:1"), "any", tmp_path))
+
+
+def test_builds_of_a_job_are_read_one_after_another(clients: Clients, bucket: str) -> None:
+    logs = S3BuildLogs(clients.s3, bucket, lambda: datetime.now(UTC))
+    logs.add("job-1", "first\n")
+    logs.add("job-1", "second\n")
+    logs.add("job-10", "other\n")
+    assert logs.of("job-1") == "first\nsecond\n"
+    assert logs.of("job-2") == logs.of("../job-1") == logs.of("") == ""
+
+
+def test_a_build_log_is_bounded_and_its_end_is_what_matters(
+    clients: Clients, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs_room, "LOG_BYTES", 10)
+    logs = S3BuildLogs(clients.s3, bucket, lambda: datetime.now(UTC))
+    logs.add("job-1", "x" * 50 + "the reason")
+    assert logs.of("job-1") == "the reason"
+
+
+def test_a_build_log_that_cannot_be_kept_fails_nobody(clients: Clients) -> None:
+    S3BuildLogs(clients.s3, "no-such-bucket", lambda: datetime.now(UTC)).add("job-1", "words")

@@ -1,0 +1,237 @@
+"""How a worker sleeps on AWS: woken by what comes into its queues, and by nothing else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.aws.emulator import Emulator
+from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy, refusal
+from tests.aws.queue_world import NOON, QueueWorld, queued, running
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.queue_shapes import create_key_queues
+from webordinary.adapters.aws.wakeups import SHORTEST_ROUND_SECONDS, PollingWakeups
+from webordinary.model.claims import ClaimRequest
+from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import STOP
+
+LONG = 60.0  # nobody waits for so long unless something is broken
+NOT_ALLOWED = refusal(403, "AccessDeniedException")
+Sleeper = Callable[..., PollingWakeups]
+Polls = Callable[[], list[threading.Thread]]
+
+
+@pytest.fixture
+def world(ministack: Emulator) -> QueueWorld:
+    return QueueWorld(ministack.endpoint)
+
+
+@pytest.fixture
+def sleeper(world: QueueWorld) -> Iterator[Sleeper]:
+    """Workers' sleep, closed at the end."""
+    with ExitStack() as closing:
+
+        def make(seen: QueueWorld | None = None, *, slots: int = 2, poll_seconds: int = 2) -> PollingWakeups:
+            seen = seen or world
+            wakeups = PollingWakeups(seen.queues, seen.hints, slots, poll_seconds)
+            closing.callback(wakeups.close)
+            return wakeups
+
+        yield make
+
+
+@pytest.fixture
+def polls() -> Polls:
+    """The threads that poll for this test."""
+    others = set(threading.enumerate())
+    return lambda: [t for t in threading.enumerate() if t not in others and t.name.startswith("poll ")]
+
+
+def test_a_poke_ends_the_wait_and_several_are_one(sleeper: Sleeper) -> None:
+    wakeups = sleeper()
+    for _ in range(3):
+        wakeups.poke()
+    assert wakeups.wait(LONG) == ["poke"]
+    assert wakeups.wait(0) == []
+    assert wakeups.wait(-1) == []
+
+
+def test_a_ticket_wakes_the_owner_and_does_not_hold_back_the_next(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, wakeups = world.key(), sleeper()
+    wakeups.attend({key: None}, 0)
+    world.tickets.ticket(queued(key, "job-1"))
+    assert wakeups.wait(LONG) == [f"ticket {key}"]
+    world.tickets.ticket(queued(key, "job-2"))
+    assert wakeups.wait(LONG) == [f"ticket {key}"]
+
+
+def test_a_ticket_wakes_the_owner_while_a_job_runs(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, wakeups = world.key(), sleeper()
+    job = running(queued(key))
+    wakeups.attend({key: job}, 0)
+    world.tickets.ticket(job, STOP)
+    assert wakeups.wait(LONG) == [f"ticket {key}"]
+
+
+def test_the_ticket_of_the_job_that_runs_is_no_news(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, other, wakeups = world.key(), world.key(), sleeper()
+    job = queued(key)
+    world.tickets.ticket(job)
+    wakeups.attend({key: running(job), other: None}, 0)
+    world.wait_empty(names.queues_of(key).input)
+    world.tickets.ticket(queued(other))
+    assert wakeups.wait(LONG) == [f"ticket {other}"]
+
+
+def test_nor_is_it_when_the_job_has_ended_meanwhile(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, other, wakeups = world.key(), world.key(), sleeper()
+    job = queued(key)
+    wakeups.attend({key: running(job)}, 0)
+    wakeups.attend({key: None, other: None}, 0)
+    world.tickets.ticket(job)
+    world.wait_empty(names.queues_of(key).input)
+    world.tickets.ticket(queued(other))
+    assert wakeups.wait(LONG) == [f"ticket {other}"]
+
+
+def test_what_nobody_of_us_wrote_wakes_too_and_goes(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, wakeups = world.key(), sleeper()
+    queue = names.queues_of(key).input
+    world.queues.send_once(queue, {}, "other", "once")
+    wakeups.attend({key: None}, 0)
+    assert wakeups.wait(LONG) == [f"ticket {key}"]
+    world.wait_empty(queue)
+
+
+def test_a_hint_wakes_a_worker_with_a_free_slot(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, wakeups, sender = world.key(), sleeper(), world.beside()
+    wakeups.attend({}, 1)
+    sender.hints.send(ClaimRequest(key, NOON), NOON)
+    assert wakeups.wait(LONG) == ["unclaimed"]
+    assert waiting_for(world) == [key]
+    assert waiting_for(sender) == []
+
+
+def test_a_worker_without_a_free_slot_leaves_hints_to_others(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, waiting, wakeups = world.key(), world.key(), sleeper()
+    wakeups.attend({key: None}, 0)
+    world.hints.send(ClaimRequest(waiting, NOON), NOON)
+    world.tickets.ticket(queued(key))
+    assert wakeups.wait(LONG) == [f"ticket {key}"]
+    assert waiting_for(world.beside()) == [waiting]
+
+
+def test_when_its_slots_are_taken_a_worker_gives_its_hints_back(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, other, wakeups = world.key(), world.beside(), sleeper()
+    awake = sleeper(other)
+    world.hints.send(ClaimRequest(key, NOON), NOON)
+    wakeups.attend({}, 1)
+    assert wakeups.wait(LONG) == ["unclaimed"]
+    awake.attend({}, 1)
+    wakeups.attend({}, 0)
+    assert awake.wait(LONG) == ["unclaimed"]
+    assert waiting_for(other) == [key]
+
+
+def test_a_hint_that_comes_when_the_slots_are_taken_goes_to_another(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, full, free = world.key(), sleeper(), world.beside()
+    full.attend({}, 1)
+    full.attend({}, 0)  # its poll is under way and cannot be called back
+    awake = sleeper(free)
+    world.hints.send(ClaimRequest(key, NOON), NOON)
+    awake.attend({}, 1)
+    assert awake.wait(LONG) == ["unclaimed"]
+    assert waiting_for(free) == [key]
+
+
+def test_the_hint_of_a_key_that_is_held_goes(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, wakeups = world.key(), sleeper()
+    world.hints.send(ClaimRequest(key, NOON), NOON)
+    wakeups.attend({}, 1)
+    assert wakeups.wait(LONG) == ["unclaimed"]
+    wakeups.attend({key: None}, 1)
+    assert world.lying(world.unclaimed) == 0
+
+
+def test_a_ticket_that_an_earlier_owner_still_polls_for_reaches_the_next(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, earlier, later = world.key(), sleeper(poll_seconds=5), sleeper(world.beside())
+    earlier.attend({key: None}, 0)
+    earlier.attend({}, 0)
+    later.attend({key: None}, 0)
+    for number in range(5):
+        world.tickets.ticket(queued(key, f"job-{number}"))
+        assert later.wait(LONG) == [f"ticket {key}"]
+    assert earlier.wait(0) == []
+
+
+def test_polling_survives_refusals_and_lost_answers(world: QueueWorld, sleeper: Sleeper, polls: Polls) -> None:
+    key = world.key()
+    with faulty_proxy(world.endpoint) as proxy:
+        wakeups = sleeper(world.beside(proxy.endpoint))
+        proxy.inject(NOT_ALLOWED, "ReceiveMessage")
+        proxy.inject(DROP_RESPONSE, "DeleteMessageBatch")
+        wakeups.attend({key: None}, 0)
+        world.tickets.ticket(queued(key, "job-1"))
+        assert wakeups.wait(LONG) == [f"ticket {key}"]
+        world.wait_empty(names.queues_of(key).input)
+        world.tickets.ticket(queued(key, "job-2"))
+        assert wakeups.wait(LONG) == [f"ticket {key}"]
+        wakeups.close()
+        join(polls())
+        assert ("sqs:ReceiveMessage", NOT_ALLOWED.name) in proxy.done
+
+
+def test_a_queue_that_is_not_there_yet_is_asked_again(world: QueueWorld, sleeper: Sleeper) -> None:
+    key, wakeups = world.key(queues=False), sleeper()
+    wakeups.attend({key: None}, 0)
+    create_key_queues(world.clients, key)
+    world.tickets.ticket(queued(key))
+    assert wakeups.wait(LONG) == [f"ticket {key}"]
+
+
+def test_threads_are_bounded_and_a_key_that_waits_for_one_gets_it(
+    world: QueueWorld, sleeper: Sleeper, polls: Polls
+) -> None:
+    key, wakeups = world.key(), sleeper(slots=1, poll_seconds=1)
+    given_up = [world.key() for _ in range(6)]
+    for other in given_up:
+        wakeups.attend({other: None}, 1)
+    wakeups.attend({key: None}, 1)
+    assert len(polls()) <= 2 * 1 + 2
+    world.tickets.ticket(queued(key))
+    assert wakeups.wait(LONG) == [f"ticket {key}"]
+
+
+def test_closing_ends_every_thread(world: QueueWorld, sleeper: Sleeper, polls: Polls) -> None:
+    wakeups = sleeper(poll_seconds=1)
+    wakeups.attend({world.key(): None}, 1)
+    wakeups.close()
+    wakeups.attend({world.key(): None}, 1)
+    join(polls())
+    assert polls() == []
+
+
+def test_polls_that_come_back_empty_at_once_are_no_frenzy(world: QueueWorld, sleeper: Sleeper, polls: Polls) -> None:
+    key = world.key()
+    with faulty_proxy(world.endpoint) as proxy:
+        wakeups = sleeper(world.beside(proxy.endpoint), poll_seconds=0)
+        began = time.monotonic()
+        wakeups.attend({key: None}, 0)
+        assert wakeups.wait(3 * SHORTEST_ROUND_SECONDS) == []
+        calls = proxy.calls["sqs:ReceiveMessage"]
+        assert 1 <= calls <= 2 + (time.monotonic() - began) / SHORTEST_ROUND_SECONDS
+        wakeups.close()
+        join(polls())
+
+
+def waiting_for(world: QueueWorld) -> list[ProjectUser]:
+    return [hint.key for hint in world.hints.receive(NOON, (), 10)]
+
+
+def join(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(LONG)

@@ -1,0 +1,161 @@
+"""A whole worker on queues and tables: woken by hints and tickets alone, as it looks around every few minutes only."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from queue import SimpleQueue
+
+import pytest
+
+from tests.aws.accounts import clients_of
+from tests.aws.emulator import Emulator
+from tests.aws.pool_world import PoolWorld
+from webordinary.adapters.aws.callbacks import StepFunctionsCallbacks
+from webordinary.adapters.aws.interrupts import AwsInterrupts
+from webordinary.adapters.aws.liveness import RemoteLiveness
+from webordinary.adapters.aws.queues import Queues
+from webordinary.adapters.aws.tickets import AwsTickets
+from webordinary.adapters.aws.wakeups import PollingWakeups
+from webordinary.adapters.local.system import SystemClock, SystemThreads
+from webordinary.model.claims import ClaimRequest, Started
+from webordinary.model.events import Event
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import Job, JobResult, NewJob, Outcome, Settlement
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import STOP, Pool
+from webordinary.worker.settings import Settings
+from webordinary.worker.surroundings import Surroundings
+from webordinary.worker.worker import Worker
+
+LONG = 60.0  # nobody waits for so long unless something is broken
+STOPPED = Settlement(Outcome.CANCELLED, JobResult("Stopped, as asked."))
+
+
+@dataclass
+class Desk:
+    """Work that is done at once, or lasts until it must end; what happens is heard in order."""
+
+    lasting: set[str] = field(default_factory=set)
+    begun: SimpleQueue[tuple[str, int]] = field(default_factory=SimpleQueue)
+    told: SimpleQueue[tuple[str, str]] = field(default_factory=SimpleQueue)
+
+    def perform(self, started: Started, hold: Hold) -> Settlement:
+        self.begun.put((started.job.job_id, started.claim.fence))
+        if started.job.job_id in self.lasting:
+            self.lasting.discard(started.job.job_id)
+            must_end = threading.Event()
+            with hold.on_stop(must_end.set):
+                assert must_end.wait(LONG)
+            hold.check()
+        return Settlement(Outcome.SUCCEEDED, JobResult("done"))
+
+    def found(self, started: Started, hold: Hold) -> Settlement | None:
+        return None
+
+    def save(self, started: Started, hold: Hold) -> None: ...
+
+    def emit(self, event: Event) -> None:
+        if event.kind in ("JobSettled", "JobInterrupted", "ClaimYielded"):
+            self.told.put((event.kind, str(event.data.get("outcome") or event.key)))
+
+
+class House:
+    """A pool with one worker in it."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.keys = [ProjectUser(f"p{secrets.token_hex(6)}", "scott") for _ in range(2)]
+        world = PoolWorld(endpoint)
+        hints = world.with_hints(self.keys)
+        queues, one = Queues(world.clients.sqs), world.one_process()
+        self.pool = Pool(
+            jobs=one.jobs,
+            owed=one.owed,
+            claims=one.claims,
+            hints=hints,
+            tickets=AwsTickets(queues),
+            interrupts=AwsInterrupts(queues),
+            callbacks=StepFunctionsCallbacks(clients_of(endpoint).stepfunctions),
+            liveness=RemoteLiveness(),
+        )
+        self.desk = Desk()
+        self.wakeups = PollingWakeups(queues, hints, slots=1, poll_seconds=3)
+        self.worker = Worker(
+            Surroundings(
+                worker_id="container-1",
+                settings=Settings(slots=1, reconcile=300.0),
+                pool=self.pool,
+                work=self.desk,
+                events=self.desk,
+                clock=SystemClock(),
+                threads=SystemThreads(),
+                wakeups=self.wakeups,
+                dice=random.Random(1),
+            )
+        )
+
+    def queue(self, job_id: str, thread: str = "t1", key: int = 0, *, owned: bool = True) -> Job:
+        """What the workflow's steps do for a mail."""
+        now = datetime.now(UTC)
+        job = self.pool.jobs.record(NewJob(job_id, self.keys[key], thread, "mail", Command.EDIT), now, ready=True)
+        self.pool.tickets.ticket(job)
+        if not owned:
+            self.pool.hints.send(ClaimRequest.for_job(job), now)
+        return job
+
+    def run(self, closing: ExitStack) -> None:
+        thread = threading.Thread(target=self.worker.run, daemon=True)
+        thread.start()
+        closing.callback(self.wakeups.close)
+        closing.callback(thread.join, LONG)
+        closing.callback(self.worker.stop)
+
+
+@pytest.fixture
+def house(ministack: Emulator) -> Iterator[House]:
+    with ExitStack() as closing:
+        house = House(ministack.endpoint)
+        house.run(closing)
+        yield house
+
+
+def test_a_hint_brings_the_first_job_and_a_ticket_the_next(house: House) -> None:
+    house.queue("a", owned=False)
+    first, fence = house.desk.begun.get(timeout=LONG)
+    assert house.desk.told.get(timeout=LONG) == ("JobSettled", "succeeded")
+    house.queue("b")
+    assert (first, house.desk.begun.get(timeout=LONG)) == ("a", ("b", fence))
+
+
+def test_a_stop_ends_the_running_job(house: House) -> None:
+    house.desk.lasting.add("a")
+    house.queue("a", owned=False)
+    house.desk.begun.get(timeout=LONG)
+    stopping = house.pool.jobs.settle_unstarted("a", STOPPED, datetime.now(UTC))
+    house.pool.tickets.ticket(stopping, STOP)
+    assert house.desk.told.get(timeout=LONG) == ("JobSettled", "cancelled")
+
+
+def test_a_mail_of_another_thread_goes_first_and_the_interrupted_one_goes_on(house: House) -> None:
+    house.desk.lasting.add("a")
+    house.queue("a", owned=False)
+    assert house.desk.begun.get(timeout=LONG)[0] == "a"
+    house.queue("b", thread="t2")
+    assert [house.desk.begun.get(timeout=LONG)[0] for _ in range(2)] == ["b", "a"]
+
+
+def test_an_idle_owner_gives_way_to_a_key_that_waits(house: House) -> None:
+    house.queue("a", owned=False)
+    assert house.desk.told.get(timeout=LONG) == ("JobSettled", "succeeded")
+    house.queue("b", key=1, owned=False)
+    assert sorted(house.desk.told.get(timeout=LONG) for _ in range(2)) == [
+        ("ClaimYielded", str(house.keys[0])),
+        ("JobSettled", "succeeded"),
+    ]
+    assert house.pool.claims.look(house.keys[0]) is None

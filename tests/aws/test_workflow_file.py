@@ -1,0 +1,50 @@
+"""One workflow file: what is deployed on AWS is what the embedded engine runs, but for the names of its steps."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from webordinary.adapters.aws.names import function_of
+from webordinary.asl.definition import Definition
+from webordinary.asl.states.task import Task
+from webordinary.model.errors import Permanent
+from webordinary.workflow import definition
+from webordinary.workflow.names import STEPS
+
+ARNS = {step: f"arn:aws:lambda:us-east-1:123456789012:function:{function_of(step)}" for step in STEPS}
+
+
+def test_the_deployed_file_is_the_file_byte_for_byte_but_for_the_arns() -> None:
+    deployed = definition.for_aws(ARNS)
+    for step, arn in ARNS.items():
+        assert deployed.count(f'"{arn}"') == 1
+        deployed = deployed.replace(f'"{arn}"', f'"${{{step}}}"')
+    assert deployed == definition.text()
+
+
+def test_both_engines_read_the_same_states() -> None:
+    deployed, embedded = Definition.load(definition.for_aws(ARNS)), definition.embedded()
+    assert _with_steps(json.loads(deployed.text)) == json.loads(embedded.text)
+
+
+def test_every_task_of_the_deployed_workflow_calls_a_function_of_ours() -> None:
+    tasks = [state for state in Definition.load(definition.for_aws(ARNS)).machine.walk() if isinstance(state, Task)]
+    assert {task.handler for task in tasks} == set(ARNS.values())
+
+
+def test_a_step_without_a_function_is_named_before_anything_is_deployed() -> None:
+    with pytest.raises(Permanent, match="no function is named for Reply"):
+        definition.for_aws({step: arn for step, arn in ARNS.items() if step != "Reply"})
+
+
+def _with_steps(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """The same document with steps where it has ARNs."""
+    names = {arn: step for step, arn in ARNS.items()}
+    if isinstance(value, dict):
+        return {key: _with_steps(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_steps(inner) for inner in value]
+    return names.get(value, value) if isinstance(value, str) else value

@@ -1,0 +1,153 @@
+"""One suite for every backend of the right to publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pytest
+
+from webordinary.adapters.memory.pool import MemoryClaims, MemoryJobs, MemoryPoolState
+from webordinary.adapters.memory.project_leases import MemoryProjectLeases
+from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.jobs import SqliteJobs
+from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
+from webordinary.model.claims import Started
+from webordinary.model.errors import ClaimLost
+from webordinary.model.jobs import JobResult, JobState, NewJob, Outcome, Settlement
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import Claims, Jobs
+from webordinary.site.ports import ProjectLeases
+
+SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("amelia", "ann")
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+
+
+@dataclass(frozen=True)
+class JobHold:
+    worker: str
+    fence: int = 0
+    job_id: str = ""
+
+    def check(self) -> None:
+        pass
+
+    def on_stop(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+@dataclass(frozen=True)
+class Backend:
+    jobs: Jobs
+    claims: Claims
+    leases: ProjectLeases
+    dead: set[str]
+
+    def run(self, key: ProjectUser, worker: str) -> Started:
+        self.jobs.record(NewJob(f"job-{key.user_id}", key, "thread", "mail", Command.EDIT), NOON, ready=True)
+        started = self.claims.claim_and_start(key, worker, NOON)
+        assert isinstance(started, Started)
+        return started
+
+
+@pytest.fixture(params=["memory", "sqlite", "aws"])
+def pool(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    dead: set[str] = set()
+    if request.param == "memory":
+        state = MemoryPoolState()
+
+        def runs(job_id: str, fence: int) -> bool:
+            job = state.jobs.get(job_id)
+            return job is not None and (job.state, job.fence) == (JobState.RUNNING, fence)
+
+        leases = MemoryProjectLeases(runs, dead.__contains__)
+        yield Backend(MemoryJobs(state), MemoryClaims(state), leases, dead)
+    elif request.param == "sqlite":
+        db: Database = request.getfixturevalue("database")
+        yield Backend(SqliteJobs(db), SqliteClaims(db), SqliteProjectLeases(db, dead.__contains__), dead)
+    else:
+        emulator = request.getfixturevalue("ministack")
+        from tests.aws.pool_world import PoolWorld
+
+        world = PoolWorld(emulator.endpoint)
+        yield Backend(world.jobs(), world.claims(), world.project_leases(dead.__contains__), dead)
+
+
+def hold_of(started: Started) -> JobHold:
+    return JobHold(started.claim.worker, started.claim.fence, started.job.job_id)
+
+
+def test_a_project_is_published_by_one_job_at_a_time(pool: Backend) -> None:
+    scott, ann = hold_of(pool.run(SCOTT, "w1")), hold_of(pool.run(ANN, "w2"))
+    lease = pool.leases.take("amelia", scott, NOON)
+    assert lease
+    assert pool.leases.take("amelia", ann, NOON) is None
+    pool.leases.release(lease)
+    assert pool.leases.take("amelia", ann, NOON)
+
+
+def test_two_projects_do_not_wait_for_each_other(pool: Backend) -> None:
+    scott = hold_of(pool.run(SCOTT, "w1"))
+    assert pool.leases.take("amelia", scott, NOON)
+    assert pool.leases.take("bakery", scott, NOON)
+
+
+def test_the_fence_grows_although_the_clock_stands_still(pool: Backend) -> None:
+    scott, fences = hold_of(pool.run(SCOTT, "w1")), []
+    for _ in range(3):
+        lease = pool.leases.take("amelia", scott, NOON)
+        assert lease
+        fences.append(lease.fence)
+        pool.leases.release(lease)
+    first = int(NOON.timestamp())
+    assert fences == [first, first + 1, first + 2]
+
+
+def test_a_lease_whose_job_has_ended_is_over(pool: Backend) -> None:
+    begun, ann = pool.run(SCOTT, "w1"), hold_of(pool.run(ANN, "w2"))
+    old = pool.leases.take("amelia", hold_of(begun), NOON)
+    assert old
+    pool.claims.end_and_take_next(begun, DONE, NOON, more=False)
+    new = pool.leases.take("amelia", ann, NOON)
+    assert new
+    assert new.fence > old.fence
+    with pytest.raises(ClaimLost):
+        pool.leases.check(old)
+    pool.leases.release(old)
+    pool.leases.check(new)
+
+
+def test_a_lease_whose_job_was_taken_over_is_over(pool: Backend) -> None:
+    begun, ann = pool.run(SCOTT, "w1"), hold_of(pool.run(ANN, "w2"))
+    assert pool.leases.take("amelia", hold_of(begun), NOON)
+    pool.claims.claim_and_start(SCOTT, "w3", NOON, over=begun.claim)
+    assert pool.leases.take("amelia", ann, NOON)
+
+
+def test_a_lease_of_a_dead_worker_is_over(pool: Backend) -> None:
+    scott, ann = hold_of(pool.run(SCOTT, "w1")), hold_of(pool.run(ANN, "w2"))
+    assert pool.leases.take("amelia", scott, NOON)
+    pool.dead.add("w1")
+    assert pool.leases.take("amelia", ann, NOON)
+
+
+def test_an_operators_lease_lasts_as_long_as_its_process(pool: Backend) -> None:
+    ann = hold_of(pool.run(ANN, "w2"))
+    assert pool.leases.take("amelia", JobHold("operator"), NOON)
+    assert pool.leases.take("amelia", ann, NOON) is None
+    pool.dead.add("operator")
+    assert pool.leases.take("amelia", ann, NOON)
+
+
+def test_a_lease_that_was_given_back_is_not_current(pool: Backend) -> None:
+    lease = pool.leases.take("amelia", hold_of(pool.run(SCOTT, "w1")), NOON)
+    assert lease
+    pool.leases.check(lease)
+    pool.leases.release(lease)
+    with pytest.raises(ClaimLost):
+        pool.leases.check(lease)

@@ -1,0 +1,219 @@
+"""The cloud path in memory: every lambda as it is deployed, and the deployed workflow on our own interpreter.
+
+Import it first: without Powertools the test file is skipped here, with words.
+"""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.extras import needs_extra
+
+needs_extra("aws_lambda_powertools", "aws")
+
+from webordinary.adapters.aws.functions import FUNCTIONS, Function
+from webordinary.adapters.aws.intake import AwsIntake
+from webordinary.adapters.aws.names import raw_bucket
+from webordinary.adapters.local.callbacks import EngineCallbacks
+from webordinary.adapters.memory.blobs import MemoryBlobs
+from webordinary.adapters.memory.directory import MemoryDirectory
+from webordinary.adapters.memory.executions import MemoryExecutions
+from webordinary.adapters.memory.letters import MemoryDeadLetters, MemoryInterruptions
+from webordinary.adapters.memory.mails import MemoryAttachmentManifest, MemoryParsedMails, MemoryRawMails
+from webordinary.adapters.memory.outbox import MemoryOutbox
+from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryInterrupts, MemoryJobs
+from webordinary.adapters.memory.pool_state import MemoryPoolState
+from webordinary.adapters.memory.threads import MemoryThreads
+from webordinary.app.lambda_services import LambdaServices
+from webordinary.asl.definition import Definition
+from webordinary.asl.engine import Engine
+from webordinary.entrypoints.lambdas.building import build
+from webordinary.mail.addresses import Mailbox
+from webordinary.mail.ses_verdicts import SesVerdicts
+from webordinary.mail.write import Letter, write_mail
+from webordinary.model.claims import Started
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.events import Events
+from webordinary.model.jobs import Job, JobResult, Outcome, Settlement
+from webordinary.model.mail import Email, Reply
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project, Sender
+from webordinary.pool.effects import pay
+from webordinary.pool.ports import QUEUED, Pool
+from webordinary.testing.ses_inbound import Reception, as_received
+from webordinary.workflow.definition import for_aws
+from webordinary.workflow.reading import Mailroom
+
+AMELIA_SCOTT = ProjectUser("amelia", "scott")
+SCOTT, MAILBOX = "scott@example.com", "edit@example.net"
+NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
+ACCOUNT = "123456789012"
+BUCKET = raw_bucket(ACCOUNT)
+DONE = Settlement(Outcome.SUCCEEDED, JobResult("The title is now Spring Sale.", commit="c" * 40))
+EVENTS = Path(__file__).parents[2] / "data" / "aws_events"
+FIRST_MAIL = "raw/o3vrnil0e2ic28trm7dfhrc2v0clambda4nbp0g1"
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """An event as the service sends it."""
+    event: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
+    return event
+
+
+def raw_mail(key: str = FIRST_MAIL, text: str = "Change the title to Spring Sale", sender: str = SCOTT) -> bytes:
+    """A mail as SES stores it under this key."""
+    ses_id = key.rpartition("/")[2]
+    letter = Letter(sender, MAILBOX, "Spring sale", text, message_id=f"<{ses_id}@example.com>")
+    return as_received(write_mail(letter, NOON), Reception(sender, MAILBOX, ses_id))
+
+
+class MemoryInbox(MemoryRawMails):
+    """Raw mails as a bucket holds them, and the notes of those that were taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.objects: dict[str, bytes] = {}
+        self.noted: set[str] = set()
+
+    def read(self, key: str) -> bytes:
+        try:
+            return self.objects[key]
+        except KeyError:
+            raise Permanent(f"no file {key}") from None
+
+    def note(self, key: str, emails: Sequence[Email]) -> tuple[bool, ...]:
+        self.noted.add(key)
+        return tuple([self.store(email) for email in emails])
+
+
+@dataclass
+class Post:
+    """What leaves the house."""
+
+    sent: list[Reply] = field(default_factory=list)
+    closed: bool = False
+
+    def send(self, reply: Reply) -> str | None:
+        if self.closed:
+            raise Transient("the post office is closed")
+        self.sent.append(reply)
+        return None
+
+
+class Workflows:
+    """The deployed workflow, on our own interpreter; now and then it cannot be reached."""
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+        self.out_of_reach = False
+
+    def start(self, name: str, input: dict[str, Any]) -> bool:
+        if self.out_of_reach:
+            raise Transient("Step Functions throttles us")
+        assert self.engine
+        return self.engine.start(name, input)
+
+
+class Bell:
+    def ticket(self, job: Job, news: str = QUEUED) -> None: ...
+    def unclaimed(self) -> None: ...
+
+
+class NobodyDies:
+    def is_dead(self, worker: str) -> bool:
+        return False
+
+    def end_survivors(self, worker: str, jobs: object = None) -> None: ...
+
+
+@dataclass(frozen=True)
+class Invocation:
+    aws_request_id: str = "8f5aa1b0-0000-4000-8000-000000000000"
+
+
+class Cloud:
+    """Every port in memory, and the lambdas over them."""
+
+    def __init__(self) -> None:
+        self.time = NOON
+        self.inbox, self.outbox, self.post = MemoryInbox(), MemoryOutbox(), Post()
+        self.dead_letters, self.interruptions = MemoryDeadLetters(), MemoryInterruptions()
+        self.workflows, self.state = Workflows(), MemoryPoolState()
+        self.directory, self.threads = MemoryDirectory(), MemoryThreads()
+        self.parsed, self.manifest, self.blobs = MemoryParsedMails(), MemoryAttachmentManifest(), MemoryBlobs()
+        executions = MemoryExecutions()
+        jobs = MemoryJobs(self.state)
+        self.pool = Pool(
+            jobs=jobs,
+            owed=jobs,
+            claims=MemoryClaims(self.state),
+            hints=MemoryHints(self.state),
+            tickets=Bell(),
+            interrupts=MemoryInterrupts(self.state),
+            callbacks=EngineCallbacks(executions, lambda: None, self.now),
+            liveness=NobodyDies(),
+        )
+        self.directory.add_project(Project("amelia", "https://git.example.com/amelia.git"), NOON)
+        self.directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), NOON)
+        self.handlers = {one.name: build(one, self.services) for one in FUNCTIONS}
+        arns = {one.step: arn_of(one) for one in FUNCTIONS if one.step}
+        self.engine = self.workflows.engine = Engine(
+            executions,
+            Definition.load(for_aws(arns)),
+            {arn_of(one): self.invoker(one.name) for one in FUNCTIONS if one.step},
+            clock=self,
+        )
+        self.executions = executions
+
+    def services(self, events: Events) -> LambdaServices:
+        mailroom = Mailroom(
+            self.inbox, self.parsed, self.manifest, self.blobs, self.threads, self.directory,
+            SesVerdicts(), Mailbox.parse(MAILBOX),
+        )  # fmt: skip
+        return LambdaServices(
+            mailroom=mailroom, pool=self.pool, interruptions=self.interruptions, dead_letters=self.dead_letters,
+            outbox=self.outbox, transport=self.post, workflows=self.workflows, events=events, now=self.now,
+            region="us-east-1", raw_bucket=BUCKET, unnoted=self.unnoted,
+            accept=AwsIntake(self.inbox, mailroom.mailbox, events).take,
+        )  # fmt: skip
+
+    def now(self) -> datetime:
+        return self.time
+
+    def wait(self, **how_long: float) -> None:
+        self.time += timedelta(**how_long)
+
+    def unnoted(self) -> list[str]:
+        return [key for key in self.inbox.objects if key not in self.inbox.noted]
+
+    def invoker(self, name: str) -> Callable[[Any], Any]:
+        return lambda payload: self.invoke(name, payload)
+
+    def invoke(self, name: str, event: object) -> Any:  # noqa: ANN401 - JSON
+        """Call a lambda: JSON in, JSON out."""
+        return json.loads(json.dumps(self.handlers[name](json.loads(json.dumps(event)), Invocation())))
+
+    def work(self, settlement: Settlement = DONE) -> None:
+        """A worker does the customer's next job, and the workflow goes on."""
+        started = self.pool.claims.claim_and_start(AMELIA_SCOTT, "container-1", self.time)
+        assert isinstance(started, Started)
+        self.pool.claims.end_and_take_next(started, settlement, self.time, more=False)
+        assert self.pool.claims.begin_release(started.claim)
+        self.pool.claims.end_release(started.claim)
+        settled = self.pool.jobs.get(started.job.job_id)
+        assert settled
+        pay(settled, self.pool)
+        self.engine.run_ready()
+
+    def names(self) -> list[str]:
+        return [execution.name for execution in self.executions.executions(None, 100)]
+
+
+def arn_of(one: Function) -> str:
+    return f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:{one.name}"

@@ -1,0 +1,63 @@
+"""What every handler does around its one call."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.lambdas.cloud import FIRST_MAIL, Cloud, Invocation, raw_mail, recorded
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.functions import FUNCTIONS, STEP_FUNCTIONS
+from webordinary.entrypoints.lambdas import functions
+from webordinary.entrypoints.lambdas.handling import handled
+from webordinary.entrypoints.lambdas.telling import Telling
+from webordinary.mail.errors import Unparseable
+from webordinary.mail.headers import MAX_HEADER_BYTES
+from webordinary.model.events import Event
+from webordinary.workflow.names import STEPS
+
+
+def test_an_error_leaves_a_lambda_under_its_own_name_so_that_the_workflow_can_catch_it(cloud: Cloud) -> None:
+    cloud.inbox.objects[FIRST_MAIL] = raw_mail().replace(
+        b"Subject:", b"X-Padding: " + b"x" * MAX_HEADER_BYTES + b"\r\nSubject:"
+    )
+    cloud.invoke(names.INTAKE, recorded("s3_put"))
+    [email_id] = cloud.names()
+    with pytest.raises(Unparseable):
+        cloud.invoke(names.function_of("ParseEmail"), {"emailId": email_id})
+
+
+def test_a_surprise_leaves_a_lambda_as_it_is_and_its_traceback_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    def surprise(event: object) -> None:
+        raise ZeroDivisionError("a kiln without heat")
+
+    with pytest.raises(ZeroDivisionError):
+        handled(surprise, Telling("webordinary-surprise"))({}, Invocation())
+    line = json.loads(capsys.readouterr().out)
+    assert (line["level"], line["error"]) == ("ERROR", "ZeroDivisionError")
+    assert "a kiln without heat" in line["exception"]
+
+
+def test_what_happened_is_logged_with_its_mail_and_counted_in_the_embedded_format(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    telling = Telling("webordinary-telling")
+    handled(lambda event: telling.emit(Event("MailReceived", email_id="e1")), telling)({}, Invocation())
+    logged, counted = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (logged["message"], logged["email_id"]) == ("MailReceived", "e1")
+    assert logged["request_id"] == Invocation().aws_request_id
+    [directive] = counted["_aws"]["CloudWatchMetrics"]
+    assert (directive["Namespace"], directive["Dimensions"]) == (names.METRICS, [["service"]])
+    assert (counted["service"], counted["MailReceived"]) == (names.METRICS_SERVICE, [1.0])
+
+
+def test_every_step_has_a_lambda_of_its_name() -> None:
+    assert {one.step for one in STEP_FUNCTIONS} == set(STEPS)
+    assert names.function_of("SendClaimRequest") == "webordinary-rate-limited-claim"
+    assert len({one.name for one in FUNCTIONS}) == len(FUNCTIONS)
+
+
+def test_importing_the_functions_builds_nothing_and_an_unknown_one_is_named() -> None:
+    with pytest.raises(AttributeError, match=r"there is no lambda paint_kiln; there are .*parse_email"):
+        functions.paint_kiln  # noqa: B018

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.mail.letters import NOON
+from webordinary.adapters.memory.outbox import MemoryOutbox
+from webordinary.adapters.memory.threads import MemoryThreads
+from webordinary.mail.delivery import DOUBT_SECONDS, MAX_DOUBTFUL_TRIES, deliver_due
+from webordinary.mail.errors import PerhapsSent
+from webordinary.mail.prompt_outbox import PromptOutbox
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.events import Event
+from webordinary.model.mail import Reply
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Thread
+
+REPLY = Reply("e1", "answer", "scott@example.com", "<ours@localhost>", b"raw", "t1")
+DOUBT = timedelta(seconds=DOUBT_SECONDS)
+THEIRS = "<0100@email.amazonses.com>"
+
+
+class Told(list[Event]):
+    def emit(self, event: Event) -> None:
+        self.append(event)
+
+
+@dataclass
+class Renaming:
+    """A transport that gives every mail a name of its own, or fails as it is told."""
+
+    problems: list[Exception] = field(default_factory=list)
+    sent: list[Reply] = field(default_factory=list)
+
+    def send(self, reply: Reply) -> str:
+        if self.problems:
+            raise self.problems.pop(0)
+        self.sent.append(reply)
+        return THEIRS
+
+
+@pytest.fixture
+def threads() -> MemoryThreads:
+    threads = MemoryThreads()
+    threads.record(Thread("t1", ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
+    return threads
+
+
+def test_an_answer_to_the_name_that_a_transport_gave_is_recognised(threads: MemoryThreads) -> None:
+    outbox = MemoryOutbox()
+    outbox.put(REPLY, NOON)
+    assert deliver_due(outbox, Renaming(), threads, NOON, Told()) == 1
+    assert outbox.of("e1")[0].sent_as == THEIRS
+    found = threads.find((THEIRS,))
+    assert found
+    assert found.thread_id == "t1"
+
+
+def test_a_reply_has_left_even_if_its_name_cannot_be_filed() -> None:
+    outbox, events = MemoryOutbox(), Told()
+    outbox.put(REPLY, NOON)
+    assert deliver_due(outbox, Renaming(), MemoryThreads(), NOON, events) == 1
+    assert [event.kind for event in events] == ["ReplySent"]
+
+
+def test_a_doubtful_reply_waits_long_before_it_is_sent_again(threads: MemoryThreads) -> None:
+    outbox, transport = MemoryOutbox(), Renaming([PerhapsSent("no answer")])
+    outbox.put(REPLY, NOON)
+    assert deliver_due(outbox, transport, threads, NOON, Told()) == 0
+    assert deliver_due(outbox, transport, threads, NOON + DOUBT / 2, Told()) == 0
+    assert deliver_due(outbox, transport, threads, NOON + DOUBT, Told()) == 1
+
+
+def test_a_reply_is_in_doubt_twice_at_most(threads: MemoryThreads) -> None:
+    outbox, events = MemoryOutbox(), Told()
+    transport = Renaming([PerhapsSent("no answer") for _ in range(MAX_DOUBTFUL_TRIES)])
+    outbox.put(REPLY, NOON)
+    for tries in range(MAX_DOUBTFUL_TRIES + 3):
+        deliver_due(outbox, transport, threads, NOON + tries * DOUBT, events)
+    assert transport.sent == []
+    assert outbox.of("e1")[0].given_up
+    assert [event.kind for event in events] == ["DeadLettered"]
+
+
+def test_who_writes_a_reply_delivers_it_at_once_and_alone(threads: MemoryThreads) -> None:
+    store, transport = MemoryOutbox(), Renaming()
+    mine, other = (PromptOutbox(store, transport, threads, Told(), lambda: NOON) for _ in range(2))
+    assert mine.put(REPLY, NOON)
+    assert not other.put(REPLY, NOON)
+    other.deliver_written()
+    assert transport.sent == []
+    mine.deliver_written()
+    mine.deliver_written()
+    assert transport.sent == [REPLY]
+    assert mine.due(NOON, 10) == ()
+    assert mine.of("e1")[0].sent_as == THEIRS
+
+
+@pytest.mark.parametrize("problem", [Transient("busy"), Permanent("no such user"), PerhapsSent("no answer")])
+def test_what_the_writer_could_not_deliver_is_left_to_others(threads: MemoryThreads, problem: Exception) -> None:
+    outbox = PromptOutbox(MemoryOutbox(), Renaming([problem]), threads, Told(), lambda: NOON)
+    outbox.put(REPLY, NOON)
+    outbox.deliver_written()
+    (entry,) = outbox.of("e1")
+    assert entry.last_error == str(problem)
+    assert entry.given_up == isinstance(problem, Permanent)
+    outbox.mark_failed(REPLY, "again", NOON)
+    outbox.mark_sent(REPLY, NOON)
+    outbox.mark_bounced(REPLY, "no such user")
+    assert outbox.of("e1")[0].bounced == "no such user"

@@ -1,0 +1,126 @@
+"""What follows from a record is redone until it is done; and hints are for keys that have something to run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryInterrupts, MemoryJobs
+from webordinary.adapters.memory.pool_state import MemoryPoolState
+from webordinary.model.claims import Started
+from webordinary.model.errors import Transient
+from webordinary.model.events import Event
+from webordinary.model.jobs import Job, JobResult, NewJob, Outcome, Requeue, Settlement, Why
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.pool.effects import pay_all
+from webordinary.pool.ports import QUEUED, Pool
+from webordinary.pool.reconciler import Reconciler
+from webordinary.pool.release import release
+
+AMELIA_SCOTT = ProjectUser("amelia", "scott")
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+
+
+@dataclass
+class Ears:
+    """Everybody who is told something; `deaf` ones are not reached."""
+
+    told: list[str] = field(default_factory=list)
+    deaf: bool = False
+
+    def succeed(self, token: str, output: dict[str, str]) -> bool:
+        self.told.append(f"callback {output['jobId']}")
+        return True
+
+    def fail(self, token: str, error: str, cause: str) -> bool:
+        self.told.append(f"callback {error}")
+        return True
+
+    def heartbeat(self, token: str) -> bool:
+        return True
+
+    def send(self, job: Job) -> None:
+        if self.deaf:
+            raise Transient("the queue is not reached")
+        self.told.append(f"output {job.job_id}")
+
+    def ticket(self, job: Job, news: str = QUEUED) -> None: ...
+
+    def unclaimed(self) -> None: ...
+
+    def emit(self, event: Event) -> None: ...
+
+    def is_dead(self, worker: str) -> bool:
+        return False
+
+    def end_survivors(self, worker: str, jobs: Collection[str] | None = None) -> None: ...
+
+
+@pytest.fixture
+def ears() -> Ears:
+    return Ears()
+
+
+@pytest.fixture
+def pool(ears: Ears) -> Pool:
+    state = MemoryPoolState()
+    jobs = MemoryJobs(state)
+    return Pool(
+        jobs, jobs, MemoryClaims(state), MemoryHints(state), ears, MemoryInterrupts(state), ears, ears, outputs=ears
+    )
+
+
+def start(pool: Pool) -> Started:
+    pool.jobs.record(NewJob("a", AMELIA_SCOTT, "thread", "mail", Command.EDIT), NOON, ready=True)
+    pool.jobs.bind_token("a", "token")
+    started = pool.claims.claim_and_start(AMELIA_SCOTT, "container-1", NOON)
+    assert isinstance(started, Started)
+    return started
+
+
+def test_who_wants_to_hear_of_a_settled_job_is_told_after_its_workflow(pool: Pool, ears: Ears) -> None:
+    pool.claims.end_and_take_next(start(pool), DONE, NOON, more=False)
+    assert pay_all(pool) == 1
+    assert ears.told == ["callback a", "output a"]
+    assert pay_all(pool) == 0
+
+
+def test_an_output_that_did_not_leave_is_owed(pool: Pool, ears: Ears) -> None:
+    pool.claims.end_and_take_next(start(pool), DONE, NOON, more=False)
+    ears.deaf = True
+    with pytest.raises(Transient):
+        pay_all(pool)
+    ears.deaf = False
+    pay_all(pool)
+    assert ears.told[-1] == "output a"
+    assert pay_all(pool) == 0
+
+
+def test_an_interrupted_job_has_no_output_yet(pool: Pool, ears: Ears) -> None:
+    pool.claims.end_and_take_next(start(pool), Requeue(Why.INTERRUPTED), NOON, more=False)
+    pay_all(pool)
+    assert ears.told == ["callback PREEMPTED"]
+
+
+def test_without_outputs_nobody_is_told_and_nothing_is_owed(pool: Pool, ears: Ears) -> None:
+    quiet = Pool(**{name: getattr(pool, name) for name in Pool.__slots__ if name != "outputs"})
+    quiet.claims.end_and_take_next(start(quiet), DONE, NOON, more=False)
+    pay_all(quiet)
+    assert (ears.told, pay_all(quiet)) == (["callback a"], 0)
+
+
+def test_a_job_that_waits_for_its_time_needs_no_worker_until_then(pool: Pool, ears: Ears) -> None:
+    started = start(pool)
+    pool.claims.end_and_take_next(started, Requeue(Why.HELD, NOON + 10 * MINUTE), NOON, more=False)
+    release(started.claim, replace(pool, hints=MemoryHints(MemoryPoolState())), NOON)  # a hint that got lost
+    reconciler = Reconciler(pool, ears)
+    assert reconciler.run_once(NOON + 9 * MINUTE) == 0
+    assert reconciler.run_once(NOON + 10 * MINUTE) == 1
+    [hint] = pool.hints.receive(NOON, (), 10)
+    assert (hint.key, hint.email_id, hint.thread_id) == (AMELIA_SCOTT, "mail", "thread")
