@@ -1,0 +1,40 @@
+# The worker as ECS runs it: `webordinary aws image` builds, tags and pushes it.
+# Agents beside the built-in one are the operator's choice: --build-arg EXTRAS=claude
+
+FROM python:3.13-slim-trixie AS build
+ARG EXTRAS=""
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /src
+COPY requirements requirements
+# Below /usr, as nothing else of the machine is seen in the jail.
+RUN python -m venv /usr/local/lib/webordinary \
+    && /usr/local/lib/webordinary/bin/pip install --no-deps --require-hashes \
+        -r requirements/worker.lock -r requirements/build.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+RUN /usr/local/lib/webordinary/bin/pip install --no-deps --no-build-isolation . \
+    && if [ -n "$EXTRAS" ]; then \
+        grep -oE '^[A-Za-z0-9._-]+==[^ ;]+' requirements/all.lock > pins.txt \
+        && /usr/local/lib/webordinary/bin/pip install --no-build-isolation -c pins.txt ".[$EXTRAS]"; \
+    fi
+
+FROM python:3.13-slim-trixie
+# Debian's own versions: its security updates are worth more than a version that stands still.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends \
+        bubblewrap ca-certificates chromium fonts-dejavu-core git hugo nodejs npm openssh-client \
+    && rm -rf /var/lib/apt/lists/* \
+    && find / -xdev -type f -perm /6000 -exec chmod a-s {} + \
+    && useradd --uid 10001 --no-log-init --create-home --shell /usr/sbin/nologin webordinary \
+    && install -d -o webordinary -g webordinary -m 0700 /work
+COPY --from=build /usr/local/lib/webordinary /usr/local/lib/webordinary
+ENV PATH=/usr/local/lib/webordinary/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    WORKSPACE_PATH=/work
+WORKDIR /work
+USER 10001:10001
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=20s --start-period=60s --retries=3 CMD ["webordinary", "worker", "health"]
+CMD ["webordinary", "worker"]

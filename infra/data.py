@@ -1,0 +1,133 @@
+"""Tables, queues that all share, and the store. A key's own queues are made when it is onboarded."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from infra.nag import accept
+from infra.settings import Settings
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.clients import LONG_POLL_SECONDS
+from webordinary.adapters.aws.provision import TABLES, Attribute, IndexShape, TableShape
+from webordinary.adapters.aws.queue_shapes import RETENTION_SECONDS, SHARED_QUEUES, VISIBILITY_SECONDS, QueueShape
+
+KEPT_DAYS = {"parsed/": 30, "replies/": 30, "build-logs/": 30, "blobs/": 90, "sessions/": 90}
+"""How long the store keeps what; a thread that is quiet for longer begins a new session."""
+ACCESS_LOGS = f"{names.PREFIX}-access-logs-{Aws.ACCOUNT_ID}"
+LOG_DAYS = 90
+_KINDS = {"S": dynamodb.AttributeType.STRING, "N": dynamodb.AttributeType.NUMBER}
+
+
+class DataStack(Stack):
+    """All that must survive."""
+
+    def __init__(self, scope: Construct, settings: Settings) -> None:
+        super().__init__(scope, "data", stack_name=f"{names.PREFIX}-data", description="WebOrdinary: what must survive")
+        self._removal = RemovalPolicy.RETAIN if settings.keep else RemovalPolicy.DESTROY
+        for name, table in TABLES.items():
+            self._table(name, table)
+        for queue in SHARED_QUEUES:
+            self._queue(queue)
+        self._store(self._access_logs())
+
+    def _table(self, name: str, shape: TableShape) -> None:
+        table = dynamodb.Table(
+            self,
+            name,
+            table_name=name,
+            partition_key=_attribute(shape.hash),
+            sort_key=_attribute(shape.range) if shape.range else None,
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            time_to_live_attribute=shape.ttl,
+            encryption=dynamodb.TableEncryption.AWS_MANAGED,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=True
+            ),
+            removal_policy=self._removal,
+        )
+        for index in shape.indexes:
+            _add_index(table, index)
+
+    def _queue(self, shape: QueueShape) -> None:
+        given_up = self.node.try_find_child(shape.dead_letters) if shape.dead_letters else None
+        queue = sqs.Queue(
+            self,
+            shape.name,
+            queue_name=shape.name,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=Duration.seconds(RETENTION_SECONDS),
+            visibility_timeout=Duration.seconds(VISIBILITY_SECONDS),
+            receive_message_wait_time=Duration.seconds(LONG_POLL_SECONDS),
+            dead_letter_queue=sqs.DeadLetterQueue(queue=given_up, max_receive_count=shape.receives)
+            if given_up
+            else None,
+            removal_policy=self._removal,
+        )
+        if shape.name == names.DEAD_LETTERS:
+            accept(queue, "AwsSolutions-SQS3", "It is itself where given-up messages end; an alarm watches it.")
+            ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+            queue.grant_send_messages(iam.ServicePrincipal("events.amazonaws.com", conditions=ours))
+
+    def _store(self, access_logs: s3.Bucket) -> None:
+        s3.Bucket(
+            self,
+            "store",
+            bucket_name=names.store_bucket(Aws.ACCOUNT_ID),
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            server_access_logs_bucket=access_logs,
+            server_access_logs_prefix="store/",
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id=folder.rstrip("/"),
+                    prefix=folder,
+                    expiration=Duration.days(days),
+                    abort_incomplete_multipart_upload_after=Duration.days(1),
+                )
+                for folder, days in KEPT_DAYS.items()
+            ],
+            removal_policy=self._removal,
+        )
+
+    def _access_logs(self) -> s3.Bucket:
+        bucket = s3.Bucket(
+            self,
+            "access-logs",
+            bucket_name=ACCESS_LOGS,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(LOG_DAYS))],
+            removal_policy=self._removal,
+        )
+        bucket.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("logging.s3.amazonaws.com")],
+                actions=["s3:PutObject"],
+                resources=[bucket.arn_for_objects("*")],
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            )
+        )
+        return bucket
+
+
+def _attribute(attribute: Attribute) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=attribute.name, type=_KINDS[attribute.kind])
+
+
+def _add_index(table: dynamodb.Table, index: IndexShape) -> None:
+    table.add_global_secondary_index(
+        index_name=index.name,
+        partition_key=_attribute(index.hash),
+        sort_key=_attribute(index.range) if index.range else None,
+        projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+    )

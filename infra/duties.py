@@ -1,0 +1,120 @@
+"""What each lambda may do, and no more. Only workers write ownership: here it is only ever read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+
+from infra import rights
+from infra.settings import Settings
+from webordinary.adapters.aws import functions, names
+from webordinary.adapters.aws.names import (
+    CLAIM_REQUESTS,
+    INTERRUPTIONS,
+    JOBS,
+    MAILS,
+    OWNERSHIP,
+    PROJECTS,
+    THREADS,
+    UNCLAIMED,
+)
+
+Statements = Sequence[iam.PolicyStatement]
+STORE, RAW = names.store_bucket(Aws.ACCOUNT_ID), names.raw_bucket(Aws.ACCOUNT_ID)
+
+
+def _read_mail() -> Statements:
+    """A mail, what was read in it, and its sender."""
+    return (
+        rights.read_tables(MAILS, PROJECTS),
+        rights.read_raw_mails(),
+        rights.read_store("parsed"),
+        rights.know_missing(STORE, RAW),
+    )
+
+
+def _answer(settings: Settings) -> Statements:
+    """One reply, with its pictures."""
+    return (
+        *_read_mail(),
+        rights.write_tables(MAILS, THREADS),
+        rights.read_store("blobs"),
+        rights.write_store("replies"),
+        rights.send_mail(settings.mail_domain),
+    )
+
+
+def _end_job() -> Statements:
+    """A job's record, its workflow, and whoever else wants to hear of its end."""
+    return (
+        rights.move_in_tables(JOBS),
+        rights.read_tables(PROJECTS),
+        rights.call_back(),
+        rights.send_to(rights.OUTPUT),
+    )
+
+
+_STEPS: Mapping[str, Callable[[Settings], Statements]] = {
+    "ParseEmail": lambda _: (
+        rights.write_tables(MAILS),
+        rights.read_raw_mails(),
+        rights.write_store("parsed"),
+        rights.know_missing(RAW),
+    ),
+    "AuthenticateSender": lambda _: _read_mail(),
+    "IdentifyProjectUser": lambda _: (*_read_mail(), rights.write_tables(THREADS, JOBS)),
+    "StoreAttachment": lambda _: (
+        rights.write_tables(MAILS),
+        rights.read_raw_mails(),
+        rights.write_store("blobs"),
+        rights.know_missing(RAW),
+    ),
+    "RunCommand": lambda _: (*_end_job(), rights.read_tables(THREADS), rights.send_to(rights.INPUT)),
+    "SendToContainer": lambda _: (rights.write_tables(JOBS), rights.send_to(rights.INPUT)),
+    "CheckOwnership": lambda _: (rights.read_tables(JOBS, OWNERSHIP),),
+    "SendClaimRequest": lambda _: (
+        rights.read_tables(JOBS, OWNERSHIP),
+        rights.move_in_tables(CLAIM_REQUESTS),
+        rights.send_to(UNCLAIMED),
+    ),
+    "CheckActiveJob": lambda _: (rights.read_tables(JOBS),),
+    "SendInterrupt": lambda _: (rights.read_tables(JOBS), rights.send_to(rights.INTERRUPTS, rights.INPUT)),
+    "AwaitResult": lambda settings: (*_end_job(), *_answer(settings)),
+    "RecordInterruption": lambda settings: (
+        rights.read_tables(JOBS),
+        rights.write_tables(INTERRUPTIONS),
+        *_answer(settings),
+    ),
+    "HandleTimeout": lambda _: (rights.move_in_tables(JOBS),),
+    "GiveUp": lambda _: (rights.move_in_tables(JOBS), rights.write_tables(MAILS)),
+    "Reply": lambda settings: (rights.read_tables(JOBS), *_answer(settings)),
+}
+
+_OTHERS: Mapping[str, Callable[[Settings], Statements]] = {
+    names.INTAKE: lambda _: (
+        rights.write_tables(MAILS),
+        rights.read_raw_mails(),
+        rights.know_missing(RAW),
+        rights.start_workflow(),
+    ),
+    names.RECONCILE: lambda settings: (
+        rights.read_tables(OWNERSHIP),
+        rights.move_in_tables(CLAIM_REQUESTS),
+        rights.send_to(UNCLAIMED),
+        rights.search(JOBS, names.OPEN_INDEX, names.OWED_INDEX),
+        rights.search(MAILS, names.DUE_INDEX),
+        rights.start_workflow(),
+        *_end_job(),
+        *_answer(settings),
+    ),
+    names.ABANDONED: lambda settings: (rights.move_in_tables(JOBS), *_answer(settings)),
+    names.BOUNCES: lambda _: (rights.write_tables(MAILS, THREADS), rights.read_store("replies")),
+}
+
+
+def duties_of(function: functions.Function, settings: Settings) -> Statements:
+    """The statements of its role."""
+    duties = _STEPS[function.step] if function.step else _OTHERS[function.name]
+    return duties(settings)

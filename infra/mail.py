@@ -1,0 +1,116 @@
+"""Mail in and out: SES receives for our domain and puts each mail into a bucket; it sends, and tells of bounces."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws, CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_ses as ses
+from aws_cdk import aws_ses_actions as actions
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from infra import arns
+from infra.data import ACCESS_LOGS
+from infra.nag import accept
+from infra.settings import Settings
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.buckets import KEPT_MAIL_DAYS, RAW_PREFIX
+
+
+class MailStack(Stack):
+    """The receipt rules must be made the active ones once: `webordinary aws deploy` does, docs/aws.md says how."""
+
+    def __init__(self, scope: Construct, settings: Settings) -> None:
+        super().__init__(scope, "mail", stack_name=f"{names.PREFIX}-mail", description="WebOrdinary: mail in and out")
+        self._settings = settings
+        self._receive(self._raw_bucket())
+        self._send()
+
+    def _raw_bucket(self) -> s3.Bucket:
+        name = names.raw_bucket(Aws.ACCOUNT_ID)
+        allowed = lambda_.CfnPermission(
+            self,
+            "bucket-calls-intake",
+            action="lambda:InvokeFunction",
+            function_name=names.INTAKE,
+            principal="s3.amazonaws.com",
+            source_account=Aws.ACCOUNT_ID,
+            source_arn=arns.bucket(name),
+        )
+        bucket = s3.Bucket(
+            self,
+            "raw",
+            bucket_name=name,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            server_access_logs_bucket=s3.Bucket.from_bucket_name(self, "access-logs", ACCESS_LOGS),
+            server_access_logs_prefix="mail/",
+            lifecycle_rules=[s3.LifecycleRule(id="forget", expiration=Duration.days(KEPT_MAIL_DAYS))],
+            removal_policy=RemovalPolicy.RETAIN if self._settings.keep else RemovalPolicy.DESTROY,
+        )
+        accept(bucket, "@aws-cdk/aws-s3:accessLogsPolicyNotAdded", "That bucket allows it to all of ours.")
+        # Said in the bucket itself: CDK's own way is one more lambda that may change every bucket.
+        made = bucket.node.default_child
+        made.add_property_override(
+            "NotificationConfiguration.LambdaConfigurations",
+            [
+                {
+                    "Event": "s3:ObjectCreated:*",
+                    "Filter": {"S3Key": {"Rules": [{"Name": "prefix", "Value": RAW_PREFIX}]}},
+                    "Function": arns.function(names.INTAKE),
+                }
+            ],
+        )
+        made.add_resource_dependency(allowed)
+        return bucket
+
+    def _receive(self, bucket: s3.Bucket) -> None:
+        rules = ses.ReceiptRuleSet(self, "rules", receipt_rule_set_name=names.RECEIPT_RULES)
+        rules.add_rule(
+            "keep",
+            receipt_rule_name="keep",
+            recipients=[self._settings.mail_domain],
+            scan_enabled=True,
+            tls_policy=ses.TlsPolicy.OPTIONAL,
+            actions=[actions.S3(bucket=bucket, object_key_prefix=RAW_PREFIX)],
+        )
+        CfnOutput(self, "MX", value=f"10 inbound-smtp.{Aws.REGION}.{Aws.URL_SUFFIX}")
+
+    def _send(self) -> None:
+        told = ses.ConfigurationSet(
+            self,
+            "sending",
+            configuration_set_name=names.CONFIGURATION_SET,
+            reputation_metrics=True,
+            suppression_reasons=ses.SuppressionReasons.BOUNCES_AND_COMPLAINTS,
+        )
+        told.add_event_destination(
+            "bounces",
+            destination=ses.EventDestination.sns_topic(self._bounces()),
+            events=[ses.EmailSendingEvent.BOUNCE, ses.EmailSendingEvent.COMPLAINT, ses.EmailSendingEvent.REJECT],
+        )
+        ses.EmailIdentity(
+            self,
+            "identity",
+            identity=ses.Identity.domain(self._settings.mail_domain),
+            configuration_set=told,
+            mail_from_domain=f"bounce.{self._settings.mail_domain}",
+        )
+
+    def _bounces(self) -> sns.Topic:
+        topic = sns.Topic(self, "bounces", topic_name=names.BOUNCES, enforce_ssl=True)
+        topic.grant_publish(
+            iam.ServicePrincipal(
+                "ses.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+            )
+        )
+        listener = lambda_.Function.from_function_attributes(
+            self, "listener", function_arn=arns.function(names.BOUNCES), same_environment=True
+        )
+        topic.add_subscription(subscriptions.LambdaSubscription(listener))
+        return topic

@@ -1,0 +1,68 @@
+"""What an operator chooses for a deployment: `cdk deploy -c domain=example.com -c projects=amelia,jam …`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_PROJECT = re.compile(r"[a-z0-9-]{1,32}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every choice there is; docs/aws.md has a row for each."""
+
+    domain: str = "example.com"
+    mailbox: str = ""
+    operator: str = ""
+    projects: tuple[str, ...] = ()
+    hosted_zone: str = ""
+    lambda_code: str = "build/lambda/aws.zip"
+    capacity: str = "ec2"
+    spot: bool = False
+    nat: str = "gateway"
+    instance_types: tuple[str, ...] = ("m7g.large", "m6g.large")
+    max_workers: int = 10
+    worker_cpu: int = 2048
+    worker_memory: int = 7168
+    image_tag: str = "latest"
+    agent_secret: str = ""
+    runbook: str = "docs/aws.md"
+    keep: bool = True
+
+    def __post_init__(self) -> None:
+        _one_of("capacity", self.capacity, ("ec2", "fargate"))
+        _one_of("nat", self.nat, ("gateway", "instance"))
+        for project in self.projects:
+            if not _PROJECT.fullmatch(project):
+                raise ValueError(f"projects: {project!r} is no project's name: take a-z, 0-9 and -, at most 32")
+        if not self.mailbox:
+            object.__setattr__(self, "mailbox", f"edit@{self.domain}")
+
+    @property
+    def mail_domain(self) -> str:
+        """The domain that SES receives mail for and signs mail of."""
+        return self.mailbox.rpartition("@")[2]
+
+    @classmethod
+    def read(cls, context: Callable[[str], str | None]) -> Settings:
+        """From CDK's context; what is not said there has its default."""
+        said = {name: str(value) for name in cls.__slots__ if (value := context(name)) is not None}
+        given: dict[str, object] = dict(said)
+        for several in ("projects", "instance_types"):
+            if several in said:
+                given[several] = tuple(filter(None, (name.strip() for name in said[several].split(","))))
+        for flag in ("spot", "keep"):
+            if flag in said:
+                _one_of(flag, said[flag].lower(), ("true", "false"))
+                given[flag] = said[flag].lower() == "true"
+        for number in ("max_workers", "worker_cpu", "worker_memory"):
+            if number in said:
+                given[number] = int(said[number])
+        return cls(**given)  # type: ignore[arg-type]
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}: take {' or '.join(allowed)}")

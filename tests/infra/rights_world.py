@@ -1,0 +1,185 @@
+"""One mail's way through every lambda and a worker, in this process, against an emulator; every call is heard.
+
+Import it after `templates`: without boto3 the test file is skipped there, with words.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import sys
+import threading
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from tests.aws.emulator import REGION
+from tests.infra.calls import Recorder
+from tests.unit.lambdas.cloud import recorded
+from webordinary import sample
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.buckets import make_private_bucket
+from webordinary.adapters.aws.clients import connect
+from webordinary.adapters.aws.functions import FUNCTIONS
+from webordinary.adapters.aws.posting import post
+from webordinary.adapters.aws.provision import create_tables
+from webordinary.adapters.aws.queue_shapes import create_key_queues, create_shared_queues
+from webordinary.adapters.aws.site_buckets import make_site_bucket
+from webordinary.adapters.aws.state_machine import ensure_state_machine
+from webordinary.app.cloud_lambdas import open_lambda_services
+from webordinary.app.cloud_ports import cloud_ports
+from webordinary.app.cloud_worker import run_cloud_worker
+from webordinary.config import Config
+from webordinary.entrypoints.lambdas.building import build
+from webordinary.mail.write import AttachedFile, Letter, write_mail
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project, Sender
+from webordinary.site.releases import Stage
+
+SCOTT, MAILBOX = "scott@example.com", "edit@example.com"
+KEY = ProjectUser(sample.PROJECT_ID, "scott")
+PATIENCE_SECONDS = 90.0
+AT_ONCE_DONE = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
+PICTURE = AttachedFile("mug.gif", "image/gif", b"GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\xff\xff\x00\x00\x00!\xf9\x04"
+                       b"\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")  # fmt: skip
+
+
+class Invocation:
+    """Lambda's context, as much as is read of it."""
+
+    aws_request_id = "a-request"
+
+
+class Listening(io.StringIO):
+    """A worker's standard output, on which its events are told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settled = threading.Event()
+
+    def write(self, text: str) -> int:
+        if '"event": "JobSettled"' in text:
+            self.settled.set()
+        return len(text)
+
+
+class House:
+    """An account of its own with a sample site in it; its workflow is walked by hand."""
+
+    def __init__(self, endpoint: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        account_id = f"{random.SystemRandom().randrange(10**11, 10**12)}"
+        patch.setenv("AWS_ACCESS_KEY_ID", account_id)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        self._patch = patch
+        self._environment = {
+            "AWS_REGION": REGION,
+            "AWS_ACCOUNT_ID": account_id,
+            "AWS_ENDPOINT_URL": endpoint,
+            "UNCLAIMED_QUEUE_URL": f"{endpoint}/{account_id}/{names.UNCLAIMED}",
+            "WORKSPACE_PATH": str(folder / "data"),
+            "WEBORDINARY_BACKEND": "aws",
+            "WEBORDINARY_DOMAIN": "example.com",
+            "WEBORDINARY_MAILBOX": MAILBOX,
+            "WEBORDINARY_PICTURES": "off",
+        }
+        self.config = Config.load(env=self._environment)
+        self._make(folder, connect(REGION, endpoint, boto3.Session(region_name=REGION)), account_id)
+        self.recorder = Recorder(account_id, patch)
+        open_services = partial(open_lambda_services, self._environment)
+        self._handlers = {one.name: build(one, open_services) for one in FUNCTIONS}
+
+    def _make(self, folder: Path, clients: Any, account_id: str) -> None:  # noqa: ANN401 - boto3's
+        create_tables(clients)
+        create_shared_queues(clients)
+        create_key_queues(clients, KEY)
+        for bucket in (names.raw_bucket(account_id), names.store_bucket(account_id)):
+            make_private_bucket(clients.s3, bucket)
+        for stage in Stage:
+            make_site_bucket(clients.s3, names.site_bucket(KEY.project_id, stage, "example.com"))
+        ensure_state_machine(clients.stepfunctions, AT_ONCE_DONE, f"arn:aws:iam::{account_id}:role/any")
+        self.clients, self._raw_bucket = clients, names.raw_bucket(account_id)
+        origin = sample.ensure_sample_origin(folder / "origin.git")
+        directory = cloud_ports(self.config, clients, lambda: datetime.now(UTC)).directory
+        directory.add_project(Project(KEY.project_id, str(origin), output=True), datetime.now(UTC))
+        directory.add_sender(Sender(SCOTT, KEY), datetime.now(UTC))
+
+    def mail(self, text: str, *files: AttachedFile) -> str:
+        """A mail comes in; returns its id."""
+        number = random.SystemRandom().randrange(10**9)
+        letter = Letter(SCOTT, MAILBOX, "Spring", text, files, f"<{number}@example.com>")
+        raw = write_mail(letter, datetime.now(UTC))
+        key = post(self.clients.s3, self._raw_bucket, raw, SCOTT, MAILBOX)
+        event = recorded("s3_put")
+        [record] = event["Records"]
+        record["s3"]["bucket"]["name"], record["s3"]["object"]["key"] = self._raw_bucket, key
+        record["s3"]["object"]["size"] = len(raw)
+        self.invoke(names.INTAKE, event)
+        return self.recorder.started[-1]
+
+    def step(self, step: str, **payload: object) -> Any:  # noqa: ANN401 - JSON
+        """A state of the workflow."""
+        return self.invoke(names.function_of(step), payload)
+
+    def invoke(self, function: str, event: Any) -> Any:  # noqa: ANN401 - JSON
+        """Call a lambda."""
+        self.recorder.actor = function
+        try:
+            return self._handlers[function](event, Invocation())
+        finally:
+            self.recorder.actor = ""
+
+    def work(self) -> None:
+        """A worker does one job."""
+        said, stop = Listening(), threading.Event()
+        self._patch.setattr(sys, "stdout", said)
+        thread = threading.Thread(target=run_cloud_worker, args=(self.config, 1, stop))
+        thread.start()
+        try:
+            assert said.settled.wait(PATIENCE_SECONDS), "the worker did not settle its job"
+        finally:
+            stop.set()
+            thread.join(PATIENCE_SECONDS)
+
+
+def walk(house: House) -> None:
+    """All that may happen to mails, so that every function makes every call that it knows."""
+    first = house.mail("Set the title to Spring Sale.\n\n" + "-- \n" + "I make pots. " * 2000, PICTURE)
+    job_id, thread_id = _through(house, first)
+    house.work()
+    house.step("AwaitResult", jobId=job_id, taskToken="a" * 64)
+    house.step("Reply", emailId=first, redrive=0, job={"route": "edit", "jobId": job_id, "threadId": thread_id})
+    _through(house, house.mail("publish"))
+    house.work()
+    second = house.mail("Set the title to Winter Sale.")
+    waiting, other_thread = _through(house, second)
+    house.step("SendInterrupt", jobId=waiting, activeJobId=job_id)
+    house.step("RecordInterruption", emailId=second, jobId=waiting)
+    house.step("RunCommand", emailId=second, command="stop", threadId=other_thread)
+    house.step("HandleTimeout", emailId=second, jobId=waiting)
+    house.step("GiveUp", emailId=second, job={"jobId": waiting}, error={"Error": "Broken", "Cause": "it broke"})
+    failed = recorded("execution_failed")
+    failed["detail"]["input"] = json.dumps({"emailId": house.mail("Set the title to Last Sale."), "redrive": 0})
+    house.invoke(names.ABANDONED, failed)
+    house.invoke(names.BOUNCES, json.loads(json.dumps(recorded("sns_bounce")).replace("e" * 64, first)))
+    house.mail("Set the title to No Sale.")
+    house.invoke(names.RECONCILE, recorded("schedule"))
+
+
+def _through(house: House, email_id: str) -> tuple[str, str]:
+    """Up to where the workflow awaits the result."""
+    attachments = house.step("ParseEmail", emailId=email_id)["attachments"]
+    assert house.step("AuthenticateSender", emailId=email_id) == {"verdict": "admitted"}
+    found = house.step("IdentifyProjectUser", emailId=email_id, redrive=0, retries=0)
+    for attachment in attachments:
+        house.step("StoreAttachment", **attachment)
+    job_id = found["jobId"]
+    house.step("SendToContainer", emailId=email_id, jobId=job_id)
+    house.step("CheckOwnership", jobId=job_id)
+    house.step("SendClaimRequest", jobId=job_id)
+    house.step("CheckActiveJob", jobId=job_id)
+    return job_id, found["threadId"]

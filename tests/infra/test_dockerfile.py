@@ -1,0 +1,105 @@
+"""The worker's image, as far as it can be judged where nothing builds it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import IN_CI
+from webordinary.entrypoints.cli.main import parser
+
+
+@pytest.fixture(scope="module")
+def dockerfile(repository_root: Path) -> str:
+    return (repository_root / "Dockerfile").read_text()
+
+
+@pytest.fixture(scope="module")
+def final(dockerfile: str) -> list[tuple[str, str]]:
+    """The instructions of the last stage."""
+    said = re.sub(r"^#.*\n", "", dockerfile, flags=re.MULTILINE).replace("\\\n", " ")
+    instructions = [(word, " ".join(rest.split())) for word, rest in re.findall(r"^([A-Z]+) (.*)$", said, re.MULTILINE)]
+    last = max(number for number, (word, _) in enumerate(instructions) if word == "FROM")
+    return instructions[last:]
+
+
+def test_hadolint_finds_nothing(repository_root: Path) -> None:
+    program = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
+    if program is None:
+        words = "hadolint is not installed: pip install 'webordinary[infra]'"
+        pytest.fail(words) if IN_CI else pytest.skip(words)
+    done = subprocess.run(
+        [program, "--no-color", "Dockerfile"],
+        cwd=repository_root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_what_builds_it_stays_behind(dockerfile: str, final: list[tuple[str, str]]) -> None:
+    assert len(re.findall(r"^FROM ", dockerfile, re.MULTILINE)) == 2
+    assert [rest for word, rest in final if word == "COPY"] == [
+        "--from=build /usr/local/lib/webordinary /usr/local/lib/webordinary"
+    ]
+
+
+def test_its_base_is_pinned_and_named_without_a_registry(dockerfile: str) -> None:
+    bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
+    assert len(set(bases)) == 1
+    for base in bases:
+        assert re.fullmatch(r"python:\d+\.\d+-slim-[a-z]+", base)
+
+
+def test_everything_that_is_installed_by_pip_is_pinned_by_hash(dockerfile: str, repository_root: Path) -> None:
+    assert "--require-hashes" in dockerfile
+    for lock in re.findall(r"-r (\S+\.lock)", dockerfile):
+        assert (repository_root / lock).is_file()
+
+
+def test_it_has_what_agents_and_builds_need(final: list[tuple[str, str]]) -> None:
+    [installed] = [rest for word, rest in final if word == "RUN"]
+    words = set(installed.split())
+    assert {"bubblewrap", "chromium", "git", "nodejs", "npm", "hugo"} <= words
+
+
+def test_it_runs_as_nobody_and_nothing_in_it_makes_root(final: list[tuple[str, str]]) -> None:
+    assert [rest for word, rest in final if word == "USER"] == ["10001:10001"]
+    words = [word for word, _ in final]
+    assert words.index("USER") > max(number for number, word in enumerate(words) if word in ("RUN", "COPY"))
+    [installed] = [rest for word, rest in final if word == "RUN"]
+    assert "find / -xdev -type f -perm /6000 -exec chmod a-s {} +" in installed
+
+
+def test_it_tells_whether_it_is_well(final: list[tuple[str, str]]) -> None:
+    [check] = [rest for word, rest in final if word == "HEALTHCHECK"]
+    command = json.loads(check.partition("CMD ")[2])
+    assert command == ["webordinary", "worker", "health"]
+    assert parser().parse_args(command[1:])
+
+
+def test_it_holds_no_secret(dockerfile: str) -> None:
+    assert not re.search(r"(?i)(password|token|secret|api_key)\s*=", dockerfile)
+    assert "ADD " not in dockerfile
+    assert not re.search(r"https?://", dockerfile)
+
+
+def test_only_what_it_is_made_of_goes_to_its_builder(repository_root: Path) -> None:
+    lines = (repository_root / ".dockerignore").read_text().splitlines()
+    said = [line for line in lines if line and not line.startswith("#")]
+    assert said[0] == "*"
+    assert {line for line in said if line.startswith("!")} == {
+        "!LICENSE",
+        "!README.md",
+        "!pyproject.toml",
+        "!requirements",
+        "!src",
+    }

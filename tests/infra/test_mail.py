@@ -1,0 +1,82 @@
+"""Mail in and out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.infra.templates import Cloud, plain
+from webordinary.adapters.aws import names
+
+pytestmark = pytest.mark.xdist_group("infra")
+
+
+def test_ses_keeps_every_mail_of_our_domain_in_the_raw_bucket(cloud: Cloud) -> None:
+    rule = cloud.mail.only("AWS::SES::ReceiptRule")["Rule"]
+    assert rule["Enabled"] is True
+    assert rule["ScanEnabled"] is True
+    assert rule["Recipients"] == ["example.com"]
+    [action] = rule["Actions"]
+    assert action["S3Action"]["ObjectKeyPrefix"] == "raw/"
+    [bucket] = cloud.mail.of_type("AWS::S3::Bucket")
+    assert action["S3Action"]["BucketName"] == {"Ref": bucket}
+
+
+def test_raw_mails_go_after_thirty_days(cloud: Cloud) -> None:
+    bucket = cloud.mail.only("AWS::S3::Bucket")
+    assert plain(bucket["BucketName"]) == names.raw_bucket("<AWS::AccountId>")
+    [rule] = bucket["LifecycleConfiguration"]["Rules"]
+    assert rule["ExpirationInDays"] == 30
+    assert "Prefix" not in rule
+
+
+def test_a_mail_in_the_bucket_calls_the_intake(cloud: Cloud) -> None:
+    bucket = cloud.mail.only("AWS::S3::Bucket")
+    [configured] = bucket["NotificationConfiguration"]["LambdaConfigurations"]
+    assert configured["Event"] == "s3:ObjectCreated:*"
+    assert configured["Filter"] == {"S3Key": {"Rules": [{"Name": "prefix", "Value": "raw/"}]}}
+    assert plain(configured["Function"]).endswith(f":function:{names.INTAKE}")
+
+
+def test_only_our_own_bucket_may_call_the_intake(cloud: Cloud) -> None:
+    [permission] = [
+        made
+        for made in cloud.mail.of_type("AWS::Lambda::Permission").values()
+        if made["Principal"] == "s3.amazonaws.com"
+    ]
+    assert permission["FunctionName"] == names.INTAKE
+    assert permission["SourceAccount"] == {"Ref": "AWS::AccountId"}
+    assert plain(permission["SourceArn"]).endswith(f":::{names.raw_bucket('<AWS::AccountId>')}")
+
+
+def test_only_ses_of_our_account_may_write_mails(cloud: Cloud) -> None:
+    policy = cloud.mail.only("AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
+    [allowed] = [statement for statement in policy if statement["Effect"] == "Allow"]
+    assert allowed["Principal"] == {"Service": "ses.amazonaws.com"}
+    assert allowed["Action"] == "s3:PutObject"
+    assert plain(allowed["Resource"]).endswith("/raw/*")
+    assert "AWS::AccountId" in str(allowed["Condition"])
+
+
+def test_bounces_and_complaints_are_heard(cloud: Cloud) -> None:
+    told = cloud.mail.only("AWS::SES::ConfigurationSetEventDestination")["EventDestination"]
+    assert {"bounce", "complaint"} <= set(told["MatchingEventTypes"])
+    assert told["Enabled"] is True
+    subscribed = cloud.mail.only("AWS::SNS::Subscription")
+    assert plain(subscribed["Endpoint"]).endswith(f":function:{names.BOUNCES}")
+    callers = cloud.mail.of_type("AWS::Lambda::Permission").values()
+    assert "sns.amazonaws.com" in {made["Principal"] for made in callers}
+    assert cloud.mail.only("AWS::SES::ConfigurationSet")["Name"] == names.CONFIGURATION_SET
+
+
+def test_mail_goes_out_in_the_name_of_our_domain_only(cloud: Cloud) -> None:
+    assert cloud.mail.only("AWS::SES::EmailIdentity")["EmailIdentity"] == "example.com"
+    sending = {
+        resource
+        for role in cloud.lambdas.of_type("AWS::IAM::Role")
+        for action, resource in cloud.lambdas.rights(role)
+        if action.startswith("ses:")
+    }
+    assert {resource.rpartition(":")[2] for resource in sending} == {
+        "identity/example.com",
+        f"configuration-set/{names.CONFIGURATION_SET}",
+    }

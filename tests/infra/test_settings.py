@@ -1,0 +1,46 @@
+"""What an operator may say, and what he is told when it is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from infra.settings import Settings
+
+
+def test_a_domain_is_enough() -> None:
+    settings = Settings.read({"domain": "example.org"}.get)
+    assert settings.mailbox == "edit@example.org"
+    assert settings.mail_domain == "example.org"
+    assert settings.projects == ()
+    assert settings.capacity == "ec2"
+
+
+def test_words_of_the_command_line_become_values() -> None:
+    said = {"projects": "amelia, jam", "spot": "true", "keep": "false", "max_workers": "3"}
+    settings = Settings.read(said.get)
+    assert settings.projects == ("amelia", "jam")
+    assert settings.spot
+    assert not settings.keep
+    assert settings.max_workers == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("capacity", "lambda", "take ec2 or fargate"),
+        ("nat", "none", "take gateway or instance"),
+        ("spot", "perhaps", "take true or false"),
+        ("projects", "Amelia", "take a-z"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_right_ones(name: str, value: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Settings.read({name: value}.get)
+
+
+def test_every_setting_has_its_row_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "aws.md").read_text()
+    table = page.partition("## Settings")[2].partition("\n## ")[0]
+    for name in Settings.__slots__:
+        assert f"`{name}`" in table, name
