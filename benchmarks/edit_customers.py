@@ -23,7 +23,8 @@ from pathlib import Path
 from harness import bar, options, report, summary, working_folder
 from mail_to_reply import MAILBOX, READY, System, family, pss_megabytes
 from parts.edits import site_of
-from webordinary import app
+from webordinary.app import sites
+from webordinary.app.embedded import open_embedded
 from webordinary.config import Config
 from webordinary.mail.write import Letter, write_mail
 from webordinary.sample import make_origin
@@ -65,12 +66,12 @@ class Crowd:
 
     def __init__(self, data: Path, count: int, files: int) -> None:
         self.data, self.names = data, [f"site-{number}" for number in range(count)]
-        with app.open_services(Config(data=data)) as services:
+        with open_embedded(Config(data=data)) as services:
             for name in self.names:
                 origin = data / "origins" / f"{name}.git"
                 origin.parent.mkdir(exist_ok=True)
                 make_origin(origin, site_of(files))
-                app.onboard(services, name, str(origin), "owner", f"{name}@example.com", lambda _: None)
+                sites.onboard(services, name, str(origin), "owner", f"{name}@example.com", lambda _: None)
 
     def write(self, system: System, word: str) -> list[float]:
         """All write at once; seconds from then until each reply lies in the Maildir."""

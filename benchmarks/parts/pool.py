@@ -108,12 +108,13 @@ class World:
         self.database = Database(folder / "webordinary.db")
         self.database.migrate()
         self.jobs = SqliteJobs(self.database)
+        claims = SqliteClaims(self.database)
         self.pool = Pool(
             self.jobs,
             self.jobs,
-            SqliteClaims(self.database),
+            claims,
             SqliteHints(self.database),
-            WakeTickets(self.bus),
+            WakeTickets(self.bus, claims.look),
             SqliteInterrupts(self.database),
             NobodyWaits(),
             self.lock_files,
@@ -128,11 +129,10 @@ class World:
     def enqueue(self, job: NewJob) -> None:
         """What the workflow's steps do for a mail without attachments: record, look for the owner, wake."""
         queued, now = self.record(job), self._clock.now()
-        owner = self.pool.claims.look(job.key)
-        if owner:
-            self.pool.tickets.ticket(job.key, owner.worker)
+        if self.pool.claims.look(job.key):
+            self.pool.tickets.ticket(queued)
         else:
-            self.pool.hints.send(ClaimRequest(job.key, queued.queued_at or now), now)
+            self.pool.hints.send(ClaimRequest.for_job(queued), now)
             self.pool.tickets.unclaimed()
 
     def is_drained(self) -> bool:
