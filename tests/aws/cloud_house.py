@@ -45,6 +45,7 @@ class CloudHouse(House):
 
     endpoint: str = ""
     calm: str = ""
+    faulty: bool = False
     account: str = field(default_factory=lambda: f"{random.SystemRandom().randrange(10**11, 10**12)}")
 
     def __post_init__(self) -> None:
@@ -90,6 +91,21 @@ class CloudHouse(House):
         sent = [entry.reply.raw for entry in self.cloud.outbox.of(email_id) if entry.sent_at]
         return [email.message_from_bytes(raw, policy=email.policy.default) for raw in sent]  # type: ignore[misc]
 
+    def standing(self, email_id: str) -> str:
+        """How far a mail has come, for whoever has to find out why it came no further."""
+        machine = f"arn:aws:states:us-east-1:{self.account}:stateMachine:email-processor"
+        name = machine.replace(":stateMachine:", ":execution:") + f":{email_id}"
+        history = self.cloud.ports.clients.stepfunctions.get_execution_history(executionArn=name, reverseOrder=True)
+        entries = self.cloud.outbox.of(email_id)
+        return "\n".join(
+            [
+                f"job: {self.cloud.jobs.get(f'job-{email_id[:20]}')}",
+                f"replies: {[(entry.attempts, entry.last_error, entry.next_try_at) for entry in entries]}",
+                f"claims: {self.rows('webordinary-container-ownership')}",
+                *(str(event)[:300] for event in history["events"][:4]),
+            ]
+        )
+
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All items of a table."""
         pages = self.cloud.ports.clients.dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
@@ -125,7 +141,11 @@ class CloudWriter:
 
 def answer(house: CloudHouse, email_id: str, seconds: float = 60.0) -> str:
     """The one answer to a mail, once it was sent."""
-    until(lambda: house.answers(email_id), f"an answer to {email_id}", seconds)
+    try:
+        until(lambda: house.answers(email_id), f"an answer to {email_id}", seconds)
+    except AssertionError as problem:
+        problem.add_note(house.standing(email_id))
+        raise
     [reply] = house.answers(email_id)
     return text_of(reply)
 

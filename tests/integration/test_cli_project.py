@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.house import open_house
 from webordinary.entrypoints.cli import main
 
 
@@ -114,3 +115,35 @@ def test_a_site_can_be_given_another_agent(tmp_path: Path, repo: Path, capsys: p
     capsys.readouterr()
     main(["project", "show", "kiln", "--data", str(data), "--json"])
     assert json.loads(capsys.readouterr().out)["agent"] == "claude"
+
+
+def test_a_site_that_is_removed_leaves_its_repository_behind(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    add(data, repo)
+    assert (data / "sites" / "kiln").is_dir()
+    command = [sys.executable, "-m", "webordinary", "project", "remove", "kiln", "--data", str(data)]
+    silent = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert (silent.returncode, "say --yes" in silent.stderr) == (2, True)
+    capsys.readouterr()
+    assert main(["project", "remove", "kiln", "--yes", "--data", str(data)]) == 0
+    origin = data / "origins" / "kiln.git"
+    assert f"its repository {origin} stays as it is" in capsys.readouterr().out
+    assert origin.is_dir()
+    assert not (data / "sites" / "kiln").exists()
+    main(["project", "list", "--data", str(data), "--json"])
+    assert json.loads(capsys.readouterr().out) == []
+    assert main(["project", "remove", "kiln", "--yes", "--data", str(data)]) == 1
+    assert add(data, repo) == 0
+
+
+def test_a_site_with_open_jobs_is_removed_only_by_force(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    with open_house(data) as house:
+        house.receive()
+    assert main(["project", "remove", "amelia", "--yes", "--data", str(data)]) == 1
+    assert "amelia has open jobs (amelia#scott)" in capsys.readouterr().err
+    assert main(["project", "remove", "amelia", "--yes", "--force", "--data", str(data)]) == 0

@@ -105,7 +105,14 @@ def commands(root: argparse.ArgumentParser, path: str = "") -> Iterator[str]:
 def test_every_command_takes_the_common_flags() -> None:
     for command in commands(parser()):
         words = command.split()
-        fillers = {"send": ["-"], "credential": ["x", "f"], "show": ["x"], "backup": ["f"], "restore": ["f"]}
+        fillers = {
+            "send": ["-"],
+            "credential": ["x", "f"],
+            "show": ["x"],
+            "remove": ["x"],
+            "backup": ["f"],
+            "restore": ["f"],
+        }
         fillers |= {"release list": ["x"], "rollback": ["x"], "replay": ["x"]}
         filler = fillers.get(command) or fillers.get(words[-1], [])
         flags = ["--data", "d", "--config", "c", "--json", "--debug"]

@@ -29,6 +29,8 @@ def checks_of(config: Config) -> Iterator[Check]:
     yield Check("git", local.look_at_git)
     yield Check("jail", partial(_jail, config))
     yield Check("agent", partial(_agent, config))
+    if config.backend == AWS and not config.aws_endpoint:
+        yield Check("settings", partial(_settings, config))
     if config.backend != AWS:
         yield Check("database", partial(local.look_at_database, config.data / "webordinary.db"))
         yield Check("replies", partial(_replies, config))
@@ -54,6 +56,13 @@ def projects_checks(services: Services) -> Iterator[Check]:
         yield Check("other sites", lambda: doubtful(words, "`webordinary project show NAME` shows each"))
     if services.config.backend != AWS:
         yield Check("clock", partial(_clock, services))
+
+
+def _settings(config: Config) -> Finding:
+    if "localhost" in (config.domain, config.mailbox.rpartition("@")[2]):
+        words = f"mailbox {config.mailbox} and domain {config.domain} are those of one machine"
+        return broken(words, "set WEBORDINARY_MAILBOX and WEBORDINARY_DOMAIN as you deployed them")
+    return good(f"customers write to {config.mailbox}, sites end in {config.domain}")
 
 
 def _jail(config: Config) -> Finding:

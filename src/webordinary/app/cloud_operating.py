@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from webordinary.mail.ses_inbound import envelopes_of
 from webordinary.model.errors import Permanent
 from webordinary.site.releases import Stage
 
+SEEN_SECONDS = 10.0
+
 
 def post_mail(services: Cloud, raw: bytes, mail_from: str, recipient: str) -> str:
     """Put a mail where SES puts those that it receives; the name that it will go by."""
@@ -31,6 +34,15 @@ def post_mail(services: Cloud, raw: bytes, mail_from: str, recipient: str) -> st
     if not emails:
         raise Permanent(f"{recipient} is none of our addresses: write to {services.config.mailbox}")
     return emails[0].email_id
+
+
+def post_and_see(services: Cloud, raw: bytes, mail_from: str, recipient: str) -> str:
+    """The same, and wait a moment until the intake has taken it: somebody wants to look at it now."""
+    email_id = post_mail(services, raw, mail_from, recipient)
+    deadline = services.clock.monotonic() + SEEN_SECONDS
+    while services.clock.monotonic() < deadline and services.overview.mail(email_id) is None:
+        time.sleep(SEEN_SECONDS / 50)
+    return email_id
 
 
 def shown_sites(services: Cloud, folder: Path) -> Callable[[str, Stage], Path | None]:
@@ -56,4 +68,4 @@ def activate_receipt_rules(config: Config) -> str:
                 f"aws ses set-active-receipt-rule-set --rule-set-name {names.RECEIPT_RULES}"
             )
         ses.set_active_receipt_rule_set(RuleSetName=names.RECEIPT_RULES)
-    return f"SES receives mail for {config.mailbox}"
+    return f"SES receives by the rules {names.RECEIPT_RULES}"

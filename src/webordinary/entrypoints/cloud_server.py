@@ -9,7 +9,7 @@ from pathlib import Path
 
 from webordinary.app import sites
 from webordinary.app.cloud import Cloud
-from webordinary.app.cloud_operating import post_mail, shown_sites
+from webordinary.app.cloud_operating import post_and_see, shown_sites
 from webordinary.entrypoints.dashboard.feed import EventFeed
 from webordinary.entrypoints.dashboard.ports import Dashboard
 from webordinary.entrypoints.dashboard.serve import PageServer, bind
@@ -40,7 +40,7 @@ def _dashboard(services: Cloud, feed: EventFeed, scratch: Path) -> Dashboard:
     return Dashboard(
         overview=services.overview,
         feed=feed,
-        send_mail=lambda raw, mail_from, recipient: post_mail(services, raw, mail_from, recipient),
+        send_mail=lambda raw, mail_from, recipient: post_and_see(services, raw, mail_from, recipient),
         mail_of=lambda email_id: _unless_gone(lambda: services.raw_mails.load(email_id).raw),
         diff_of=lambda project_id, commit: sites.diff_of(services, project_id, commit),
         current_release=shown_sites(services, scratch),

@@ -11,7 +11,7 @@ from webordinary.app.backends import AWS, open_services, require_boto3
 from webordinary.app.checks import checks_of, ports_checks, projects_checks
 from webordinary.config import Config
 from webordinary.model.errors import WebOrdinaryError
-from webordinary.model.findings import Check, Finding, broken
+from webordinary.model.findings import Check, Finding, Verdict, broken
 
 LOOK_SECONDS = 30.0
 AT_ONCE = 8
@@ -71,10 +71,12 @@ def _examine_cloud(config: Config) -> Iterator[Looked]:
     require_boto3()
     from webordinary.app import cloud_checks  # noqa: PLC0415 - an extra, and slow to import
 
-    first = list(look_at_all(list(cloud_checks.account_checks(config))))
-    yield from first
-    if any(look.finding.todo and look.name == "identity" for look in first):
-        return  # whoever we are not cannot look at anything
+    identity, *others = cloud_checks.account_checks(config)
+    [known] = look_at_all([identity])
+    yield known
+    if known.finding.verdict is Verdict.FAIL:
+        return  # whom AWS does not know can look at nothing else
+    yield from look_at_all(others)
     with open_services(config) as services:
         yield from look_at_all(list(cloud_checks.cloud_checks(services)))
         try:

@@ -89,12 +89,14 @@ class ClaimRequest:
     email_id: str = ""
     thread_id: str = ""
     """Whose mail waits: for people who read the queue."""
+    ready_at: datetime | None = None
+    """Before this there is nothing to start: who comes earlier comes in vain."""
 
     @classmethod
     def for_job(cls, job: Job, preferred: str | None = None, fence: int | None = None) -> Self:
         """Say that this job waits."""
         since = job.queued_at or job.recorded_at
-        return cls(job.key, since, preferred, fence, job.email_id, job.thread_id)
+        return cls(job.key, since, preferred, fence, job.email_id, job.thread_id, job.not_before)
 
 
 @dataclass(frozen=True, slots=True)

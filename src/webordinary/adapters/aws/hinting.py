@@ -41,10 +41,10 @@ class Hinting:
             return ()
         return [offer for offer in found if offer.preferred in (None, claim.worker)]
 
-    def made_way(self, claim: Claim, own: Job | None, now: datetime) -> None:
+    def made_way(self, claim: Claim, left: Job | None, now: datetime) -> None:
         """This key was given up; if it has work left, somebody should come for it."""
-        if self._hints and own:
+        if self._hints and left:
             try:
-                self._hints.send(ClaimRequest.for_job(own, claim.worker, claim.fence), now)
+                self._hints.send(ClaimRequest.for_job(left, claim.worker, claim.fence), now)
             except WebOrdinaryError as problem:
                 _log.warning("%s: its hint is left to the reconciler: %s", claim.key, problem)

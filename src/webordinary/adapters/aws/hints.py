@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -57,7 +58,7 @@ class AwsHints:
         if saying is None:
             return False
         try:
-            self._queues.send(self._queue, self._body(request))
+            self._queues.send(self._queue, self._body(request), _seconds_until(request.ready_at, now))
         except WebOrdinaryError:
             self._requests.take_back(request.key, saying, again=again)
             raise
@@ -141,6 +142,10 @@ class AwsHints:
             "threadId": request.thread_id,
             "waitingSince": moment(request.waiting_since),
         }
+
+
+def _seconds_until(ready_at: datetime | None, now: datetime) -> int:
+    return max(0, math.ceil((ready_at - now).total_seconds())) if ready_at else 0
 
 
 def _hint(message: Message, until: float) -> _Hint | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types_boto3_sqs.type_defs import MessageTypeDef
 
 BATCH = 10
+LONGEST_DELAY_SECONDS = 900  # what SQS allows
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,11 @@ class Queues:
             )
         return int(asked["Attributes"]["ApproximateNumberOfMessages"])
 
-    def send(self, name: str, body: Mapping[str, object]) -> None:
-        """One message to a standard queue."""
+    def send(self, name: str, body: Mapping[str, object], after_seconds: int = 0) -> None:
+        """One message to a standard queue; nobody sees it before."""
+        delay = min(after_seconds, LONGEST_DELAY_SECONDS)
         with at_queue("sending to", name):
-            self._sqs.send_message(QueueUrl=self._urls.of(name), MessageBody=_text(body))
+            self._sqs.send_message(QueueUrl=self._urls.of(name), MessageBody=_text(body), DelaySeconds=delay)
 
     def send_once(self, name: str, body: Mapping[str, object], group: str, once: str) -> None:
         """One message to a FIFO queue; of those with the same `once`, within five minutes, only the first."""

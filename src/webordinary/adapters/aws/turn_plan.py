@@ -38,6 +38,8 @@ class TurnPlan:
     own: Record | None = None
     """The key's next job; it may be the one that ends."""
     handed: Handover | None = None
+    left: Job | None = None
+    """Of the key's open jobs the one that can start first, now or later."""
 
     @property
     def turn_owed(self) -> Job | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from webordinary.adapters.aws.claim_table import ClaimTable
@@ -57,24 +57,25 @@ class TurnTaking:
                 return self._ended_before(begun, queue, now, more=more)
             after = ended(mine.job, ending, now, queue.last_order + 1)
             tail = queue.last_order if goes_to_tail(ending) else None
-            own, handed = self._go_on(begun.claim, queue, mine, after, offers, now) if more else (None, None)
-            plan = TurnPlan(begun.claim, mine, after, tail, own, handed)
+            plan = TurnPlan(begun.claim, mine, after, tail)
+            if more:
+                plan = self._go_on(plan, queue, offers, now)
             refused = self._write(plan, now)
             if refused is None:
                 return self._done(plan, now)
             self._learn(plan, refused, offers)
         raise Transient(f"ending job {begun.job.job_id}: its queue changes faster than it can be read")
 
-    def _go_on(
-        self, claim: Claim, queue: Queue, mine: Record, after: Job, offers: Offers, now: datetime
-    ) -> tuple[Record | None, Handover | None]:
-        """The key's next job, and that of a key which has waited longer."""
+    def _go_on(self, plan: TurnPlan, queue: Queue, offers: Offers, now: datetime) -> TurnPlan:
+        """With the key's next job, and that of a key which has waited longer."""
+        claim, mine, after = plan.claim, plan.mine, plan.after
         ending = [Record(after, mine.revision, mine.called_back)] if after.open else []
         left = Queue(queue.last_order, [record for record in queue.records if record is not mine] + ending)
         own = next_job(left.jobs, claim.fence, now)
         since = makes_way_after(claim, own, left.jobs, now)
         handed = self._waiting_since(since, claim, offers, now) if since else None
-        return left.of(own.job_id) if own else None, handed
+        first = own or min(left.jobs, key=lambda job: job.not_before or now, default=None)
+        return replace(plan, own=left.of(own.job_id) if own else None, handed=handed, left=first)
 
     def _waiting_since(self, since: datetime, claim: Claim, offers: Offers, now: datetime) -> Handover | None:
         """The first key that has waited longer and can be served."""
@@ -101,7 +102,7 @@ class TurnTaking:
         self._jobs.remember(plan.after)
         if plan.handed:
             self._hinting.acknowledge(plan.handed.started.claim.key)
-            self._hinting.made_way(plan.claim, plan.own.job if plan.own else None, now)
+            self._hinting.made_way(plan.claim, plan.left, now)
         return plan.turn(now)
 
     def _learn(self, plan: TurnPlan, refused: Refused, offers: Offers) -> None:

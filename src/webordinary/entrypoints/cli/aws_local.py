@@ -28,7 +28,9 @@ from webordinary.model.errors import Permanent
 EMULATOR = "ministack"
 STOP_MARGIN_SECONDS = 60.0
 METRICS = b'{"_aws":'
-SHELL_SETTINGS = ("data", "backend", "aws_endpoint", "aws_account", "aws_region", "mailbox", "domain")
+SHELL_SETTINGS = (
+    "data", "port", "preview_port", "backend", "aws_endpoint", "aws_account", "aws_region", "mailbox", "domain",
+)  # fmt: skip
 
 
 def add_to(parts: Commands) -> None:

@@ -1,0 +1,81 @@
+"""`webordinary aws local`, as `make up-aws` runs it: one mail through the page, all of it in processes of its own."""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.extras import needs_extra
+
+needs_extra("boto3", "aws")
+
+from tests.aws.emulator import find_ministack
+from tests.aws.lambdas import packaged
+from webordinary import sample
+from webordinary.entrypoints.cli import main
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    packaged()
+    data = tmp_path / "data"
+    command = [sys.executable, "-m", "webordinary", "aws", "local", "--emulator", find_ministack()]
+    settings = ["--data", str(data), "--port", "0", "--preview-port", "0", "--workers", "1", "--pictures", "off"]
+    quick = ["--interrupt-grace-seconds", "1", "--json"]
+    process = subprocess.Popen([*command, *settings, *quick], stdout=subprocess.PIPE, text=True)
+    yield process, data
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def variables(file: Path) -> dict[str, str]:
+    lines = (line.removeprefix("export ").partition("=") for line in file.read_text().splitlines())
+    return {name: value.strip("'") for name, _, value in lines}
+
+
+def test_the_page_takes_a_mail_which_changes_the_site_and_ctrl_c_ends_everything(
+    local: tuple[subprocess.Popen[str], Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process, data = local
+    assert process.stdout
+    ready = json.loads(process.stdout.readline())
+    for name, value in variables(data / "emulator" / "environment").items():
+        monkeypatch.setenv(name, value)
+    form = {"from": sample.SENDER, "subject": "Spring", "text": "Set the title to Spring Sale"}
+    headers = {"Origin": ready["page"].rstrip("/")}
+    request = urllib.request.Request(ready["page"] + "mails", urllib.parse.urlencode(form).encode(), headers)
+    with urllib.request.urlopen(request, timeout=30) as page:
+        email_id = page.url.rpartition("/")[2]
+    # A second mail of the same customer is answered after the first.
+    assert main(["aws", "smoke", "--from", sample.SENDER, "--seconds", "120", "--json"]) == 0
+    capsys.readouterr()
+    assert main(["status", "--json"]) == 0
+    mails = {mail["email_id"]: mail for mail in json.loads(capsys.readouterr().out)["recent"]}
+    assert mails[email_id]["job"]["outcome"] == "succeeded"
+    assert mails[email_id]["answered_at"]
+    site = urllib.request.Request(ready["page"], headers={"Host": f"edit.amelia.localhost:{ready['port']}"})
+    with urllib.request.urlopen(site, timeout=30) as page:
+        assert "Spring Sale" in page.read().decode()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not [process for process in Path("/proc").glob("[0-9]*") if _works_on(process, data)]
+
+
+def _works_on(process: Path, data: Path) -> bool:
+    try:
+        return str(data).encode() in (process / "cmdline").read_bytes()
+    except OSError:
+        return False
