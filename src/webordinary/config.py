@@ -163,6 +163,9 @@ class Config:
     aws_jobs_table: Annotated[str, Setting(rules.text(), "table of jobs; empty: its usual name")] = ""
     aws_ownership_table: Annotated[str, Setting(rules.text(), "table of claims; empty: its usual name")] = ""
     aws_unclaimed_url: Annotated[str, Setting(rules.text(), "address of the unclaimed queue; empty: looked up")] = ""
+    aws_poll_seconds: Annotated[
+        int, Setting(rules.number(1, 20), "how long one look into a queue waits; an empty look is billed")
+    ] = 20
     aws_project_role: Annotated[
         str, Setting(rules.text(), "role that a worker takes for the project it serves; empty: its own")
     ] = ""

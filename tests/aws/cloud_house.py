@@ -27,7 +27,7 @@ from webordinary.mail.write import Letter, write_mail
 from webordinary.model.events import Event
 from webordinary.model.names import ProjectUser
 
-MAILBOX, DOMAIN = "edit@example.net", "example.net"
+MAILBOX = "edit@example.net"
 LEASE_SECONDS = 6.0
 """A claim on AWS is taken over once its beat stood still for so long."""
 
@@ -49,9 +49,11 @@ class CloudHouse(House):
     account: str = field(default_factory=lambda: f"{random.SystemRandom().randrange(10**11, 10**12)}")
 
     def __post_init__(self) -> None:
+        self.domain = f"t{self.account}.example"  # names of buckets are the whole emulator's
         self.settings = {
             "backend": "aws", "aws_endpoint": self.endpoint, "aws_account": self.account, "mailbox": MAILBOX,
-            "domain": DOMAIN, "lease_seconds": LEASE_SECONDS, "renew_seconds": 2.0, "slots": 1, **self.settings,
+            "domain": self.domain, "lease_seconds": LEASE_SECONDS, "renew_seconds": 2.0, "slots": 1, "aws_poll_seconds": 2,
+            **self.settings,
         }  # fmt: skip
         super().__post_init__()
         os.environ.update(self.credentials())
@@ -72,18 +74,18 @@ class CloudHouse(House):
         """Start one more worker."""
         return super().hire(*flags, env={**self.credentials(), **(env or {})})
 
-    def onboard(self, project: str, user: str, sender: str) -> None:
+    def onboard(self, project: str, user: str, sender: str, agent: str = "") -> None:
         """Add a site, or one more person to it."""
         repo = self.data / "origins" / f"{project}.git"
         if not repo.exists():
             repo = self.folder / project
             repo.mkdir()
             (repo / "index.html").write_text(f"<!doctype html><title>{project}</title><h1>{project}</h1>\n")
-        sites.onboard(self.cloud, project, str(repo), user, sender, lambda words: None)
+        sites.onboard(self.cloud, project, str(repo), user, sender, lambda words: None, agent)
 
     def object(self, project: str, path: str, stage: str = "edit.") -> str:
         """A file of a site as its bucket holds it."""
-        found = self.cloud.ports.clients.s3.get_object(Bucket=f"{stage}{project}.{DOMAIN}", Key=path)
+        found = self.cloud.ports.clients.s3.get_object(Bucket=f"{stage}{project}.{self.domain}", Key=path)
         return found["Body"].read().decode()
 
     def answers(self, email_id: str) -> list[EmailMessage]:

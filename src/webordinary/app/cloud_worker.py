@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
-from webordinary.adapters.aws.clients import LONG_POLL_SECONDS
 from webordinary.adapters.aws.ecs import container_id
 from webordinary.adapters.aws.events import EventLines
 from webordinary.adapters.aws.protection import ProtectedWork, TaskProtection
@@ -27,8 +26,6 @@ from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.worker import Worker
 
 CLAIMS_HELD, TOLD_EACH_SECONDS = "ClaimsHeld", 60.0
-EMULATOR_POLL_SECONDS = 2
-"""An emulator's calls cost nothing, and nobody likes to wait for a long poll when he stops it."""
 RECONCILE_SECONDS = 300.0
 """A lambda reconciles each minute; a worker does so in case that has stopped."""
 
@@ -47,8 +44,7 @@ def run_cloud_worker(config: Config, slots: int, stop: threading.Event) -> None:
         services = cloud_of(config, worker_id, home.path, events)
         protection = TaskProtection(os.environ.get("ECS_AGENT_URI", ""))
         closing.callback(protection.close)
-        poll_seconds = EMULATOR_POLL_SECONDS if config.aws_endpoint else LONG_POLL_SECONDS
-        wakeups = PollingWakeups(services.ports.queues, services.ports.hints, slots, poll_seconds)
+        wakeups = PollingWakeups(services.ports.queues, services.ports.hints, slots, config.aws_poll_seconds)
         closing.callback(wakeups.close)
         worker = Worker(
             Surroundings(

@@ -78,7 +78,9 @@ class Local:
         folder = self._config.data / "emulator"
         with running_emulator(self._program, folder, self._port) as emulator:
             self._emulator = emulator.process
-            config = replace(self._config, aws_endpoint=emulator.endpoint, aws_account=cloud_emulated.ACCOUNT)
+            config = replace(
+                self._config, aws_endpoint=emulator.endpoint, aws_account=cloud_emulated.ACCOUNT, aws_poll_seconds=2
+            )
             try:
                 cloud_emulated.start_emulated(config, self._root, _reporting(stop))
             except _Stopped:
