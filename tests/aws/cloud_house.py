@@ -52,8 +52,8 @@ class CloudHouse(House):
         self.domain = f"t{self.account}.example"  # names of buckets are the whole emulator's
         self.settings = {
             "backend": "aws", "aws_endpoint": self.endpoint, "aws_account": self.account, "mailbox": MAILBOX,
-            "domain": self.domain, "lease_seconds": LEASE_SECONDS, "renew_seconds": 2.0, "slots": 1, "aws_poll_seconds": 2,
-            **self.settings,
+            "domain": self.domain, "lease_seconds": LEASE_SECONDS, "renew_seconds": 2.0, "slots": 1,
+            "aws_poll_seconds": 2, **self.settings,
         }  # fmt: skip
         super().__post_init__()
         os.environ.update(self.credentials())

@@ -11,6 +11,8 @@ from tests.aws.cloud_house import MAILBOX, CloudHouse, CloudWriter, answer, open
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, THROTTLED, faulty_proxy
 from webordinary.adapters.aws import names
+from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
+from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
 SCOTT, ANN, BOB = "scott@example.com", "ann@example.com", "bob@example.com"
@@ -174,6 +176,25 @@ def test_poison_becomes_a_dead_letter_and_an_honest_reply(house: CloudHouse) -> 
     assert "Wrote note" not in said
     [letter] = [letter for letter in house.cloud.dead_letters.all(50) if letter.email_id == mail]
     assert "the test said so" in letter.reason
+
+
+def test_an_expired_active_job_is_not_active(house: CloudHouse) -> None:
+    old = CloudWriter(house).write("status", "status")  # answered at once, without a worker
+    assert answer(house, old)
+    now, jobs = house.cloud.clock.now(), house.cloud.jobs
+    jobs.record(NewJob("job-expired", AMELIA_SCOTT, "t" * 16, "e" * 64, Command.EDIT), now, ready=True)
+    ended = jobs.settle_unstarted("job-expired", Settlement(Outcome.SUCCEEDED, JobResult("long ago")), now)
+    house.cloud.ports.clients.dynamodb.update_item(  # past its time, and not yet collected
+        TableName=names.JOBS,
+        Key={"projectUserId": {"S": str(AMELIA_SCOTT)}, "order": {"N": str(-ended.order)}},
+        UpdateExpression="SET expiresAt = :past",
+        ExpressionAttributeValues={":past": {"N": "1"}},
+    )
+    mail = CloudWriter(house).note("e1")
+    until(lambda: [job for job in house.jobs(AMELIA_SCOTT) if job.task_token], "the job to be awaited")
+    assert house.cloud.ports.queues.depth(names.queues_of(AMELIA_SCOTT).interrupts) == 0
+    house.hire()
+    assert answer(house, mail)
 
 
 def test_concurrent_users_of_one_project_both_see_their_change(house: CloudHouse) -> None:
