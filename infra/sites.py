@@ -16,7 +16,7 @@ from infra.nag import accept
 from infra.settings import Settings
 from infra.site_rules import SiteRulesStack
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.site_buckets import KEPT_DAYS, KEPT_VERSIONS
+from webordinary.adapters.aws.site.site_buckets import KEPT_DAYS, KEPT_VERSIONS
 from webordinary.site.deploy_plan import NAMED_BY_CONTENT
 from webordinary.site.manifests import FOLDER
 from webordinary.site.releases import Stage

@@ -10,7 +10,7 @@ from infra import arns, rights
 from infra.nag import accept_wildcards
 from infra.settings import Settings
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.sessions import PREFIX as SESSIONS
+from webordinary.adapters.aws.site.sessions import PREFIX as SESSIONS
 from webordinary.site.releases import Stage
 
 

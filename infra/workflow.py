@@ -17,7 +17,7 @@ from infra.nag import accept
 from infra.rights import grant
 from infra.settings import Settings
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.callers import pattern_of_unfinished
+from webordinary.adapters.aws.setup.callers import pattern_of_unfinished
 from webordinary.workflow import definition
 from webordinary.workflow.names import STEPS
 

@@ -22,10 +22,10 @@ import boto3
 
 from tests.aws.emulator import REGION
 from tests.conftest import IN_CI
-from webordinary.adapters.aws.bring_up import Plan, Standing, provision_all
 from webordinary.adapters.aws.clients import Clients, connect
-from webordinary.adapters.aws.deployment import OWN_RUNTIME, Tools, connect_tools
-from webordinary.adapters.aws.package import EMULATOR, Target, build
+from webordinary.adapters.aws.setup.bring_up import Plan, Standing, provision_all
+from webordinary.adapters.aws.setup.deployment import OWN_RUNTIME, Tools, connect_tools
+from webordinary.adapters.aws.setup.package import EMULATOR, Target, build
 from webordinary.app.cloud_emulated import environment_of_lambdas
 from webordinary.config import Config
 from webordinary.model.errors import Transient

@@ -10,17 +10,17 @@ import boto3
 
 from tests.aws.emulator import REGION
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.blobs import Bodies, S3Blobs
 from webordinary.adapters.aws.clients import Clients, connect
-from webordinary.adapters.aws.directory import AwsDirectory
 from webordinary.adapters.aws.dynamo import Dynamo
-from webordinary.adapters.aws.mail_items import MailItems
-from webordinary.adapters.aws.manifest import AwsAttachmentManifest
-from webordinary.adapters.aws.outbox import AwsOutbox
-from webordinary.adapters.aws.parsed_mails import AwsParsedMails
-from webordinary.adapters.aws.provision import create_tables
-from webordinary.adapters.aws.raw_mails import AwsRawMails
-from webordinary.adapters.aws.threads import AwsThreads
+from webordinary.adapters.aws.mail.blobs import Bodies, S3Blobs
+from webordinary.adapters.aws.mail.directory import AwsDirectory
+from webordinary.adapters.aws.mail.mail_items import MailItems
+from webordinary.adapters.aws.mail.manifest import AwsAttachmentManifest
+from webordinary.adapters.aws.mail.outbox import AwsOutbox
+from webordinary.adapters.aws.mail.parsed_mails import AwsParsedMails
+from webordinary.adapters.aws.mail.raw_mails import AwsRawMails
+from webordinary.adapters.aws.mail.threads import AwsThreads
+from webordinary.adapters.aws.setup.provision import create_tables
 
 TABLES = (names.MAILS, names.THREADS, names.PROJECTS)
 

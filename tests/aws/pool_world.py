@@ -18,23 +18,23 @@ needs_extra("boto3", "aws")
 import boto3  # noqa: E402
 
 from webordinary.adapters.aws import names  # noqa: E402
-from webordinary.adapters.aws.claim_requests import ClaimRequests  # noqa: E402
-from webordinary.adapters.aws.claim_table import ClaimTable  # noqa: E402
-from webordinary.adapters.aws.claims import AwsClaims  # noqa: E402
 from webordinary.adapters.aws.clients import Clients, connect  # noqa: E402
-from webordinary.adapters.aws.dead_letters import AwsDeadLetters  # noqa: E402
 from webordinary.adapters.aws.dynamo import Dynamo  # noqa: E402
-from webordinary.adapters.aws.hints import AwsHints  # noqa: E402
-from webordinary.adapters.aws.interruptions import AwsInterruptions  # noqa: E402
-from webordinary.adapters.aws.interrupts import AwsInterrupts  # noqa: E402
-from webordinary.adapters.aws.job_table import JobTable  # noqa: E402
-from webordinary.adapters.aws.jobs import AwsJobs  # noqa: E402
-from webordinary.adapters.aws.ledger import AwsLedger  # noqa: E402
-from webordinary.adapters.aws.owed import AwsOwedCallbacks  # noqa: E402
-from webordinary.adapters.aws.project_leases import AwsProjectLeases  # noqa: E402
-from webordinary.adapters.aws.provision import create_tables  # noqa: E402
-from webordinary.adapters.aws.queue_shapes import create_key_queues, create_shared_queues  # noqa: E402
-from webordinary.adapters.aws.queues import Queues  # noqa: E402
+from webordinary.adapters.aws.pool.claim_requests import ClaimRequests  # noqa: E402
+from webordinary.adapters.aws.pool.claim_table import ClaimTable  # noqa: E402
+from webordinary.adapters.aws.pool.claims import AwsClaims  # noqa: E402
+from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters  # noqa: E402
+from webordinary.adapters.aws.pool.hints import AwsHints  # noqa: E402
+from webordinary.adapters.aws.pool.interruptions import AwsInterruptions  # noqa: E402
+from webordinary.adapters.aws.pool.interrupts import AwsInterrupts  # noqa: E402
+from webordinary.adapters.aws.pool.job_table import JobTable  # noqa: E402
+from webordinary.adapters.aws.pool.jobs import AwsJobs  # noqa: E402
+from webordinary.adapters.aws.pool.owed import AwsOwedCallbacks  # noqa: E402
+from webordinary.adapters.aws.pool.queues import Queues  # noqa: E402
+from webordinary.adapters.aws.setup.provision import create_tables  # noqa: E402
+from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, create_shared_queues  # noqa: E402
+from webordinary.adapters.aws.site.ledger import AwsLedger  # noqa: E402
+from webordinary.adapters.aws.site.project_leases import AwsProjectLeases  # noqa: E402
 from webordinary.model.names import ProjectUser  # noqa: E402
 from webordinary.pool.ports import Hints  # noqa: E402
 

@@ -12,15 +12,15 @@ from typing import Any
 
 from tests.aws.accounts import clients_of
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.claim_requests import ClaimRequests
 from webordinary.adapters.aws.dynamo import Dynamo
-from webordinary.adapters.aws.hints import AwsHints
-from webordinary.adapters.aws.interrupts import AwsInterrupts
 from webordinary.adapters.aws.items import to_item
-from webordinary.adapters.aws.provision import create_tables
-from webordinary.adapters.aws.queue_shapes import create_key_queues, create_shared_queues
-from webordinary.adapters.aws.queues import Queues
-from webordinary.adapters.aws.tickets import AwsTickets
+from webordinary.adapters.aws.pool.claim_requests import ClaimRequests
+from webordinary.adapters.aws.pool.hints import AwsHints
+from webordinary.adapters.aws.pool.interrupts import AwsInterrupts
+from webordinary.adapters.aws.pool.queues import Queues
+from webordinary.adapters.aws.pool.tickets import AwsTickets
+from webordinary.adapters.aws.setup.provision import create_tables
+from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, create_shared_queues
 from webordinary.model.jobs import Job, JobResult, JobState, NewJob, Outcome
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser

@@ -18,8 +18,8 @@ from botocore.config import Config
 from tests.aws.emulator import REGION, Emulator
 from tests.aws.pool_world import SESSION, PoolWorld
 from tests.conftest import IN_CI
-from webordinary.adapters.aws.claims import AwsClaims
 from webordinary.adapters.aws.clients import config_of
+from webordinary.adapters.aws.pool.claims import AwsClaims
 from webordinary.model.claims import Claim, Started
 from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
 from webordinary.model.mail import Command

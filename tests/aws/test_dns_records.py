@@ -20,7 +20,7 @@ import dns.rcode
 import dns.resolver
 import dns.rrset
 
-from webordinary.adapters.aws.checks.dns_records import DnsChecks
+from webordinary.adapters.aws.setup.checks.dns_records import DnsChecks
 from webordinary.model.findings import Finding, Verdict
 
 DOMAIN, REGION, TOKENS = "kiln.example", "eu-west-1", ("t1", "t2")

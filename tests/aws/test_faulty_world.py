@@ -13,7 +13,7 @@ import pytest
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import BROKEN, CONFLICT, DROP_REQUEST, DROP_RESPONSE, FaultyProxy, faulty_proxy
 from tests.aws.pool_world import PoolWorld
-from webordinary.adapters.aws.claims import AwsClaims
+from webordinary.adapters.aws.pool.claims import AwsClaims
 from webordinary.model.claims import Claim, Started, Turn
 from webordinary.model.errors import ClaimLost, Transient
 from webordinary.model.jobs import Ending, JobResult, NewJob, Outcome, Requeue, Settlement, Why

@@ -15,7 +15,7 @@ needs_extra("boto3", "aws")
 import boto3
 
 from tests.aws.emulator import REGION, Emulator
-from webordinary.adapters.aws.git_secrets import GitSecrets
+from webordinary.adapters.aws.site.git_secrets import GitSecrets
 from webordinary.adapters.local.git.credentials import Kind
 from webordinary.app.cloud_credentials import FRESH_SECONDS, FetchedCredentials
 from webordinary.model.errors import Permanent

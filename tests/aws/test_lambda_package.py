@@ -18,14 +18,14 @@ import pytest
 from tests.aws.emulator import Emulator
 from tests.aws.lambdas import MAILBOX, ROOT, Account, brought_up, packaged, plan_for
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.bring_up import provision_all
-from webordinary.adapters.aws.dead_letters import AwsDeadLetters
-from webordinary.adapters.aws.directory import AwsDirectory
 from webordinary.adapters.aws.dynamo import Dynamo
-from webordinary.adapters.aws.functions import FUNCTIONS, SMALL_MB
-from webordinary.adapters.aws.package import AWS, MAX_ZIP_BYTES, build, digest_of
-from webordinary.adapters.aws.queue_shapes import create_key_queues
-from webordinary.adapters.aws.queues import Queues
+from webordinary.adapters.aws.mail.directory import AwsDirectory
+from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters
+from webordinary.adapters.aws.pool.queues import Queues
+from webordinary.adapters.aws.setup.bring_up import provision_all
+from webordinary.adapters.aws.setup.functions import FUNCTIONS, SMALL_MB
+from webordinary.adapters.aws.setup.package import AWS, MAX_ZIP_BYTES, build, digest_of
+from webordinary.adapters.aws.setup.queue_shapes import create_key_queues
 from webordinary.mail.headers import MAX_HEADER_BYTES
 from webordinary.mail.write import Letter, write_mail
 from webordinary.model.jobs import DeadLetter

@@ -17,8 +17,8 @@ from tests.aws.mail_world import MailWorld  # noqa: E402
 from tests.unit.lambdas.cloud import Cloud  # noqa: E402
 from tests.unit.mail.letters import SCOTT, multipart, raw_mail  # noqa: E402
 from tests.unit.mail.test_delivery import Told  # noqa: E402
-from webordinary.adapters.aws.intake import AwsIntake  # noqa: E402
-from webordinary.adapters.aws.ses import SesTransport  # noqa: E402
+from webordinary.adapters.aws.mail.intake import AwsIntake  # noqa: E402
+from webordinary.adapters.aws.mail.ses import SesTransport  # noqa: E402
 from webordinary.mail.addresses import Mailbox  # noqa: E402
 from webordinary.mail.prompt_outbox import PromptOutbox  # noqa: E402
 from webordinary.mail.ses_verdicts import SesVerdicts  # noqa: E402

@@ -15,8 +15,8 @@ from tests.aws.faulty_proxy import DROP_REQUEST, DROP_RESPONSE, THROTTLED, fault
 from tests.aws.mail_world import MailWorld  # noqa: E402
 from tests.unit.mail.letters import SCOTT, parsed, raw_mail  # noqa: E402
 from tests.unit.mail.test_delivery import Told  # noqa: E402
-from webordinary.adapters.aws.intake import AwsIntake  # noqa: E402
-from webordinary.adapters.aws.raw_mails import UNNOTED_AFTER, AwsRawMails, ses_id_of  # noqa: E402
+from webordinary.adapters.aws.mail.intake import AwsIntake  # noqa: E402
+from webordinary.adapters.aws.mail.raw_mails import UNNOTED_AFTER, AwsRawMails, ses_id_of  # noqa: E402
 from webordinary.mail.addresses import Mailbox  # noqa: E402
 from webordinary.mail.authenticate import Admitted, authenticate  # noqa: E402
 from webordinary.mail.intake import name_of  # noqa: E402

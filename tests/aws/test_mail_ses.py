@@ -23,7 +23,7 @@ from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, Fault, F
 from tests.aws.mail_world import MailWorld, clients_of  # noqa: E402
 from tests.unit.mail.letters import parsed  # noqa: E402
 from tests.unit.mail.test_delivery import Told  # noqa: E402
-from webordinary.adapters.aws.ses import SesTransport  # noqa: E402
+from webordinary.adapters.aws.mail.ses import SesTransport  # noqa: E402
 from webordinary.mail.answers import gave_up  # noqa: E402
 from webordinary.mail.compose import compose  # noqa: E402
 from webordinary.mail.delivery import deliver_due  # noqa: E402

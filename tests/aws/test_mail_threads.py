@@ -17,9 +17,9 @@ from botocore.stub import ANY, Stubber  # noqa: E402
 
 from tests.aws.faulty_proxy import CONFLICT, DROP_RESPONSE, THROTTLED, faulty_proxy  # noqa: E402
 from tests.aws.mail_world import MailWorld, clients_of  # noqa: E402
-from webordinary.adapters.aws.directory import MOST_PAGES, AwsDirectory  # noqa: E402
 from webordinary.adapters.aws.dynamo import Dynamo  # noqa: E402
 from webordinary.adapters.aws.items import to_item  # noqa: E402
+from webordinary.adapters.aws.mail.directory import MOST_PAGES, AwsDirectory  # noqa: E402
 from webordinary.model.errors import Permanent  # noqa: E402
 from webordinary.model.names import ProjectUser, thread_id_of  # noqa: E402
 from webordinary.model.projects import Project, Sender, Thread  # noqa: E402

@@ -11,17 +11,17 @@ from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
 from tests.aws.queue_world import MINUTE, NOON, SECOND, QueueWorld, queued, running, settled
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.hints import BORROWED_SECONDS, ENOUGH_RECEIVES, AwsHints
-from webordinary.adapters.aws.liveness import RemoteLiveness
-from webordinary.adapters.aws.outputs import AwsOutputs
-from webordinary.adapters.aws.queue_shapes import (
+from webordinary.adapters.aws.pool.hints import BORROWED_SECONDS, ENOUGH_RECEIVES, AwsHints
+from webordinary.adapters.aws.pool.liveness import RemoteLiveness
+from webordinary.adapters.aws.pool.outputs import AwsOutputs
+from webordinary.adapters.aws.pool.queue_urls import QueueUrls
+from webordinary.adapters.aws.pool.tickets import is_old, ticket_id
+from webordinary.adapters.aws.setup.queue_shapes import (
     create_key_queues,
     create_shared_queues,
     key_queues,
     remove_key_queues,
 )
-from webordinary.adapters.aws.queue_urls import QueueUrls
-from webordinary.adapters.aws.tickets import is_old, ticket_id
 from webordinary.model.claims import ClaimRequest, Interrupt
 from webordinary.model.errors import Permanent
 from webordinary.model.names import ProjectUser

@@ -17,7 +17,7 @@ from botocore.stub import Stubber  # noqa: E402
 from tests.aws.emulator import REGION, Emulator  # noqa: E402
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.site_world import Requests, SiteWorld, clients_of  # noqa: E402
-from webordinary.adapters.aws.objects import MANIFEST, S3Objects  # noqa: E402
+from webordinary.adapters.aws.site.objects import MANIFEST, S3Objects  # noqa: E402
 from webordinary.model.errors import Permanent, Transient  # noqa: E402
 from webordinary.site.deploy_plan import ASK_EACH_TIME, FOREVER, Lying, Upload, plan_deploy  # noqa: E402
 from webordinary.site.manifests import Mark  # noqa: E402

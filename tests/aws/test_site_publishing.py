@@ -14,8 +14,8 @@ needs_extra("boto3", "aws")
 from tests.aws.emulator import Emulator  # noqa: E402
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.site_world import Requests, SiteWorld, clients_of, fill  # noqa: E402
-from webordinary.adapters.aws.copies import KEPT_COPIES, LocalCopies  # noqa: E402
-from webordinary.adapters.aws.objects import MANIFEST  # noqa: E402
+from webordinary.adapters.aws.site.copies import KEPT_COPIES, LocalCopies  # noqa: E402
+from webordinary.adapters.aws.site.objects import MANIFEST  # noqa: E402
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases  # noqa: E402
 from webordinary.model.claims import ProjectLease  # noqa: E402
 from webordinary.model.errors import ClaimLost, Permanent, Transient  # noqa: E402

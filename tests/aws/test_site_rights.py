@@ -17,7 +17,7 @@ from botocore.stub import ANY, Stubber  # noqa: E402
 
 from tests.aws.emulator import REGION, Emulator, credentials  # noqa: E402
 from tests.aws.site_world import SiteWorld, clients_of  # noqa: E402
-from webordinary.adapters.aws.scoped import (  # noqa: E402
+from webordinary.adapters.aws.site.scoped import (  # noqa: E402
     LAST_SECONDS,
     MOST_PROJECTS,
     RENEW_BEFORE_SECONDS,

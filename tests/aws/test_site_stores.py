@@ -14,11 +14,11 @@ needs_extra("boto3", "aws")
 
 from tests.aws.emulator import Emulator  # noqa: E402
 from tests.aws.site_world import clients_of  # noqa: E402
-from webordinary.adapters.aws import build_logs as logs_room  # noqa: E402
-from webordinary.adapters.aws import sessions as sessions_room  # noqa: E402
-from webordinary.adapters.aws.build_logs import S3BuildLogs  # noqa: E402
 from webordinary.adapters.aws.clients import Clients  # noqa: E402
-from webordinary.adapters.aws.sessions import S3SessionFiles  # noqa: E402
+from webordinary.adapters.aws.site import build_logs as logs_room  # noqa: E402
+from webordinary.adapters.aws.site import sessions as sessions_room  # noqa: E402
+from webordinary.adapters.aws.site.build_logs import S3BuildLogs  # noqa: E402
+from webordinary.adapters.aws.site.sessions import S3SessionFiles  # noqa: E402
 from webordinary.adapters.local.agents.homes import AgentHomes, Memo  # noqa: E402
 from webordinary.model.errors import Permanent, Transient  # noqa: E402
 from webordinary.site.task import AgentTask  # noqa: E402

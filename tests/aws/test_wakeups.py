@@ -13,8 +13,8 @@ from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy, refusal
 from tests.aws.queue_world import NOON, QueueWorld, queued, running
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.queue_shapes import create_key_queues
-from webordinary.adapters.aws.wakeups import SHORTEST_ROUND_SECONDS, PollingWakeups
+from webordinary.adapters.aws.pool.wakeups import SHORTEST_ROUND_SECONDS, PollingWakeups
+from webordinary.adapters.aws.setup.queue_shapes import create_key_queues
 from webordinary.model.claims import ClaimRequest
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import STOP

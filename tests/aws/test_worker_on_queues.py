@@ -16,12 +16,12 @@ import pytest
 from tests.aws.accounts import clients_of
 from tests.aws.emulator import Emulator
 from tests.aws.pool_world import PoolWorld
-from webordinary.adapters.aws.callbacks import StepFunctionsCallbacks
-from webordinary.adapters.aws.interrupts import AwsInterrupts
-from webordinary.adapters.aws.liveness import RemoteLiveness
-from webordinary.adapters.aws.queues import Queues
-from webordinary.adapters.aws.tickets import AwsTickets
-from webordinary.adapters.aws.wakeups import PollingWakeups
+from webordinary.adapters.aws.pool.callbacks import StepFunctionsCallbacks
+from webordinary.adapters.aws.pool.interrupts import AwsInterrupts
+from webordinary.adapters.aws.pool.liveness import RemoteLiveness
+from webordinary.adapters.aws.pool.queues import Queues
+from webordinary.adapters.aws.pool.tickets import AwsTickets
+from webordinary.adapters.aws.pool.wakeups import PollingWakeups
 from webordinary.adapters.local.system import SystemClock, SystemThreads
 from webordinary.model.claims import ClaimRequest, Started
 from webordinary.model.events import Event

@@ -12,7 +12,7 @@ import pytest
 from tests.infra.templates import Cloud, Resource, plain
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.events import MEASURED
-from webordinary.adapters.aws.queue_shapes import SHARED_QUEUES
+from webordinary.adapters.aws.setup.queue_shapes import SHARED_QUEUES
 
 pytestmark = pytest.mark.xdist_group("infra")
 

@@ -12,22 +12,22 @@ from pathlib import Path
 import boto3
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.build_logs import S3BuildLogs
 from webordinary.adapters.aws.clients import config_of, connect, translated
-from webordinary.adapters.aws.copies import LocalCopies
-from webordinary.adapters.aws.fetched import FetchedFiles
-from webordinary.adapters.aws.git_secrets import GitSecrets
-from webordinary.adapters.aws.ledger import AwsLedger
 from webordinary.adapters.aws.overview import AwsOverview
-from webordinary.adapters.aws.pool_look import PoolLook
-from webordinary.adapters.aws.project_leases import AwsProjectLeases
-from webordinary.adapters.aws.queue_shapes import create_key_queues, remove_key_queues
-from webordinary.adapters.aws.releases import S3Releases
-from webordinary.adapters.aws.removal import remove_bucket, remove_objects
-from webordinary.adapters.aws.scoped import rights_of, secrets_of
-from webordinary.adapters.aws.sessions import PREFIX as SESSIONS
-from webordinary.adapters.aws.sessions import S3SessionFiles
-from webordinary.adapters.aws.site_buckets import make_site_bucket
+from webordinary.adapters.aws.pool.pool_look import PoolLook
+from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, remove_key_queues
+from webordinary.adapters.aws.setup.removal import remove_bucket, remove_objects
+from webordinary.adapters.aws.site.build_logs import S3BuildLogs
+from webordinary.adapters.aws.site.copies import LocalCopies
+from webordinary.adapters.aws.site.fetched import FetchedFiles
+from webordinary.adapters.aws.site.git_secrets import GitSecrets
+from webordinary.adapters.aws.site.ledger import AwsLedger
+from webordinary.adapters.aws.site.project_leases import AwsProjectLeases
+from webordinary.adapters.aws.site.releases import S3Releases
+from webordinary.adapters.aws.site.scoped import rights_of, secrets_of
+from webordinary.adapters.aws.site.sessions import PREFIX as SESSIONS
+from webordinary.adapters.aws.site.sessions import S3SessionFiles
+from webordinary.adapters.aws.site.site_buckets import make_site_bucket
 from webordinary.adapters.local.git import GitHistory
 from webordinary.adapters.local.system import SystemClock
 from webordinary.app.cloud_credentials import FetchedCredentials

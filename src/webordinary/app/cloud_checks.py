@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import boto3
 
-from webordinary.adapters.aws.checks.account import AccountChecks
-from webordinary.adapters.aws.checks.dns_records import DnsChecks
-from webordinary.adapters.aws.checks.flow import flow_checks
-from webordinary.adapters.aws.checks.mail import MailChecks
-from webordinary.adapters.aws.checks.shapes import bucket_checks, queue_checks, site_buckets, table_checks
 from webordinary.adapters.aws.clients import config_of
-from webordinary.adapters.aws.deployment import connect_tools
+from webordinary.adapters.aws.setup.checks.account import AccountChecks
+from webordinary.adapters.aws.setup.checks.dns_records import DnsChecks
+from webordinary.adapters.aws.setup.checks.flow import flow_checks
+from webordinary.adapters.aws.setup.checks.mail import MailChecks
+from webordinary.adapters.aws.setup.checks.shapes import bucket_checks, queue_checks, site_buckets, table_checks
+from webordinary.adapters.aws.setup.deployment import connect_tools
 from webordinary.app.cloud import Cloud
 from webordinary.app.cloud_ports import state_machine_arn
 from webordinary.app.services import Services

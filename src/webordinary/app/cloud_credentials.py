@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from webordinary.adapters.aws.git_secrets import GitSecret, GitSecrets
+from webordinary.adapters.aws.site.git_secrets import GitSecret, GitSecrets
 from webordinary.adapters.local.git import Credentials
 from webordinary.adapters.local.git.credentials import Kind
 

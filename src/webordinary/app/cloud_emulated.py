@@ -10,10 +10,10 @@ import boto3
 from botocore.exceptions import ClientError
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.bring_up import Plan, Standing, provision_all
 from webordinary.adapters.aws.clients import Clients, code_of, connect, translated
-from webordinary.adapters.aws.deployment import OWN_RUNTIME, connect_tools
-from webordinary.adapters.aws.package import EMULATOR, build
+from webordinary.adapters.aws.setup.bring_up import Plan, Standing, provision_all
+from webordinary.adapters.aws.setup.deployment import OWN_RUNTIME, connect_tools
+from webordinary.adapters.aws.setup.package import EMULATOR, build
 from webordinary.app import sites
 from webordinary.app.cloud import open_cloud
 from webordinary.config import Config, variable_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import boto3
 
 from webordinary.adapters.aws.clients import config_of
-from webordinary.adapters.aws.images import Registry, registry_of, renew_service
+from webordinary.adapters.aws.setup.images import Registry, registry_of, renew_service
 from webordinary.config import Config
 
 

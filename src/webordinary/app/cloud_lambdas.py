@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from webordinary.adapters.aws.clients import connect
-from webordinary.adapters.aws.intake import AwsIntake
-from webordinary.adapters.aws.raw_mails import AwsRawMails
+from webordinary.adapters.aws.mail.intake import AwsIntake
+from webordinary.adapters.aws.mail.raw_mails import AwsRawMails
 from webordinary.app.cloud_ports import cloud_ports
 from webordinary.app.lambda_services import LambdaServices
 from webordinary.config import Config

@@ -10,9 +10,9 @@ import boto3
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import config_of, translated
-from webordinary.adapters.aws.posting import post
-from webordinary.adapters.aws.raw_mails import ses_id_of
-from webordinary.adapters.aws.shown_copies import ShownCopies
+from webordinary.adapters.aws.mail.posting import post
+from webordinary.adapters.aws.mail.raw_mails import ses_id_of
+from webordinary.adapters.aws.site.shown_copies import ShownCopies
 from webordinary.app.cloud import Cloud
 from webordinary.config import Config
 from webordinary.mail.intake import emails_of

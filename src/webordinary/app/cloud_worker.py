@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
-from webordinary.adapters.aws.ecs import container_id
 from webordinary.adapters.aws.events import EventLines
-from webordinary.adapters.aws.protection import ProtectedWork, TaskProtection
-from webordinary.adapters.aws.wakeups import PollingWakeups
+from webordinary.adapters.aws.pool.wakeups import PollingWakeups
+from webordinary.adapters.aws.site.ecs import container_id
+from webordinary.adapters.aws.site.protection import ProtectedWork, TaskProtection
 from webordinary.adapters.local.homes import take_home
 from webordinary.adapters.local.liveness import LockFiles
 from webordinary.adapters.local.system import SystemThreads

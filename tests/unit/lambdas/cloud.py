@@ -17,9 +17,9 @@ from tests.extras import needs_extra
 
 needs_extra("aws_lambda_powertools", "aws")
 
-from webordinary.adapters.aws.functions import FUNCTIONS, Function
-from webordinary.adapters.aws.intake import AwsIntake
+from webordinary.adapters.aws.mail.intake import AwsIntake
 from webordinary.adapters.aws.names import raw_bucket
+from webordinary.adapters.aws.setup.functions import FUNCTIONS, Function
 from webordinary.adapters.local.callbacks import EngineCallbacks
 from webordinary.adapters.memory.blobs import MemoryBlobs
 from webordinary.adapters.memory.directory import MemoryDirectory

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.lambdas.cloud import FIRST_MAIL, Cloud, Invocation, raw_mail, recorded
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.functions import FUNCTIONS, STEP_FUNCTIONS
+from webordinary.adapters.aws.setup.functions import FUNCTIONS, STEP_FUNCTIONS
 from webordinary.entrypoints.lambdas import functions
 from webordinary.entrypoints.lambdas.handling import handled
 from webordinary.entrypoints.lambdas.telling import Telling

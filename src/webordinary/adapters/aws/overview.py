@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.items import moment
-from webordinary.adapters.aws.mail_items import MAIL, MailItems
-from webordinary.adapters.aws.pool_look import PoolLook
+from webordinary.adapters.aws.mail.mail_items import MAIL, MailItems
+from webordinary.adapters.aws.pool.pool_look import PoolLook
 from webordinary.mail.errors import UnknownMail
 from webordinary.mail.ports import AttachmentManifest, Directory, Outbox, OutboxEntry, ParsedMails, RawMails
 from webordinary.model.jobs import Job

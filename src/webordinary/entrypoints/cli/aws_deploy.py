@@ -69,7 +69,7 @@ def destroy(args: argparse.Namespace) -> int:
 
 
 def _package(root: Path) -> None:
-    from webordinary.adapters.aws import package  # noqa: PLC0415  boto3 is an extra
+    from webordinary.adapters.aws.setup import package  # noqa: PLC0415  boto3 is an extra
 
     print("webordinary: packing the lambdas", file=sys.stderr, flush=True)
     package.build(root, package.AWS)

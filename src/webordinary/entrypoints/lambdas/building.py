@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.functions import Function
+from webordinary.adapters.aws.setup.functions import Function
 from webordinary.app.lambda_services import LambdaServices, answering_of, chores_of, steps_of, take
 from webordinary.entrypoints.lambdas.handling import Call, Handler, handled
 from webordinary.entrypoints.lambdas.telling import Telling

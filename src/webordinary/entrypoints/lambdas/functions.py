@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from webordinary.adapters.aws.functions import FUNCTIONS
+from webordinary.adapters.aws.setup.functions import FUNCTIONS
 from webordinary.entrypoints.lambdas.handling import Handler
 
 _BY_NAME = {one.handler.rpartition(".")[2]: one for one in FUNCTIONS}

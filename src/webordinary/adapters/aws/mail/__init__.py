@@ -1,0 +1,1 @@
+"""Mails in S3 and DynamoDB, replies through SES."""

@@ -1,0 +1,125 @@
+"""Written replies beside their mails, until they are delivered: `reply#answer`.
+
+A reply that is not sent yet is in the index of what is due. Whoever writes one, or is given one by `due`, has it for
+a while: no other deliverer sees it meanwhile, so that a reply leaves once though SES would send it as often as asked.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.dynamo import Fields, Refused
+from webordinary.adapters.aws.items import at, at_or_none, moment
+from webordinary.adapters.aws.mail.blobs import Bodies
+from webordinary.adapters.aws.mail.mail_items import MailItems
+from webordinary.adapters.aws.writes import update
+from webordinary.mail.ports import OutboxEntry
+from webordinary.model.mail import Reply
+
+REPLY = "reply"
+"""What an item is due for until its reply was sent or given up."""
+_PREFIX = "reply#"
+
+RESERVE = "SET #dueAt = :until"
+AS_SEEN = "#due = :reply AND #dueAt = :seen"
+
+UNSENT = "attribute_exists(#emailId) AND attribute_not_exists(#sentAt)"
+SENT = "SET #sentAt = :now, #sentAs = :sent_as, #attempts = #attempts + :one REMOVE #due, #dueAt, #lastError"
+SENT_AS_OURS = "SET #sentAt = :now, #attempts = #attempts + :one REMOVE #due, #dueAt, #lastError"
+FAILED = "SET #attempts = #attempts + :one, #lastError = :error, #dueAt = :next"
+GIVEN_UP = "SET #attempts = #attempts + :one, #lastError = :error, #givenUp = :yes REMOVE #due, #dueAt"
+BOUNCED = "SET #bounced = :reason"
+
+
+class AwsOutbox:
+    """See Outbox. `patience` is how long a reply is its writer's or finder's alone; without, it is everybody's."""
+
+    def __init__(self, items: MailItems, bodies: Bodies, patience: timedelta = timedelta(0)) -> None:
+        self._items, self._bodies, self._patience = items, bodies, patience
+
+    def put(self, reply: Reply, now: datetime) -> bool:
+        """See Outbox."""
+        fields = {
+            "recipient": reply.recipient,
+            "messageId": reply.message_id,
+            "threadId": reply.thread_id,
+            "createdAt": moment(now),
+            "attempts": 0,
+            "due": REPLY,
+            "dueAt": moment(now + self._patience),
+            **self._bodies.keep(reply.raw),
+        }
+        part = _PREFIX + reply.kind
+        return self._items.add(f"keeping the reply to mail {reply.email_id}", reply.email_id, part, fields)
+
+    def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
+        """See Outbox."""
+        found = self._items.dynamo.query(
+            "looking for replies to deliver",
+            self._items.table,
+            "#due = :reply AND #dueAt <= :now",
+            {"reply": REPLY, "now": moment(now)},
+            limit,
+            index=names.DUE_INDEX,
+        )
+        mine = (self._reserved(item, now) for item in found)
+        return tuple(self._entry(item) for item in mine if item)
+
+    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
+        """See Outbox."""
+        if sent_as:
+            self._change(reply, SENT, UNSENT, now=moment(now), one=1, sent_as=sent_as)
+        else:
+            self._change(reply, SENT_AS_OURS, UNSENT, now=moment(now), one=1)
+
+    def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
+        """See Outbox."""
+        if next_try_at:
+            self._change(reply, FAILED, UNSENT, one=1, error=error, next=moment(next_try_at))
+        else:
+            self._change(reply, GIVEN_UP, UNSENT, one=1, error=error, yes=True)
+
+    def mark_bounced(self, reply: Reply, reason: str) -> None:
+        """See Outbox."""
+        self._change(reply, BOUNCED, "attribute_exists(#emailId)", reason=reason)
+
+    def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
+        """See Outbox."""
+        found = self._items.beginning(f"reading the replies to mail {email_id}", email_id, _PREFIX)
+        return tuple(self._entry(item) for item in sorted(found, key=lambda item: str(item["createdAt"])))
+
+    def _reserved(self, seen: Fields, now: datetime) -> Fields | None:
+        """The whole item, if it is as the index said; it is ours until then."""
+        until = moment(now + self._patience) if self._patience else seen["dueAt"]
+        key = self._items.key(seen["emailId"], seen["part"])
+        change = update(self._items.table, key, RESERVE, AS_SEEN, until=until, reply=REPLY, seen=seen["dueAt"])
+        item = self._items.dynamo.write(f"taking the reply to mail {seen['emailId']}", change)
+        return None if isinstance(item, Refused) else {**item, "dueAt": seen["dueAt"]}
+
+    def _change(self, reply: Reply, change: str, when: str, **values: object) -> None:
+        """A reply that is sent already, or expired, stays as it is."""
+        key = self._items.key(reply.email_id, _PREFIX + reply.kind)
+        what = f"noting what became of the reply to mail {reply.email_id}"
+        self._items.dynamo.write(what, update(self._items.table, key, change, when, **values))
+
+    def _entry(self, item: dict[str, Any]) -> OutboxEntry:
+        return OutboxEntry(
+            reply=Reply(
+                item["emailId"],
+                item["part"].removeprefix(_PREFIX),
+                item["recipient"],
+                item["messageId"],
+                self._bodies.read(item),
+                item["threadId"],
+            ),
+            created_at=at(item["createdAt"]),
+            next_try_at=at(item.get("dueAt") or item["createdAt"]),
+            attempts=item["attempts"],
+            sent_at=at_or_none(item.get("sentAt")),
+            last_error=item.get("lastError"),
+            given_up=item.get("givenUp", False),
+            sent_as=item.get("sentAs"),
+            bounced=item.get("bounced"),
+        )

@@ -1,0 +1,132 @@
+"""Who works for whom, and what waits: a look at the tables of claims and jobs, and at the unclaimed queue."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.clients import translated
+from webordinary.adapters.aws.items import from_item
+from webordinary.adapters.aws.pool.claim_table import ClaimTable, claim_of
+from webordinary.adapters.aws.pool.job_items import OPEN, record_of
+from webordinary.adapters.aws.pool.job_table import JobTable
+from webordinary.adapters.aws.pool.queues import Queues
+from webordinary.model.claims import Claim, ClaimStatus
+from webordinary.model.jobs import Job, JobState
+from webordinary.model.names import ProjectUser
+from webordinary.model.overview import (
+    ClaimSummary,
+    DeadLetterSummary,
+    PoolSnapshot,
+    QueueSummary,
+    RunningJob,
+    UnclaimedQueue,
+    WorkerSummary,
+)
+from webordinary.pool.ports import DeadLetters
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+OPEN_JOBS = "#openShard = :open"
+_MOST_PAGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLook:
+    """Bounded, and as of about now: the parts are read one after another."""
+
+    dynamodb: DynamoDBClient
+    claims: ClaimTable
+    jobs: JobTable
+    queues: Queues
+
+    def open_jobs(self, limit: int) -> list[Job]:
+        """Open jobs of all keys, by an index that may be a moment behind."""
+        what = "looking at open jobs"
+        found = self.jobs.dynamo.query(what, self.jobs.name, OPEN_JOBS, {"open": OPEN}, limit, index=names.OPEN_INDEX)
+        keys = [{"projectUserId": fields["projectUserId"], "order": fields["order"]} for fields in found]
+        records = [record_of(fields) for fields in self.jobs.dynamo.get_all(what, self.jobs.name, keys)]
+        return sorted((record.job for record in records if record.job.open), key=lambda job: (job.key, job.order))
+
+    def snapshot(self, now: datetime, limit: int, letters: DeadLetters) -> PoolSnapshot:
+        """All of it."""
+        jobs = self.open_jobs(limit)
+        claims = self._held(limit)
+        live = {claim.key: claim for claim in claims if claim.lease_expires_at > now}
+        running = [job for job in jobs if job.state is JobState.RUNNING]
+        dead = letters.all(limit)
+        queues = _queues(jobs, live)
+        return PoolSnapshot(
+            workers=_workers(list(live.values())),
+            running=tuple(RunningJob(job.worker or "", job.key, job.email_id, None, job.started_at) for job in running),
+            claims=tuple(_claim(claim, {job.key for job in running}) for claim in claims),
+            queues=queues,
+            dead_letters=tuple(
+                DeadLetterSummary(one.email_id, None, one.reason, one.died_at, one.letter_id) for one in dead
+            ),
+            dead_letter_count=len(dead),
+            unclaimed=self._unclaimed(queues),
+        )
+
+    def _held(self, limit: int) -> list[Claim]:
+        found: list[Claim] = []
+        pages = self.dynamodb.get_paginator("scan").paginate(
+            TableName=self.claims.name, ConsistentRead=True, PaginationConfig={"MaxItems": limit * _MOST_PAGES}
+        )
+        with translated("looking at claims"):
+            for page in pages:
+                rows = (from_item(item) for item in page["Items"])
+                found += [claim_of(row) for row in rows if "beat" in row and row["status"] != ClaimStatus.FREE]
+        return sorted(found, key=lambda claim: claim.key)[:limit]
+
+    def _unclaimed(self, queues: Sequence[QueueSummary]) -> UnclaimedQueue:
+        since = min((queue.unowned_since for queue in queues if queue.unowned_since), default=None)
+        return UnclaimedQueue(self.queues.depth(names.UNCLAIMED), since)
+
+
+def _queues(jobs: Sequence[Job], live: Mapping[ProjectUser, Claim]) -> tuple[QueueSummary, ...]:
+    by_key: dict[ProjectUser, list[Job]] = defaultdict(list)
+    for job in jobs:
+        by_key[job.key].append(job)
+    return tuple(_queue(key, of_key, live.get(key)) for key, of_key in sorted(by_key.items()))
+
+
+def _queue(key: ProjectUser, jobs: Sequence[Job], owner: Claim | None) -> QueueSummary:
+    states = [job.state for job in jobs]
+    waiting = min((job.queued_at for job in jobs if job.state is JobState.QUEUED and job.queued_at), default=None)
+    return QueueSummary(
+        key=key,
+        open=len(jobs),
+        running=states.count(JobState.RUNNING),
+        waiting_since=waiting,
+        unowned_since=None if owner else waiting,
+        preparing=states.count(JobState.PREPARING),
+        queued=states.count(JobState.QUEUED),
+        owner=owner.worker if owner else None,
+    )
+
+
+def _claim(claim: Claim, busy: set[ProjectUser]) -> ClaimSummary:
+    return ClaimSummary(
+        key=claim.key,
+        worker=claim.worker,
+        fence=claim.fence,
+        claimed_at=claim.claimed_at,
+        lease_expires_at=claim.lease_expires_at,
+        worker_id=claim.worker,
+        status=claim.status,
+        busy=claim.key in busy,
+    )
+
+
+def _workers(claims: Sequence[Claim]) -> tuple[WorkerSummary, ...]:
+    """Those that hold something; of the others an account knows nothing here, ECS does."""
+    since: dict[str, datetime] = {}
+    for claim in claims:
+        since[claim.worker] = min(claim.claimed_at, since.get(claim.worker, claim.claimed_at))
+    return tuple(WorkerSummary(worker, worker, 0, 0, at) for worker, at in sorted(since.items()))

@@ -1,0 +1,121 @@
+"""Are tables, queues and buckets there, and as they should be?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.clients import NOT_THERE, Clients, code_of, translated
+from webordinary.adapters.aws.setup.provision import TABLES, Attribute, TableShape
+from webordinary.adapters.aws.setup.queue_shapes import SHARED_QUEUES, QueueShape, key_queues
+from webordinary.model.findings import Check, Finding, broken, doubtful, good
+from webordinary.model.names import ProjectUser
+
+DEPLOY = "`webordinary aws deploy` makes it"
+ONBOARD = "`webordinary project add … --backend aws` makes it"
+_GONE = NOT_THERE | {"404", "NoSuchPublicAccessBlockConfiguration"}
+
+
+def table_checks(clients: Clients) -> Iterator[Check]:
+    """One per table."""
+    for name, shape in TABLES.items():
+        yield Check(f"table {name}", partial(_table, clients, name, shape))
+
+
+def queue_checks(clients: Clients, keys: Sequence[ProjectUser]) -> Iterator[Check]:
+    """One for the shared queues, one per customer."""
+    yield Check("shared queues", partial(_queues, clients, SHARED_QUEUES, "the shared queues", DEPLOY))
+    for key in keys:
+        title = f"queues of {key}"
+        yield Check(title, partial(_queues, clients, key_queues(key), title, ONBOARD))
+
+
+def bucket_checks(clients: Clients, shared: Sequence[str], of_sites: Sequence[str]) -> Iterator[Check]:
+    """One per bucket; those of sites keep what was replaced."""
+    for name in shared:
+        yield Check(f"bucket {name}", partial(_bucket, clients, name, versions=False))
+    for name in of_sites:
+        yield Check(f"bucket {name}", partial(_bucket, clients, name, versions=True))
+
+
+def _table(clients: Clients, name: str, shape: TableShape) -> Finding:
+    try:
+        table = clients.dynamodb.describe_table(TableName=name)["Table"]
+        lifetime = clients.dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+    except ClientError as problem:
+        return _absent(problem, f"table {name}", DEPLOY)
+    wanted = _keys(shape.hash, shape.range)
+    indexes = {one.name: _keys(one.hash, one.range) for one in shape.indexes}
+    found: Mapping[str, Any] = {one["IndexName"]: one["KeySchema"] for one in table.get("GlobalSecondaryIndexes", [])}
+    wrong = [
+        *([] if table["TableStatus"] in ("ACTIVE", "UPDATING") else [f"is {table['TableStatus']}"]),
+        *([] if table["KeySchema"] == wanted else ["has another key"]),
+        *(f"has no index {index}" for index, keys in indexes.items() if found.get(index) != keys),
+        *([] if lifetime.get("AttributeName") == shape.ttl else [f"lets nothing expire by {shape.ttl}"]),
+    ]
+    if wrong:
+        return broken(f"table {name} {', '.join(wrong)}", "deploy again; a table with another key must be made anew")
+    return good(f"table {name}")
+
+
+def _keys(hash_key: Attribute, range_key: Attribute | None) -> list[dict[str, str]]:
+    keys = [{"AttributeName": hash_key.name, "KeyType": "HASH"}]
+    return [*keys, {"AttributeName": range_key.name, "KeyType": "RANGE"}] if range_key else keys
+
+
+def _queues(clients: Clients, shapes: Sequence[QueueShape], title: str, maker: str) -> Finding:
+    waiting = 0
+    for shape in shapes:
+        try:
+            url = clients.sqs.get_queue_url(QueueName=shape.name)["QueueUrl"]
+            found = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        except ClientError as problem:
+            return _absent(problem, f"queue {shape.name}", maker)
+        if wrong := _wrong(shape, found):
+            return doubtful(f"queue {shape.name} {wrong}", f"{maker} as it should be")
+        waiting += int(found["ApproximateNumberOfMessages"]) if "dlq" in shape.name else 0
+    if waiting:
+        return doubtful(f"{title}: {waiting} dead letters wait", "look at them: docs/operations.md, On AWS by hand")
+    return good(title)
+
+
+def _wrong(shape: QueueShape, found: Mapping[Any, str]) -> str:
+    for name, value in shape.attributes().items():
+        if found.get(name) != value and name != "SqsManagedSseEnabled":
+            return f"has {name} {found.get(name)} and not {value}"
+    target = json.loads(found.get("RedrivePolicy", "{}")).get("deadLetterTargetArn", "")
+    if shape.dead_letters and target.rpartition(":")[2] != shape.dead_letters:
+        return f"does not give up to {shape.dead_letters}"
+    return ""
+
+
+def _bucket(clients: Clients, name: str, *, versions: bool) -> Finding:
+    maker = ONBOARD if versions else DEPLOY
+    try:
+        clients.s3.head_bucket(Bucket=name)
+        block = clients.s3.get_public_access_block(Bucket=name)["PublicAccessBlockConfiguration"]
+        kept = clients.s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled"
+    except ClientError as problem:
+        return _absent(problem, f"bucket {name}, closed to the public,", maker)
+    if not all(block.values()):
+        return broken(f"bucket {name} may be opened to the public", f"{maker} as it should be")
+    if versions and not kept:
+        return broken(f"bucket {name} does not keep what is replaced", f"{maker} as it should be")
+    return good(f"bucket {name}")
+
+
+def _absent(problem: ClientError, what: str, maker: str) -> Finding:
+    if code_of(problem) in _GONE:
+        return broken(f"{what} is not there", maker)
+    with translated(f"looking at {what}"):
+        raise problem
+
+
+def site_buckets(projects: Sequence[str], domain: str, stages: Sequence[str]) -> list[str]:
+    """The buckets of these projects."""
+    return [names.site_bucket(project, stage, domain) for project in projects for stage in stages]

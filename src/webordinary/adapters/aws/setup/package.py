@@ -1,0 +1,193 @@
+"""The lambdas' zip: the product and what it needs, made without Docker and the same bytes each time.
+
+What is installed comes from a lock file with hashes; where from is pip's own configuration.
+"""
+
+from __future__ import annotations
+
+import compileall
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from py_compile import PycInvalidationMode
+
+from webordinary.adapters.aws.setup.functions import PYTHON
+from webordinary.adapters.aws.setup.zips import comment_of, files_of, write_zip
+from webordinary.model.errors import Permanent, Transient
+
+MAX_ZIP_BYTES = 50_000_000  # what Lambda takes in one call
+INSTALL_SECONDS = 600
+PRODUCT = "webordinary"
+TASK_ROOT = "/var/task"
+BOOTSTRAP = "bootstrap"
+# Of what is installed, a function never reads these.
+_LEFT_OUT_FOLDERS = frozenset({"__pycache__", "bin", "tests"})
+_LEFT_OUT_FILES = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
+_LEFT_OUT_KINDS = (".c", ".pxd", ".pyi", ".pyx")
+# boto3 describes some 400 services; a function calls these.
+SERVICES = frozenset({"dynamodb", "s3", "sesv2", "sqs", "stepfunctions", "sts"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the functions run, and so what is packed for them."""
+
+    name: str
+    lock: str
+    python: tuple[int, int]
+    platforms: tuple[str, ...] = ()
+    """Empty: this very machine's."""
+    own_runtime: bool = False
+    """With a `bootstrap` that speaks Lambda's runtime API, for a machine that has no Lambda Python."""
+
+
+AWS = Target("aws", "lambda.lock", PYTHON, ("manylinux_2_28_aarch64", "manylinux2014_aarch64"))
+EMULATOR = Target("emulator", "lambda-emulator.lock", sys.version_info[:2], own_runtime=True)
+
+
+def build(root: Path, target: Target, folder: Path | None = None) -> Path:
+    """Make the zip for a target from a checkout at `root`; returns where it lies.
+
+    What did not change since the last time is not made again. Raises Transient where pip cannot reach its index,
+    and Permanent where the zip is larger than Lambda takes.
+    """
+    folder = folder or root / "build" / "lambda"
+    folder.mkdir(parents=True, exist_ok=True)
+    final, inputs = folder / f"{target.name}.zip", _inputs(root, target)
+    if comment_of(final) == inputs:
+        return final
+    needs = _needs(root, target, folder)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="packing-") as scratch:
+        stage, made = Path(scratch) / "stage", Path(scratch) / "made.zip"
+        shutil.copytree(needs, stage)
+        _unpack_product(root, Path(scratch), stage)
+        if target.own_runtime:
+            _write_bootstrap(stage / BOOTSTRAP)
+        _compile(stage / PRODUCT, target)
+        unchanged = _inputs(root, target) == inputs  # else it is packed, but not taken for the same the next time
+        write_zip(stage, made, inputs if unchanged else "", {BOOTSTRAP})
+        _check_size(made)
+        made.replace(final)
+    return final
+
+
+def _inputs(root: Path, target: Target) -> str:
+    """The name of all that a zip is made from."""
+    digest = hashlib.sha256(f"{target}".encode())
+    if _compiles_for(target):
+        digest.update(sys.version.encode())
+    if target.own_runtime:
+        digest.update(sys.executable.encode())
+    for path in (_lock(root, target), root / "pyproject.toml"):
+        digest.update(path.read_bytes())
+    for path, name in files_of(root / "src" / PRODUCT):
+        if "__pycache__" not in name:
+            digest.update(f"{name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _lock(root: Path, target: Target) -> Path:
+    lock = root / "requirements" / target.lock
+    if not lock.is_file():
+        raise Permanent(f"{lock} is missing: package from a checkout, and make it with `make lock`")
+    return lock
+
+
+def digest_of(package: Path) -> str:
+    """The name of these bytes; equal inputs give equal names."""
+    return hashlib.sha256(package.read_bytes()).hexdigest()
+
+
+def _needs(root: Path, target: Target, folder: Path) -> Path:
+    """What the lock file names, installed, without what a function never reads."""
+    lock = _lock(root, target)
+    kept = folder / f"{target.name}-{hashlib.sha256(f'{target}'.encode() + lock.read_bytes()).hexdigest()[:16]}"
+    if kept.is_dir():
+        return kept
+    with tempfile.TemporaryDirectory(dir=folder, prefix="installing-") as scratch:
+        installed, made = Path(scratch) / "installed", Path(scratch) / "made"
+        _pip("install", *_for(target), "--no-compile", "--require-hashes", "-r", str(lock), "--target", str(installed))
+        shutil.copytree(installed, made, ignore=_left_out)
+        _compile(made, target)
+        try:
+            made.rename(kept)
+        except OSError:
+            if not kept.is_dir():  # else somebody else was quicker, with the same
+                raise
+    return kept
+
+
+def _for(target: Target) -> Sequence[str]:
+    if not target.platforms:
+        return ("--only-binary=:all:",)
+    major, minor = target.python
+    python = ("--python-version", f"{major}.{minor}", "--implementation", "cp")
+    return ("--only-binary=:all:", *python, *(part for name in target.platforms for part in ("--platform", name)))
+
+
+def _unpack_product(root: Path, scratch: Path, stage: Path) -> None:
+    wheels = scratch / "wheels"
+    _pip("wheel", "--no-index", "--no-build-isolation", "--wheel-dir", str(wheels), str(root))
+    [wheel] = wheels.glob("webordinary-*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(stage, [name for name in packed.namelist() if Path(name).name not in _LEFT_OUT_FILES])
+
+
+def _pip(command: str, *arguments: str) -> None:
+    program = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", command, "--no-deps"]
+    try:
+        done = subprocess.run(
+            [*program, *arguments], capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as problem:
+        raise Transient(f"pip {command} took more than {INSTALL_SECONDS} s: is its index in reach?") from problem
+    if done.returncode:
+        raise Transient(f"pip {command} failed: {done.stderr.strip()[-2000:]}")
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    unread = _LEFT_OUT_FOLDERS | _LEFT_OUT_FILES
+    left_out = {name for name in names if name in unread or name.endswith(_LEFT_OUT_KINDS)}
+    if Path(folder).parts[-2:] == ("botocore", "data"):
+        left_out |= {name for name in names if (Path(folder) / name).is_dir() and name not in SERVICES}
+    return left_out
+
+
+def _write_bootstrap(path: Path) -> None:
+    # -E and -S: nothing but the standard library and the zip, so that what is missing in the zip shows.
+    lines = (f"#!{sys.executable} -ES", "from webordinary.entrypoints.lambdas.runtime import main", "main()", "")
+    path.write_text("\n".join(lines))
+
+
+def _compile(folder: Path, target: Target) -> None:
+    """Lambda cannot keep what it compiles, so every cold start would compile it all again.
+
+    Only its own version of Python can do it: package with that one, and functions start sooner.
+    """
+    if not _compiles_for(target):
+        return
+    # Unchecked: whether the source is newer, nobody asks; and so no dates are in there.
+    compileall.compile_dir(
+        folder,
+        quiet=2,
+        stripdir=str(folder.parent if folder.name == PRODUCT else folder),
+        prependdir=TASK_ROOT,
+        invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
+    )
+
+
+def _compiles_for(target: Target) -> bool:
+    return target.python == sys.version_info[:2]
+
+
+def _check_size(made: Path) -> None:
+    size = made.stat().st_size
+    if size > MAX_ZIP_BYTES:
+        words = "take something out of requirements/lambda.in"
+        raise Permanent(f"the lambdas' zip has {size / 1e6:.0f} MB, Lambda takes {MAX_ZIP_BYTES / 1e6:.0f} MB: {words}")

@@ -1,0 +1,112 @@
+"""Who may publish which project, in DynamoDB. A lease is over as soon as its job does not run any more."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.dynamo import Fields, Place, Refused
+from webordinary.adapters.aws.items import epoch, moment
+from webordinary.adapters.aws.pool.job_table import JobTable
+from webordinary.adapters.aws.writes import put, update
+from webordinary.model.claims import ProjectLease, next_fence
+from webordinary.model.errors import ClaimLost, Transient
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import JobState
+
+TAKEABLE = "attribute_not_exists(#projectKey) OR (#status = :free AND #fence < :fence)"
+OR_SEEN = " OR #fence = :seen"
+RELEASE = "SET #status = :free"
+CURRENT = "#fence = :fence"
+
+OPERATOR_SECONDS = 900.0
+"""So long a lease without a job is left alone, on the own clock of who wants it: no process tells that it lives."""
+_GARBAGE_AFTER_SECONDS = 7 * 24 * 3600
+_TRIES = 8
+_WATCHED = 1000
+
+
+class AwsProjectLeases:
+    """One item a project, beside the claims. `is_dead` tells whether a worker's process has certainly ended."""
+
+    def __init__(
+        self,
+        jobs: JobTable,
+        table: str = names.OWNERSHIP,
+        is_dead: Callable[[str], bool] = lambda _: False,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._jobs, self._dynamo, self._table = jobs, jobs.dynamo, table
+        self._is_dead, self._monotonic = is_dead, monotonic
+        self._watched: dict[tuple[str, int], float] = {}
+
+    def take(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
+        """Take the right to publish under a new, higher fence; None while another running job has it."""
+        seen: Fields = {}
+        for _ in range(_TRIES):
+            lease = ProjectLease(project_id, hold.worker, next_fence(seen.get("fence", 0), now))
+            row = self._put(lease, hold, seen, now)
+            if row is None:
+                return lease
+            if row["status"] == "held" and self._goes_on(project_id, row, hold):
+                return None
+            seen = row
+        raise Transient(f"{project_id}: others keep taking the right to publish it")
+
+    def check(self, lease: ProjectLease) -> None:
+        """Raise ClaimLost when a newer lease exists."""
+        row = self._dynamo.get(f"{lease.project_id}: looking who publishes it", self._place(lease.project_id))
+        if row is None or (row["fence"], row["status"]) != (lease.fence, "held"):
+            raise ClaimLost(lease.project_id, lease.worker, lease.fence)
+
+    def release(self, lease: ProjectLease) -> None:
+        """Give it back; nothing happens if a newer lease exists."""
+        table, key = self._place(lease.project_id)
+        given_back = update(table, key, RELEASE, CURRENT, free="free", fence=lease.fence)
+        self._dynamo.write(f"{lease.project_id}: giving back the right to publish it", given_back)
+
+    def _put(self, lease: ProjectLease, hold: Hold, seen: Fields, now: datetime) -> Fields | None:
+        """Take it if it is free or as it was `seen`; who has it, if that is somebody else."""
+        table, key = self._place(lease.project_id)
+        request = str(uuid.uuid4())
+        fields = {
+            **key,
+            "publisher": lease.worker,
+            "fence": lease.fence,
+            "jobId": hold.job_id,
+            "jobFence": hold.fence,
+            "status": "held",
+            "claimedAt": moment(now),
+            "ttl": epoch(now, _GARBAGE_AFTER_SECONDS),
+            "request": request,
+        }
+        values: Fields = {"free": "free", "fence": lease.fence}
+        if seen:
+            values["seen"] = seen["fence"]
+        write = put(table, fields, TAKEABLE + OR_SEEN if seen else TAKEABLE, **values)
+        written = self._dynamo.write(f"{lease.project_id}: taking the right to publish it", write)
+        if not isinstance(written, Refused) or written.by[0].get("request") == request:
+            return None  # ours, even if the first answer was lost
+        return written.by[0]
+
+    def _goes_on(self, project_id: str, row: Fields, hold: Hold) -> bool:
+        if self._is_dead(row["publisher"]):
+            return False
+        if not row["jobId"]:
+            return not self._stood_still(project_id, row["fence"])
+        if (row["jobId"], row["jobFence"]) == (hold.job_id, hold.fence):
+            return False  # an earlier try got through unheard
+        record = self._jobs.find(row["jobId"])
+        return record is not None and (record.job.state, record.job.fence) == (JobState.RUNNING, row["jobFence"])
+
+    def _stood_still(self, project_id: str, fence: int) -> bool:
+        now = self._monotonic()
+        if len(self._watched) >= _WATCHED:
+            self._watched.clear()
+        return now - self._watched.setdefault((project_id, fence), now) >= OPERATOR_SECONDS
+
+    def _place(self, project_id: str) -> Place:
+        return self._table, {"projectKey": f"project:{project_id}"}  # no key has a colon, so none is called so
