@@ -17,7 +17,9 @@ from typing import Any
 from tests.acceptance.chaos_house import Hand, House, until
 from tests.acceptance.world import text_of
 from tests.aws.lambdas import ROOT, packaged
+from webordinary.adapters.aws import names
 from webordinary.adapters.aws.items import from_item
+from webordinary.adapters.aws.setup.deployment import connect_tools
 from webordinary.app import sites
 from webordinary.app.cloud import Cloud, cloud_of
 from webordinary.app.cloud_emulated import bring_up
@@ -92,6 +94,16 @@ class CloudHouse(House):
         """The replies that were sent to a mail."""
         sent = [entry.reply.raw for entry in self.cloud.outbox.of(email_id) if entry.sent_at]
         return [email.message_from_bytes(raw, policy=email.policy.default) for raw in sent]  # type: ignore[misc]
+
+    @contextmanager
+    def without_reconciler(self) -> Iterator[None]:
+        """What it says, each minute, it says besides."""
+        tools = connect_tools("us-east-1", self.calm)
+        tools.events.disable_rule(Name=names.RECONCILE)
+        try:
+            yield
+        finally:
+            tools.events.enable_rule(Name=names.RECONCILE)
 
     def standing(self, email_id: str) -> str:
         """How far a mail has come, for whoever has to find out why it came no further."""

@@ -11,6 +11,7 @@ from tests.aws.cloud_house import MAILBOX, CloudHouse, CloudWriter, answer, open
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, THROTTLED, faulty_proxy
 from webordinary.adapters.aws import names
+from webordinary.app.cloud_operating import post_mail
 from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -19,7 +20,7 @@ SCOTT, ANN, BOB = "scott@example.com", "ann@example.com", "bob@example.com"
 AMELIA_SCOTT, BAKERY_ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 SEED = 7
 FAULTS = {DROP_REQUEST: 0.01, DROP_RESPONSE: 0.01, THROTTLED: 0.01, BROKEN: 0.01}
-pytestmark = pytest.mark.xdist_group("cloud")
+pytestmark = [pytest.mark.xdist_group("cloud"), pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module", params=["calm", "faulty"])
@@ -48,9 +49,12 @@ def town(
 
 @pytest.fixture
 def house(town: CloudHouse) -> Iterator[CloudHouse]:
-    yield town
-    assert set(town.close()) <= {0}
-    town.hands.clear()
+    try:
+        yield town
+        assert set(town.close()) <= {0}
+    finally:
+        town.raze()
+        town.hands.clear()
 
 
 def test_a_raw_mail_in_the_bucket_changes_the_site_bucket_and_is_answered_once(house: CloudHouse) -> None:
@@ -75,15 +79,16 @@ def test_email_is_routed_to_the_correct_project_queue(house: CloudHouse) -> None
 
 def test_unclaimed_gets_one_request_when_nobody_owns_and_none_when_somebody_does(house: CloudHouse) -> None:
     scott, queues = CloudWriter(house), house.cloud.ports.queues
-    first, second = scott.note("u1"), scott.note("u2")
-    until(lambda: len([job for job in house.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both jobs to be awaited")
-    assert queues.depth(names.UNCLAIMED) == 1 or house.faulty  # a send whose answer is lost is sent again
-    house.hire()
-    assert answer(house, first)
-    assert answer(house, second)
-    said = house.rows(names.CLAIM_REQUESTS)
-    assert answer(house, scott.note("u3"))
-    assert house.rows(names.CLAIM_REQUESTS) == said, "the owner was not asked again through the unclaimed queue"
+    with house.without_reconciler():
+        first, second = scott.note("u1"), scott.note("u2")
+        until(lambda: len([job for job in house.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
+        assert queues.depth(names.UNCLAIMED) == 1 or house.faulty  # a send whose answer is lost is sent again
+        house.hire()
+        assert answer(house, first)
+        assert answer(house, second)
+        said = house.rows(names.CLAIM_REQUESTS)
+        assert answer(house, scott.note("u3"))
+        assert house.rows(names.CLAIM_REQUESTS) == said, "the owner was not asked again through the unclaimed queue"
 
 
 def test_the_ownership_check_never_writes(house: CloudHouse) -> None:
@@ -162,11 +167,11 @@ def test_a_job_that_waits_behind_another_is_not_timed_out(house: CloudHouse) -> 
 def test_a_mail_that_cannot_be_parsed_becomes_a_dead_letter(house: CloudHouse) -> None:
     deep = b"".join(b'Content-Type: multipart/mixed; boundary="%d"\r\n\r\n--%d\r\n' % (n, n) for n in range(2000))
     raw = b"From: scott@example.com\r\nTo: edit@example.net\r\nMessage-ID: <deep@example.com>\r\n" + deep
-    from webordinary.app.cloud_operating import post_mail
-
     mail = post_mail(house.cloud, raw, SCOTT, MAILBOX)
     until(lambda: [letter for letter in house.cloud.dead_letters.all(50) if letter.email_id == mail], "a dead letter")
-    assert "could not" in answer(house, mail).lower() or answer(house, mail)
+    said = answer(house, mail)
+    assert "We could not read your mail" in said
+    assert "errorMessage" not in said
 
 
 def test_poison_becomes_a_dead_letter_and_an_honest_reply(house: CloudHouse) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.aws.cloud_house import CloudHouse, CloudWriter, answer, opened
 from tests.aws.emulator import Emulator
 from tests.extras import needs_extra
 
 needs_extra("acp", "acp")
+pytestmark = pytest.mark.timeout(300)
 AGENT = Path(__file__).parents[1] / "integration" / "acp_agent.py"
 SCOTT = "scott@example.com"
 

@@ -121,7 +121,7 @@ class SteppedWorker:
         following = slot.run_one(hold)
         self._count(-1)
         if following:
-            self._carry(slot, slot.begin(following))
+            self._carry(slot, following)
         else:
             self.poke()
 

@@ -30,10 +30,12 @@ class Holdings:
         self._unread: set[ProjectUser] = set()
         self._guard = threading.Lock()
 
-    def begin(self, hold: RunningHold, now: float) -> None:
-        """A job runs under this claim."""
+    def begin(self, hold: RunningHold, now: float, yielded: Claim | None = None) -> None:
+        """A job runs under this claim; if another was yielded for it, that is dropped in the same step."""
         claim = hold.started.claim
         with self._guard:
+            if yielded:
+                self._forget(yielded)
             self._held[claim.key] = Holding(claim, now, hold)
 
     def rest(self, claim: Claim, now: float) -> None:
@@ -45,9 +47,7 @@ class Holdings:
     def drop(self, claim: Claim) -> None:
         """The claim is not ours any more; a newer one of ours for the same key stays."""
         with self._guard:
-            held = self._held.get(claim.key)
-            if held and held.claim.fence == claim.fence:
-                del self._held[claim.key]
+            self._forget(claim)
 
     def tell(self, keys: Iterable[ProjectUser]) -> None:
         """There may be work for these keys."""
@@ -101,3 +101,8 @@ class Holdings:
         """Every claim of this worker."""
         with self._guard:
             return [held.claim for held in self._held.values()]
+
+    def _forget(self, claim: Claim) -> None:
+        held = self._held.get(claim.key)
+        if held and held.claim.fence == claim.fence:
+            del self._held[claim.key]

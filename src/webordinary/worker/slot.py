@@ -25,24 +25,24 @@ class Slot:
     def __init__(self, around: Surroundings, holdings: Holdings, keeper: LeaseKeeper, stopping: Bell) -> None:
         self._around, self._holdings, self._keeper, self._stopping = around, holdings, keeper, stopping
 
-    def begin(self, started: Started) -> RunningHold:
-        """Take the slot for this job; done by the caller of `serve`, so that no slot is given twice."""
+    def begin(self, started: Started, yielded: Claim | None = None) -> RunningHold:
+        """Take the slot for this job, from `yielded` if that had it; at once, so that no slot is given twice."""
         clock, claim = self._around.clock, started.claim
         now = clock.monotonic()
         deadline = now + self._around.settings.job_limit
         hold = RunningHold(started, clock, deadline, lambda: self._keeper.trusted_until(claim.key, claim.fence))
-        self._holdings.begin(hold, now)
+        self._holdings.begin(hold, now, yielded)
         self._around.tell("JobStarted", job=started.job, attempt=started.job.attempts, fence=claim.fence)
         return hold
 
     def serve(self, hold: RunningHold) -> None:
         """Run this job and all that follow from it."""
-        following = self.run_one(hold)
+        following: RunningHold | None = hold
         while following is not None:
-            following = self.run_one(self.begin(following))
+            following = self.run_one(following)
 
-    def run_one(self, hold: RunningHold) -> Started | None:
-        """Run this job to its end; the one that the pool gave for it, to be begun next."""
+    def run_one(self, hold: RunningHold) -> RunningHold | None:
+        """Run this job to its end; the one that the pool gave for it has the slot then."""
         started = hold.started
         try:
             ending = self._run(hold)
@@ -136,19 +136,25 @@ class Slot:
         except WebOrdinaryError as problem:
             _log.warning("job %s: its callback is owed: %s", owed.job_id, problem)
 
-    def _go_on(self, claim: Claim, turn: Turn, asked_at: float) -> Started | None:
+    def _go_on(self, claim: Claim, turn: Turn, asked_at: float) -> RunningHold | None:
         if turn.kept is None:
-            self._holdings.drop(claim)
-            self._around.wakeups.poke()  # another key matters now
-            self._around.tell("ClaimYielded", key=claim.key, fence=claim.fence)
-            if turn.started:
-                taken = turn.started.claim
-                self._keeper.trust(taken.key, taken.fence, asked_at)
-                waited_ms = self._around.ms_since_queued(turn.started.job)
-                self._around.tell("ClaimTaken", job=turn.started.job, fence=taken.fence, waited_ms=waited_ms)
-        elif turn.started is None:
+            return self._change_keys(claim, turn.started, asked_at)
+        if turn.started is None:
             self._holdings.rest(claim, self._around.clock.monotonic())
-        return turn.started
+            return None
+        return self.begin(turn.started)
+
+    def _change_keys(self, yielded: Claim, following: Started | None, asked_at: float) -> RunningHold | None:
+        self._around.tell("ClaimYielded", key=yielded.key, fence=yielded.fence)
+        if following is None:
+            self._holdings.drop(yielded)
+            return None
+        taken, waited_ms = following.claim, self._around.ms_since_queued(following.job)
+        self._keeper.trust(taken.key, taken.fence, asked_at)
+        self._around.tell("ClaimTaken", job=following.job, fence=taken.fence, waited_ms=waited_ms)
+        hold = self.begin(following, yielded)
+        self._around.wakeups.poke()  # another key matters now
+        return hold
 
     def _stand_down(self, started: Started, lost: ClaimLost) -> None:
         _log.warning("%s", lost)

@@ -21,6 +21,7 @@ from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachm
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.pool.effects import pay
 from webordinary.pool.ports import STOP, DeadLetters, Pool
+from webordinary.workflow.causes import words_of
 from webordinary.workflow.reading import Mailroom
 
 Payload = dict[str, Any]
@@ -70,7 +71,7 @@ class Answering:
         email_id, job_id = payload["emailId"], (payload.get("job") or {}).get("jobId")
         error = payload.get("error") or {}
         redrives = payload.get("redrive", 0)
-        reason = f"{error.get('Error', 'unknown error')}: {error.get('Cause', '')}"[:_MAX_REASON]
+        reason = f"{error.get('Error', 'unknown error')}: {words_of(error.get('Cause', ''))}"[:_MAX_REASON]
         if job_id:
             dead = Settlement(Outcome.DEAD, JobResult("", error=reason))
             self.pool.jobs.settle_unstarted(job_id, dead, self.now())
@@ -117,7 +118,7 @@ class Answering:
     def _answer(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> Answer:
         email_id, job_route = payload["emailId"], payload.get("job") or {}
         if self.mailroom.parsed_mails.load(email_id) is None:
-            return answers.not_readable((payload.get("error") or {}).get("Cause", "it is damaged"))
+            return answers.not_readable(words_of((payload.get("error") or {}).get("Cause", "it is damaged")))
         if (payload.get("answer") or {}).get("gaveUp"):
             return answers.gave_up(mail, self._refused(email_id, mail))
         if job_route.get("route") == "ask":

@@ -7,10 +7,10 @@ from collections.abc import Collection
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import at, claim_of, job_of, key_of, result_text, started_job_of
+from webordinary.adapters.sqlite.rows import at, claim_of, key_of
+from webordinary.adapters.sqlite.running import end, next_job, start
 from webordinary.model.claims import (
     LEASE_SECONDS,
-    PREPARING_WAIT_SECONDS,
     YIELD_AFTER_SECONDS,
     Claim,
     ClaimStatus,
@@ -19,7 +19,7 @@ from webordinary.model.claims import (
     next_fence,
 )
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import Ending, Job, Settlement, Why
+from webordinary.model.jobs import Ending, Job
 from webordinary.model.names import ProjectUser
 
 CLAIM = """
@@ -29,55 +29,7 @@ ON CONFLICT (key) DO UPDATE
 SET worker = :worker, fence = :fence, beat = 0, status = 'held',
     claimed_at = :now, last_activity_at = :now, lease_expires_at = :until"""
 
-# A job still running under an older fence is one whose worker lost the key: it starts again, in its place.
-NEXT_JOB = """
-SELECT * FROM jobs AS job
-WHERE key = :key
-  AND ((state = 'queued' AND coalesce(not_before, 0) <= :now) OR (state = 'running' AND fence < :fence))
-  AND NOT EXISTS (
-    SELECT 1 FROM jobs AS earlier
-    WHERE earlier.key = job.key AND earlier.thread_id = job.thread_id AND earlier.state <> 'settled'
-      AND earlier.thread_ord < job.thread_ord
-      AND NOT (earlier.state = 'preparing' AND earlier.recorded_at <= :now - :preparing_wait))
-  AND job.state <> 'settled'
-ORDER BY ord LIMIT 1"""
-
-START = """
-UPDATE jobs SET state = 'running', worker = :worker, fence = :fence, attempts = attempts + 1,
-  started_at = :now, not_before = NULL
-WHERE id = :id"""
-
 STILL_MINE = "SELECT 1 FROM claims WHERE key = ? AND worker = ? AND fence = ? AND status = 'held'"
-
-SETTLE = """
-UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now
-WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
-
-RETRY = """
-UPDATE jobs SET state = 'queued', not_before = :not_before, started_at = NULL
-WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
-
-STOP = """
-UPDATE jobs SET state = 'queued', attempts = attempts - 1, started_at = NULL
-WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
-
-HOLD = """
-UPDATE jobs SET state = 'queued', attempts = attempts - 1, not_before = :not_before, started_at = NULL,
-  preempted_token = coalesce(task_token, preempted_token), task_token = NULL
-WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
-
-INTERRUPT = """
-UPDATE jobs SET state = 'queued', attempts = attempts - 1, interruptions = interruptions + 1,
-  started_at = NULL, preempted_token = coalesce(task_token, preempted_token), task_token = NULL,
-  ord = (SELECT last_order FROM keys WHERE keys.key = jobs.key)
-WHERE job_id = :job_id AND state = 'running' AND fence = :fence"""
-
-# Looking costs less than RETURNING, which gathers every row in a table of its own.
-OWING = """
-SELECT * FROM jobs
-WHERE job_id = ? AND (preempted_token IS NOT NULL OR (state = 'settled' AND task_token IS NOT NULL))"""
-
-NEXT_ORDER = "UPDATE keys SET last_order = last_order + 1 WHERE key = :key"
 
 OPEN_JOBS = "SELECT 1 FROM jobs WHERE key = ? AND state <> 'settled' LIMIT 1"
 
@@ -123,22 +75,16 @@ class SqliteClaims:
         """Start the next runnable job of a key that is ours."""
         with self._db.write() as conn:
             _check(conn, claim)
-            row = _next_job(conn, str(claim.key), claim.fence, now.timestamp())
-            return _start(conn, row, claim, now.timestamp()) if row else None
+            found = next_job(conn, str(claim.key), claim.fence, now.timestamp())
+            return start(conn, found.job, claim, now.timestamp()) if found else None
 
     def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
         """Settle or requeue, then start the next job or yield."""
-        claim = started.claim
-        statement, fields = _ending(started, ending, now.timestamp())
+        claim, seconds = started.claim, now.timestamp()
         with self._db.write() as conn:
-            _check(conn, claim)
-            if statement is INTERRUPT:
-                conn.execute(NEXT_ORDER, fields)
-            if not conn.execute(statement, fields).rowcount:
-                raise ClaimLost(claim.key, claim.worker, claim.fence)
-            owing = conn.execute(OWING, (started.job.job_id,)).fetchone()
-            kept, following = self._go_on(conn, claim, now.timestamp()) if more else (claim, None)
-        return Turn(kept, following, job_of(owing) if owing else None)
+            owed = end(conn, started, ending, seconds)
+            kept, following = self._go_on(conn, claim, seconds) if more else (claim, None)
+        return Turn(kept, following, owed)
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
         """Prolong the leases of all that is still ours."""
@@ -174,8 +120,8 @@ class SqliteClaims:
         self, conn: sqlite3.Connection, key: str, worker: str, now: float, over: Claim | None
     ) -> Started | Claim | None:
         # Any fence will do to find an orphan: only a key that can be claimed has one.
-        row = _next_job(conn, key, 1 << 62, now)
-        if row is None:
+        found = next_job(conn, key, 1 << 62, now)
+        if found is None:
             conn.execute("DELETE FROM hints WHERE key = ?", (key,))
             return None
         current = conn.execute("SELECT * FROM claims WHERE key = ?", (key,)).fetchone()
@@ -183,7 +129,7 @@ class SqliteClaims:
             return claim_of(current)
         conn.execute("DELETE FROM hints WHERE key = ?", (key,))
         claim = self._claim(conn, key, worker, current["fence"] if current else 0, now)
-        return Started(claim, _start(conn, row, claim, now))
+        return Started(claim, start(conn, found.job, claim, now))
 
     def _claim(self, conn: sqlite3.Connection, key: str, worker: str, last_fence: int, now: float) -> Claim:
         moment, until = at(now), now + self._lease_seconds
@@ -195,19 +141,19 @@ class SqliteClaims:
 
     def _go_on(self, conn: sqlite3.Connection, claim: Claim, now: float) -> tuple[Claim | None, Started | None]:
         """What is kept, and what starts: the key's next job, or that of a key which has waited longer."""
-        own = _next_job(conn, str(claim.key), claim.fence, now)
+        own = next_job(conn, str(claim.key), claim.fence, now)
         if own is None and conn.execute(OPEN_JOBS, (str(claim.key),)).fetchone():
             return claim, None  # it waits for a moment that comes by itself, or for its attachments
         just_now = now - YIELD_AFTER_SECONDS
         if own and claim.claimed_at.timestamp() > just_now:
-            return claim, Started(claim, _start(conn, own, claim, now))  # quick jobs are not worth a change of keys
-        waited = min(own["queued_at"], just_now) if own else just_now
+            return claim, Started(claim, start(conn, own.job, claim, now))  # quick jobs are not worth a change of keys
+        waited = min(own.queued_at, just_now) if own else just_now
         if handed := self._take_waiting_since(conn, waited, claim, now):
             conn.execute(RELEASE, {**_identity(claim), "before": "held", "after": "free"})
             if own:
-                conn.execute(HINT, {**_identity(claim), "since": own["queued_at"], "now": now})
+                conn.execute(HINT, {**_identity(claim), "since": own.queued_at, "now": now})
             return None, handed
-        return claim, Started(claim, _start(conn, own, claim, now)) if own else None
+        return claim, Started(claim, start(conn, own.job, claim, now)) if own else None
 
     def _take_waiting_since(self, conn: sqlite3.Connection, waited: float, claim: Claim, now: float) -> Started | None:
         """Take the key that has waited longest; a younger hint is left to a worker that has nothing to do."""
@@ -236,31 +182,3 @@ def _identity(claim: Claim) -> dict[str, object]:
 def _check(conn: sqlite3.Connection, claim: Claim) -> None:
     if not conn.execute(STILL_MINE, (str(claim.key), claim.worker, claim.fence)).fetchone():
         raise ClaimLost(claim.key, claim.worker, claim.fence)
-
-
-def _next_job(conn: sqlite3.Connection, key: str, fence: int, now: float) -> sqlite3.Row | None:
-    fields = {"key": key, "fence": fence, "now": now, "preparing_wait": PREPARING_WAIT_SECONDS}
-    row: sqlite3.Row | None = conn.execute(NEXT_JOB, fields).fetchone()
-    return row
-
-
-def _start(conn: sqlite3.Connection, row: sqlite3.Row, claim: Claim, now: float) -> Job:
-    fields = {"id": row["id"], "worker": claim.worker, "fence": claim.fence, "now": now}
-    conn.execute(START, fields)
-    return started_job_of(row, claim, now)
-
-
-def _ending(started: Started, ending: Ending, now: float) -> tuple[str, dict[str, object]]:
-    """The statement that ends a job, with its values."""
-    fields = {**_identity(started.claim), "job_id": started.job.job_id, "now": now}
-    if isinstance(ending, Settlement):
-        return SETTLE, {**fields, "outcome": ending.outcome, "result": result_text(ending.result)}
-    match ending.why:
-        case Why.RETRY:
-            return RETRY, {**fields, "not_before": ending.not_before and ending.not_before.timestamp()}
-        case Why.HELD:
-            return HOLD, {**fields, "not_before": ending.not_before and ending.not_before.timestamp()}
-        case Why.STOPPED:
-            return STOP, fields
-        case Why.INTERRUPTED:
-            return INTERRUPT, fields

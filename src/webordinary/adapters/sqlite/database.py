@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from types import TracebackType
 
 from webordinary.adapters.sqlite.writer import BUSY_SECONDS, Rider, Writer
 from webordinary.model.errors import Permanent, Transient
@@ -36,18 +37,19 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """Read the last committed state."""
-        with _translated(self.path):
+        try:
             conn = self._reader()
             try:
                 yield conn
             finally:
                 self._readers.append(conn)
+        except sqlite3.DatabaseError as problem:
+            _tell_in_our_words(problem, self.path)
+            raise
 
-    @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self) -> Write:
         """One atomic change: all of the block is on disk after it, or nothing."""
-        with _translated(self.path), self._writer.transaction() as conn:
-            yield conn
+        return Write(self._writer, self.path)
 
     def migrate(self) -> None:
         """Bring the file to the newest schema; refuse a file that a newer version wrote."""
@@ -104,18 +106,40 @@ class Database:
         return conn
 
 
-@contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as problem:
-        code = (problem.sqlite_errorcode or 0) & 0xFF
-        if code in _RETRYABLE:
-            raise Transient(f"{path}: {problem}; free disk space or wait, it will be tried again") from problem
-        raise
-    except sqlite3.DatabaseError as problem:
-        if isinstance(problem, sqlite3.IntegrityError):
+class Write:
+    """A `with` block that changes the file, for one thread; plain, because every job goes through it."""
+
+    __slots__ = ("_group", "_path", "_writer")
+
+    def __init__(self, writer: Writer, path: Path) -> None:
+        self._writer, self._path = writer, path
+
+    def __enter__(self) -> sqlite3.Connection:
+        try:
+            self._group = self._writer.enter()
+        except sqlite3.DatabaseError as problem:
+            _tell_in_our_words(problem, self._path)
             raise
+        return self._group.conn
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._writer.leave(self._group, problem)
+        except sqlite3.DatabaseError as failed:
+            _tell_in_our_words(failed, self._path)
+            raise
+        if isinstance(problem, sqlite3.DatabaseError):
+            _tell_in_our_words(problem, self._path)
+
+
+def _tell_in_our_words(problem: sqlite3.DatabaseError, path: Path) -> None:
+    """Raise what an operator or a retry can deal with; a mistake in a statement is none of it."""
+    if isinstance(problem, sqlite3.OperationalError):
+        if (problem.sqlite_errorcode or 0) & 0xFF in _RETRYABLE:
+            raise Transient(f"{path}: {problem}; free disk space or wait, it will be tried again") from problem
+    elif not isinstance(problem, sqlite3.IntegrityError | sqlite3.ProgrammingError):
         raise Permanent(f"{path} cannot be read ({problem}): restore a backup with `webordinary restore`") from problem
 
 

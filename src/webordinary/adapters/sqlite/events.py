@@ -55,6 +55,7 @@ class SqliteEvents:
         self._db, self._notify = db, notify
         self._waiting: deque[Row] = deque(maxlen=MAX_WAITING)
         self._boarded: list[Row] = []  # touched by the thread whose turn it is to write
+        self._untold = False
         self._some = threading.Event()
         self._closing = False
         self._flusher: threading.Thread | None = None
@@ -72,15 +73,14 @@ class SqliteEvents:
 
     def board(self, conn: sqlite3.Connection) -> None:
         """Add what has waited to a transaction that is about to commit."""
-        if self._waited_seconds() >= RIDE_AFTER_SECONDS or self._closing:
+        if self._waiting and (self._closing or self._waited_seconds() >= RIDE_AFTER_SECONDS):
             self._boarded = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
             conn.executemany(APPEND, self._boarded)
 
     def arrived(self) -> None:
-        """Readers may look."""
+        """Readers are told soon, and not by a thread that others wait for."""
         if self._boarded:
-            self._boarded = []
-            self._notify("page")
+            self._boarded, self._untold = [], True
 
     def missed(self) -> None:
         """Keep the rows for the next transaction."""
@@ -94,6 +94,7 @@ class SqliteEvents:
         if self._flusher:
             self._flusher.join(timeout=5)
         self._flush()
+        self._tell_readers()
 
     def _waited_seconds(self) -> float:
         """For how long the oldest event has waited; less than nothing if there is none."""
@@ -114,6 +115,7 @@ class SqliteEvents:
             time.sleep(QUIET_SECONDS)  # most events leave with somebody else's transaction meanwhile
             if self._waited_seconds() >= QUIET_SECONDS:
                 self._flush()
+            self._tell_readers()
             if not self._waiting:
                 self._some.clear()
                 if self._waiting:  # it came in between
@@ -126,6 +128,11 @@ class SqliteEvents:
                     pass  # the rows board by themselves
         except (WebOrdinaryError, sqlite3.Error) as problem:
             _log.warning("events wait in memory: %s", problem)
+
+    def _tell_readers(self) -> None:
+        if self._untold:
+            self._untold = False
+            self._notify("page")
 
 
 class SqliteEventLog:

@@ -7,31 +7,28 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import job_of, key_of, result_text
+from webordinary.adapters.sqlite.rows import JOBS, job_of, key_of, result_text
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import Job, NewJob, Settlement
 from webordinary.model.names import ProjectUser
 
-LAST_ORDER = "SELECT last_order FROM keys WHERE key = ?"
-
-COUNT_ORDER = """
-INSERT INTO keys (key, last_order) VALUES (?, 1)
-ON CONFLICT (key) DO UPDATE SET last_order = last_order + 1"""
+# Where the next job of a key goes, and whether its key has an owner, or a hint that it needs one.
+TAIL = """
+SELECT (SELECT max(ord) FROM jobs WHERE key = ? AND state <> 'settled'),
+  EXISTS (SELECT 1 FROM claims WHERE key = ? AND status = 'held') OR EXISTS (SELECT 1 FROM hints WHERE key = ?)"""
 
 RECORD = """
 INSERT INTO jobs (job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at, queued_at)
-VALUES (:job_id, :key, :ord, :ord, :thread_id, :email_id, :command, :state, :recorded_at, :queued_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (job_id) DO NOTHING"""
 
-ENQUEUE = """
-UPDATE jobs SET state = 'queued', queued_at = :now WHERE job_id = :job_id AND state = 'preparing'
-RETURNING *"""
+ENQUEUE = "UPDATE jobs SET state = 'queued', queued_at = :now WHERE job_id = :job_id AND state = 'preparing'"
 
 # The hint that somebody would send next, without a transaction of its own.
-HINT_UNLESS_HELD = """
-INSERT INTO hints (key, waiting_since, sent_at)
-SELECT :key, :now, :now WHERE NOT EXISTS (SELECT 1 FROM claims WHERE key = :key AND status = 'held')
-ON CONFLICT (key) DO NOTHING"""
+HINT = "INSERT INTO hints (key, waiting_since, sent_at) VALUES (?, ?, ?)"
+
+GET = f"{JOBS} WHERE job_id = ?"
+OPEN_JOBS = f"{JOBS} WHERE key = ? AND state <> 'settled' ORDER BY ord LIMIT ?"
 
 BIND_CALLBACK = "UPDATE jobs SET task_token = :token, called_back = 0 WHERE job_id = :job_id"
 
@@ -41,8 +38,7 @@ WHERE job_id = :job_id AND state IN ('preparing', 'queued') AND fence = 0"""
 
 REQUEST_CANCEL = "UPDATE jobs SET cancel_requested = 1 WHERE job_id = :job_id AND state <> 'settled'"
 
-OWED = """
-SELECT * FROM jobs
+OWED = f"""{JOBS}
 WHERE (state = 'settled' AND called_back = 0 AND task_token IS NOT NULL) OR preempted_token IS NOT NULL
 ORDER BY id LIMIT ?"""
 
@@ -80,23 +76,22 @@ class SqliteJobs:
         """Give a new job its order."""
         key = str(new.key)
         with self._db.write() as conn:
-            last = conn.execute(LAST_ORDER, (key,)).fetchone()
-            job = new.recorded(last["last_order"] + 1 if last else 1, now, ready=ready)
+            last, expected = _tail(conn, key)
+            job = new.recorded(last + 1, now, ready=ready)
             if not conn.execute(RECORD, _new_fields(job)).rowcount:
                 return _get(conn, new.job_id)
-            conn.execute(COUNT_ORDER, (key,))
-            if ready:
-                conn.execute(HINT_UNLESS_HELD, {"key": key, "now": now.timestamp()})
+            if ready and not expected:
+                _hint(conn, key, now)
         return job
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
         """Make a preparing job runnable."""
         with self._db.write() as conn:
-            row = conn.execute(ENQUEUE, {"job_id": job_id, "now": now.timestamp()}).fetchone()
-            if row is None:
-                return _get(conn, job_id)
-            conn.execute(HINT_UNLESS_HELD, {"key": row["key"], "now": now.timestamp()})
-        return job_of(row)
+            queued = conn.execute(ENQUEUE, {"job_id": job_id, "now": now.timestamp()}).rowcount
+            job = _get(conn, job_id)
+            if queued and not _tail(conn, str(job.key))[1]:
+                _hint(conn, str(job.key), now)
+        return job
 
     def get(self, job_id: str) -> Job | None:
         """One job, open or settled."""
@@ -106,11 +101,7 @@ class SqliteJobs:
     def open_jobs(self, key: ProjectUser, limit: int = 1000) -> Sequence[Job]:
         """The open jobs of a key, in order."""
         with self._db.read() as conn:
-            rows = conn.execute(
-                "SELECT * FROM jobs WHERE key = ? AND state <> 'settled' ORDER BY ord LIMIT ?",
-                (str(key), limit),
-            )
-            return [job_of(row) for row in rows]
+            return [job_of(row) for row in conn.execute(OPEN_JOBS, (str(key), limit))]
 
     def bind_token(self, job_id: str, token: str) -> Job:
         """Name whom to call back."""
@@ -165,22 +156,33 @@ class SqliteJobs:
         return forgotten
 
 
-def _new_fields(job: Job) -> dict[str, object]:
-    return {
-        "job_id": job.job_id,
-        "key": str(job.key),
-        "ord": job.order,
-        "thread_id": job.thread_id,
-        "email_id": job.email_id,
-        "command": job.command,
-        "state": job.state,
-        "recorded_at": job.recorded_at.timestamp(),
-        "queued_at": job.queued_at and job.queued_at.timestamp(),
-    }
+def _new_fields(job: Job) -> tuple[object, ...]:
+    return (
+        job.job_id,
+        str(job.key),
+        job.order,
+        job.thread_order,
+        job.thread_id,
+        job.email_id,
+        str(job.command),
+        str(job.state),
+        job.recorded_at.timestamp(),
+        job.queued_at and job.queued_at.timestamp(),
+    )
+
+
+def _tail(conn: sqlite3.Connection, key: str) -> tuple[int, bool]:
+    """The last order in a key's queue, and whether somebody will come for what is added to it."""
+    last, expected = conn.execute(TAIL, (key, key, key)).fetchone()
+    return last or 0, bool(expected)
+
+
+def _hint(conn: sqlite3.Connection, key: str, now: datetime) -> None:
+    conn.execute(HINT, (key, now.timestamp(), now.timestamp()))
 
 
 def _find(conn: sqlite3.Connection, job_id: str) -> Job | None:
-    row = conn.execute("SELECT * FROM jobs WHERE job_id = ?", (job_id,)).fetchone()
+    row = conn.execute(GET, (job_id,)).fetchone()
     return job_of(row) if row else None
 
 

@@ -24,7 +24,7 @@ from webordinary.adapters.sqlite.overview_rows import (
 )
 from webordinary.adapters.sqlite.rows import at, at_or_none
 from webordinary.mail.records import attachment_from_json
-from webordinary.model.names import ProjectUser
+from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.overview import MailDetail, MailSummary, PoolSnapshot, TimelineEntry
 from webordinary.model.projects import Sender
 
@@ -61,10 +61,12 @@ LEFT JOIN executions x ON x.id = (
 WHERE r.email_id IN (SELECT value FROM json_each(:ids))
 ORDER BY r.received_at DESC, r.email_id DESC"""
 
+# So has it several jobs: its first, and {job_id}-r1 and so on.
 JOBS = """
 SELECT j.*, coalesce(w.name, j.worker) AS worker_name
-FROM jobs j LEFT JOIN workers w ON w.worker = j.worker
-WHERE j.email_id IN (SELECT value FROM json_each(:ids)) ORDER BY j.id"""
+FROM json_each(:ids) AS mine JOIN jobs j ON j.job_id >= mine.value AND j.job_id < mine.value || '.'
+LEFT JOIN workers w ON w.worker = j.worker
+ORDER BY j.id"""
 
 MILESTONES = """
 SELECT email_id, kind, max(at) AS at FROM events
@@ -205,7 +207,8 @@ def _ids(rows: Iterable[sqlite3.Row]) -> list[str]:
 
 def _summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailSummary]:
     ids = {"ids": json.dumps(email_ids)}
-    jobs = {row["email_id"]: job_of(row) for row in conn.execute(JOBS, ids)}
+    first_jobs = {"ids": json.dumps([job_id_of(email_id) for email_id in email_ids])}
+    jobs = {row["email_id"]: job_of(row) for row in conn.execute(JOBS, first_jobs)}
     answers = {row["email_id"]: row for row in conn.execute(ANSWERS, ids)}
     dead = {row["email_id"]: row["reason"] for row in conn.execute(DEAD, ids)}
     milestones: dict[str, dict[str, datetime]] = defaultdict(dict)

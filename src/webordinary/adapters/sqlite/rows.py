@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from webordinary.model.claims import Claim, ClaimStatus
@@ -14,12 +16,19 @@ from webordinary.model.jobs import Job, JobResult, JobState, Outcome
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
+JOBS = """
+SELECT job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at, attempts, interruptions,
+  worker, fence, outcome, result, cancel_requested, task_token, preempted_token,
+  queued_at, not_before, started_at, settled_at
+FROM jobs"""
+
 # A worker reads the same few keys and words over and over, and these are on the path of every job.
 key_of = lru_cache(maxsize=4096)(ProjectUser.parse)
 _COMMANDS = {str(command): command for command in Command}
 _STATES = {str(state): state for state in JobState}
 _OUTCOMES = {str(outcome): outcome for outcome in Outcome}
 _RESULT_FIELDS = tuple(field.name for field in fields(JobResult))
+_result_values = attrgetter(*_RESULT_FIELDS)
 json_text = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -33,47 +42,36 @@ def at_or_none(seconds: float | None) -> datetime | None:
     return None if seconds is None else at(seconds)
 
 
-def job_of(row: sqlite3.Row) -> Job:
-    """A row of `jobs`."""
-    return _job(_named(row))
-
-
-def started_job_of(row: sqlite3.Row, claim: Claim, now: float) -> Job:
-    """A row of `jobs` as it was just before the job started under `claim`."""
-    fields = _named(row)
-    started = {"state": "running", "worker": claim.worker, "fence": claim.fence, "started_at": now, "not_before": None}
-    return _job(fields | started | {"attempts": fields["attempts"] + 1})
-
-
-def _named(row: sqlite3.Row) -> dict[str, Any]:
-    """Fetched by name one by one, sqlite3 would search the list of columns for each."""
-    return dict(zip(row.keys(), row, strict=True))
-
-
-def _job(fields: dict[str, Any]) -> Job:
+def job_of(row: Sequence[Any]) -> Job:
+    """A row of JOBS; by place, because sqlite3 would search for each name."""
+    (
+        job_id, key, order, thread_order, thread_id, email_id, command, state, recorded_at, attempts, interruptions,
+        worker, fence, outcome, result, cancel_requested, task_token, preempted_token,
+        queued_at, not_before, started_at, settled_at,
+    ) = row  # fmt: skip
     return Job(
-        job_id=fields["job_id"],
-        key=key_of(fields["key"]),
-        order=fields["ord"],
-        thread_order=fields["thread_ord"],
-        thread_id=fields["thread_id"],
-        email_id=fields["email_id"],
-        command=_COMMANDS[fields["command"]],
-        state=_STATES[fields["state"]],
-        recorded_at=at(fields["recorded_at"]),
-        attempts=fields["attempts"],
-        interruptions=fields["interruptions"],
-        worker=fields["worker"],
-        fence=fields["fence"],
-        outcome=_OUTCOMES[fields["outcome"]] if fields["outcome"] else None,
-        result=result_of(fields["result"]),
-        cancel_requested=bool(fields["cancel_requested"]),
-        task_token=fields["task_token"],
-        preempted_token=fields["preempted_token"],
-        queued_at=at_or_none(fields["queued_at"]),
-        not_before=at_or_none(fields["not_before"]),
-        started_at=at_or_none(fields["started_at"]),
-        settled_at=at_or_none(fields["settled_at"]),
+        job_id,
+        key_of(key),
+        order,
+        thread_order,
+        thread_id,
+        email_id,
+        _COMMANDS[command],
+        _STATES[state],
+        at(recorded_at),
+        attempts,
+        interruptions,
+        worker,
+        fence,
+        _OUTCOMES[outcome] if outcome else None,
+        result_of(result),
+        bool(cancel_requested),
+        task_token,
+        preempted_token,
+        at_or_none(queued_at),
+        at_or_none(not_before),
+        at_or_none(started_at),
+        at_or_none(settled_at),
     )
 
 
@@ -92,8 +90,9 @@ def claim_of(row: sqlite3.Row) -> Claim:
 
 
 def result_text(result: JobResult) -> str:
-    """A result as it is stored."""
-    return json_text({name: getattr(result, name) for name in _RESULT_FIELDS})
+    """A result as it is stored; what is empty is left out."""
+    said = zip(_RESULT_FIELDS, _result_values(result), strict=True)
+    return json_text({name: value for name, value in said if value or name == "summary"})
 
 
 def result_of(text: str | None) -> JobResult | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 from webordinary.model.errors import Transient
@@ -31,13 +31,30 @@ class Rider(Protocol):
         """The transaction did not happen; keep what boarded for the next."""
 
 
-class _Group:
+class Group:
     """A transaction with the changes of one or more threads. They return when it is on disk, or fail together."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_under_way", "conn", "ended", "error", "members")
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self.conn = conn
         self.members = 0
+        self.ended = False
         self.error: BaseException | None = None
-        self.ended = threading.Event()
+        self._under_way = threading.Lock()
+        self._under_way.acquire()
+
+    def end(self, error: BaseException | None) -> None:
+        """It is on disk, or failed."""
+        self.error, self.ended = error, True
+        self._under_way.release()
+
+    def wait(self, seconds: float) -> bool:
+        """True as soon as it has ended; False when the time is over first."""
+        ended = self._under_way.acquire(timeout=seconds)
+        if ended:
+            self._under_way.release()  # for the next who waits
+        return ended
 
 
 class Writer:
@@ -48,92 +65,97 @@ class Writer:
         self._conn: sqlite3.Connection | None = None
         self._turn = threading.Lock()
         self._owner: int | None = None
-        self._line, self._line_guard = 0, threading.Lock()
-        self._group: _Group | None = None
+        self._line: deque[int] = deque()
+        self._group: Group | None = None
         self.rider: Rider | None = None
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of the block is on disk afterwards, or nothing of it."""
+    def enter(self) -> Group:
+        """Wait for the turn, and begin a transaction or join the one that is open."""
         self._take_turn()
-        problem: BaseException | None = None
         try:
-            conn = self._conn = self._conn or self._connect()
-            group = self._join(conn)
-            try:
-                yield conn
-            except BaseException as raised:
-                problem = raised
-                self._take_back(conn, group, raised)
+            if self._group:
+                self._group.conn.execute("SAVEPOINT member")
             else:
-                self._keep(conn, group)
-            if self._group and not self._left_to_the_next(group):
-                self._commit(conn, group)
+                self._group = self._begin()
+        except BaseException:
+            self._pass_turn()
+            raise
+        return self._group
+
+    def leave(self, group: Group, problem: BaseException | None) -> None:
+        """Keep what was changed since `enter`, or take it back if there was a problem; return when it is on disk."""
+        try:
+            if problem is None:
+                self._keep(group)
+            else:
+                self._take_back(group, problem)
+            if not group.ended and not self._left_to_the_next(group):
+                self._commit(group)
         finally:
-            self._owner = None
-            self._turn.release()
-        if problem and group.error is problem:
-            raise problem
-        self._wait_for(group)  # also before an error is told: it may rest on what another member has changed
-        if problem:
-            raise problem
+            self._pass_turn()
+        if not group.ended:
+            self._wait_for(group)
+        if group.error and group.error is not problem:
+            # Also instead of a member's own problem: that may rest on what another member had changed.
+            raise Transient(f"a shared write failed: {group.error}; it will be tried again") from group.error
 
     def close(self) -> None:
         """Let go of the file."""
         with self._turn:
+            if self._group:
+                self._commit(self._group)
             if self._conn:
-                if self._group:
-                    self._commit(self._conn, self._group)
                 self._conn.close()
             self._conn = None
 
     def _take_turn(self) -> None:
-        if self._owner == threading.get_ident():
+        me = threading.get_ident()
+        if self._owner == me:
             raise RuntimeError("a write inside a write: pass the connection on instead")
-        with self._line_guard:
-            self._line += 1
-        try:
-            self._turn.acquire()
-        finally:
-            with self._line_guard:
-                self._line -= 1
-        self._owner = threading.get_ident()
+        if not self._turn.acquire(blocking=False):
+            self._line.append(me)
+            try:
+                self._turn.acquire()
+            finally:
+                self._line.remove(me)
+        self._owner = me
 
-    def _join(self, conn: sqlite3.Connection) -> _Group:
-        if self._group:
-            conn.execute("SAVEPOINT member")
-        else:
-            begin(conn)
-            self._group = _Group()
-        return self._group
+    def _pass_turn(self) -> None:
+        self._owner = None
+        self._turn.release()
 
-    def _keep(self, conn: sqlite3.Connection, group: _Group) -> None:
+    def _begin(self) -> Group:
+        conn = self._conn = self._conn or self._connect()
+        begin(conn)
+        return Group(conn)
+
+    def _keep(self, group: Group) -> None:
         if group.members:
-            conn.execute("RELEASE member")
+            group.conn.execute("RELEASE member")
         group.members += 1
 
-    def _take_back(self, conn: sqlite3.Connection, group: _Group, problem: BaseException) -> None:
+    def _take_back(self, group: Group, problem: BaseException) -> None:
         """Undo one member's part. Where SQLite gave the whole transaction up, the others hear of it."""
-        if group.members and conn.in_transaction:
-            conn.execute("ROLLBACK TO member")
-            conn.execute("RELEASE member")
+        if group.members and group.conn.in_transaction:
+            group.conn.execute("ROLLBACK TO member")
+            group.conn.execute("RELEASE member")
             return
-        if conn.in_transaction:
-            conn.execute("ROLLBACK")
+        if group.conn.in_transaction:
+            group.conn.execute("ROLLBACK")
         self._end(group, problem)
 
-    def _left_to_the_next(self, group: _Group) -> bool:
+    def _left_to_the_next(self, group: Group) -> bool:
         """The next in line has its turn in a moment, and commits for this thread too."""
-        return self._line > 0 and group.members < _MAX_MEMBERS
+        return bool(self._line) and group.members < _MAX_MEMBERS
 
-    def _commit(self, conn: sqlite3.Connection, group: _Group) -> None:
+    def _commit(self, group: Group) -> None:
         try:
             if self.rider:
-                self.rider.board(conn)
-            conn.execute("COMMIT")
+                self.rider.board(group.conn)
+            group.conn.execute("COMMIT")
         except BaseException as problem:
-            if conn.in_transaction:
-                conn.execute("ROLLBACK")
+            if group.conn.in_transaction:
+                group.conn.execute("ROLLBACK")
             if self.rider:
                 self.rider.missed()
             self._end(group, problem)
@@ -142,18 +164,15 @@ class Writer:
         if self.rider:
             self.rider.arrived()
 
-    def _end(self, group: _Group, error: BaseException | None) -> None:
+    def _end(self, group: Group, error: BaseException | None) -> None:
         self._group = None
-        group.error = error
-        group.ended.set()
+        group.end(error)
 
-    def _wait_for(self, group: _Group) -> None:
-        while not group.ended.wait(_ABANDONED_SECONDS):
+    def _wait_for(self, group: Group) -> None:
+        while not group.wait(_ABANDONED_SECONDS):
             with self._turn:  # whoever was to commit was torn out of the line
-                if self._group is group and self._conn:
-                    self._commit(self._conn, group)
-        if group.error:
-            raise Transient(f"a shared write failed: {group.error}; it will be tried again") from group.error
+                if not group.ended:
+                    self._commit(group)
 
 
 def begin(conn: sqlite3.Connection) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import unquote_plus
 
 from aws_lambda_powertools.utilities.data_classes import S3Event
 
-from webordinary.model.errors import Permanent, WebOrdinaryError
+from webordinary.model.errors import Permanent
 
 MAX_MAIL_BYTES = 41 * 1024 * 1024
 """SES takes 40 MB, and writes its own headers before them."""
@@ -35,13 +35,13 @@ def intake(event: dict[str, Any], bucket: str, take: Callable[[str, datetime], N
     """
     if event.get("Event") == _TEST_EVENT:
         return {"taken": 0}
-    failed: list[WebOrdinaryError] = []
+    failed: list[Exception] = []
     objects = tuple(_objects(event))
     for told in objects:
         try:
             _check(told, bucket)
             take(told.key, told.at)
-        except WebOrdinaryError as problem:
+        except Exception as problem:
             failed.append(problem)
     if failed:
         raise failed[0]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from webordinary.model.errors import WebOrdinaryError
-
 Chore = Callable[[], int]
 
 
@@ -15,11 +13,11 @@ def reconcile(chores: Mapping[str, Chore]) -> dict[str, int]:
     Raises the first failure at the end, so that Lambda counts it and the alarm sees it.
     """
     done: dict[str, int] = {}
-    failed: list[WebOrdinaryError] = []
+    failed: list[Exception] = []
     for name, chore in chores.items():
         try:
             done[name] = chore()
-        except WebOrdinaryError as problem:
+        except Exception as problem:
             failed.append(problem)
     if failed:
         raise failed[0]

@@ -71,16 +71,20 @@ class TaskProtection:
             self._changed.notify()
 
     def _keep(self) -> None:
-        while not self._closed:
-            with self._changed:
-                seconds = self._seconds_to_wait()
-                if seconds != 0:
-                    self._changed.wait(seconds)
-                    continue
-                wanted = self._busy > 0
+        while (wanted := self._next_word()) is not None:
             self._tell(wanted)
         if self._on:
             self._tell(False)
+
+    def _next_word(self) -> bool | None:
+        """Wait until there is something to tell the agent, and what; None once this is closed."""
+        with self._changed:
+            while not self._closed:
+                seconds = self._seconds_to_wait()
+                if seconds == 0:
+                    return self._busy > 0
+                self._changed.wait(seconds)
+        return None
 
     def _seconds_to_wait(self) -> float | None:
         """Until there is something to tell the agent; None if only a job brings that about."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import boto3
 
 from webordinary.adapters.aws.clients import config_of, translated
+from webordinary.adapters.aws.names import PROJECT_TAG
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
     from types_boto3_sts import STSClient
     from types_boto3_sts.type_defs import CredentialsTypeDef
 
-TAG = "project"
 """The role's policy names buckets and folders by `${aws:PrincipalTag/project}`."""
 LAST_SECONDS = 3600
 """As long as AWS allows for a role that was assumed from a role."""
@@ -72,7 +72,7 @@ class ScopedCredentials(Generic[C]):
                 RoleArn=self._role,
                 RoleSessionName=f"{project_id}-{self._worker}"[:_LONGEST_NAME],
                 DurationSeconds=LAST_SECONDS,
-                Tags=[{"Key": TAG, "Value": project_id}],
+                Tags=[{"Key": PROJECT_TAG, "Value": project_id}],
             )
         until = asked_at + LAST_SECONDS - RENEW_BEFORE_SECONDS
         return _Scoped(self._connect(taken["Credentials"]), until)
