@@ -33,6 +33,7 @@ def all_watches() -> Iterator[Watch]:
     """Every alarm there is."""
     yield from _waiting()
     yield from _claims()
+    yield from _claim_times()
     yield from _work()
     yield from _given_up()
     yield from _running()
@@ -84,6 +85,9 @@ def _claims() -> Iterator[Watch]:
         threshold=95,
         periods=2,
     )
+
+
+def _claim_times() -> Iterator[Watch]:
     yield Watch(
         name="time-to-claim",
         what="keys wait long before a worker takes them",

@@ -27,36 +27,10 @@ def make_capacity(
     scope: Construct, cluster: ecs.Cluster, wall: ec2.SecurityGroup, settings: Settings
 ) -> ecs.AsgCapacityProvider:
     """ARM machines whose own credentials no task can reach."""
-    role = _role(scope)
-    group = autoscaling.AutoScalingGroup(
-        scope,
-        "machines",
-        vpc=cluster.vpc,
-        vpc_subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS),
-        min_capacity=0,
-        max_capacity=settings.max_workers,
-        mixed_instances_policy=autoscaling.MixedInstancesPolicy(
-            launch_template=_launch_template(scope, role, wall, settings),
-            launch_template_overrides=[
-                autoscaling.LaunchTemplateOverrides(instance_type=ec2.InstanceType(name))
-                for name in settings.instance_types
-            ],
-            instances_distribution=autoscaling.InstancesDistribution(
-                on_demand_base_capacity=0,
-                on_demand_percentage_above_base_capacity=0 if settings.spot else 100,
-                spot_allocation_strategy=autoscaling.SpotAllocationStrategy.PRICE_CAPACITY_OPTIMIZED,
-            ),
-        ),
-        new_instances_protected_from_scale_in=True,
-        group_metrics=[autoscaling.GroupMetrics.all()],
-        ssm_session_permissions=False,
-    )
-    accept(group, "AwsSolutions-EC26", "The launch template encrypts; the rule cannot read a group of several types.")
-    accept(group, "AwsSolutions-AS3", "Machines come and go with the work; the alarms watch the work.")
     provider = ecs.AsgCapacityProvider(
         scope,
         "capacity",
-        auto_scaling_group=group,
+        auto_scaling_group=_group(scope, cluster.vpc, wall, settings),
         enable_managed_scaling=True,
         enable_managed_termination_protection=True,
         enable_managed_draining=True,
@@ -65,6 +39,41 @@ def make_capacity(
     )
     cluster.add_asg_capacity_provider(provider)
     return provider
+
+
+def _group(
+    scope: Construct, vpc: ec2.IVpc, wall: ec2.SecurityGroup, settings: Settings
+) -> autoscaling.AutoScalingGroup:
+    group = autoscaling.AutoScalingGroup(
+        scope,
+        "machines",
+        vpc=vpc,
+        vpc_subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS),
+        min_capacity=0,
+        max_capacity=settings.max_workers,
+        mixed_instances_policy=_policy(_launch_template(scope, _role(scope), wall, settings), settings),
+        new_instances_protected_from_scale_in=True,
+        group_metrics=[autoscaling.GroupMetrics.all()],
+        ssm_session_permissions=False,
+    )
+    accept(group, "AwsSolutions-EC26", "The launch template encrypts; the rule cannot read a group of several types.")
+    accept(group, "AwsSolutions-AS3", "Machines come and go with the work; the alarms watch the work.")
+    return group
+
+
+def _policy(machine: ec2.LaunchTemplate, settings: Settings) -> autoscaling.MixedInstancesPolicy:
+    return autoscaling.MixedInstancesPolicy(
+        launch_template=machine,
+        launch_template_overrides=[
+            autoscaling.LaunchTemplateOverrides(instance_type=ec2.InstanceType(name))
+            for name in settings.instance_types
+        ],
+        instances_distribution=autoscaling.InstancesDistribution(
+            on_demand_base_capacity=0,
+            on_demand_percentage_above_base_capacity=0 if settings.spot else 100,
+            spot_allocation_strategy=autoscaling.SpotAllocationStrategy.PRICE_CAPACITY_OPTIMIZED,
+        ),
+    )
 
 
 def _role(scope: Construct) -> iam.Role:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from aws_cdk import Aws, Duration, RemovalPolicy, Stack
+from aws_cdk import Aws, Duration, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.buckets import private_bucket, removal_of
 from infra.nag import accept
 from infra.settings import Settings
 from webordinary.adapters.aws import names
@@ -28,7 +29,7 @@ class DataStack(Stack):
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, "data", stack_name=f"{names.PREFIX}-data", description="WebOrdinary: what must survive")
-        self._removal = RemovalPolicy.RETAIN if settings.keep else RemovalPolicy.DESTROY
+        self._settings, self._removal = settings, removal_of(settings)
         for name, table in TABLES.items():
             self._table(name, table)
         for queue in SHARED_QUEUES:
@@ -75,16 +76,13 @@ class DataStack(Stack):
             queue.grant_send_messages(iam.ServicePrincipal("events.amazonaws.com", conditions=ours))
 
     def _store(self, access_logs: s3.Bucket) -> None:
-        s3.Bucket(
+        private_bucket(
             self,
             "store",
+            self._settings,
             bucket_name=names.store_bucket(Aws.ACCOUNT_ID),
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            enforce_ssl=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            server_access_logs_bucket=access_logs,
-            server_access_logs_prefix="store/",
+            access_logs=access_logs,
+            log_folder="store/",
             lifecycle_rules=[
                 s3.LifecycleRule(
                     id=folder.rstrip("/"),
@@ -94,21 +92,11 @@ class DataStack(Stack):
                 )
                 for folder, days in KEPT_DAYS.items()
             ],
-            removal_policy=self._removal,
         )
 
     def _access_logs(self) -> s3.Bucket:
-        bucket = s3.Bucket(
-            self,
-            "access-logs",
-            bucket_name=ACCESS_LOGS,
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            enforce_ssl=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            lifecycle_rules=[s3.LifecycleRule(expiration=Duration.days(LOG_DAYS))],
-            removal_policy=self._removal,
-        )
+        forget = s3.LifecycleRule(expiration=Duration.days(LOG_DAYS))
+        bucket = private_bucket(self, "access-logs", self._settings, bucket_name=ACCESS_LOGS, lifecycle_rules=[forget])
         bucket.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal("logging.s3.amazonaws.com")],

@@ -75,8 +75,7 @@ class LambdasStack(Stack):
             memory_size=function.memory_mb,
             timeout=Duration.seconds(function.timeout_seconds),
             retry_attempts=function.retries,
-            max_event_age=Duration.seconds(MAX_EVENT_AGE_SECONDS) if function.alone else Duration.hours(EVENT_HOURS),
-            reserved_concurrent_executions=1 if function.alone else None,
+            max_event_age=_event_age(function),
             on_failure=self._failed if function.retries else None,
             role=role,
             log_group=log_group,
@@ -90,3 +89,9 @@ class LambdasStack(Stack):
             **common_environment(self._settings),
             "POWERTOOLS_SERVICE_NAME": function.name,
         }
+
+
+def _event_age(function: functions.Function) -> Duration:
+    if function is functions.RECONCILE:
+        return Duration.seconds(MAX_EVENT_AGE_SECONDS)
+    return Duration.hours(EVENT_HOURS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import Aws, CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import Aws, CfnOutput, Duration, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
@@ -13,6 +13,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from infra import arns
+from infra.buckets import private_bucket
 from infra.data import ACCESS_LOGS
 from infra.nag import accept
 from infra.settings import Settings
@@ -26,11 +27,25 @@ class MailStack(Stack):
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(scope, "mail", stack_name=f"{names.PREFIX}-mail", description="WebOrdinary: mail in and out")
         self._settings = settings
-        self._receive(self._raw_bucket())
+        bucket = self._raw_bucket()
+        self._start_intake(bucket)
+        self._receive(bucket)
         self._send()
 
     def _raw_bucket(self) -> s3.Bucket:
-        name = names.raw_bucket(Aws.ACCOUNT_ID)
+        bucket = private_bucket(
+            self,
+            "raw",
+            self._settings,
+            bucket_name=names.raw_bucket(Aws.ACCOUNT_ID),
+            access_logs=s3.Bucket.from_bucket_name(self, "access-logs", ACCESS_LOGS),
+            log_folder="mail/",
+            lifecycle_rules=[s3.LifecycleRule(id="forget", expiration=Duration.days(KEPT_MAIL_DAYS))],
+        )
+        accept(bucket, "@aws-cdk/aws-s3:accessLogsPolicyNotAdded", "That bucket allows it to all of ours.")
+        return bucket
+
+    def _start_intake(self, bucket: s3.Bucket) -> None:
         allowed = lambda_.CfnPermission(
             self,
             "bucket-calls-intake",
@@ -38,22 +53,8 @@ class MailStack(Stack):
             function_name=names.INTAKE,
             principal="s3.amazonaws.com",
             source_account=Aws.ACCOUNT_ID,
-            source_arn=arns.bucket(name),
+            source_arn=arns.bucket(names.raw_bucket(Aws.ACCOUNT_ID)),  # by name: the bucket waits for this
         )
-        bucket = s3.Bucket(
-            self,
-            "raw",
-            bucket_name=name,
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            enforce_ssl=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            server_access_logs_bucket=s3.Bucket.from_bucket_name(self, "access-logs", ACCESS_LOGS),
-            server_access_logs_prefix="mail/",
-            lifecycle_rules=[s3.LifecycleRule(id="forget", expiration=Duration.days(KEPT_MAIL_DAYS))],
-            removal_policy=RemovalPolicy.RETAIN if self._settings.keep else RemovalPolicy.DESTROY,
-        )
-        accept(bucket, "@aws-cdk/aws-s3:accessLogsPolicyNotAdded", "That bucket allows it to all of ours.")
         # Said in the bucket itself: CDK's own way is one more lambda that may change every bucket.
         made = bucket.node.default_child
         made.add_property_override(
@@ -67,7 +68,6 @@ class MailStack(Stack):
             ],
         )
         made.add_resource_dependency(allowed)
-        return bucket
 
     def _receive(self, bucket: s3.Bucket) -> None:
         rules = ses.ReceiptRuleSet(self, "rules", receipt_rule_set_name=names.RECEIPT_RULES)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as appscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ecs as ecs
+from aws_cdk.aws_applicationautoscaling import ScalingInterval as Step
 
 from infra import metrics
 from infra.settings import Settings
@@ -15,46 +17,32 @@ QUIET_MINUTES = 15
 def scale(service: ecs.BaseService, settings: Settings) -> None:
     """Steps, because a target per worker has no meaning at none."""
     count = service.auto_scale_task_count(min_capacity=0, max_capacity=settings.max_workers)
+    depth = (Step(lower=1, upper=10, change=1), Step(lower=10, upper=50, change=3), Step(lower=50, change=10))
+    age = (Step(lower=60, upper=300, change=1), Step(lower=300, change=2))
+    wake = (Step(lower=1, change=1), Step(upper=0, change=0))
+    quiet = (Step(upper=0, change=-1), Step(lower=1, change=0))
+    _follow(count, "depth", metrics.unclaimed_depth(), depth, rest_minutes=2)
+    _follow(count, "age", metrics.unclaimed_age(), age, rest_minutes=2)
+    _follow(count, "wake", metrics.asked_in_vain(), wake, rest_minutes=5)
+    _follow(count, "quiet", metrics.unclaimed_depth(), quiet, rest_minutes=5, for_minutes=QUIET_MINUTES)
+
+
+def _follow(
+    count: ecs.ScalableTaskCount,
+    called: str,
+    metric: cloudwatch.IMetric,
+    steps: tuple[Step, ...],
+    *,
+    rest_minutes: int,
+    for_minutes: int = 1,
+) -> None:
+    """Change the count by the step that the metric has stood on for so long, then rest."""
     count.scale_on_metric(
-        "depth",
-        metric=metrics.unclaimed_depth(),
+        called,
+        metric=metric,
         adjustment_type=appscaling.AdjustmentType.CHANGE_IN_CAPACITY,
-        scaling_steps=[
-            appscaling.ScalingInterval(lower=1, upper=10, change=1),
-            appscaling.ScalingInterval(lower=10, upper=50, change=3),
-            appscaling.ScalingInterval(lower=50, change=10),
-        ],
-        cooldown=Duration.minutes(2),
-        evaluation_periods=1,
-    )
-    count.scale_on_metric(
-        "age",
-        metric=metrics.unclaimed_age(),
-        adjustment_type=appscaling.AdjustmentType.CHANGE_IN_CAPACITY,
-        scaling_steps=[
-            appscaling.ScalingInterval(lower=60, upper=300, change=1),
-            appscaling.ScalingInterval(lower=300, change=2),
-        ],
-        cooldown=Duration.minutes(2),
-        evaluation_periods=1,
-    )
-    count.scale_on_metric(
-        "wake",
-        metric=metrics.asked_in_vain(),
-        adjustment_type=appscaling.AdjustmentType.CHANGE_IN_CAPACITY,
-        scaling_steps=[appscaling.ScalingInterval(lower=1, change=1), appscaling.ScalingInterval(upper=0, change=0)],
-        cooldown=Duration.minutes(5),
-        evaluation_periods=1,
-    )
-    count.scale_on_metric(
-        "quiet",
-        metric=metrics.unclaimed_depth(),
-        adjustment_type=appscaling.AdjustmentType.CHANGE_IN_CAPACITY,
-        scaling_steps=[
-            appscaling.ScalingInterval(upper=0, change=-1),
-            appscaling.ScalingInterval(lower=1, change=0),
-        ],
-        cooldown=Duration.minutes(5),
-        evaluation_periods=QUIET_MINUTES,
-        datapoints_to_alarm=QUIET_MINUTES,
+        scaling_steps=list(steps),
+        cooldown=Duration.minutes(rest_minutes),
+        evaluation_periods=for_minutes,
+        datapoints_to_alarm=for_minutes,
     )

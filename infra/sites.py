@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
+from aws_cdk import CfnOutput, Duration, Stack
 from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
@@ -12,6 +12,7 @@ from aws_cdk import aws_route53_targets as targets
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra.buckets import private_bucket
 from infra.nag import accept
 from infra.settings import Settings
 from infra.site_rules import SiteRulesStack
@@ -53,14 +54,12 @@ class SiteStack(Stack):
         CfnOutput(self, f"{stage.capitalize()}Address", value=shown.distribution_domain_name)
 
     def _bucket(self, stage: Stage, host: str) -> s3.Bucket:
-        bucket = s3.Bucket(
+        """Onboarding a project makes it, too; whichever comes first, the stack takes it over."""
+        bucket = private_bucket(
             self,
             f"{stage}-bucket",
+            self._settings,
             bucket_name=host,
-            encryption=s3.BucketEncryption.S3_MANAGED,
-            enforce_ssl=True,
-            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             versioned=True,
             lifecycle_rules=[
                 s3.LifecycleRule(
@@ -70,7 +69,6 @@ class SiteStack(Stack):
                     abort_incomplete_multipart_upload_after=Duration.days(1),
                 )
             ],
-            removal_policy=RemovalPolicy.RETAIN if self._settings.keep else RemovalPolicy.DESTROY,
         )
         bucket.add_to_resource_policy(
             iam.PolicyStatement(
@@ -99,17 +97,12 @@ class SiteStack(Stack):
             additional_behaviors={
                 f"{folder}*": self._behavior(origin, stage, self._rules.assets) for folder in NAMED_BY_CONTENT
             },
-            # Without the right to list, S3 answers 403 for what is not there.
-            error_responses=[
-                cloudfront.ErrorResponse(
-                    http_status=status,
-                    response_http_status=404,
-                    response_page_path="/404.html",
-                    ttl=Duration.seconds(10),
-                )
-                for status in (403, 404)
-            ],
+            error_responses=[_not_found(status) for status in (403, 404)],
         )
+        self._accept_findings(shown)
+        return shown
+
+    def _accept_findings(self, shown: cloudfront.Distribution) -> None:
         accept(shown, "AwsSolutions-CFR1", "Customers' sites are for the whole world.")
         accept(shown, "AwsSolutions-CFR2", "There is nothing behind it but files; a firewall would cost more than all.")
         accept(shown, "AwsSolutions-CFR3", "Visitors are not recorded; CloudFront's own metrics count requests.")
@@ -118,7 +111,6 @@ class SiteStack(Stack):
         )
         if not self._certificate:
             accept(shown, "AwsSolutions-CFR4", "CloudFront's own name and certificate, until a hosted zone is named.")
-        return shown
 
     def _behavior(
         self, origin: cloudfront.IOrigin, stage: Stage, cache: cloudfront.CachePolicy
@@ -155,3 +147,10 @@ class SiteStack(Stack):
             subject_alternative_names=hosts[1:],
             validation=acm.CertificateValidation.from_dns(self._zone),
         )
+
+
+def _not_found(status: int) -> cloudfront.ErrorResponse:
+    """Without the right to list, S3 answers 403 for what is not there."""
+    return cloudfront.ErrorResponse(
+        http_status=status, response_http_status=404, response_page_path="/404.html", ttl=Duration.seconds(10)
+    )

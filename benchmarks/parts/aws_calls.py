@@ -6,10 +6,13 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webordinary.capacity.habits import Habit
 from webordinary.capacity.metering import Usage, usage_of
+
+if TYPE_CHECKING:
+    from tests.aws.proxied_calls import ProxiedCall
 
 _NOTE = "webordinary-usage"
 _ALIASES = {"states": "stepfunctions", "ses": "sesv2"}
@@ -45,7 +48,7 @@ class CallCounter:
 
     def add(self, service: str, operation: str, params: Mapping[str, Any] | None = None, times: int = 1) -> None:
         """Count calls that somebody else saw: `states:SendTaskSuccess` of a proxy, say."""
-        service = _ALIASES.get(service, service)
+        service = boto3_name(service)
         self._count(service, operation, usage_of(service, operation, params or {}), times)
 
     def add_usage(self, usage: Mapping[str, float]) -> None:
@@ -98,6 +101,32 @@ class CallCounter:
             self.calls[service, operation] += times
             for meter, units in usage.items():
                 self.usage[meter] += units * times
+
+
+def boto3_name(service: str) -> str:
+    """Of a service that signs its requests with another one."""
+    return _ALIASES.get(service, service)
+
+
+def counted(seen: Mapping[ProxiedCall, int]) -> CallCounter:
+    """What a proxy saw."""
+    counter = CallCounter()
+    for call, times in seen.items():
+        counter.add(call.service, call.operation, _params_of(call), times)
+    return counter
+
+
+def _params_of(call: ProxiedCall) -> dict[str, Any]:
+    """As many and as telling as the call's own, so far as its price asks for them."""
+    many = range(call.items)
+    match call.operation:
+        case "TransactWriteItems" | "TransactGetItems":
+            return {"TransactItems": many}
+        case "BatchWriteItem":
+            return {"RequestItems": {"": many}}
+        case "BatchGetItem":
+            return {"RequestItems": {"": {"Keys": many, "ConsistentRead": call.consistent}}}
+    return {"ConsistentRead": call.consistent, "QueueUrl": ".fifo" if call.fifo else ""}
 
 
 def workflow_usage(history: Iterable[Mapping[str, Any]]) -> Usage:

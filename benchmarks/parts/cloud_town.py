@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -15,13 +18,16 @@ sys.path.insert(0, str(ROOT))
 from tests.aws.cloud_house import CloudHouse, CloudWriter, answer, opened  # noqa: E402
 from tests.aws.emulator import running_ministack  # noqa: E402
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy  # noqa: E402
+from tests.aws.proxied_calls import ProxiedCall  # noqa: E402
 
-from parts.aws_calls import CallCounter, workflow_usage  # noqa: E402
+from parts.aws_calls import boto3_name, counted, invocation_usage, workflow_usage  # noqa: E402
 from webordinary.capacity.habits import Habit  # noqa: E402
 
 SCOTT, ANN = "scott@example.com", "ann@example.com"
 NOT_UNDERSTOOD = "Please make the whole site feel more like a summer evening"
 SETTINGS = {"lease_seconds": 60.0, "renew_seconds": 20.0, "aws_poll_seconds": 20, "slots": 1}
+CannotRun = pytest.skip.Exception
+"""What it stands on says so where something is missing."""
 
 
 class CloudTown:
@@ -41,44 +47,40 @@ class CloudTown:
         def write() -> None:
             names.extend(self._mail() for _ in range(count))
 
-        counted = self._counted(write)
-        counted = _without(counted, "sqs", "ReceiveMessage", self._empty_polls)
-        besides: dict[str, float] = {}
+        seen = self._seen(write)
+        seen = _without_empty_polls(seen, self._empty_polls)
+        besides: dict[str, float] = dict(invocation_usage(1))  # the intake, that the bucket invokes
         for name in names:
             for meter, units in workflow_usage(self._history(name)).items():
                 besides[meter] = besides.get(meter, 0.0) + units / count
-        return counted.per(count), besides, _by_operation(counted, count)
+        return counted(seen).per(count), besides, _by_operation(seen, count)
 
     def job_minutes(self, minutes: float) -> tuple[Habit, dict[str, float]]:
         """Of one minute of a job that runs."""
         mail = CloudWriter(self.house, ANN).note("long", gate=1)
         self.house.told("waits", "long")
-        counted = self._counted(lambda: _pass(minutes * 60))
+        seen = self._seen(lambda: _pass(minutes * 60))
         self.house.open_gate("long")
         answer(self.house, mail)
-        return counted.per(minutes), _by_operation(counted, minutes)
+        return counted(seen).per(minutes), _by_operation(seen, minutes)
 
     def idle_hours(self, hours: float) -> tuple[Habit, dict[str, float]]:
         """Of one hour of a worker that waits, holding one claim."""
-        counted = self._counted(lambda: _pass(hours * 3600))
-        return counted.per(hours), _by_operation(counted, hours)
+        seen = self._seen(lambda: _pass(hours * 3600))
+        return counted(seen).per(hours), _by_operation(seen, hours)
 
     def _mail(self) -> str:
         name = CloudWriter(self.house).write(NOT_UNDERSTOOD, "A summer evening")
         answer(self.house, name)
         return name
 
-    def _counted(self, work: Callable[[], None]) -> CallCounter:
+    def _seen(self, work: Callable[[], None]) -> Counter[ProxiedCall]:
         self._proxy.forget_calls()
         began = time.monotonic()
         work()
         # What its polls cost while nothing came is the waiting worker's, not the mail's.
         self._empty_polls = int((time.monotonic() - began) / SETTINGS["aws_poll_seconds"])
-        counter = CallCounter()
-        for called, times in dict(self._proxy.calls).items():
-            service, _, operation = called.partition(":")
-            counter.add(service, operation.split(" ")[0], None, times)
-        return counter
+        return self._proxy.priced()
 
     def _history(self, name: str) -> list[dict[str, object]]:
         machine = f"arn:aws:states:us-east-1:{self.house.account}:execution:email-processor:{name}"
@@ -97,15 +99,16 @@ def cloud_town(folder: Path) -> Iterator[CloudTown]:
             yield CloudTown(house, proxy)
 
 
-def _without(counted: CallCounter, service: str, operation: str, times: int) -> CallCounter:
-    other = CallCounter()
-    other.add(service, operation, None, min(times, counted.calls[service, operation]))
-    return counted.since(other)
+def _without_empty_polls(seen: Counter[ProxiedCall], times: int) -> Counter[ProxiedCall]:
+    return seen - Counter({ProxiedCall("sqs", "ReceiveMessage"): times})
 
 
-def _by_operation(counted: CallCounter, times: float) -> dict[str, float]:
-    found = {f"{service}:{operation}": count / times for (service, operation), count in sorted(counted.calls.items())}
-    return {name: round(count, 2) for name, count in found.items()}
+def _by_operation(seen: Mapping[ProxiedCall, int], times: float) -> dict[str, float]:
+    found: Counter[str] = Counter()
+    for call, count in seen.items():
+        where = " (fifo)" * call.fifo + " (site)" * call.site
+        found[f"{boto3_name(call.service)}:{call.operation}{where}"] += count
+    return {name: round(count / times, 2) for name, count in sorted(found.items())}
 
 
 def _pass(seconds: float) -> None:

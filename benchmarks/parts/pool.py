@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -51,8 +52,8 @@ class Run:
     """One job as the work saw it, on the machine's monotonic clock and its time of day."""
 
     key: str
-    order: int
     job_id: str
+    recorded_at: datetime
     began: float
     ended: float
     began_at: float
@@ -72,7 +73,7 @@ class NoWork:
         if self._seconds:
             self.last_start = Start(job.job_id, started.claim.worker, job.attempts, began)
             time.sleep(self._seconds)
-        self.runs.append(Run(str(job.key), job.order, job.job_id, began, time.monotonic(), time.time()))
+        self.runs.append(Run(str(job.key), job.job_id, job.recorded_at, began, time.monotonic(), time.time()))
         return DONE
 
     def save(self, started: Started, hold: Hold) -> None:
@@ -171,17 +172,17 @@ class WorkerProcess:
         self._process = _SPAWN.Process(target=_worker, args=(folder, name, slots, work_seconds, there), daemon=True)
         self._process.start()
         there.close()
-        self._here.recv()  # it is ready
+        self._used_before: float = self._here.recv()  # it is ready
 
     def go(self) -> None:
         """Begin to serve."""
         self._here.send("go")
 
     def cpu_seconds(self) -> float:
-        """What the process used so far."""
+        """What the process used since it was ready."""
         self._here.send("cpu")
         seconds: float = self._here.recv()
-        return seconds
+        return seconds - self._used_before
 
     def runs(self) -> list[Run]:
         """What it did so far."""
@@ -222,7 +223,7 @@ def _worker(folder: Path, name: str, slots: int, work_seconds: float, orders: Co
     )
     world.bus.notify(WORKERS, "peer")
     worker = Worker(around)
-    orders.send("ready")
+    orders.send(time.process_time())
     if orders.recv() == "go":
         threading.Thread(target=_obey, args=(worker, work, orders), daemon=True).start()
         worker.run()
@@ -247,7 +248,7 @@ def violations(runs: Iterable[Run]) -> dict[str, int]:
     for run in runs:
         by_key[run.key].append(run)
     return {
-        "order": sum(_count(of_key, lambda a, b: a.order > b.order) for of_key in by_key.values()),
+        "order": sum(_count(of_key, lambda a, b: a.recorded_at > b.recorded_at) for of_key in by_key.values()),
         "overlap": sum(_count(of_key, lambda a, b: a.ended > b.began) for of_key in by_key.values()),
         "repeated": sum(len(of_key) - len({run.job_id for run in of_key}) for of_key in by_key.values()),
     }
@@ -260,10 +261,12 @@ def _count(runs: Sequence[Run], wrong: Callable[[Run, Run], bool]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Messages per second of one run, and how often something went wrong in it."""
+    """Messages per second of one run, CPU microseconds for each, and how often something went wrong in it."""
 
     enqueue: float
     drain: float
+    enqueue_cpu: float
+    drain_cpu: float
     wrong: int
 
 
@@ -271,20 +274,27 @@ def fill_and_drain(folder: Path, jobs: Sequence[NewJob], *, workers: int, slots:
     """Record all jobs, then let real workers serve them."""
     world = World(folder)
     processes = [WorkerProcess(folder, f"container-{number}", slots=slots) for number in range(workers)]
-    began = time.time()
+    began, used = time.time(), time.process_time()
     for job in jobs:
         world.record(job)
-    filled = time.time()
+    filled, used = time.time(), time.process_time() - used
     for process in processes:
         process.go()
     wait_until_drained(world)
+    used_by_workers = sum(process.cpu_seconds() for process in processes)
     seconds = world.last_settled_at(jobs) - filled
     runs = [run for process in processes for run in process.runs()]
     for process in processes:
         process.stop()
     world.close()
-    missing = len(jobs) - len({run.job_id for run in runs})
-    return Rates(len(jobs) / (filled - began), len(jobs) / seconds, missing + sum(violations(runs).values()))
+    missing, count = len(jobs) - len({run.job_id for run in runs}), len(jobs)
+    return Rates(
+        enqueue=count / (filled - began),
+        drain=count / seconds,
+        enqueue_cpu=used * 1e6 / count,
+        drain_cpu=used_by_workers * 1e6 / count,
+        wrong=missing + sum(violations(runs).values()),
+    )
 
 
 def wait_for_start(workers: Mapping[str, WorkerProcess], job_id: str, attempt: int) -> Start:

@@ -14,10 +14,13 @@ from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from tests.aws.proxied_calls import ProxiedCall, call_of
+
 _UPSTREAM_SECONDS = 60.0
 _IDLE_SECONDS = 120.0
 _LARGEST_BODY = 64 * 1024 * 1024
 _REMEMBERED = 10_000
+_MOST_KINDS = 1000
 _HOP_BY_HOP = frozenset({"connection", "content-length", "transfer-encoding", "keep-alive", "expect"})
 _SERVICE = re.compile(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/")
 
@@ -80,6 +83,7 @@ class FaultyProxy:
         """How often each operation was asked for, faults and retries included."""
         self.done: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
         """The last faults: operation and fault."""
+        self._priced: Counter[ProxiedCall] = Counter()
         self._script: list[tuple[str, Fault]] = []
         self._rates: Mapping[Fault, float] = {}
         self._firsts: Fault | None = None
@@ -112,6 +116,18 @@ class FaultyProxy:
         """Count anew."""
         with self._guard:
             self.calls.clear()
+            self._priced.clear()
+
+    def priced(self) -> Counter[ProxiedCall]:
+        """The counted requests, told apart by what their price depends on."""
+        with self._guard:
+            return self._priced.copy()
+
+    def note(self, call: ProxiedCall) -> None:
+        """Count a request by what its price depends on."""
+        with self._guard:
+            self._priced[call] += 1
+            assert len(self._priced) <= _MOST_KINDS
 
     def decide(self, operation: str) -> Fault | None:
         """Count a request, and say what befalls it."""
@@ -177,6 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         body = self._body()
+        self.proxy.note(self._call(body))
         fault = self.proxy.decide(self._operation()) or Fault("none")
         if fault.delay_seconds:
             threading.Event().wait(fault.delay_seconds)
@@ -200,9 +217,18 @@ class _Handler(BaseHTTPRequestHandler):
         return goes_on
 
     def _operation(self) -> str:
+        return f"{self._service()}:{self._target() or f'{self.command} {self.path}'}"
+
+    def _call(self, body: bytes) -> ProxiedCall:
+        copies = "x-amz-copy-source" in self.headers
+        return call_of(self._service(), self._target(), self.command, self.path, copies, body)
+
+    def _service(self) -> str:
         service = _SERVICE.search(self.headers.get("Authorization", ""))
-        target = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
-        return f"{service[1] if service else '?'}:{target or f'{self.command} {self.path}'}"
+        return service[1] if service else "?"
+
+    def _target(self) -> str:
+        return self.headers.get("X-Amz-Target", "").rpartition(".")[2]
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
@@ -235,6 +261,8 @@ class _Handler(BaseHTTPRequestHandler):
             for name, value in headers:
                 if name.lower() not in _HOP_BY_HOP:
                     self.send_header(name, value)
+            if self.close_connection:  # or the client asks again where nobody listens any more
+                self.send_header("Connection", "close")
             if self.command == "HEAD":  # tells the length of what it does not send
                 self.send_header("Content-Length", dict(headers).get("content-length", "0"))
             else:

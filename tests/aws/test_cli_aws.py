@@ -272,4 +272,4 @@ def test_credentials_of_another_account_are_noticed(operator: Operator) -> None:
 def test_what_works_on_a_data_folder_only_says_so(operator: Operator, command: tuple[str, ...]) -> None:
     code, _, err = operator.run(*command)
     assert code != 0
-    assert "this works on a data folder; for AWS, docs/aws.md says how to do the same there" in err
+    assert "this works on a data folder; on AWS there are CloudWatch's logs and DynamoDB's backups for it" in err

@@ -21,6 +21,7 @@ import dns.resolver
 import dns.rrset
 
 from webordinary.adapters.aws.setup.checks.dns_records import DnsChecks
+from webordinary.adapters.aws.setup.checks.site_names import site_name_checks
 from webordinary.model.findings import Finding, Verdict
 
 DOMAIN, REGION, TOKENS = "kiln.example", "eu-west-1", ("t1", "t2")
@@ -96,3 +97,18 @@ def test_mail_that_also_goes_elsewhere_is_noticed(there: list[str], verdict: Ver
 
 def test_without_an_identity_there_are_no_keys_to_look_for() -> None:
     assert "deploy" in look(RECORDS, tokens=())["dns dkim"].todo
+
+
+def test_a_site_s_name_without_an_address_is_a_warning() -> None:
+    hosts = [f"amelia.{DOMAIN}", f"six.{DOMAIN}", f"edit.amelia.{DOMAIN}"]
+    records = {(f"{hosts[0]}.", "A"): ["192.0.2.1"], (f"{hosts[1]}.", "AAAA"): ["2001:db8::1"]}
+    with name_server(records) as resolver:
+        found = [check.look() for check in site_name_checks(hosts, DOMAIN, resolver)]
+    assert [finding.verdict for finding in found] == [Verdict.OK, Verdict.OK, Verdict.WARN]
+    assert found[2].what == f"edit.amelia.{DOMAIN} has no address, so links in replies lead nowhere"
+    assert "hosted_zone" in found[2].todo
+
+
+def test_without_a_domain_there_are_no_names_to_ask_for() -> None:
+    [check] = site_name_checks(["amelia.localhost"], "localhost")
+    assert check.look().verdict is Verdict.WARN

@@ -122,8 +122,8 @@ def test_a_backup_made_while_others_write_is_whole(data: Path, tmp_path: Path) -
         while not stop.is_set():
             number += 1
             with database.write() as conn:
-                conn.execute("INSERT INTO keys (key, last_order) VALUES (?, 1)", (f"a{number}",))
-                conn.execute("INSERT INTO keys (key, last_order) VALUES (?, 1)", (f"b{number}",))
+                conn.execute("INSERT INTO hints (key, waiting_since, sent_at) VALUES (?, 1, 1)", (f"a{number}",))
+                conn.execute("INSERT INTO hints (key, waiting_since, sent_at) VALUES (?, 1, 1)", (f"b{number}",))
             wrote.set()
         database.close()
 
@@ -138,7 +138,7 @@ def test_a_backup_made_while_others_write_is_whole(data: Path, tmp_path: Path) -
     assert main(["restore", str(tmp_path / "b.tar.gz"), "--data", str(tmp_path / "new")]) == 0
     database = Database(tmp_path / "new" / "webordinary.db")
     with database.read() as conn:
-        pairs = dict(conn.execute("SELECT substr(key, 1, 1), count(*) FROM keys GROUP BY 1").fetchall())
+        pairs = dict(conn.execute("SELECT substr(key, 1, 1), count(*) FROM hints GROUP BY 1").fetchall())
     database.close()
     assert pairs["a"] == pairs["b"] > 0
 

@@ -128,7 +128,7 @@ class Crowd:
 
     def _wait_for_line(self, length: int) -> None:
         deadline = time.monotonic() + 20
-        while self._db._writer._line < length:
+        while len(self._db._writer._line) < length:
             assert time.monotonic() < deadline
             os.sched_yield()
 

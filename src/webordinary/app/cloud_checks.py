@@ -12,6 +12,7 @@ from webordinary.adapters.aws.setup.checks.dns_records import DnsChecks
 from webordinary.adapters.aws.setup.checks.flow import flow_checks
 from webordinary.adapters.aws.setup.checks.mail import MailChecks
 from webordinary.adapters.aws.setup.checks.shapes import bucket_checks, queue_checks, site_buckets, table_checks
+from webordinary.adapters.aws.setup.checks.site_names import site_name_checks
 from webordinary.adapters.aws.setup.deployment import connect_tools
 from webordinary.app.cloud import Cloud
 from webordinary.app.cloud_ports import state_machine_arn
@@ -55,4 +56,7 @@ def customers_checks(services: Services) -> Iterator[Check]:
     keys = list(dict.fromkeys(sender.key for sender in services.directory.senders()))[:MOST_KEYS]
     projects = list(dict.fromkeys(key.project_id for key in keys))
     yield from list(queue_checks(clients, keys))[1:]
-    yield from bucket_checks(clients, (), site_buckets(projects, config.domain, [stage.value for stage in Stage]))
+    hosts = site_buckets(projects, config.domain, [stage.value for stage in Stage])  # each is called as its host
+    yield from bucket_checks(clients, (), hosts)
+    if not config.aws_endpoint:  # an emulator's domain is nobody's
+        yield from site_name_checks(hosts, config.domain)

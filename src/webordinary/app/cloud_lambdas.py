@@ -32,6 +32,7 @@ def open_lambda_services(environment: Mapping[str, str], events: Events) -> Lamb
         events=events,
         now=_now,
         region=config.aws_region,
+        expect_job=ports.job_table.expect,
         raw_bucket=ports.raw_bucket,
         accept=AwsIntake(ports.raw_mails, ports.mailroom.mailbox, events).take,
         unnoted=_round_the_bucket(ports.raw_mails),

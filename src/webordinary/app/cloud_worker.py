@@ -25,6 +25,7 @@ from webordinary.worker.ports import Wakeups
 from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.worker import Worker
 
+BEAT_SECONDS = 15.0
 CLAIMS_HELD, TOLD_EACH_SECONDS = "ClaimsHeld", 60.0
 RECONCILE_SECONDS = 300.0
 """A lambda reconciles each minute; a worker does so in case that has stopped."""
@@ -78,9 +79,9 @@ class TellingWakeups:
         self._told, self._told_at = -1, 0.0
 
     def wait(self, seconds: float) -> Sequence[str]:
-        """See Wakeups."""
+        """See Wakeups. Never longer than a beat: who is not heard of for a lease is taken for hung."""
         self._beat()
-        return self._inside.wait(seconds)
+        return self._inside.wait(min(seconds, BEAT_SECONDS))
 
     def poke(self) -> None:
         """See Wakeups."""

@@ -73,7 +73,7 @@ class Embedded(Services):
 def open_embedded(config: Config) -> Iterator[Embedded]:
     """Open the data folder, bringing its schema up to date; closed again at the end of the block."""
     if config.backend != "embedded":
-        raise Permanent("this works on a data folder; for AWS, docs/aws.md says how to do the same there")
+        raise Permanent("this works on a data folder; on AWS there are CloudWatch's logs and DynamoDB's backups for it")
     config.data.mkdir(parents=True, exist_ok=True)
     db = Database(config.data / "webordinary.db")
     bus = WakeBus(config.data / "run" / "wake")

@@ -36,6 +36,8 @@ class LambdaServices:
     events: Events
     now: Callable[[], datetime]
     region: str
+    expect_job: Callable[[str, str, int], None] = lambda job_id, key, order: None
+    """Where a job lies, as the workflow was told: it saves the look for it."""
     raw_bucket: str
     """Where raw mails come to."""
     accept: Callable[[str, datetime], Sequence[Accepted]]

@@ -164,5 +164,6 @@ def instruction_of(services: Services, job: Job) -> Instruction:
     mail = room.parsed_mails.load(job.email_id)
     if mail is None:
         raise Permanent(f"job {job.job_id}: its mail {job.email_id} was never parsed; was a backup restored?")
-    files = tuple(line for line in room.manifest.of(job.email_id) if isinstance(line, Attachment))
+    lines = room.manifest.of(job.email_id) if mail.attachment_count else ()
+    files = tuple(line for line in lines if isinstance(line, Attachment))
     return Instruction(mail.text, mail.subject, mail.sender, job.command, files)

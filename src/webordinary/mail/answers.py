@@ -129,8 +129,9 @@ def not_readable(reason: str) -> Answer:
 
 
 def choose_project(project_ids: Sequence[str], addresses: Sequence[str]) -> Answer:
-    """The answer to somebody who has several sites and did not say which one is meant."""
-    said = Paragraph("Your address belongs to more than one site. Write to the address of the one you mean:")
+    """The answer to somebody who has several sites and did not say which one, or named one that is not theirs."""
+    why = "belongs to more than one site" if len(project_ids) > 1 else "does not belong to the site you wrote to"
+    said = Paragraph(f"Your address {why}. Nothing was changed. Write to the address of the one you mean:")
     items = tuple(f"{project}: {address}" for project, address in zip(project_ids, addresses, strict=True))
     return Answer("Which site do you mean?", (said, Listing("Your sites", _bounded(items))))
 

@@ -30,7 +30,7 @@ class Identified:
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """The sender has several projects and named none of them."""
+    """The sender has several projects and named none of them, or named one that is not theirs."""
 
     project_ids: tuple[str, ...]
     addresses: tuple[str, ...]
@@ -70,7 +70,9 @@ def _chosen(token: str, entitled: Sequence[Sender]) -> ProjectUser | None:
     named = [entry.key for entry in entitled if entry.key.project_id == token]
     if named:
         return named[0]
-    return entitled[0].key if len(entitled) == 1 else None
+    # Who names a site that is none of theirs means another one than their only one.
+    meant = "" if _THREAD_ID.fullmatch(token) else token
+    return entitled[0].key if len(entitled) == 1 and not meant else None
 
 
 def _begin(mail: ParsedMail, key: ProjectUser, threads: Threads) -> Identified:

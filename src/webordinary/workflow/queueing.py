@@ -11,6 +11,7 @@ from webordinary.model.claims import ClaimRequest, ClaimStatus, Interrupt
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, Events
 from webordinary.model.jobs import Job, JobState
+from webordinary.model.names import ProjectUser
 from webordinary.pool.effects import pay
 from webordinary.pool.ports import INTERRUPT, Interruptions, Pool
 from webordinary.pool.rules import interrupting_job, put_off
@@ -38,7 +39,7 @@ class Queueing:
 
     def check_ownership(self, payload: Payload) -> Payload:
         """Does a live worker own the key? Only looks."""
-        claim = self.pool.claims.look(self._job(payload).key)
+        claim = self.pool.claims.look(self._key(payload))
         owned = (
             claim is not None
             and claim.status is ClaimStatus.HELD
@@ -57,8 +58,7 @@ class Queueing:
 
     def check_active_job(self, payload: Payload) -> Payload:
         """Does a running job of another thread have to make way?"""
-        job = self._job(payload)
-        open_jobs = self.pool.jobs.open_jobs(job.key)
+        open_jobs = self.pool.jobs.open_jobs(self._key(payload))
         running = next((other for other in open_jobs if other.state is JobState.RUNNING), None)
         newcomer = interrupting_job(running, open_jobs, self.now()) if running else None
         if running is None or newcomer is None:
@@ -90,6 +90,11 @@ class Queueing:
         else:
             self.interruptions.record(job, "a mail on another thread", self.now())
         return {}
+
+    def _key(self, payload: Payload) -> ProjectUser:
+        """Whose job it is. An execution that began before places were told asks the record."""
+        place = payload.get("place")
+        return ProjectUser.parse(place["key"]) if place else self._job(payload).key
 
     def _job(self, payload: Payload) -> Job:
         job = self.pool.jobs.get(payload["jobId"])

@@ -110,7 +110,8 @@ class Reading:
         new = NewJob(job_id, thread.key, thread.thread_id, email_id, mail.command)
         job = self.jobs.record(new, self.now(), ready=not mail.attachment_count)
         self.events.emit(Event("JobRecorded", email_id, job.job_id, job.key, data={"order": job.order}))
-        return {"route": ROUTES[mail.command], "jobId": job.job_id, "threadId": thread.thread_id}
+        place = {"key": str(job.key), "order": job.order}
+        return {"route": ROUTES[mail.command], "jobId": job.job_id, "threadId": thread.thread_id, "place": place}
 
     def store_attachment(self, payload: Payload) -> Payload:
         """Keep one file of the mail, or the reason why not."""

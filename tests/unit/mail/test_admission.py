@@ -119,10 +119,9 @@ def test_the_address_chooses_among_several_projects() -> None:
     assert found.key == BAKERY.key
 
 
-def test_a_token_never_authorises() -> None:
+def test_a_token_never_authorises_and_is_never_passed_over() -> None:
     found = identify(envelope(recipient="edit+museum@localhost"), parsed(), (AMELIA,), MemoryThreads(), EDIT)
-    assert isinstance(found, Identified)
-    assert found.key == AMELIA.key
+    assert found == Ambiguous(("amelia",), ("edit+amelia@localhost",))
 
 
 def test_who_has_several_projects_and_names_none_is_asked() -> None:

@@ -17,6 +17,8 @@ from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.programs import find_program, run_program
 
 SAID_BY_SETTINGS = ("domain", "mailbox", "operator")
+TAKE_OVER = "--import-existing-resources"
+"""Onboarding may have made a site's buckets before its stack; and what a removed stack left behind is there still."""
 NODE = "install Node (https://nodejs.org), which brings npx"
 
 
@@ -41,7 +43,7 @@ def deploy(args: argparse.Namespace) -> int:
     config, root = load_config(args), checkout_of(args)
     _package(root)
     approval = ["--require-approval", "never"] if args.yes else []
-    _cdk(config, root, "deploy", ["--all", *approval, *_context(args, config)])
+    _cdk(config, root, "deploy", ["--all", TAKE_OVER, *approval, *_context(args, config)])
     words = _let_mail_in(config)
     if args.json:
         print_json({"deployed": True, "mail": words})

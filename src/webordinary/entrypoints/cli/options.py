@@ -82,6 +82,8 @@ def load_folder(args: argparse.Namespace) -> Config:
     config = load_existing(args)
     if config.backend == AWS:
         raise CommandFailed(
-            "this works on a data folder", "for AWS, docs/aws.md says how to do the same there", Exit.USAGE
+            "this works on a data folder",
+            "on AWS there are CloudWatch's logs and DynamoDB's backups for it",
+            Exit.USAGE,
         )
     return config

@@ -24,8 +24,17 @@ def build(function: Function, open_services: Open) -> Handler:
 
 def _call(function: Function, services: LambdaServices) -> Call:
     if function.step:
-        return steps_of(services)[function.step]
+        return partial(_placed, steps_of(services)[function.step], services, settled=function.step == "Reply")
     return _OTHERS[function.name](services)
+
+
+def _placed(call: Call, services: LambdaServices, event: Any, *, settled: bool) -> Any:  # noqa: ANN401 - JSON
+    """Call a step that may be told where its job lies; when it is answered, the job has settled."""
+    told = event.get("job") or event
+    if isinstance(told, dict) and told.get("place"):
+        place = told["place"]
+        services.expect_job(told["jobId"], place["key"], -place["order"] if settled else place["order"])
+    return call(event)
 
 
 # What a function does not need it does not import: hence the imports inside.

@@ -109,6 +109,10 @@ class JobTable:
         """This is how it lies now."""
         self._remember(job.job_id, key_of(job))
 
+    def expect(self, job_id: str, key: str, order: int) -> None:
+        """Somebody was told that it lies here. If it has moved since, it is looked up."""
+        self._remember(job_id, {"projectUserId": key, "order": order})
+
     def forget(self, job_id: str) -> None:
         """It was not there any more."""
         with self._guard:

@@ -44,7 +44,6 @@ def ensure_async_rules(tools: Tools, dead_letters_arn: str) -> None:
             MaximumRetryAttempts=RECONCILE.retries,
             MaximumEventAgeInSeconds=MAX_EVENT_AGE_SECONDS,
         )
-        tools.functions.put_function_concurrency(FunctionName=RECONCILE.name, ReservedConcurrentExecutions=1)
 
 
 def ensure_mail_starts_intake(clients: Clients, tools: Tools, intake_arn: str, bucket: str, prefix: str) -> None:

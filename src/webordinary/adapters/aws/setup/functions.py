@@ -34,8 +34,6 @@ class Function:
     timeout_seconds: int = _STEP_SECONDS
     retries: int = 0
     """How often Lambda itself tries an event again; the workflow retries its steps on its own."""
-    alone: bool = False
-    """At most one at a time."""
 
     @property
     def handler(self) -> str:
@@ -49,7 +47,11 @@ def _step(step: str) -> Function:
 
 
 INTAKE = Function(names.INTAKE, memory_mb=MAIL_MB, timeout_seconds=_MAIL_SECONDS, retries=2)
-RECONCILE = Function(names.RECONCILE, memory_mb=MAIL_MB, timeout_seconds=_SWEEP_SECONDS, alone=True)
+RECONCILE = Function(names.RECONCILE, memory_mb=MAIL_MB, timeout_seconds=_SWEEP_SECONDS)
+"""Two may run at once, as workers reconcile too: each chore is taken by a conditional write, or harmless twice.
+
+So no concurrency is reserved to make it one at a time; an account with Lambda's quota of 10 could not deploy that.
+"""
 ABANDONED = Function(names.ABANDONED, memory_mb=MAIL_MB, timeout_seconds=_MAIL_SECONDS, retries=2)
 BOUNCES = Function(names.BOUNCES, retries=2)
 

@@ -72,8 +72,13 @@ class DnsChecks:
         return good(f"DMARC policy of {self._domain}")
 
     def _ask(self, name: str, kind: str) -> list[str]:
-        try:
-            answer = self._resolver.resolve(name, kind, lifetime=ANSWER_SECONDS, search=False)
-        except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
-            return []
-        return [one.to_text() for one in answer]
+        return ask(self._resolver, name, kind)
+
+
+def ask(resolver: dns.resolver.Resolver, name: str, kind: str) -> list[str]:
+    """The records of this kind; none where the name or the kind is not there."""
+    try:
+        answer = resolver.resolve(name, kind, lifetime=ANSWER_SECONDS, search=False)
+    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+        return []
+    return [one.to_text() for one in answer]
