@@ -24,6 +24,7 @@ from webordinary.entrypoints.cli.greeting import command_name, greeting
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
+from webordinary.entrypoints.cli.worker import stop_seconds
 from webordinary.entrypoints.lifecycle import run_until_told
 from webordinary.entrypoints.running import Endpoints
 from webordinary.entrypoints.supervisor import Child, Supervisor
@@ -97,7 +98,7 @@ def _serve_cloud(config: Config, supervisor: Supervisor, stop: threading.Event, 
 
 
 def _run_with_workers(config: Config, serve: Callable[[Supervisor, threading.Event], None]) -> None:
-    grace_seconds = config.interrupt_grace_seconds + STOP_MARGIN_SECONDS
+    grace_seconds = stop_seconds(config) + STOP_MARGIN_SECONDS
     supervisor = Supervisor(_workers(config), _environment_of_workers(config), grace_seconds, _warn)
 
     def work(stop: threading.Event) -> None:

@@ -7,7 +7,8 @@ import os
 import sys
 import threading
 
-from webordinary.app.backends import run_worker
+from webordinary.app.backends import AWS, run_worker
+from webordinary.config import Config
 from webordinary.entrypoints.cli import health
 from webordinary.entrypoints.cli.exits import Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_existing
@@ -37,6 +38,11 @@ def add_to(commands: Commands) -> None:
     health.add_to(parser.add_subparsers(title="commands", metavar="COMMAND"))
 
 
+def stop_seconds(config: Config) -> float:
+    """What a worker may need to stop: to save its work, and on AWS to see its last poll to the end."""
+    return config.interrupt_grace_seconds + (config.aws_poll_seconds if config.backend == AWS else 0.0)
+
+
 def run(args: argparse.Namespace) -> int:
     """Work until told to stop; then finish or save within the grace."""
     config = load_existing(args)
@@ -51,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
     run_until_told(
         work,
-        patience_seconds=config.interrupt_grace_seconds + STOP_MARGIN_SECONDS,
+        patience_seconds=stop_seconds(config) + STOP_MARGIN_SECONDS,
         parent=sys.stdin.fileno() if args.supervised else None,
     )
     return Exit.OK
