@@ -38,6 +38,8 @@ class Measured:
     idle_hour: Habit
     job_minute: Habit | None
     """None in a tiny run."""
+    reconciler_calls: float
+    """Of the reconciler in an hour, once for the whole account."""
     besides: dict[str, float]
     operations: dict[str, dict[str, float]]
     """Calls by operation, of a mail, a job minute and an idle hour."""
@@ -56,9 +58,10 @@ def measure(chosen: Options) -> Measured:
     with working_folder(chosen) as folder, cloud_town(folder) as town:
         mail, besides, by_mail = town.mails(chosen.pick(MAILS, 1))
         idle, by_idle_hour = town.idle_hours(chosen.pick(IDLE_MINUTES, TINY_IDLE_MINUTES) / 60)
+        both, _ = town.idle_hours(chosen.pick(IDLE_MINUTES, TINY_IDLE_MINUTES) / 60, reconciled=True)
         minute, by_minute = (None, {}) if chosen.tiny else town.job_minutes(JOB_MINUTES)
     operations = {"mail": by_mail, "job_minute": by_minute, "idle_hour": by_idle_hour}
-    return Measured(mail, idle, minute, {**BESIDES_CALLS, **besides}, operations)
+    return Measured(mail, idle, minute, both.calls - idle.calls, {**BESIDES_CALLS, **besides}, operations)
 
 
 def figures(measured: Measured) -> dict[str, Any]:
@@ -68,6 +71,7 @@ def figures(measured: Measured) -> dict[str, Any]:
         "calls_per_mail": bar(measured.mail.calls, at_most=MOST_PER_MAIL),
         "calls_per_job_minute": bar(minute.calls, at_most=MOST_PER_JOB_MINUTE) if minute else "not measured",
         "calls_per_idle_worker_hour": bar(measured.idle_hour.calls, at_most=MOST_PER_IDLE_HOUR),
+        "calls_per_hour_of_the_reconciler": round(measured.reconciler_calls, 1),
         "operations": measured.operations,
         "units_per_mail": {m: round(units, 4) for m, units in sorted(_whole(measured.mail, measured.besides).items())},
         "dollars": dollars(measured.mail, minute, measured.idle_hour, measured.besides),

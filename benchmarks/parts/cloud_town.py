@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -64,9 +64,9 @@ class CloudTown:
         answer(self.house, mail)
         return counted(seen).per(minutes), _by_operation(seen, minutes)
 
-    def idle_hours(self, hours: float) -> tuple[Habit, dict[str, float]]:
-        """Of one hour of a worker that waits, holding one claim."""
-        seen = self._seen(lambda: _pass(hours * 3600))
+    def idle_hours(self, hours: float, *, reconciled: bool = False) -> tuple[Habit, dict[str, float]]:
+        """Of one hour of a worker that waits, holding one claim; and of the reconciler beside it, if wanted."""
+        seen = self._seen(lambda: _pass(hours * 3600), reconciled=reconciled)
         return counted(seen).per(hours), _by_operation(seen, hours)
 
     def _mail(self) -> str:
@@ -74,10 +74,12 @@ class CloudTown:
         answer(self.house, name)
         return name
 
-    def _seen(self, work: Callable[[], None]) -> Counter[ProxiedCall]:
-        self._proxy.forget_calls()
-        began = time.monotonic()
-        work()
+    def _seen(self, work: Callable[[], None], *, reconciled: bool = False) -> Counter[ProxiedCall]:
+        """The reconciler runs once a minute for the whole account, however many mails and workers there are."""
+        with nullcontext() if reconciled else self.house.without_reconciler():
+            self._proxy.forget_calls()
+            began = time.monotonic()
+            work()
         # What its polls cost while nothing came is the waiting worker's, not the mail's.
         self._empty_polls = int((time.monotonic() - began) / SETTINGS["aws_poll_seconds"])
         return self._proxy.priced()
