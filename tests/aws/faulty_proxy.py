@@ -88,7 +88,7 @@ class FaultyProxy:
         self._rates: Mapping[Fault, float] = {}
         self._firsts: Fault | None = None
         self._tries = 0
-        self._hit = ""
+        self._hit, self._spared = "", ""
         self._dice = random.Random(0)
         self._guard = threading.Lock()
 
@@ -97,10 +97,10 @@ class FaultyProxy:
         with self._guard:
             self._script += [(operation, fault)] * times
 
-    def at_random(self, seed: int, rates: Mapping[Fault, float], operation: str = "") -> None:
-        """From now on each fault befalls its share of the requests for `operation`."""
+    def at_random(self, seed: int, rates: Mapping[Fault, float], operation: str = "", spare: str = "") -> None:
+        """From now on each fault befalls its share of the requests for `operation`, but for those to spare."""
         with self._guard:
-            self._dice, self._rates, self._hit = random.Random(seed), dict(rates), operation
+            self._dice, self._rates, self._hit, self._spared = random.Random(seed), dict(rates), operation, spare
 
     def first_tries(self, fault: Fault, operation: str = "") -> None:
         """From now on every other request for `operation` meets this fault: a lone client's first try of each."""
@@ -152,7 +152,7 @@ class FaultyProxy:
         return self._firsts if self._tries % 2 else None
 
     def _random(self, operation: str) -> Fault | None:
-        if not self._rates or self._hit not in operation:
+        if not self._rates or self._hit not in operation or (self._spared and self._spared in operation):
             return None
         roll = self._dice.random()
         for fault, rate in self._rates.items():
