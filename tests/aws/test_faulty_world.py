@@ -118,7 +118,7 @@ def test_every_job_is_settled_once_under_the_highest_fence_and_threads_keep_thei
         for number in range(MOST_STEPS):
             worker = dice.choice(workers)
             worker.die() if dice.random() < 0.03 else worker.step(NOON + number * timedelta(seconds=1))
-            if not calm.jobs().keys_with_open_jobs(None, 1):
+            if not calm.jobs().keys_to_look_at(None, 1):
                 break
     finally:
         proxy.calm()

@@ -117,7 +117,7 @@ def test_a_reconcilers_look_costs_one_call_for_all_keys_and_one_for_all_callback
 ) -> None:
     for name, key in (("a", AMELIA), ("b", BAKERY)):
         world.jobs().record(new(name, key), NOON, ready=True)
-    assert calls(lambda: world.jobs().keys_with_open_jobs(None, 500)) == {"Query": 1}
+    assert calls(lambda: world.jobs().keys_to_look_at(None, 500)) == {"Query": 1}
     assert calls(lambda: world.owed().owed(100)) == {"Query": 1}
 
 

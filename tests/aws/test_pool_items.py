@@ -76,7 +76,7 @@ def test_the_indexes_hold_only_open_jobs_and_held_keys(world: PoolWorld) -> None
     world.claims().end_and_take_next(started, DONE, NOON, more=False)
     world.claims().begin_release(started.claim)
     world.claims().end_release(started.claim)
-    assert world.jobs().keys_with_open_jobs(None, 10) == []
+    assert world.jobs().keys_to_look_at(None, 10) == []
     assert not any("containerId" in row for row in items(world, names.OWNERSHIP))
 
 

@@ -47,6 +47,8 @@ class Backend:
     claims: Claims
     hints: Hints
     interrupts: Interrupts
+    in_one_step: bool = True
+    """Whether a waiting key can be found and taken at once."""
 
 
 @pytest.fixture(params=["memory", "sqlite", "aws", "aws, every first answer lost"])
@@ -71,7 +73,7 @@ def pool(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
 
 def on_aws(world: PoolWorld) -> Backend:
     hints = world.with_hints([AMELIA_SCOTT, BAKERY_ANN])
-    return Backend(world.jobs(), world.owed(), world.claims(), hints, world.interrupts())
+    return Backend(world.jobs(), world.owed(), world.claims(), hints, world.interrupts(), in_one_step=False)
 
 
 def queue(
@@ -146,11 +148,24 @@ def test_open_jobs_come_in_order_and_without_settled_ones(pool: Backend) -> None
     assert [job.job_id for job in pool.jobs.open_jobs(AMELIA_SCOTT)] == ["b", "c"]
 
 
-def test_keys_with_open_jobs_are_listed_page_by_page(pool: Backend) -> None:
-    queue(pool, "a")
+def test_keys_to_look_at_are_listed_page_by_page(pool: Backend) -> None:
+    record(pool, "a")
     record(pool, "b", key=BAKERY_ANN)
-    assert pool.jobs.keys_with_open_jobs(None, 1) == [AMELIA_SCOTT]
-    assert pool.jobs.keys_with_open_jobs(AMELIA_SCOTT, 10) == [BAKERY_ANN]
+    assert pool.jobs.keys_to_look_at(None, 1) == [AMELIA_SCOTT]
+    assert pool.jobs.keys_to_look_at(AMELIA_SCOTT, 10) == [BAKERY_ANN]
+
+
+def test_a_key_that_somebody_holds_is_looked_at_also_when_it_has_a_hint(pool: Backend) -> None:
+    queue(pool, "a")
+    claim(pool)
+    pool.hints.send(ClaimRequest(AMELIA_SCOTT, NOON), NOON)
+    assert pool.jobs.keys_to_look_at(None, 10) == [AMELIA_SCOTT]
+
+
+def test_a_key_whose_hint_was_used_up_is_looked_at(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.hints.acknowledge(AMELIA_SCOTT)
+    assert pool.jobs.keys_to_look_at(None, 10) == [AMELIA_SCOTT]
 
 
 def test_a_job_that_never_started_can_be_settled_from_outside(pool: Backend) -> None:
@@ -562,6 +577,27 @@ def test_a_yield_does_not_take_a_key_from_its_owner(pool: Backend) -> None:
     turn = pool.claims.end_and_take_next(started, DONE, NOON + 5 * SECOND, more=True)
     assert turn.started
     assert turn.started.job.job_id == "second"
+
+
+def test_the_key_that_has_waited_longest_is_found_and_taken_in_one_step(pool: Backend) -> None:
+    queue(pool, "later", at=NOON + SECOND)
+    queue(pool, "first", key=BAKERY_ANN)
+    pool.hints.send(ClaimRequest(AMELIA_SCOTT, NOON + SECOND), NOON + SECOND)
+    pool.hints.send(ClaimRequest(BAKERY_ANN, NOON), NOON + SECOND)
+    taken = pool.claims.take_longest_waiting(W1, NOON + 5 * SECOND)
+    assert bool(taken) == pool.in_one_step
+    if taken:
+        assert (taken.claim.key, taken.claim.worker, taken.job.job_id) == (BAKERY_ANN, W1, "first")
+        assert pool.claims.look(BAKERY_ANN) == taken.claim
+        assert [hint.key for hint in pool.hints.receive(NOON, (), 10)] == [AMELIA_SCOTT]
+
+
+def test_what_somebody_holds_does_not_wait_to_be_taken(pool: Backend) -> None:
+    queue(pool, "theirs")
+    claim(pool, worker=W2)
+    queue(pool, "more")
+    pool.hints.send(ClaimRequest(AMELIA_SCOTT, NOON), NOON)
+    assert pool.claims.take_longest_waiting(W1, NOON + 5 * SECOND) is None
 
 
 def test_an_interrupt_is_taken_once(pool: Backend) -> None:

@@ -94,7 +94,7 @@ class AnyTokenPays(Wrapped):
 class NothingToReconcile(Wrapped):
     """The reconciler finds neither open jobs nor owed callbacks."""
 
-    def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
+    def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
         return ()
 
     def owed(self, limit: int) -> Sequence[Job]:

@@ -137,6 +137,9 @@ class Ear:
         """Wake the loop from one of its own threads."""
         self.hear("poke")
 
+    def keys_changed(self) -> None:
+        """Everything is heard, asked for or not."""
+
     def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
         """Everything is heard, asked for or not."""
 

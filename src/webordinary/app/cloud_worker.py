@@ -87,6 +87,10 @@ class TellingWakeups:
         """See Wakeups."""
         self._inside.poke()
 
+    def keys_changed(self) -> None:
+        """See Wakeups."""
+        self._inside.keys_changed()
+
     def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
         """See Wakeups."""
         self._inside.attend(held, free)

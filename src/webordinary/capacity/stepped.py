@@ -75,6 +75,10 @@ class SteppedWorker:
         """See Wakeups; only a loop of its own would sleep here."""
         raise NotImplementedError("this worker is stepped")
 
+    def keys_changed(self) -> None:
+        """See Wakeups."""
+        self.poke()
+
     def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
         """See Wakeups; the post knows who polls."""
 

@@ -42,8 +42,11 @@ class Jobs(Protocol):
         That one gets its cancellation requested instead.
         """
 
-    def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
-        """Every key that has work, in key order from `after` on."""
+    def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
+        """Every key that has work, in key order from `after` on.
+
+        A key that nobody holds may be left out while a hint for it stands, where the store can tell.
+        """
 
 
 class OwedCallbacks(Protocol):
@@ -67,6 +70,12 @@ class Claims(Protocol):
         The caller knows that `over` has ended (its process is dead, or its beat stood still for a lease).
         Returns the claim that stands in the way, or None if the key has nothing to run; then nothing changed
         but that a hint for it is used up.
+        """
+
+    def take_longest_waiting(self, worker: str, now: datetime) -> Started | None:
+        """Take whichever key has a hint, the longest first, where the store finds and takes it in one step.
+
+        For who was too late for every hint received: among busy workers that could go on for ever.
         """
 
     def start_next(self, claim: Claim, now: datetime) -> Job | None:

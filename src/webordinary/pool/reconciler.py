@@ -27,7 +27,7 @@ class Reconciler:
         """One pass over all keys with work; returns how many hints it sent."""
         pay_all(self._pool)
         sent, after = 0, None
-        while keys := self._pool.jobs.keys_with_open_jobs(after, _PAGE):
+        while keys := self._pool.jobs.keys_to_look_at(after, _PAGE):
             sent += sum(self._hint(key, now) for key in keys)
             after = keys[-1]
         if sent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from webordinary.model.claims import WARM_PREFERENCE_SECONDS, Claim, ClaimRequest, ClaimStatus, Started
 from webordinary.model.names import ProjectUser
@@ -34,7 +35,8 @@ class Claiming:
             if self._has_free_slot():
                 self._look_again(key)
         while self._has_free_slot():
-            if not any(self._claim(offer.key, None) for offer in self._offers()):
+            offers = self._offers()
+            if not any(self._claim(offer.key, None) for offer in offers) and not (offers and self._take_any()):
                 return
 
     def next_look(self) -> float | None:
@@ -71,27 +73,36 @@ class Claiming:
         del self._offered_at[offer.key]
         return False
 
+    def _take_any(self) -> bool:
+        """Others were faster with all that was offered."""
+        around = self._around
+        began = around.clock.monotonic()
+        taken = around.pool.claims.take_longest_waiting(around.worker_id, around.clock.now())
+        if taken is None:
+            return False
+        self._begin(taken, began)
+        return True
+
+    def _begin(self, taken: Started, began: float, over: Claim | None = None) -> None:
+        self._forget(taken.claim.key)
+        tell = partial(self._around.tell, job=taken.job, fence=taken.claim.fence)
+        waited_ms = self._around.ms_since_queued(taken.job)
+        if over:
+            tell("ClaimTakenOver", previous=over.worker, waited_ms=waited_ms)
+        else:
+            tell("ClaimTaken", waited_ms=waited_ms)
+        self._on_started(taken, began)
+
     def _claim(self, key: ProjectUser, over: Claim | None) -> bool:
         around = self._around
         left = [job.job_id for job in around.pool.jobs.open_jobs(key)] if over else []
         began = around.clock.monotonic()
         taken = around.pool.claims.claim_and_start(key, around.worker_id, around.clock.now(), over)
         if isinstance(taken, Started):
-            self._forget(key)
             if over:
                 # Who hangs cannot end its own agents. Not earlier: it might have woken and kept the key.
                 around.pool.liveness.end_survivors(over.worker, left)
-                around.tell(
-                    "ClaimTakenOver",
-                    job=taken.job,
-                    fence=taken.claim.fence,
-                    previous=over.worker,
-                    waited_ms=around.ms_since_queued(taken.job),
-                )
-            else:
-                waited_ms = around.ms_since_queued(taken.job)
-                around.tell("ClaimTaken", job=taken.job, fence=taken.claim.fence, waited_ms=waited_ms)
-            self._on_started(taken, began)
+            self._begin(taken, began, over)
             return True
         if isinstance(taken, Claim):
             return self._meet(taken)

@@ -44,6 +44,9 @@ class Wakeups(Protocol):
     def poke(self) -> None:
         """Wake this worker's loop from one of its own threads."""
 
+    def keys_changed(self) -> None:
+        """A slot serves another key now: who listens key by key wakes the loop, so that it attends to that."""
+
     def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
         """What matters from now on: news of the keys held, each with the job that runs, and of keys that wait
         for so many free slots."""

@@ -153,7 +153,7 @@ class Slot:
         self._keeper.trust(taken.key, taken.fence, asked_at)
         self._around.tell("ClaimTaken", job=following.job, fence=taken.fence, waited_ms=waited_ms)
         hold = self.begin(following, yielded)
-        self._around.wakeups.poke()  # another key matters now
+        self._around.wakeups.keys_changed()
         return hold
 
     def _stand_down(self, started: Started, lost: ClaimLost) -> None:

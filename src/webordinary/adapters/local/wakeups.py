@@ -57,6 +57,9 @@ class WorkerWakeups:
         """Wake this worker's loop from one of its own threads."""
         self._listener.poke()
 
+    def keys_changed(self) -> None:
+        """It hears of every key anyway."""
+
     def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
         """Whoever has news for a worker of this machine sends it, asked or not."""
 

@@ -73,10 +73,10 @@ class MemoryJobs:
                 return self._state.put(replace(job, cancel_requested=True))
             return self._state.put(turns.settled(job, settlement, now))
 
-    def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
+    def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
         """Every key that has work."""
         with self._state.lock:
-            return self._state.keys_with_open_jobs(after, limit)
+            return self._state.keys_to_look_at(after, limit)
 
     def owed(self, limit: int) -> Sequence[Job]:
         """Jobs whose workflow waits to be told."""
@@ -122,6 +122,11 @@ class MemoryClaims:
             claim = Claim(key, worker, fence, 0, ClaimStatus.HELD, now, now, now + self._lease)
             self._state.claims[key] = claim
             return Started(claim, self._start(job, claim, now))
+
+    def take_longest_waiting(self, worker: str, now: datetime) -> Started | None:
+        """Take whichever key has a hint, the longest first."""
+        with self._state.lock:
+            return self._take_waiting_since(now, worker, now)
 
     def start_next(self, claim: Claim, now: datetime) -> Job | None:
         """Start the next runnable job of a key that is ours."""
@@ -206,22 +211,24 @@ class MemoryClaims:
         open_jobs = self._state.open_of(claim.key)
         own = next_job(open_jobs, claim.fence, now)
         waited = turns.makes_way_after(claim, own, open_jobs, now)
-        if waited and (handed := self._take_waiting_since(waited, claim, now)):
+        if waited and (handed := self._take_waiting_since(waited, claim.worker, now, own=claim.key)):
             self._change(claim, status=ClaimStatus.FREE)
             if own and own.queued_at:
                 self._state.hints.add(ClaimRequest(claim.key, own.queued_at, claim.worker), now)
             return None, handed
         return claim, Started(claim, self._start(own, claim, now)) if own else None
 
-    def _take_waiting_since(self, waited: datetime, claim: Claim, now: datetime) -> Started | None:
+    def _take_waiting_since(
+        self, waited: datetime, worker: str, now: datetime, own: ProjectUser | None = None
+    ) -> Started | None:
         just_now = now - timedelta(seconds=YIELD_AFTER_SECONDS)
         for hint, sent_at in self._state.hints.longest_first():
             if hint.waiting_since >= waited:
                 return None
-            theirs = hint.preferred not in (None, claim.worker) and sent_at > just_now
-            if hint.key == claim.key or theirs:
+            theirs = hint.preferred not in (None, worker) and sent_at > just_now
+            if hint.key == own or theirs:
                 continue
-            taken = self.claim_and_start(hint.key, claim.worker, now)
+            taken = self.claim_and_start(hint.key, worker, now)
             if isinstance(taken, Started):
                 return taken
         return None

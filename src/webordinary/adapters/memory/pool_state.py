@@ -80,7 +80,7 @@ class MemoryPoolState:
         """The open jobs of a key, in order."""
         return sorted((self.jobs[job_id] for job_id in self._open.get(key, ())), key=lambda job: job.order)
 
-    def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> list[ProjectUser]:
+    def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> list[ProjectUser]:
         """Every key that has work, in key order from `after` on."""
         begin = bisect_right(self._open_keys, str(after)) if after else 0
         return [ProjectUser.parse(key) for key in self._open_keys[begin : begin + limit]]

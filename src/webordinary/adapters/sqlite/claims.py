@@ -71,6 +71,11 @@ class SqliteClaims:
         with self._db.write() as conn:
             return self._claim_and_start(conn, str(key), worker, now.timestamp(), over)
 
+    def take_longest_waiting(self, worker: str, now: datetime) -> Started | None:
+        """Take whichever key has a hint, the longest first."""
+        with self._db.write() as conn:
+            return self._take_waiting_since(conn, now.timestamp(), worker, now.timestamp())
+
     def start_next(self, claim: Claim, now: datetime) -> Job | None:
         """Start the next runnable job of a key that is ours."""
         with self._db.write() as conn:
@@ -148,18 +153,20 @@ class SqliteClaims:
         if own and claim.claimed_at.timestamp() > just_now:
             return claim, Started(claim, start(conn, own.job, claim, now))  # quick jobs are not worth a change of keys
         waited = min(own.queued_at, just_now) if own else just_now
-        if handed := self._take_waiting_since(conn, waited, claim, now):
+        if handed := self._take_waiting_since(conn, waited, claim.worker, now, own=str(claim.key)):
             conn.execute(RELEASE, {**_identity(claim), "before": "held", "after": "free"})
             if own:
                 conn.execute(HINT, {**_identity(claim), "since": own.queued_at, "now": now})
             return None, handed
         return claim, Started(claim, start(conn, own.job, claim, now)) if own else None
 
-    def _take_waiting_since(self, conn: sqlite3.Connection, waited: float, claim: Claim, now: float) -> Started | None:
+    def _take_waiting_since(
+        self, conn: sqlite3.Connection, waited: float, worker: str, now: float, own: str = ""
+    ) -> Started | None:
         """Take the key that has waited longest; a younger hint is left to a worker that has nothing to do."""
-        fields = {**_identity(claim), "than": waited, "old_enough": now - YIELD_AFTER_SECONDS}
+        fields = {"key": own, "worker": worker, "than": waited, "old_enough": now - YIELD_AFTER_SECONDS}
         for waiting in conn.execute(LONGEST_WAITING, fields).fetchall():
-            taken = self._claim_and_start(conn, waiting["key"], claim.worker, now, None)
+            taken = self._claim_and_start(conn, waiting["key"], worker, now, None)
             if isinstance(taken, Started):
                 return taken
         return None

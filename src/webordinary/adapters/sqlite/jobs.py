@@ -45,8 +45,13 @@ ORDER BY id LIMIT ?"""
 PAID_SETTLED = "UPDATE jobs SET called_back = 1 WHERE job_id = :job_id AND task_token = :token"
 PAID_PREEMPTED = "UPDATE jobs SET preempted_token = NULL WHERE job_id = :job_id AND preempted_token = :token"
 
-KEYS_WITH_OPEN_JOBS = """
-SELECT DISTINCT key FROM jobs WHERE state <> 'settled' AND key > ? ORDER BY key LIMIT ?"""
+# Hints are not lost here: among ten thousand keys that wait, only those that somebody holds or forgot need a look.
+KEYS_TO_LOOK_AT = """
+SELECT DISTINCT key FROM jobs
+WHERE state <> 'settled' AND key > ?
+  AND (NOT EXISTS (SELECT 1 FROM hints WHERE hints.key = jobs.key)
+    OR EXISTS (SELECT 1 FROM claims WHERE claims.key = jobs.key AND status = 'held'))
+ORDER BY key LIMIT ?"""
 
 # '$' is the character after '#': together they bound the keys of one project.
 LET_GO = """
@@ -122,10 +127,10 @@ class SqliteJobs:
                 conn.execute(REQUEST_CANCEL, {"job_id": job_id})
             return _get(conn, job_id)
 
-    def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
-        """Every key that has work."""
+    def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
+        """Every key that has work, but for those that wait with a hint."""
         with self._db.read() as conn:
-            rows = conn.execute(KEYS_WITH_OPEN_JOBS, (str(after) if after else "", limit))
+            rows = conn.execute(KEYS_TO_LOOK_AT, (str(after) if after else "", limit))
             return [key_of(row["key"]) for row in rows]
 
     def owed(self, limit: int) -> Sequence[Job]:

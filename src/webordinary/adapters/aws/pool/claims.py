@@ -56,6 +56,10 @@ class AwsClaims:
                 last_fence = row["fence"]
         raise Transient(f"claiming {key}: its queue changes faster than it can be read")
 
+    def take_longest_waiting(self, worker: str, now: datetime) -> Started | None:
+        """A hint that the queue hands out is nobody else's for a while: there is no crowd to be too late for."""
+        return None
+
     def start_next(self, claim: Claim, now: datetime) -> Job | None:
         """Start the next runnable job of a key that is ours; where there is none, nobody asks whose it is."""
         for _ in range(_TRIES):

@@ -111,7 +111,7 @@ class AwsJobs:
                 return after
         raise Transient(f"job {job_id} changes faster than it can be settled")
 
-    def keys_with_open_jobs(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
+    def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
         """Every key that has work, as the index knew it a moment ago."""
         keys: list[str] = []
         last = str(after) if after else " "

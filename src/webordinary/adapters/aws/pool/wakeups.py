@@ -62,6 +62,10 @@ class PollingWakeups:
         """Wake this worker's loop from one of its own threads."""
         self._hear("poke")
 
+    def keys_changed(self) -> None:
+        """Polls follow what is attended to."""
+        self.poke()
+
     def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
         """Poll for the keys held and, with free slots, for keys that wait."""
         with self._guard:

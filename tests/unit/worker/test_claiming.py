@@ -1,0 +1,53 @@
+"""Work that waits finds a free slot, however busy the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from tests.unit.worker.around import DONE, Around
+from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryJobs
+from webordinary.adapters.memory.pool_state import MemoryPoolState
+from webordinary.capacity.clockwork import MIDNIGHT
+from webordinary.model.claims import Claim, ClaimRequest, Started
+from webordinary.model.jobs import NewJob
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.worker.claiming import Claiming
+
+EARLIER = MIDNIGHT - timedelta(seconds=10)
+
+
+class SlowHints(MemoryHints):
+    """Whatever is offered, a faster worker has served before it can be claimed; what waits behind it stays."""
+
+    def __init__(self, state: MemoryPoolState) -> None:
+        super().__init__(state)
+        self._claims = MemoryClaims(state)
+
+    def receive(self, now: datetime, skip: Collection[ProjectUser], limit: int) -> Sequence[ClaimRequest]:
+        offers = super().receive(now, skip, limit)
+        for offer in offers:
+            started = self._claims.claim_and_start(offer.key, "container-2", now)
+            assert isinstance(started, Started)
+            self._claims.end_and_take_next(started, DONE, now, more=False)
+        return offers
+
+
+def test_who_is_too_late_for_every_offer_takes_what_waits_behind_them() -> None:
+    state, begun = MemoryPoolState(), list[Started]()
+    surroundings = Around().surroundings(state, hints=SlowHints(state))
+    for number in range(40):
+        key = ProjectUser(f"site-{number:02}", "owner")
+        MemoryJobs(state).record(NewJob(f"job-{number}", key, "t", f"mail-{number}", Command.EDIT), EARLIER, ready=True)
+        surroundings.pool.hints.send(ClaimRequest(key, EARLIER + timedelta(seconds=number / 10)), EARLIER)
+
+    def begin(started: Started, claimed_at: float) -> None:
+        begun.append(started)
+
+    def not_mine(claim: Claim) -> bool:
+        return False
+
+    Claiming(surroundings, lambda: not begun, begin, not_mine).serve_waiting_keys()
+
+    assert [str(started.claim.key) for started in begun] == ["site-16#owner"]
