@@ -49,16 +49,21 @@ class House:
 
     def work(self, settlement: Settlement = DONE) -> Started:
         """A worker takes the customer's next job and settles it; the workflow goes on."""
+        started, pool = self.settle(settlement), self.services.pool
+        job = pool.jobs.get(started.job.job_id)
+        assert job
+        pay(job, pool)
+        self.engine.run_ready()
+        return started
+
+    def settle(self, settlement: Settlement = DONE) -> Started:
+        """A worker takes the customer's next job and settles it; the workflow is not told yet."""
         pool, now = self.services.pool, self.services.clock.now()
         started = pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, now)
         assert isinstance(started, Started)
         pool.claims.end_and_take_next(started, settlement, now, more=False)
         assert pool.claims.begin_release(started.claim)
         pool.claims.end_release(started.claim)
-        job = pool.jobs.get(started.job.job_id)
-        assert job
-        pay(job, pool)
-        self.engine.run_ready()
         return started
 
     def give_up(self, text: str = "Change the title to Spring Sale") -> str:

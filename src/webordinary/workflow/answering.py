@@ -68,17 +68,20 @@ class Answering:
 
     def give_up(self, payload: Payload) -> Payload:
         """Keep the mail where a person sees it, with the reason; a job that never ran is ended."""
-        email_id, job_id = payload["emailId"], (payload.get("job") or {}).get("jobId")
+        email_id, redrives = payload["emailId"], payload.get("redrive", 0)
         error = payload.get("error") or {}
-        redrives = payload.get("redrive", 0)
         reason = f"{error.get('Error', 'unknown error')}: {words_of(error.get('Cause', ''))}"[:_MAX_REASON]
-        if job_id:
+        # Also where no step could say that it recorded one: then its answer was lost, and the job is there.
+        job = self.pool.jobs.get(job_id_of(email_id, redrives))
+        if job:
             dead = Settlement(Outcome.DEAD, JobResult("", error=reason))
-            self.pool.jobs.settle_unstarted(job_id, dead, self.now())
+            job = self.pool.jobs.settle_unstarted(job.job_id, dead, self.now())
+        job_id = job.job_id if job else None
         self.mailroom.raw_mails.mark_placed(email_id)
         self.dead_letters.add(email_id, job_id, reason, self.now(), redrives)
         self.events.emit(Event("DeadLettered", email_id, job_id, data={"reason": reason}))
-        return {"gaveUp": True}
+        done = job and job.outcome not in (None, Outcome.DEAD)  # a worker was faster: then that is the answer
+        return {"gaveUp": not done}
 
     def abandon(self, payload: Payload, error: str, cause: str) -> None:
         """The workflow itself broke, whatever its state: end the job, keep the mail, tell the customer.
@@ -125,7 +128,8 @@ class Answering:
             return self._ask_which(envelope, mail)
         if job_route.get("route") == "command":
             return self._answer_command(payload)
-        return self._answer_job(job_route["jobId"], email_id, mail)
+        job_id = job_route.get("jobId") or job_id_of(email_id, payload.get("redrive", 0))
+        return self._answer_job(job_id, email_id, mail)
 
     def _answer_job(self, job_id: str, email_id: str, mail: ParsedMail) -> Answer:
         job = self.pool.jobs.get(job_id)
