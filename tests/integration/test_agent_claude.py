@@ -12,7 +12,6 @@ import pytest
 from tests.extras import needs_extra
 from tests.integration.claude_world import KEY, World, ends
 from tests.unit.site.world import TestHold
-from webordinary.adapters.local.agents.claude import agent as driver
 from webordinary.model.errors import Interrupted, JobTimedOut, Permanent, Transient
 from webordinary.model.mail import Attachment, AttachmentKind
 from webordinary.sample import sample_photo
@@ -270,32 +269,3 @@ def test_a_mail_is_not_a_command_of_the_program(world: World) -> None:
         world.ask(api, f"/clear @{secret}")
     assert f"/clear @{secret}" in api.requests[0].text("user")
     assert "celadon" not in api.requests[0].text()
-
-
-@pytest.mark.parametrize(
-    ("env", "key", "path"),
-    [
-        ({"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_REGION": "eu-central-1"}, "bedrock-key", "/model/"),
-        (
-            {"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "europe-west1", "ANTHROPIC_VERTEX_PROJECT_ID": "pots"},
-            "vertex-key",
-            "/projects/pots/locations/europe-west1/publishers/anthropic/models/",
-        ),
-    ],
-)
-def test_bedrock_and_vertex_are_asked_with_the_key_that_the_proxy_holds(
-    world: World, env: dict[str, str], key: str, path: str
-) -> None:
-    from webordinary.adapters.local.agents.claude.access import model_access
-
-    with ScriptedApi() as api:
-        bases = {"ANTHROPIC_BEDROCK_BASE_URL": api.url, "ANTHROPIC_VERTEX_BASE_URL": api.url}
-        claude = driver.ClaudeAgent(
-            world.jail("w-1"), world.agent(api)._homes, lambda: model_access(env | bases, key),
-            driver.ClaudeSettings(retries=0),
-        )  # fmt: skip
-        with pytest.raises((Permanent, Transient)):
-            claude.run(world.task("Hello"), TestHold())
-    asked = [seen for seen in api.strangers if path in seen.path]
-    assert asked
-    assert {seen.headers["authorization"] for seen in asked} == {f"Bearer {key}"}

@@ -17,7 +17,7 @@ from webordinary.adapters.local.jail.bubblewrap import python
 from webordinary.adapters.local.jail.cells import PROXY_PORT
 from webordinary.adapters.local.jail.open_cells import OpenJail
 from webordinary.adapters.local.jail.programs import JailedPrograms
-from webordinary.site.reach import Network, Reach, Upstream
+from webordinary.site.reach import Network, Outgoing, Reach, Upstream
 
 pytestmark = pytest.mark.needs("bwrap")
 INSIDE = f"http://127.0.0.1:{PROXY_PORT}"
@@ -117,7 +117,7 @@ def programs(tmp_path: Path) -> JailedPrograms:
 
 
 def reach_of(model: Scripted, **network: object) -> Reach:
-    upstream = Upstream(model.url, {"x-api-key": SECRET}, frozenset({"POST"}), ("/v1/messages",))
+    upstream = Upstream(model.url, {"x-api-key": SECRET}, frozenset({"POST"}), ("/v1/messages", "/v1/messages/"))
     return Reach(network=Network(upstreams={"model": upstream}, **network))  # type: ignore[arg-type]
 
 
@@ -141,6 +141,39 @@ def test_the_model_hears_the_real_key_and_the_program_never_does(
     assert headers["x-api-key"] == SECRET
     assert headers["x-note"] == "hi"
     assert headers["host"] == f"127.0.0.1:{model.server_port}"
+
+
+def test_what_is_signed_is_what_leaves_and_the_program_cannot_sign_for_itself(
+    model: Scripted, programs: JailedPrograms, tmp_path: Path
+) -> None:
+    signed: list[Outgoing] = []
+
+    def sign(asked: Outgoing) -> dict[str, str]:
+        signed.append(asked)
+        return {"Authorization": f"signed {SECRET}"}
+
+    upstream = Upstream(model.url, methods=frozenset({"POST"}), paths=("/v1/messages/",), sign=sign)
+    said = {"Authorization": "mine", "X-Amz-Security-Token": "mine", "X-Amz-Date": "mine", "Content-Type": "text/x"}
+    reach = Reach(network=Network(upstreams={"model": upstream}))
+    path = "/v1/messages/a%2Fb?c=d"
+    assert say(programs, tmp_path, reach, ASK, "POST", f"{INSIDE}/model{path}", json.dumps(said)).startswith("200 ")
+    host = f"127.0.0.1:{model.server_port}"
+    headers = {"Host": host, "Content-Type": "text/x"}
+    assert signed == [Outgoing("POST", f"http://{host}/base{path}", headers, b"{}")]
+    [(_, asked, heard)] = model.asked
+    assert asked == f"/base{path}"
+    assert heard["authorization"] == f"signed {SECRET}"
+    assert "mine" not in str(heard)
+
+
+def test_a_program_that_asks_for_too_much_to_sign_is_refused(
+    model: Scripted, programs: JailedPrograms, tmp_path: Path
+) -> None:
+    upstream = Upstream(model.url, paths=("/",), sign=lambda _: {})
+    reach = Reach(network=Network(upstreams={"model": upstream}))
+    said = json.dumps({"Content-Length": "40000000"})
+    assert say(programs, tmp_path, reach, ASK, "POST", f"{INSIDE}/model/", said).startswith("413 ")
+    assert model.asked == []
 
 
 @pytest.mark.parametrize(

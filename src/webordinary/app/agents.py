@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from webordinary.adapters.local.agents.acp.agent import AcpAgent, AcpSettings
-from webordinary.adapters.local.agents.claude.access import ModelAccess, has_access, model_access
+from webordinary.adapters.local.agents.claude.access import model_access, why_no_access
 from webordinary.adapters.local.agents.claude.agent import ClaudeAgent, ClaudeSettings
+from webordinary.adapters.local.agents.claude.aws import AwsCredentials
+from webordinary.adapters.local.agents.claude.key_command import KeyCommand
 from webordinary.adapters.local.agents.homes import AgentHomes
 from webordinary.adapters.local.agents.session_files import FolderSessionFiles
 from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.programs import JailedPrograms
 from webordinary.config import Config
-from webordinary.model.errors import Permanent
 from webordinary.model.hold import Hold
 from webordinary.site.agents.builtin import BuiltinAgent
 from webordinary.site.agents.command import CommandAgent
 from webordinary.site.ports import Agent, Jail, SessionFiles
 from webordinary.site.reach import Network
 from webordinary.site.task import AgentLimits, AgentResult, AgentTask
-
-_KEY_SECONDS = 30.0
-_KEY_CHARACTERS = 10_000
 
 
 def agents_of(
@@ -36,17 +34,19 @@ def agents_of(
     """
     homes = AgentHomes(sessions or FolderSessionFiles(kept_homes(config)), home / ".agents")
     jailed = isinstance(jail, BubblewrapJail)
+    key = KeyCommand(config.agent_key_command, env) if config.agent_key_command else None
+    aws = AwsCredentials()
     claude = ClaudeAgent(
         jail,
         homes,
-        lambda: _access(config, env),
+        lambda: model_access(env, key, aws),
         ClaudeSettings(config.agent_model, shell=jailed, grace_seconds=config.interrupt_grace_seconds),
     )
     builtin = BuiltinAgent()
     agents: dict[str, Agent] = {
         "builtin": builtin,
         "claude": claude,
-        "auto": AutoAgent(claude, builtin, lambda: _claude_is_ready(config, jail, env)),
+        "auto": AutoAgent(claude, builtin, lambda: _claude_is_ready(config, jail, env, aws)),
     }
     if config.agent_command:
         given = {name: env[name] for name in config.agent_environment if name in env}
@@ -74,30 +74,12 @@ class AutoAgent:
         self._claude, self._builtin, self._ready = claude, builtin, ready
 
     def run(self, task: AgentTask, hold: Hold) -> AgentResult:
-        """Decided anew for each job."""
-        return (self._claude if self._ready() else self._builtin).run(task, hold)
+        """Decided anew for each job; the result says who it was."""
+        name, agent = ("claude", self._claude) if self._ready() else ("builtin", self._builtin)
+        return replace(agent.run(task, hold), agent=name)
 
 
-def _claude_is_ready(config: Config, jail: Jail, env: Mapping[str, str]) -> bool:
-    if find_spec("claude_agent_sdk") is None or not (config.agent_key_command or has_access(env)):
+def _claude_is_ready(config: Config, jail: Jail, env: Mapping[str, str], aws: AwsCredentials) -> bool:
+    if find_spec("claude_agent_sdk") is None or not (config.agent_key_command or not why_no_access(env, aws)):
         return False
     return not (isinstance(jail, BubblewrapJail) and jail.why_not())
-
-
-def _access(config: Config, env: Mapping[str, str]) -> ModelAccess:
-    return model_access(env, _printed_key(config.agent_key_command, env) if config.agent_key_command else "")
-
-
-def _printed_key(command: tuple[str, ...], env: Mapping[str, str]) -> str:
-    """Keys that do not last are printed by a program of the operator's, outside of any jail."""
-    try:
-        printed = subprocess.run(
-            command, env=dict(env), stdin=subprocess.DEVNULL, capture_output=True, timeout=_KEY_SECONDS, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as problem:
-        words = (getattr(problem, "stderr", None) or b"").decode(errors="replace")[-300:] or type(problem).__name__
-        raise Permanent(f"agent_key_command {command[0]} gave no key: {words}") from problem
-    key = printed.stdout.decode(errors="replace").strip()
-    if not key or len(key) > _KEY_CHARACTERS or not key.isprintable():
-        raise Permanent(f"agent_key_command {command[0]} printed something that is not a key")
-    return key

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 HTTPS_PORT = 443
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One request as it is about to leave; `headers` are those that a signature may cover."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+
+Sign: TypeAlias = Callable[[Outgoing], Mapping[str, str]]
+"""What must be added to a request, found anew for each one; raises Transient or Permanent when there is no key now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
     """One service that a program may call without knowing its key: the proxy adds `headers` to each request.
 
-    `paths` are what may be asked for there, each with all that lies below it.
+    Keys that do not last, and signatures, come from `sign`. `paths` are what may be asked for there; one that ends in
+    a slash, with all that lies below it.
     """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     methods: frozenset[str] = frozenset({"GET", "HEAD", "POST"})
     paths: tuple[str, ...] = ("/",)
+    sign: Sign | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

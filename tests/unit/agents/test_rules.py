@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,15 @@ from webordinary.adapters.local.agents.acp.permissions import granted
 from webordinary.adapters.local.agents.acp.rules import read_last_message
 from webordinary.adapters.local.agents.claude.access import model_access
 from webordinary.adapters.local.agents.claude.endings import Ending, judge
+from webordinary.adapters.local.agents.claude.key_command import KEPT_SECONDS, KeyCommand
 from webordinary.adapters.local.agents.footprint import footprint
 from webordinary.adapters.local.agents.luggage import pack, shown
 from webordinary.adapters.local.agents.outcome import result_of
 from webordinary.adapters.local.agents.telling import MOST_TOLD, Narrator
+from webordinary.adapters.local.jail.targets import may_ask
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Attachment, AttachmentKind
+from webordinary.site.reach import Outgoing
 from webordinary.site.task import Answered, Asked, AttachedFile, Changed, NotUnderstood
 
 SITE, FILES = Path("/site"), Path("/attachments")
@@ -97,7 +102,18 @@ def test_the_key_stays_with_the_proxy() -> None:
     bedrock = {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_REGION": "eu-west-1", "AWS_BEARER_TOKEN_BEDROCK": "b"}
     assert model_access(bedrock).upstream.url == "https://bedrock-runtime.eu-west-1.amazonaws.com"
     vertex = {"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "global", "ANTHROPIC_VERTEX_PROJECT_ID": "p"}
-    assert model_access(vertex, "v").upstream.url == "https://aiplatform.googleapis.com/v1"
+    assert model_access(vertex, lambda: "v").upstream.url == "https://aiplatform.googleapis.com/v1"
+
+
+def test_only_models_are_within_reach_of_the_key() -> None:
+    asked = model_access({"ANTHROPIC_API_KEY": "sk-1"}).upstream.paths
+    assert may_ask("/v1/messages?beta=true", asked)
+    assert may_ask("/v1/messages/count_tokens", asked)
+    assert not may_ask("/v1/messages/batches", asked)
+    vertex = {"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "global", "ANTHROPIC_VERTEX_PROJECT_ID": "p"}
+    asked = model_access(vertex, lambda: "v").upstream.paths
+    assert may_ask("/projects/p/locations/global/publishers/anthropic/models/claude:streamRawPredict", asked)
+    assert not may_ask("/projects/p/locations/global/customJobs", asked)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +121,6 @@ def test_the_key_stays_with_the_proxy() -> None:
     [
         ({}, "ANTHROPIC_API_KEY"),
         ({"CLAUDE_CODE_USE_BEDROCK": "1"}, "AWS_REGION"),
-        ({"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_REGION": "x"}, "AWS_BEARER_TOKEN_BEDROCK"),
         ({"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "x"}, "ANTHROPIC_VERTEX_PROJECT_ID"),
         (
             {"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "x", "ANTHROPIC_VERTEX_PROJECT_ID": "p"},
@@ -116,6 +131,52 @@ def test_the_key_stays_with_the_proxy() -> None:
 def test_a_missing_key_is_named(env: dict[str, str], word: str) -> None:
     with pytest.raises(Permanent, match=word):
         model_access(env)
+
+
+def test_signing_needs_an_extra_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.exceptions", None)  # as if it were not installed
+    with pytest.raises(Permanent, match=r"webordinary\[aws\]"):
+        model_access({"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_REGION": "eu-west-1"})
+
+
+def test_names_of_models_are_no_secret() -> None:
+    names = {"ANTHROPIC_MODEL": "eu.anthropic.claude", "ANTHROPIC_DEFAULT_HAIKU_MODEL": "small"}
+    bedrock = {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_DEFAULT_REGION": "eu-west-1", "AWS_BEARER_TOKEN_BEDROCK": "b"}
+    for env in ({"ANTHROPIC_API_KEY": "sk-1"}, bedrock):
+        told = model_access(env | names).env
+        assert {name: told[name] for name in names} == names
+    assert "AWS_BEARER_TOKEN_BEDROCK" not in told
+
+
+def test_a_printed_key_is_printed_again_before_it_runs_out(tmp_path: Path) -> None:
+    runs, now = tmp_path / "runs", [0.0]
+    counting = f"import pathlib; p = pathlib.Path({str(runs)!r}); p.touch(); t = p.read_text() + 'x'; p.write_text(t)"
+    key = KeyCommand((sys.executable, "-c", f"{counting}; print(len(t))"), {}, lambda: now[0])
+    access = model_access({"ANTHROPIC_API_KEY": "not this one"}, key)
+    assert access.upstream.sign
+    asked = Outgoing("POST", "https://api.example/v1/messages", {}, b"")
+    assert access.upstream.sign(asked) == {"x-api-key": "1"}
+    now[0] = KEPT_SECONDS - 1
+    assert access.upstream.sign(asked) == {"x-api-key": "1"}
+    now[0] = KEPT_SECONDS
+    assert access.upstream.sign(asked) == {"x-api-key": "2"}
+    assert "not this one" not in str(access.upstream.headers)
+
+
+@pytest.mark.parametrize("command", [("true",), ("no-such-program-here",), ("printf", "a\\nb")])
+def test_a_program_that_prints_no_key_is_named(command: tuple[str, ...]) -> None:
+    with pytest.raises(Permanent, match=command[0]):
+        model_access({}, KeyCommand(command, dict(os.environ)))
+
+
+def test_a_program_that_fails_today_is_asked_again_later() -> None:
+    with pytest.raises(Transient, match="false gave no key: it ended with 1"):
+        KeyCommand(("false",), dict(os.environ))()
+
+
+def test_a_program_that_is_slow_today_is_asked_again_later() -> None:
+    with pytest.raises(Transient, match="sleep gave no key"):
+        KeyCommand(("sleep", "60"), dict(os.environ), patience_seconds=0.05)()
 
 
 def ending(reason: str, status: int | None = None) -> Ending:

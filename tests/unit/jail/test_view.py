@@ -10,8 +10,8 @@ import pytest
 
 from webordinary.adapters.local.jail import bubblewrap
 from webordinary.adapters.local.jail.allowance import Allowance, SpentUp
-from webordinary.adapters.local.jail.forward import may_ask
 from webordinary.adapters.local.jail.limits import JailLimits
+from webordinary.adapters.local.jail.targets import may_ask
 from webordinary.adapters.local.jail.usage import Tally
 from webordinary.site.reach import Network, Upstream
 
@@ -78,7 +78,12 @@ def test_a_key_is_not_shown_when_an_upstream_is_printed() -> None:
     [
         ("/v1/messages", True),
         ("/v1/messages?beta=true", True),
-        ("/v1/messages/count_tokens", True),
+        ("/v1/messages/batches", False),
+        ("/v1/messages%2Fbatches", False),
+        ("/v1/messages/", False),
+        ("/v1/models/small", True),
+        ("/v1/models/../files", False),
+        ("/v1/models", False),
         ("/v1/messages/../files", False),
         ("/v1/messages/%2E%2e/files", False),
         ("/v1/messages\\..\\files", False),
@@ -86,8 +91,8 @@ def test_a_key_is_not_shown_when_an_upstream_is_printed() -> None:
         ("/v1", False),
     ],
 )
-def test_a_path_may_be_asked_for_if_it_lies_below_a_named_one(path: str, expected: bool) -> None:
-    assert may_ask(path, ("/v1/messages",)) is expected
+def test_a_path_may_be_asked_for_if_it_is_named_or_lies_below_a_named_folder(path: str, expected: bool) -> None:
+    assert may_ask(path, ("/v1/messages", "/v1/models/")) is expected
     assert may_ask("/anything", ("/",))
 
 

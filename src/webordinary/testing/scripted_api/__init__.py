@@ -4,6 +4,7 @@
         ...  # run the agent with ANTHROPIC_BASE_URL=api.url and any ANTHROPIC_API_KEY
         assert api.requests[0].offers("Read")
 
+On the paths of Bedrock (ANTHROPIC_BEDROCK_BASE_URL) and Vertex (ANTHROPIC_VERTEX_BASE_URL) it answers in their ways.
 Each request that offers tools takes the next turn of the script; the agent's side requests get a fixed text.
 """
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request to the scripted API."""
+    """One request to the scripted API; `raw` is its body as it came, which a signature covers."""
 
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
+    raw: bytes = field(default=b"", repr=False)
 
     @property
     def tools(self) -> tuple[str, ...]:

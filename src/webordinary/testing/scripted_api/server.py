@@ -8,6 +8,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
+from webordinary.testing.scripted_api.dialects import MESSAGES, Dialect, dialect_of
 from webordinary.testing.scripted_api.requests import Received
 from webordinary.testing.scripted_api.turns import Fail, Say, Script, Stall, Turn, parts_of
 
@@ -93,24 +94,25 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_POST(self) -> None:
-        """Answer one request to /v1/messages."""
+        """Answer one request for the model's next words, in the dialect that it was asked in."""
         length = int(self.headers.get("Content-Length", 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        if length > MOST_BYTES or not self.path.startswith("/v1/messages"):
+        dialect = dialect_of(self.path)
+        if length > MOST_BYTES or dialect is None:
             self.server.api.strangers[MOST_REQUESTS:] = []
             self.server.api.strangers.append(Received(self.path, headers, {}))
-            self._refuse(Fail(404, "not_found_error", f"nothing is scripted for {self.path}"))
+            self._refuse(Fail(404, "not_found_error", f"nothing is scripted for {self.path}"), MESSAGES)
             return
-        body = json.loads(self.rfile.read(length) or b"{}")
-        turn, name = self.server.api.answer_to(Received(self.path, headers, body))
+        raw = self.rfile.read(length)
+        body = json.loads(raw or b"{}")
+        turn, name = self.server.api.answer_to(Received(self.path, headers, body, raw))
         if isinstance(turn, Fail):
-            self._refuse(turn)
+            self._refuse(turn, dialect)
         else:
-            self._stream(turn, str(body.get("model", "scripted")), name)
+            self._stream(turn, dialect, dialect.model(self.path, body), name)
 
-    def _refuse(self, turn: Fail) -> None:
-        error = {"type": "error", "error": {"type": turn.kind, "message": turn.message}}
-        content = json.dumps(error).encode()
+    def _refuse(self, turn: Fail, dialect: Dialect) -> None:
+        content = json.dumps(dialect.refusal(turn)).encode()
         self.send_response(turn.status)
         for name, value in {**turn.headers, "Content-Type": "application/json"}.items():
             self.send_header(name, value)
@@ -118,14 +120,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def _stream(self, turn: Turn, model: str, name: str) -> None:
+    def _stream(self, turn: Turn, dialect: Dialect, model: str, name: str) -> None:
         assert not isinstance(turn, Fail)
         self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Type", dialect.content_type)
         self.send_header("Connection", "close")
         self.end_headers()
         for event, data in parts_of(turn, model, name):
-            self.wfile.write(f"event: {event}\ndata: {json.dumps(data)}\n\n".encode())
+            self.wfile.write(dialect.framed(event, data))
             self.wfile.flush()
         if isinstance(turn, Stall):
             self.server.api.hold()

@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 import socket
-import ssl
 import time
 from collections.abc import Mapping
-from functools import cache
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from contextlib import AbstractContextManager
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from http.server import BaseHTTPRequestHandler
 from io import BufferedIOBase
 from typing import Protocol
-from urllib.parse import unquote, urlsplit
 
 from webordinary.adapters.local.jail.allowance import Allowance
-from webordinary.site.reach import Upstream
+from webordinary.adapters.local.jail.targets import connection_to, host_of, may_ask, target_of, to_sign
+from webordinary.model.errors import WebOrdinaryError
+from webordinary.site.reach import Sign, Upstream
 
 _BODY_BYTES = 64_000_000
+_SIGNED_BYTES = 32_000_000  # held in memory while it is signed
 _CHUNK = 65_536
-_SECONDS = 900.0
 _REUSED_SECONDS = 4.0  # servers hang up on silent connections, the hastiest after five
 _NOT_PASSED_ON = frozenset({
     "authorization", "connection", "content-length", "cookie", "expect", "forwarded", "host", "keep-alive",
     "proxy-authenticate", "proxy-authorization", "proxy-connection", "set-cookie", "te", "trailer",
-    "transfer-encoding", "upgrade", "x-api-key", "x-goog-api-key",
+    "transfer-encoding", "upgrade", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token", "x-api-key",
+    "x-goog-api-key",
 })  # fmt: skip
 
 
 class Lines(Protocol):
     """The open connections of a jail, cut when it ends."""
 
+    @property
+    def desk(self) -> AbstractContextManager[object]:
+        """A place for one request that is signed: few at a time, as each lies there whole."""
+
     def hold(self, connection: socket.socket) -> None:
         """One more."""
 
     def drop(self, connection: socket.socket) -> None:
         """One less; closes it."""
+
+    def warn(self, words: str) -> None:
+        """Tell the operator."""
 
 
 class Forwarder:
@@ -50,17 +58,23 @@ class Forwarder:
         if found is None:
             return _refuse(talk, 403, "no such upstream in this jail"), "refused"
         name, upstream, path = found
-        host = urlsplit(upstream.url).netloc.rpartition("@")[2]
+        host = host_of(upstream)
         if talk.command not in upstream.methods or not may_ask(path, upstream.paths):
             return _refuse(talk, 403, "this may not be asked from this jail", host), "refused"
         length = talk.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in talk.headers or not length.isdecimal():
             return _refuse(talk, 411, "say how long the request is", host), "refused"
-        if int(length) > _BODY_BYTES:
-            return _refuse(talk, 413, f"a request may have {_BODY_BYTES} bytes", host), "refused"
+        most = _SIGNED_BYTES if upstream.sign else _BODY_BYTES
+        if int(length) > most:
+            return _refuse(talk, 413, f"a request may have {most} bytes", host), "refused"
         self._allowance.spend(int(length))
         try:
             response = self._ask(name, upstream, talk, path, int(length))
+        except WebOrdinaryError as problem:
+            # Outside only: what a program that gives out keys says is nothing for a jail.
+            self._lines.warn(f"a request to {host} cannot be signed: {problem}")
+            self._forget(name)
+            return _refuse(talk, 503, "there is no key for this now", host), "without a key"
         except (OSError, HTTPException):
             self._forget(name)
             return _refuse(talk, 502, "the upstream does not answer", host), "unreachable"
@@ -84,19 +98,39 @@ class Forwarder:
         return (name, self._upstreams[name], f"/{rest}") if name in self._upstreams else None
 
     def _ask(self, name: str, upstream: Upstream, talk: BaseHTTPRequestHandler, path: str, length: int) -> HTTPResponse:
-        own = {key.lower(): value for key, value in upstream.headers.items()}
+        if upstream.sign is None:
+            connection = self._begin(name, upstream, talk, path, length, upstream.headers)
+            _send(talk.rfile, connection, length)
+        else:
+            with self._lines.desk:
+                connection = self._send_signed(name, upstream, upstream.sign, talk, path, length)
+        return connection.getresponse()
+
+    def _send_signed(
+        self, name: str, upstream: Upstream, sign: Sign, talk: BaseHTTPRequestHandler, path: str, length: int
+    ) -> HTTPConnection:
+        """The body ends with this call: while a model thinks, nobody holds it."""
+        body = _read(talk.rfile, length)
+        added = sign(to_sign(upstream, talk, path, body))
+        connection = self._begin(name, upstream, talk, path, length, {**upstream.headers, **added})
+        connection.send(body)
+        return connection
+
+    def _begin(
+        self, name: str, upstream: Upstream, talk: BaseHTTPRequestHandler, path: str, length: int,
+        headers: Mapping[str, str],
+    ) -> HTTPConnection:  # fmt: skip
+        own = {key.lower(): value for key, value in headers.items()}
         said = [(key, value) for key, value in talk.headers.items() if key.lower() not in _NOT_PASSED_ON | own.keys()]
-        base = urlsplit(upstream.url)
         connection = self._connection(name, upstream.url)
-        connection.putrequest(talk.command, base.path.rstrip("/") + path, skip_host=True, skip_accept_encoding=True)
-        connection.putheader("Host", base.netloc.rpartition("@")[2])
+        connection.putrequest(talk.command, target_of(upstream, path), skip_host=True, skip_accept_encoding=True)
+        connection.putheader("Host", host_of(upstream))
         for key, value in [*said, *own.items()]:
             connection.putheader(key, value)
         if length or talk.command in ("POST", "PUT", "PATCH"):
             connection.putheader("Content-Length", str(length))
         connection.endheaders()
-        _send(talk.rfile, connection, length)
-        return connection.getresponse()
+        return connection
 
     def _pass_on(self, talk: BaseHTTPRequestHandler, response: HTTPResponse) -> None:
         talk.send_response_only(response.status, response.reason)
@@ -123,7 +157,7 @@ class Forwarder:
         if kept is not None and time.monotonic() - used_at < _REUSED_SECONDS:
             return kept
         self._forget(name)
-        connection = _connection_to(url)
+        connection = connection_to(url)
         connection.connect()
         self._connections[name] = (connection, 0.0)
         self._lines.hold(connection.sock)
@@ -144,20 +178,11 @@ class Forwarder:
             connection.close()
 
 
-def _connection_to(url: str) -> HTTPConnection:
-    parts = urlsplit(url)
-    assert parts.hostname
-    if parts.scheme == "https":
-        return HTTPSConnection(parts.hostname, parts.port, timeout=_SECONDS, context=_trust())
-    return HTTPConnection(parts.hostname, parts.port, timeout=_SECONDS)
-
-
-def may_ask(path: str, allowed: tuple[str, ...]) -> bool:
-    """Whether a path is one of the allowed ones or lies below one, however it is written."""
-    plain = unquote(path.partition("?")[0])
-    if any(part in (".", "..") for part in plain.replace("\\", "/").split("/")):
-        return False
-    return any(plain == one.rstrip("/") or plain.startswith(one.rstrip("/") + "/") for one in allowed)
+def _read(source: BufferedIOBase, length: int) -> bytes:
+    body = source.read(length)
+    if len(body) < length:
+        raise ConnectionAbortedError("the request ended early")
+    return body
 
 
 def _send(source: BufferedIOBase, connection: HTTPConnection, length: int) -> None:
@@ -173,8 +198,3 @@ def _refuse(talk: BaseHTTPRequestHandler, code: int, words: str, host: str = "an
     talk.close_connection = True
     talk.send_error(code, words)
     return host
-
-
-@cache
-def _trust() -> ssl.SSLContext:
-    return ssl.create_default_context()

@@ -18,6 +18,8 @@ _CONNECTIONS = 64
 _IDLE_SECONDS = 900.0  # a model may think for long before it answers
 _CONNECT_SECONDS = 20.0
 _LOGGED = 200
+_WARNED = 10
+_SIGNED_AT_ONCE = 4
 
 
 class Proxy:
@@ -26,12 +28,13 @@ class Proxy:
     def __init__(self, network: Network, prefix: str = "") -> None:
         self.network, self.prefix = network, prefix
         self.allowance = Allowance(network.bytes)
+        self.desk = threading.BoundedSemaphore(_SIGNED_AT_ONCE)
         self._free = threading.BoundedSemaphore(_CONNECTIONS)
         self._guard = threading.Lock()
         self._open: set[socket.socket] = set()
         self._listener: socket.socket | None = None
         self._closed = False
-        self._logged = 0
+        self._logged = self._warned = 0
 
     def serve(self, listener: socket.socket) -> None:
         """Answer in threads of its own, until closed."""
@@ -65,6 +68,12 @@ class Proxy:
         self._logged += 1
         if self._logged <= _LOGGED:
             _log.info("a jailed program's way to %s: %s", host[:200].encode("ascii", "replace").decode(), verdict)
+
+    def warn(self, words: str) -> None:
+        """Log what keeps a jail's requests from leaving, a bounded number of times: a program may ask for ever."""
+        self._warned += 1
+        if self._warned <= _WARNED:
+            _log.warning("%s", words)
 
     def _accept(self, listener: socket.socket) -> None:
         with listener:

@@ -1,18 +1,29 @@
 """How the model is reached: a key, Bedrock or Vertex, by the variables that Claude Code itself knows.
 
-The agent never gets a key: it talks to the proxy of its jail, which adds the key on the way out.
+The agent never gets a key: it talks to the proxy of its jail, which adds the key, or signs, on the way out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from webordinary.model.errors import Permanent
-from webordinary.site.reach import Upstream
+from webordinary.adapters.local.agents.claude.aws import AwsCredentials
+from webordinary.model.errors import Permanent, Transient
+from webordinary.site.reach import Outgoing, Sign, Upstream
 
 HELD = "held-by-the-proxy"
+_MESSAGES = ("/v1/messages", "/v1/messages/count_tokens")
+"""And no batches: they would go on when the job has ended, beyond its caps, and others' could be read."""
 _ON = frozenset({"1", "true", "yes"})
+_MODELS = (
+    "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL",
+    "ANTHROPIC_DEFAULT_HAIKU_MODEL",
+)  # fmt: skip
+"""Names of models, which the agent may know: on Bedrock they are often the account's own."""
+
+Key = Callable[[], str]
+"""A key that does not last: asked for with every request, and up to itself to remember."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,48 +35,63 @@ class ModelAccess:
     address_variable: str
 
 
-def model_access(env: Mapping[str, str], key: str = "") -> ModelAccess:
-    """Read it from the environment; `key`, where given, is used in place of the one there."""
-    if env.get("CLAUDE_CODE_USE_BEDROCK", "").lower() in _ON:
-        return _bedrock(env, key)
-    if env.get("CLAUDE_CODE_USE_VERTEX", "").lower() in _ON:
+def model_access(env: Mapping[str, str], key: Key | None = None, aws: AwsCredentials | None = None) -> ModelAccess:
+    """Read it from the environment; `key`, where given, is used in place of the one there.
+
+    Raises Permanent, or Transient, for what is missing.
+    """
+    if key:
+        key()  # a program that prints none is told of before the agent starts
+    if _on(env, "CLAUDE_CODE_USE_BEDROCK"):
+        return _bedrock(env, key, aws or AwsCredentials())
+    if _on(env, "CLAUDE_CODE_USE_VERTEX"):
         return _vertex(env, key)
-    token = env.get("ANTHROPIC_AUTH_TOKEN", "")
-    key = key or env.get("ANTHROPIC_API_KEY", "")
-    if not (key or token):
+    return _messages(env, key)
+
+
+def why_no_access(env: Mapping[str, str], aws: AwsCredentials | None = None) -> str:
+    """What the environment lacks to reach the model; empty if nothing. A key that only cannot be had now is there."""
+    try:
+        model_access(env, aws=aws)
+    except Permanent as problem:
+        return str(problem)
+    except Transient:
+        return ""
+    return ""
+
+
+def _messages(env: Mapping[str, str], key: Key | None) -> ModelAccess:
+    token, lasting = env.get("ANTHROPIC_AUTH_TOKEN", ""), env.get("ANTHROPIC_API_KEY", "")
+    if not (key or lasting or token):
         raise Permanent(
             "the agent claude has no key: set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN, Bedrock or Vertex; see "
             "docs/agents.md) where `webordinary up` is started"
         )
     upstream = Upstream(
         env.get("ANTHROPIC_BASE_URL", "") or "https://api.anthropic.com",
-        {"x-api-key": key} if key else _bearer(token),
-        paths=("/v1/messages",),
+        {} if key else {"x-api-key": lasting} if lasting else _bearer(token),
+        paths=_MESSAGES,
+        sign=_printed(key, lambda printed: {"x-api-key": printed}) if key else None,
     )
-    return ModelAccess(upstream, {"ANTHROPIC_API_KEY": HELD}, "ANTHROPIC_BASE_URL")
+    return ModelAccess(upstream, {"ANTHROPIC_API_KEY": HELD, **_models(env)}, "ANTHROPIC_BASE_URL")
 
 
-def has_access(env: Mapping[str, str]) -> bool:
-    """Whether the environment says how to reach the model."""
-    try:
-        model_access(env)
-    except Permanent:
-        return False
-    return True
-
-
-def _bedrock(env: Mapping[str, str], key: str) -> ModelAccess:
-    region = _needed(env, "AWS_REGION", "Bedrock")
-    key = key or _needed(env, "AWS_BEARER_TOKEN_BEDROCK", "Bedrock")
+def _bedrock(env: Mapping[str, str], key: Key | None, aws: AwsCredentials) -> ModelAccess:
+    region = env.get("AWS_REGION", "") or env.get("AWS_DEFAULT_REGION", "") or _needed(env, "AWS_REGION", "Bedrock")
+    headers, sign = _held(env, key, "CLAUDE_CODE_SKIP_BEDROCK_AUTH", env.get("AWS_BEARER_TOKEN_BEDROCK", ""))
+    if not (headers or sign or _on(env, "CLAUDE_CODE_SKIP_BEDROCK_AUTH")):
+        sign = aws.signer(region)
     url = env.get("ANTHROPIC_BEDROCK_BASE_URL", "") or f"https://bedrock-runtime.{region}.amazonaws.com"
-    told = {"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1", "AWS_REGION": region}
-    return ModelAccess(Upstream(url, _bearer(key), paths=("/model",)), told, "ANTHROPIC_BEDROCK_BASE_URL")
+    told = {"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1", "AWS_REGION": region, **_models(env)}
+    upstream = Upstream(url, headers, paths=("/model/",), sign=sign)
+    return ModelAccess(upstream, told, "ANTHROPIC_BEDROCK_BASE_URL")
 
 
-def _vertex(env: Mapping[str, str], key: str) -> ModelAccess:
+def _vertex(env: Mapping[str, str], key: Key | None) -> ModelAccess:
     region = _needed(env, "CLOUD_ML_REGION", "Vertex")
     project = _needed(env, "ANTHROPIC_VERTEX_PROJECT_ID", "Vertex")
-    if not key:
+    headers, sign = _held(env, key, "CLAUDE_CODE_SKIP_VERTEX_AUTH")
+    if not (sign or _on(env, "CLAUDE_CODE_SKIP_VERTEX_AUTH")):
         raise Permanent(
             "Vertex has no lasting key: set agent_key_command to what prints one, such as `gcloud auth "
             "print-access-token`"
@@ -77,9 +103,37 @@ def _vertex(env: Mapping[str, str], key: str) -> ModelAccess:
         "CLAUDE_CODE_SKIP_VERTEX_AUTH": "1",
         "CLOUD_ML_REGION": region,
         "ANTHROPIC_VERTEX_PROJECT_ID": project,
+        **_models(env),
     }
-    upstream = Upstream(url, _bearer(key), paths=(f"/projects/{project}",))
+    # The token may be good for the whole project: for all that runs there, not for models alone.
+    models = f"/projects/{project}/locations/{region}/publishers/anthropic/models/"
+    upstream = Upstream(url, headers, paths=(models,), sign=sign)
     return ModelAccess(upstream, told, "ANTHROPIC_VERTEX_BASE_URL")
+
+
+def _held(
+    env: Mapping[str, str], key: Key | None, skipped: str, lasting: str = ""
+) -> tuple[Mapping[str, str], Sign | None]:
+    """What the proxy adds; `skipped` is the variable that says that a gateway of the operator's signs instead."""
+    if key:
+        return {}, _printed(key, _bearer)
+    lasting = lasting or (env.get("ANTHROPIC_AUTH_TOKEN", "") if _on(env, skipped) else "")
+    return (_bearer(lasting) if lasting else {}), None
+
+
+def _printed(key: Key, worded: Callable[[str], Mapping[str, str]]) -> Sign:
+    def sign(_: Outgoing) -> Mapping[str, str]:
+        return worded(key())
+
+    return sign
+
+
+def _models(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: env[name] for name in _MODELS if env.get(name)}
+
+
+def _on(env: Mapping[str, str], name: str) -> bool:
+    return env.get(name, "").lower() in _ON
 
 
 def _bearer(token: str) -> dict[str, str]:

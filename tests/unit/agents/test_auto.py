@@ -1,0 +1,27 @@
+"""The agent `auto`: who works is decided for each job, and said afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.site.world import TestHold
+from webordinary.app.agents import AutoAgent
+from webordinary.model.hold import Hold
+from webordinary.site.task import AgentResult, AgentTask, Answered
+
+
+class Saying:
+    def __init__(self, words: str) -> None:
+        self._words = words
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        return Answered(self._words)
+
+
+@pytest.mark.parametrize(("ready", "who"), [(True, "claude"), (False, "builtin")])
+def test_it_says_who_it_was(ready: bool, who: str) -> None:
+    agent = AutoAgent(Saying("I am claude"), Saying("I am builtin"), lambda: ready)
+    result = agent.run(AgentTask("Who are you?", Path("/site")), TestHold())
+    assert result == Answered(f"I am {who}", agent=who)
