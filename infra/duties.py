@@ -64,7 +64,7 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.write_store("parsed"),
         rights.know_missing(RAW),
     ),
-    "AuthenticateSender": lambda _: _read_mail(),
+    "AuthenticateSender": lambda _: (*_read_mail(), rights.write_tables(MAILS)),
     "IdentifyProjectUser": lambda _: (*_read_mail(), rights.write_tables(THREADS, JOBS)),
     "StoreAttachment": lambda _: (
         rights.write_tables(MAILS),
@@ -88,8 +88,8 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.write_tables(INTERRUPTIONS),
         *_answer(settings),
     ),
-    "HandleTimeout": lambda _: (rights.move_in_tables(JOBS),),
-    "GiveUp": lambda _: (rights.move_in_tables(JOBS), rights.write_tables(MAILS)),
+    "HandleTimeout": lambda _: (rights.move_in_tables(JOBS), rights.send_to(rights.INPUT)),
+    "GiveUp": lambda _: (rights.move_in_tables(JOBS), rights.write_tables(MAILS), rights.send_to(rights.INPUT)),
     "Reply": lambda settings: (rights.read_tables(JOBS), *_answer(settings)),
 }
 
@@ -110,7 +110,11 @@ _OTHERS: Mapping[str, Callable[[Settings], Statements]] = {
         *_end_job(),
         *_answer(settings),
     ),
-    names.ABANDONED: lambda settings: (rights.move_in_tables(JOBS), *_answer(settings)),
+    names.ABANDONED: lambda settings: (
+        rights.move_in_tables(JOBS),
+        rights.send_to(rights.INPUT),
+        *_answer(settings),
+    ),
     names.BOUNCES: lambda _: (rights.write_tables(MAILS, THREADS), rights.read_store("replies")),
 }
 

@@ -51,7 +51,7 @@ class LambdasStack(Stack):
         log_group = logs.LogGroup(
             self,
             f"{function.name}-log",
-            log_group_name=f"/aws/lambda/{function.name}",
+            log_group_name=names.log_group(function.name),
             retention=LOGS_KEPT,
             removal_policy=RemovalPolicy.DESTROY,
         )

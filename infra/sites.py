@@ -17,7 +17,7 @@ from infra.nag import accept
 from infra.settings import Settings
 from infra.site_rules import SiteRulesStack
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.site.site_buckets import KEPT_DAYS, KEPT_VERSIONS
+from webordinary.adapters.aws.setup.site_buckets import KEPT_DAYS, KEPT_VERSIONS, UNFINISHED_DAYS
 from webordinary.site.deploy_plan import NAMED_BY_CONTENT
 from webordinary.site.manifests import FOLDER
 from webordinary.site.releases import Stage
@@ -66,7 +66,7 @@ class SiteStack(Stack):
                     id="earlier-releases",
                     noncurrent_version_expiration=Duration.days(KEPT_DAYS),
                     noncurrent_versions_to_retain=KEPT_VERSIONS,
-                    abort_incomplete_multipart_upload_after=Duration.days(1),
+                    abort_incomplete_multipart_upload_after=Duration.days(UNFINISHED_DAYS),
                 )
             ],
         )

@@ -92,7 +92,7 @@ def _log(scope: Construct) -> logs.LogGroup:
     return logs.LogGroup(
         scope,
         "log",
-        log_group_name=f"/{names.PREFIX}/workers",
+        log_group_name=names.WORKERS_LOG,
         retention=logs.RetentionDays.ONE_MONTH,
         removal_policy=RemovalPolicy.DESTROY,
     )

@@ -56,7 +56,7 @@ class WorkflowStack(Stack):
         return logs.LogGroup(
             self,
             "log",
-            log_group_name=f"/aws/vendedlogs/states/{names.STATE_MACHINE}",
+            log_group_name=names.WORKFLOW_LOG,
             retention=logs.RetentionDays.ONE_MONTH,
             removal_policy=RemovalPolicy.DESTROY,
         )

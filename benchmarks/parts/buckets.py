@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from edit_publish import Unhurried
+from webordinary.adapters.aws.setup.site_buckets import make_site_bucket
 from webordinary.adapters.aws.site.copies import LocalCopies
 from webordinary.adapters.aws.site.objects import S3Objects
 from webordinary.adapters.aws.site.releases import S3Releases
-from webordinary.adapters.aws.site.site_buckets import make_site_bucket
 from webordinary.adapters.local.builders import PlainFiles
 from webordinary.site.deploy_plan import plan_deploy
 from webordinary.site.manifests import FOLDER, Mark

@@ -343,6 +343,19 @@ def test_a_stopping_worker_keeps_the_claim_and_starts_nothing(pool: Backend) -> 
     assert (turn.kept is not None, turn.started) == (True, None)
 
 
+def test_a_key_is_never_called_empty_while_it_has_an_open_job(pool: Backend) -> None:
+    record(pool, "prepares")
+    queue(pool, "first")
+    turn = pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=True)
+    assert (turn.started, turn.empty) == (None, False)
+    pool.jobs.enqueue("prepares", NOON)
+    again = pool.claims.start_next(turn.kept or claim(pool).claim, NOON)
+    assert again
+    begun = Started(turn.kept or claim(pool).claim, again)
+    turn = pool.claims.end_and_take_next(begun, Requeue(Why.RETRY, NOON + SECOND), NOON, more=True)
+    assert (turn.started, turn.empty) == (None, False)
+
+
 def test_an_idle_owner_starts_what_came_in_later(pool: Backend) -> None:
     queue(pool, "a")
     started = claim(pool)

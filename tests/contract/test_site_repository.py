@@ -17,6 +17,7 @@ from webordinary.model.errors import ClaimLost
 from webordinary.model.projects import Project
 from webordinary.sample import make_origin
 from webordinary.site.messages import ChangeMessage
+from webordinary.site.releases import release_name
 from webordinary.site.sources import Change, Conflicted, Joined, Workspace
 
 FILES = {"index.html": PAGE, "about.html": "About\n"}
@@ -305,6 +306,35 @@ def test_undo_takes_back_the_threads_last_change_and_then_the_one_before(backend
     workspace = one.prepare(work(backend.project, "job-5"))
     assert one.last_change(workspace) is None
     assert backend.get(one, workspace, "about.html") == "About\n"
+
+
+def test_it_is_known_which_releases_have_a_change(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    first = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    second = published(one, changed(backend, one, "job-2", "about.html", "All\n"), lease(2))
+    workspace = one.prepare(work(backend.project, "job-3"))
+    assert one.holds(workspace, release_name(second.head), first.change.commit)
+    assert one.holds(workspace, release_name(first.head), first.change.commit)
+    assert not one.holds(workspace, release_name(first.head), second.change.commit)
+    assert not one.holds(workspace, "0" * 12, first.change.commit)
+
+
+def test_an_undo_knows_what_it_takes_back_also_when_it_is_found_again(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    first = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1)).change
+    workspace = one.prepare(work(backend.project, "job-2"))
+    assert one.revert(workspace, first) is None
+    change = one.commit(workspace, said("job-2", undoes=first.commit))
+    assert isinstance(change, Change)
+    assert change.undoes == first.commit
+    one.save(workspace)
+    found = two.prepare(work(backend.project, "job-2", worker="w-2", fence=11))
+    assert found.made == change
+    assert published(two, found, lease(2, "w-2")).change.undoes == first.commit
+    again = two.prepare(work(backend.project, "job-2", worker="w-2", fence=11))
+    assert again.on_main
+    assert again.made
+    assert again.made.undoes == first.commit
 
 
 def test_an_undo_in_the_way_of_later_changes_leaves_the_workspace_clean(backend: Backend) -> None:

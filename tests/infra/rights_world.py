@@ -29,8 +29,8 @@ from webordinary.adapters.aws.setup.buckets import make_private_bucket
 from webordinary.adapters.aws.setup.functions import FUNCTIONS
 from webordinary.adapters.aws.setup.provision import create_tables
 from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, create_shared_queues
+from webordinary.adapters.aws.setup.site_buckets import make_site_bucket
 from webordinary.adapters.aws.setup.state_machine import ensure_state_machine
-from webordinary.adapters.aws.site.site_buckets import make_site_bucket
 from webordinary.app.cloud_lambdas import open_lambda_services
 from webordinary.app.cloud_ports import cloud_ports
 from webordinary.app.cloud_worker import run_cloud_worker

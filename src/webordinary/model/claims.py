@@ -74,6 +74,8 @@ class Turn:
     kept: Claim | None
     started: Started | None
     owed: Job | None = None
+    empty: bool = False
+    """The key had no open job left: only news make it worth another look. A store that cannot tell says no."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ class MailSummary:
     ended: bool = False
     """Its workflow is over and no reply waits to be sent."""
     dead_reason: str | None = None
+    stopped_because: str | None = None
+    """Why it was held or refused, where its summary knows; its timeline always does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class Jobs(Protocol):
         """
 
     def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
-        """Every key that has work, in key order from `after` on.
+        """Every key that has work, in key order from `after` on; fewer than `limit` if these are all.
 
         A key that nobody holds may be left out while a hint for it stands, where the store can tell.
         """

@@ -19,16 +19,27 @@ _ANY_FENCE = 1 << 62
 class Reconciler:
     """Makes sure that every open job has a live owner or a hint; harmless to run anywhere, any time."""
 
-    def __init__(self, pool: Pool, events: Events, is_over: Callable[[Claim], bool] | None = None) -> None:
-        """`is_over` is what a worker has seen; who only looks now and then goes by the lease's end."""
-        self._pool, self._events, self._is_over = pool, events, is_over
+    def __init__(
+        self,
+        pool: Pool,
+        events: Events,
+        is_over: Callable[[Claim], bool] | None = None,
+        is_mine: Callable[[ProjectUser], bool] = lambda key: False,
+    ) -> None:
+        """`is_over` is what a worker has seen; who only looks now and then goes by the lease's end.
+
+        A worker's own keys have an owner: it looks after them itself, and its lease keeper notices when they are lost.
+        """
+        self._pool, self._events, self._is_over, self._is_mine = pool, events, is_over, is_mine
 
     def run_once(self, now: datetime) -> int:
         """One pass over all keys with work; returns how many hints it sent."""
         pay_all(self._pool)
         sent, after = 0, None
         while keys := self._pool.jobs.keys_to_look_at(after, _PAGE):
-            sent += sum(self._hint(key, now) for key in keys)
+            sent += sum(self._hint(key, now) for key in keys if not self._is_mine(key))
+            if len(keys) < _PAGE:
+                break
             after = keys[-1]
         if sent:
             self._pool.tickets.unclaimed()

@@ -27,7 +27,8 @@ class Holdings:
     def __init__(self) -> None:
         self._held: dict[ProjectUser, Holding] = {}
         self._news: set[ProjectUser] = set()
-        self._unread: set[ProjectUser] = set()
+        self._unread: dict[ProjectUser, bool] = {}
+        """News for busy keys, and whether they were heard; else a look is only due."""
         self._guard = threading.Lock()
 
     def begin(self, hold: RunningHold, now: float, yielded: Claim | None = None) -> None:
@@ -38,11 +39,15 @@ class Holdings:
                 self._forget(yielded)
             self._held[claim.key] = Holding(claim, now, hold)
 
-    def rest(self, claim: Claim, now: float) -> None:
-        """The claim is ours and idle; its queue is worth one more look, for work that came in just now."""
+    def rest(self, claim: Claim, now: float, *, look: bool = True) -> None:
+        """The claim is ours and idle; unless it is known to be empty, its queue is worth one more look.
+
+        For jobs that wait for their moment. Of work that came in just now there is news, kept while the key was busy.
+        """
         with self._guard:
             self._held[claim.key] = Holding(claim, now)
-            self._news.add(claim.key)
+            if look:
+                self._news.add(claim.key)
 
     def drop(self, claim: Claim) -> None:
         """The claim is not ours any more; a newer one of ours for the same key stays."""
@@ -54,13 +59,13 @@ class Holdings:
         with self._guard:
             told = set(keys)
             self._news |= told
-            self._unread |= told
+            self._unread |= dict.fromkeys(told, True)
 
     def tell_all(self) -> None:
         """There may be work for any key: tickets can be lost."""
         with self._guard:
             self._news |= self._held.keys()
-            self._unread |= self._held.keys()
+            self._unread = dict.fromkeys(self._held, False) | self._unread
 
     def idle_with_news(self) -> list[Holding]:
         """Idle claims worth a look. A busy key's news is kept until it rests."""
@@ -70,12 +75,12 @@ class Holdings:
             self._news = {key for key in self._news if key in self._held and self._held[key].hold}
             return idle
 
-    def busy_with_news(self) -> list[RunningHold]:
-        """Running jobs whose key has unread news; each is named once."""
+    def busy_with_news(self) -> list[tuple[RunningHold, bool]]:
+        """Running jobs whose key has unread news, each once, and whether those were heard or are only possible."""
         with self._guard:
-            unread, self._unread = self._unread, set()
-            found = (self._held.get(key) for key in sorted(unread))
-            return [held.hold for held in found if held and held.hold]
+            unread, self._unread = self._unread, {}
+            found = ((self._held.get(key), heard) for key, heard in sorted(unread.items()))
+            return [(held.hold, heard) for held, heard in found if held and held.hold]
 
     def get(self, key: ProjectUser) -> Holding | None:
         """The claim of a key, if it is ours."""

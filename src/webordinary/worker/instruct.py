@@ -36,7 +36,7 @@ def instruct(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
     run.tell(
         "AgentFinished",
         began,
-        agent=run.project.agent,
+        agent=result.agent or run.project.agent,
         result=type(result).__name__,
         cost_usd=result.cost_usd,
     )

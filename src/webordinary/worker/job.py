@@ -15,6 +15,7 @@ from webordinary.model.jobs import Job, Settlement
 from webordinary.model.mail import Command, Instruction
 from webordinary.site.kit import SiteKit
 from webordinary.site.publish import Published
+from webordinary.site.releases import Stage
 from webordinary.site.sources import BuildFailed, Conflicted, Unfit, Workspace
 from webordinary.site.task import Changed
 from webordinary.worker import report
@@ -50,14 +51,20 @@ class SiteWork:
         return settlement
 
     def found(self, started: Started, hold: Hold) -> Settlement | None:
-        """Finish what is on main already; else nothing of this job gets there, as its key's fence has moved."""
+        """Finish what is on main already; else nothing of this job gets there, as its key's fence has moved.
+
+        A `publish` is done when the public site shows what the edit site shows.
+        """
         job = started.job
-        if job.command not in (Command.EDIT, Command.UNDO):
-            return None
         project = self._kit.project_of(job.key.project_id)
         run = JobRun(started, self._instruction_of(job), project, hold, self._kit, self._events, self._now)
+        if job.command is Command.PUBLISH:
+            release = run.publisher().promoted(project.project_id, hold)
+            return report.of_promotion(run, release) if release else None
+        if job.command not in (Command.EDIT, Command.UNDO):
+            return None
         workspace = check_out(run)
-        return report.of_publication(run, publish(run, workspace)) if workspace.on_main else None
+        return _published(run, workspace) if workspace.on_main else None
 
     def save(self, started: Started, hold: Hold) -> None:
         """Keep an interrupted job's work; what cannot be saved is done again when the job goes on."""
@@ -104,6 +111,8 @@ def _perform(run: JobRun, stand: Callable[[JobRun, Workspace], None]) -> Settlem
         return report.of_promotion(run, promote(run))
     if started.job.command not in (Command.EDIT, Command.UNDO):
         raise Permanent(f"{started.job.command} is answered at once and never becomes a worker's job")
+    if started.job.command is Command.EDIT and not run.wish:
+        return report.of_no_words(run.instruction.attachments)
     workspace = check_out(run)
     if started.job.command is Command.UNDO:
         return _undo(run, workspace)  # quickly done again, so nothing of it is ever saved half-way
@@ -157,4 +166,23 @@ def _undo(run: JobRun, workspace: Workspace) -> Settlement:
         if change is None:
             return report.of_nothing_to_undo()
         workspace = replace(workspace, made=change)
-    return report.of_publication(run, publish(run, workspace))
+    return _published(run, workspace)
+
+
+def _published(run: JobRun, workspace: Workspace) -> Settlement:
+    outcome = publish(run, workspace)
+    return report.of_publication(run, outcome, still_public=_still_public(run, workspace, outcome))
+
+
+def _still_public(run: JobRun, workspace: Workspace, outcome: Published | Conflicted | BuildFailed) -> bool:
+    """Whether visitors of the public site see what was undone just now; a look that never fails a job."""
+    if not isinstance(outcome, Published) or not outcome.change.undoes:
+        return False
+    change, holds = outcome.change, run.kit.workspaces.holds
+    try:
+        public = run.publisher().shown(run.project.project_id, Stage.PUBLIC)
+        name = public.name if public else ""
+        return bool(name) and holds(workspace, name, change.undoes) and not holds(workspace, name, change.commit)
+    except (Transient, Permanent) as problem:
+        _log.warning("%s: what its public site shows is not known: %s", run.project.project_id, problem)
+        return False

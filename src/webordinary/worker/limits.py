@@ -15,6 +15,8 @@ class Limits:
     def __init__(self, around: Surroundings, holdings: Holdings) -> None:
         self._around, self._holdings = around, holdings
         self._heartbeat_at = around.clock.monotonic() + around.settings.heartbeat
+        self._awaited: dict[str, str] = {}
+        """The tokens of running jobs that somebody waited for at the last heartbeat."""
         self._lost: dict[str, str] = {}
 
     def next_look(self) -> float | None:
@@ -30,19 +32,21 @@ class Limits:
         for hold in self._holdings.running():
             if now >= hold.deadline:
                 hold.end(JobTimedOut(f"ran longer than {self._around.settings.job_limit:.0f} seconds"))
-        for hold in self._holdings.busy_with_news():
+        for hold, heard in self._holdings.busy_with_news():
             self._look_at_queue(hold)
+            if heard:
+                self._around.pool.interrupts.take(hold.started.claim.key)
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self._around.settings.heartbeat
-            running = self._holdings.running()
-            self._lost = {hold.job_id: self._lost[hold.job_id] for hold in running if hold.job_id in self._lost}
-            for hold in running:
+            running = {hold.job_id: hold for hold in self._holdings.running()}
+            self._lost = {job_id: token for job_id, token in self._lost.items() if job_id in running}
+            self._awaited = {job_id: token for job_id, token in self._awaited.items() if job_id in running}
+            for hold in running.values():
                 self._ask_whether_wanted(hold)
 
     def _look_at_queue(self, hold: RunningHold) -> None:
-        """Level-triggered: the records decide, a stored interrupt only made us look."""
+        """Level-triggered: the records decide; a stored interrupt only made us look, and is used up then."""
         running = hold.started.job
-        self._around.pool.interrupts.take(running.key)
         open_jobs = self._around.pool.jobs.open_jobs(running.key)
         current = next((job for job in open_jobs if job.job_id == running.job_id), None)
         if current and current.cancel_requested:
@@ -51,11 +55,22 @@ class Limits:
             hold.end(Interrupted(f"a mail of thread {newcomer.thread_id} came in"))
 
     def _ask_whether_wanted(self, hold: RunningHold) -> None:
-        """Two heartbeats in a row must find the same token lost: a workflow may be about to bind the next one."""
-        job = self._around.pool.jobs.get(hold.started.job.job_id)
-        if job is None or not job.task_token or self._around.pool.callbacks.heartbeat(job.task_token):
-            self._lost.pop(hold.job_id, None)
-        elif self._lost.pop(hold.job_id, None) == job.task_token:
+        """Two heartbeats in a row must find the same token lost: a workflow may be about to bind the next one.
+
+        A token that somebody waits for is the current one; only without such a token the record is asked for it.
+        """
+        heartbeat, awaited = self._around.pool.callbacks.heartbeat, self._awaited.pop(hold.job_id, None)
+        if awaited and heartbeat(awaited):
+            self._awaited[hold.job_id] = awaited
+            return
+        job = self._around.pool.jobs.get(hold.job_id)
+        token = job.task_token if job else None
+        lost_before = self._lost.pop(hold.job_id, None)
+        if not token:
+            return
+        if token != awaited and heartbeat(token):
+            self._awaited[hold.job_id] = token
+        elif lost_before == token:
             hold.end(Cancelled("its workflow was stopped"))
         else:
-            self._lost[hold.job_id] = job.task_token
+            self._lost[hold.job_id] = token

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from webordinary.model.jobs import JobResult, Outcome, Settlement
+from webordinary.model.mail import Attachment
 from webordinary.site.publish import Published
 from webordinary.site.releases import Release, Stage
 from webordinary.site.sources import BuildFailed, Conflicted, Unfit
@@ -11,6 +14,7 @@ from webordinary.worker.run import JobRun
 
 LISTED_FILES = 50
 LOG_CHARACTERS = 8000
+STILL_PUBLIC = "Your public site still shows it. Reply “publish” to take it back there, too."
 
 
 def of_agent(result: Answered | Asked | NotUnderstood) -> Settlement:
@@ -22,6 +26,19 @@ def of_agent(result: Answered | Asked | NotUnderstood) -> Settlement:
             return Settlement(Outcome.SUCCEEDED, JobResult(question, question=question))
         case NotUnderstood(text=text):
             return Settlement(Outcome.FAILED, JobResult(text, error="the agent did not understand the instruction"))
+
+
+def of_no_words(files: Sequence[Attachment]) -> Settlement:
+    """A mail that says nothing: no agent has to guess, and none is paid for it."""
+    if files:
+        names = ", ".join(file.name for file in files[:5])
+        words = f"I got {names}, but no words with it. What shall I do with it? Please reply and attach it once more."
+    else:
+        words = (
+            "Your mail came without words, so I do not know what to change. Reply with what you wish, as you would say "
+            "it to a person, for example: change the title of the homepage to Spring Sale."
+        )
+    return Settlement(Outcome.SUCCEEDED, JobResult(words, question=words))
 
 
 def of_no_difference(result: Changed) -> Settlement:
@@ -55,12 +72,15 @@ def note_on(outcome: Conflicted | BuildFailed | Unfit) -> str:
     )
 
 
-def of_publication(run: JobRun, outcome: Published | Conflicted | BuildFailed | Unfit) -> Settlement:
+def of_publication(
+    run: JobRun, outcome: Published | Conflicted | BuildFailed | Unfit, *, still_public: bool = False
+) -> Settlement:
     """The change is live, or it is not and the site is as it was."""
     match outcome:
         case Published(change=change, pictures=pictures):
             files = change.changed_files[:LISTED_FILES]
-            result = JobResult(change.summary, change.commit, run.edit_url, None, files, pictures=pictures)
+            words = f"{change.summary}\n\n{STILL_PUBLIC}" if still_public else change.summary
+            result = JobResult(words, change.commit, run.edit_url, None, files, pictures=pictures)
             return Settlement(Outcome.SUCCEEDED, result)
         case Conflicted(files=files):
             return Settlement(Outcome.FAILED, _conflict(files))

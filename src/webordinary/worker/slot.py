@@ -140,7 +140,7 @@ class Slot:
         if turn.kept is None:
             return self._change_keys(claim, turn.started, asked_at)
         if turn.started is None:
-            self._holdings.rest(claim, self._around.clock.monotonic())
+            self._holdings.rest(claim, self._around.clock.monotonic(), look=not turn.empty)
             return None
         return self.begin(turn.started)
 

@@ -39,7 +39,7 @@ class Worker:
         self._claiming = Claiming(around, self._has_free_slot, self._begin_claimed, self._hear_of_own)
         self._stopping, self._ended = around.threads.bell(), around.threads.bell()
         self._breaker = Breaker(around.dice)
-        self._reconciler = Reconciler(around.pool, around.events, self._claiming.is_over)
+        self._reconciler = Reconciler(around.pool, around.events, self._claiming.is_over, self._is_held)
         self._reconcile_at = 0.0
         self._retry_at: dict[ProjectUser, float] = {}
 
@@ -80,6 +80,8 @@ class Worker:
                 self._around.tell("BreakerOpened", error=f"{type(problem).__name__}: {problem}"[:500])
             _log.warning("worker %s: %s: %s", self._around.worker_id, type(problem).__name__, problem)
             self._stopping.wait(self._breaker.pause_seconds())
+            self._holdings.tell_all()  # what was heard may be lost with the round that failed
+            self._around.wakeups.poke()
         else:
             if self._breaker.succeeded():
                 self._around.tell("BreakerClosed")
@@ -97,6 +99,9 @@ class Worker:
             self._holdings.tell([ProjectUser.parse(key)])
         except InvalidName:
             _log.warning("ignored a ticket for %r", key)
+
+    def _is_held(self, key: ProjectUser) -> bool:
+        return self._holdings.get(key) is not None
 
     def _hear_of_own(self, claim: Claim) -> bool:
         """There may be work for a claim of this worker; False if it is not held here."""

@@ -124,3 +124,13 @@ def test_a_job_that_waits_for_its_time_needs_no_worker_until_then(pool: Pool, ea
     assert reconciler.run_once(NOON + 10 * MINUTE) == 1
     [hint] = pool.hints.receive(NOON, (), 10)
     assert (hint.key, hint.email_id, hint.thread_id) == (AMELIA_SCOTT, "mail", "thread")
+
+
+def test_a_worker_does_not_ask_who_owns_its_own_keys(pool: Pool, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(pool)
+    asked, look = list[ProjectUser](), pool.claims.look
+    monkeypatch.setattr(pool.claims, "look", lambda key: asked.append(key) or look(key))
+    Reconciler(pool, ears, lambda claim: False, {AMELIA_SCOTT}.__contains__).run_once(NOON)
+    assert asked == []
+    Reconciler(pool, ears, lambda claim: False).run_once(NOON)
+    assert asked == [AMELIA_SCOTT]

@@ -5,10 +5,14 @@ from __future__ import annotations
 import random
 from typing import cast
 
+import pytest
+
+from tests.unit.worker.around import WORKER, Around
+from webordinary.adapters.memory.pool_state import MemoryPoolState
 from webordinary.capacity.clockwork import MIDNIGHT, VirtualTime
-from webordinary.model.claims import Claim, ClaimStatus, Started
-from webordinary.model.errors import JobTimedOut
-from webordinary.model.jobs import Job, JobState
+from webordinary.model.claims import Claim, ClaimStatus, Interrupt, Started
+from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut
+from webordinary.model.jobs import Job, JobState, NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.worker.hold import RunningHold
@@ -34,6 +38,93 @@ def test_a_job_that_was_told_to_end_is_not_looked_at_again_until_the_next_heartb
     limits.enforce()
     assert isinstance(hold.reason, JobTimedOut)
     assert limits.next_look() == HEARTBEAT
+
+
+class Watched(Around):
+    """A worker with one running job; who waits for it is up to the test, and what it was asked for is kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting, self.asked = {"token"}, list[str]()
+        self.around = self.surroundings(MemoryPoolState())
+        self.pool, self.time = self.around.pool, self.around.clock
+        assert isinstance(self.time, VirtualTime)
+        self.pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
+        self.pool.jobs.bind_token("a", "token")
+        started = self.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
+        assert isinstance(started, Started)
+        self.hold = RunningHold(started, self.time, deadline=1e9, lease_until=lambda: 1e9)
+        self.holdings.begin(self.hold, 0.0)
+        self.limits = Limits(self.around, self.holdings)
+
+    def heartbeat(self, token: str) -> bool:
+        self.asked.append(token)
+        return token in self.waiting
+
+    def minutes(self, count: int) -> None:
+        """So many heartbeats."""
+        for _ in range(count):
+            self.time.after(HEARTBEAT, lambda: None)
+            self.time.run(self.time.monotonic() + HEARTBEAT, lambda: False)
+            self.limits.enforce()
+
+
+def test_a_token_that_somebody_waits_for_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, read = Watched(), list[str]()
+    get = world.pool.jobs.get
+    monkeypatch.setattr(world.pool.jobs, "get", lambda job_id: read.append(job_id) or get(job_id))
+    world.minutes(3)
+    assert (world.asked, read) == (["token"] * 3, ["a"])
+
+
+def test_a_job_whose_workflow_waits_under_a_new_token_goes_on() -> None:
+    world = Watched()
+    world.minutes(1)
+    world.waiting = {"next"}
+    world.pool.jobs.bind_token("a", "next")
+    world.minutes(3)
+    assert (world.asked[-1], world.hold.reason) == ("next", None)
+
+
+def test_a_job_whose_token_is_lost_ends_at_the_second_heartbeat_that_finds_it_so() -> None:
+    world = Watched()
+    world.minutes(1)
+    world.waiting.clear()
+    world.minutes(1)
+    assert world.hold.reason is None
+    world.minutes(1)
+    assert isinstance(world.hold.reason, Cancelled)
+
+
+def test_a_token_that_is_bound_between_two_heartbeats_saves_the_job() -> None:
+    world = Watched()
+    world.waiting.clear()
+    world.minutes(1)
+    world.pool.jobs.bind_token("a", "next")
+    world.waiting = {"next"}
+    world.minutes(2)
+    assert world.hold.reason is None
+
+
+def test_a_job_that_makes_way_uses_up_what_was_asked_of_its_key() -> None:
+    world = Watched()
+    world.pool.jobs.record(NewJob("b", SCOTT, "other", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
+    world.pool.interrupts.send(Interrupt(SCOTT, "a", "other", "a mail on another thread"), MIDNIGHT)
+    world.holdings.tell([SCOTT])
+    world.holdings.tell_all()
+    world.limits.enforce()
+    assert isinstance(world.hold.reason, Interrupted)
+    assert world.pool.interrupts.take(SCOTT) == []
+
+
+def test_a_job_makes_way_although_nobody_was_heard() -> None:
+    world = Watched()
+    world.pool.jobs.record(NewJob("b", SCOTT, "other", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
+    world.limits.enforce()
+    assert world.hold.reason is None
+    world.holdings.tell_all()
+    world.limits.enforce()
+    assert isinstance(world.hold.reason, Interrupted)
 
 
 def surroundings(time: VirtualTime) -> Surroundings:

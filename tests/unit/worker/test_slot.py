@@ -6,12 +6,13 @@ from datetime import timedelta
 
 from tests.unit.worker.around import WORKER, Around
 from webordinary.adapters.memory.pool_state import MemoryPoolState
-from webordinary.capacity.clockwork import MIDNIGHT
+from webordinary.capacity.clockwork import MIDNIGHT, VirtualTime
 from webordinary.capacity.stepped import SilentBell
 from webordinary.model.claims import ClaimRequest, Started
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
+from webordinary.worker.hold import RunningHold
 from webordinary.worker.keeper import LeaseKeeper
 from webordinary.worker.slot import Slot
 
@@ -37,3 +38,33 @@ def test_a_slot_that_changes_keys_is_taken_all_the_while() -> None:
     assert around.taken == {"JobStarted": 1, "JobSettled": 1, "ClaimYielded": 1, "ClaimTaken": 1, "keys changed": 1}
     assert around.holdings.running() == []
     assert [claim.key for claim in around.holdings.claims()] == [ANN]
+
+
+def test_a_key_whose_last_job_ended_is_looked_at_again_only_for_news() -> None:
+    around, state = Around(), MemoryPoolState()
+    surroundings = around.surroundings(state)
+    pool = surroundings.pool
+    pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
+    started = pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
+    assert isinstance(started, Started)
+    keeper = LeaseKeeper(surroundings, around.holdings)
+    keeper.trust(SCOTT, started.claim.fence, 0.0)
+    slot = Slot(surroundings, around.holdings, keeper, SilentBell())
+
+    slot.serve(slot.begin(started))
+    assert around.holdings.idle_with_news() == []
+    around.holdings.tell([SCOTT])
+    assert [holding.claim.key for holding in around.holdings.idle_with_news()] == [SCOTT]
+
+
+def test_news_of_a_busy_key_are_kept_until_it_rests() -> None:
+    around, state = Around(), MemoryPoolState()
+    pool = around.surroundings(state).pool
+    pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
+    started = pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
+    assert isinstance(started, Started)
+    around.holdings.begin(RunningHold(started, VirtualTime(), 1e9, lambda: 1e9), 0.0)
+    around.holdings.tell([SCOTT])
+    assert around.holdings.idle_with_news() == []
+    around.holdings.rest(started.claim, 0.0, look=False)
+    assert [holding.claim.key for holding in around.holdings.idle_with_news()] == [SCOTT]

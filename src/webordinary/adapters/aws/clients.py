@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import boto3
+from boto3.exceptions import Boto3Error
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from webordinary.adapters.aws.outages import outage_behind
 from webordinary.model.errors import Permanent, Transient
 
 if TYPE_CHECKING:
@@ -28,13 +30,16 @@ MAX_TRIES = 4
 POOL_CONNECTIONS = 64
 _ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})  # SES sends as often as it is asked
 
+EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 NOT_ALLOWED = frozenset(
     {
+        "403",  # what S3 says to a HEAD
         "AccessDenied",
         "AccessDeniedException",
-        "ExpiredToken",
-        "ExpiredTokenException",
+        "InvalidAccessKeyId",
         "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationTokenException",
         "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     }
@@ -88,15 +93,22 @@ def translated(what: str) -> Iterator[None]:
     try:
         yield
     except ClientError as problem:
-        code = code_of(problem)
-        if code in NOT_ALLOWED:
-            # No job is at fault: it waits, and the words are for the operator.
-            raise Transient(f"{what}: AWS does not allow it ({code}): run `webordinary doctor`") from problem
-        if code in NOT_THERE:
-            raise Permanent(f"{what}: it is not there ({code}): run `webordinary doctor`") from problem
-        raise Transient(f"{what}: {problem}") from problem
-    except BotoCoreError as problem:
-        raise Transient(f"{what}: {problem}") from problem
+        raise _refused(what, problem) from problem
+    except (BotoCoreError, Boto3Error) as problem:
+        outage = outage_behind(problem)
+        raise Transient(f"{what}: {problem}{f'; {outage.todo}' if outage else ''}") from problem
+
+
+def _refused(what: str, problem: ClientError) -> Transient | Permanent:
+    code = code_of(problem)
+    # Without rights no job is at fault: it waits, and the words are for the operator.
+    if code in EXPIRED:
+        return Transient(f"{what}: our credentials have expired ({code}): renew them, then run `webordinary doctor`")
+    if code in NOT_ALLOWED:
+        return Transient(f"{what}: AWS does not allow it ({code}): run `webordinary doctor`")
+    if code in NOT_THERE:
+        return Permanent(f"{what}: it is not there ({code}): run `webordinary doctor`")
+    return Transient(f"{what}: {problem}")
 
 
 def code_of(problem: ClientError) -> str:

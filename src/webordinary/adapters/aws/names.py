@@ -18,6 +18,8 @@ PUBLISHER_ROLE = f"{PREFIX}-publisher"
 PROJECT_TAG = "project"
 CONFIGURATION_SET = PREFIX
 RECEIPT_RULES = PREFIX
+WORKERS_LOG = f"/{PREFIX}/workers"
+WORKFLOW_LOG = f"/aws/vendedlogs/states/{STATE_MACHINE}"
 
 JOBS = f"{PREFIX}-active-jobs"
 OWNERSHIP = f"{PREFIX}-container-ownership"
@@ -79,6 +81,11 @@ def function_of(step: str) -> str:
 def raw_bucket(account_id: str) -> str:
     """Where SES puts the mails as they came; bucket names are the whole world's, so it carries the account."""
     return f"{PREFIX}-mail-{account_id}"
+
+
+def log_group(function: str) -> str:
+    """Where CloudWatch keeps what a lambda says."""
+    return f"/aws/lambda/{function}"
 
 
 def store_bucket(account_id: str) -> str:

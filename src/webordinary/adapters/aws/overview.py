@@ -1,16 +1,20 @@
-"""What an operator sees of an account: told from the records, since nobody keeps a timeline there but the logs."""
+"""What an operator sees of an account, told from its records."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.items import moment
+from webordinary.adapters.aws.items import at, moment
 from webordinary.adapters.aws.mail.mail_items import MAIL, MailItems
+from webordinary.adapters.aws.overview_timeline import WorkflowSteps, timeline
+from webordinary.adapters.aws.pool.job_items import Record
+from webordinary.adapters.aws.pool.job_table import JobTable
 from webordinary.adapters.aws.pool.pool_look import PoolLook
+from webordinary.mail.compose import HELD
 from webordinary.mail.errors import UnknownMail
 from webordinary.mail.ports import AttachmentManifest, Directory, Outbox, OutboxEntry, ParsedMails, RawMails
 from webordinary.model.jobs import Job
@@ -26,12 +30,13 @@ from webordinary.model.overview import (
     TimelineEntry,
 )
 from webordinary.model.projects import Sender
-from webordinary.pool.ports import DeadLetters, Jobs
+from webordinary.pool.ports import DeadLetters
 
 DAYS_BACK = 30
 OF_DAY = "#receivedDay = :day"
 BEFORE = "#receivedDay = :day AND #receivedAt < :before"
 MAX_ROWS = 200
+STOPPED = {"refused": "MailRefused", "held": "MailHeld"}
 LOOK_AGAIN, LOOK_SECONDS = "LookAgain", 5
 
 
@@ -44,10 +49,11 @@ class AwsOverview:
     parsed_mails: ParsedMails
     manifest: AttachmentManifest
     outbox: Outbox
-    jobs: Jobs
+    jobs: JobTable
     letters: DeadLetters
     directory: Directory
     pool_look: PoolLook
+    steps: WorkflowSteps
 
     def recent_mails(self, before: str | None, limit: int) -> Sequence[MailSummary]:
         """See Overview."""
@@ -69,28 +75,30 @@ class AwsOverview:
             ids += [item["emailId"] for item in found if item["part"] == MAIL]
             if len(ids) >= limit:
                 break
-        return [self._summary(email_id) for email_id in ids]
+        dead = self._dead()
+        return [self._look(email_id, dead).summary for email_id in ids]
 
     def mails_in_flight(self, limit: int) -> Sequence[MailSummary]:
         """See Overview: those with an open job."""
+        dead = self._dead()
         jobs = self.pool_look.open_jobs(limit)
-        mails = (self._summary(job.email_id, job) for job in jobs)
+        mails = (self._look(job.email_id, dead, Record(job, 0)).summary for job in jobs)
         return sorted(mails, key=lambda mail: mail.received_at, reverse=True)
 
     def mail(self, email_id: str) -> MailDetail | None:
         """See Overview."""
         try:
-            summary = self._summary(email_id)
+            looked = self._look(email_id, self._dead())
         except UnknownMail:
             return None
         mail = self.parsed_mails.load(email_id)
         replies = tuple(_reply(entry) for entry in self.outbox.of(email_id))
         return MailDetail(
-            summary=summary,
+            summary=looked.summary,
             text=_text(mail) if mail else None,
             attachments=self.manifest.of(email_id),
             replies=replies,
-            timeline=_timeline(summary, replies),
+            timeline=timeline(looked.summary, looked.record, replies, self.steps.of(email_id)),
         )
 
     def pool(self, now: datetime, limit: int = MAX_ROWS) -> PoolSnapshot:
@@ -110,22 +118,52 @@ class AwsOverview:
         """See events_after."""
         return int(time.time() // LOOK_SECONDS)
 
-    def _summary(self, email_id: str, job: Job | None = None) -> MailSummary:
+    def _look(self, email_id: str, dead: Mapping[str, str], record: Record | None = None) -> _Looked:
         envelope = self.raw_mails.envelope(email_id)
         mail = self.parsed_mails.load(email_id)
-        job = job or self.jobs.get(job_id_of(email_id))
+        record = record or self.jobs.find(job_id_of(email_id))
+        job = record.job if record else None
         replies = self.outbox.of(email_id)
-        answered = max((reply.sent_at for reply in replies if reply.sent_at), default=None)
-        return MailSummary(
+        answers = (entry.sent_at for entry in replies if entry.reply.kind != HELD)
+        answered = max((sent_at for sent_at in answers if sent_at), default=None)
+        stopped = self._stopped(email_id) if job is None and answered is None else {}
+        told = record.told if record else ()
+        summary = MailSummary(
             email_id=email_id,
             received_at=envelope.received_at,
             sender=(mail.sender if mail else "") or envelope.mail_from,
             recipient=envelope.recipient,
             subject=mail.subject if mail else None,
             job=_job(job) if job else None,
+            milestones={entry.kind: entry.at for entry in told} | _milestone(stopped),
             answered_at=answered,
             ended=answered is not None and not (job and job.open),
+            dead_reason=dead.get(email_id),
+            stopped_because=stopped.get("reason"),
         )
+        return _Looked(summary, record)
+
+    def _stopped(self, email_id: str) -> Mapping[str, str]:
+        """Why it went no further. Read anew: it may have been refused after somebody looked at it first."""
+        place = self.items.table, self.items.key(email_id, MAIL)
+        item = self.items.dynamo.get(f"looking what became of mail {email_id}", place) or {}
+        stopped: Mapping[str, str] = item.get("stopped", {})
+        return stopped
+
+    def _dead(self) -> Mapping[str, str]:
+        return {letter.email_id: letter.reason for letter in reversed(self.letters.all(MAX_ROWS))}
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A mail's summary, and its job as it is stored."""
+
+    summary: MailSummary
+    record: Record | None
+
+
+def _milestone(stopped: Mapping[str, str]) -> dict[str, datetime]:
+    return {STOPPED[stopped["verdict"]]: at(stopped["at"])} if stopped else {}
 
 
 def _job(job: Job) -> JobSummary:
@@ -154,22 +192,4 @@ def _reply(entry: OutboxEntry) -> SentReply:
     reply = entry.reply
     return SentReply(
         reply.kind, reply.recipient, reply.message_id, reply.raw, entry.created_at, entry.sent_at, entry.last_error
-    )
-
-
-def _timeline(mail: MailSummary, replies: Sequence[SentReply]) -> tuple[TimelineEntry, ...]:
-    job = mail.job
-    moments: list[tuple[str, datetime | None, str | None]] = [("MailReceived", mail.received_at, None)]
-    if job:
-        moments += [
-            ("JobQueued", job.queued_at, None),
-            ("JobStarted", job.started_at, job.worker),
-            ("JobSettled", job.settled_at, job.worker),
-        ]
-    moments += [("ReplySent", reply.sent_at, None) for reply in replies]
-    key = str(job.key) if job else None
-    told = sorted(((at, kind, worker) for kind, at, worker in moments if at), key=lambda told: told[0])
-    return tuple(
-        TimelineEntry(number, at, kind, mail.email_id, key, worker, {})
-        for number, (at, kind, worker) in enumerate(told, start=1)
     )

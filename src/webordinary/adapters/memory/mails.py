@@ -41,8 +41,8 @@ class MemoryRawMails:
         """See RawMails."""
         self._started.add(email_id)
 
-    def mark_placed(self, email_id: str) -> None:
-        """See RawMails."""
+    def mark_placed(self, email_id: str, verdict: str = "", reason: str = "") -> None:
+        """See RawMails. What became of it, the events tell."""
         self._placed.add(email_id)
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:

@@ -143,7 +143,7 @@ class MemoryClaims:
             ended = self._end(started, ending, now)
             owed = ended if turns.tells(ended) else None
             kept, following = self._go_on(claim, now) if more else (claim, None)
-            return Turn(kept, following, owed)
+            return Turn(kept, following, owed, empty=not self._state.open_of(claim.key))
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
         """Prolong the leases of all that is still ours."""

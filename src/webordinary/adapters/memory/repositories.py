@@ -11,6 +11,7 @@ from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Transient
 from webordinary.site.fencemarks import FenceMark, key_fence_ref, project_fence_ref
 from webordinary.site.messages import ChangeMessage, Note, read_note
+from webordinary.site.releases import release_name
 from webordinary.site.sources import Change, Conflicted, Joined, SourceTree, Work, Workspace
 
 MAIN = "main"
@@ -37,7 +38,7 @@ class MemoryOrigin:
 
     def add(self, parent: str | None, files: Mapping[str, str], note: Note) -> MemoryCommit:
         """A new commit; it is on no branch yet."""
-        commit = MemoryCommit(f"{len(self.commits) + 1:040x}", parent, dict(files), note)
+        commit = MemoryCommit(f"{len(self.commits) + 1:012x}{0:028x}", parent, dict(files), note)
         self.commits[commit.commit] = commit
         return commit
 
@@ -117,7 +118,7 @@ class MemoryRepository:
             return None
         commit = origin.add(desk.head, desk.files, read_note(message.text()))
         desk.head = commit.commit
-        return Change(commit.commit, message.summary, _change(origin, commit).changed_files)
+        return Change(commit.commit, message.summary, _change(origin, commit).changed_files, message.undoes)
 
     def save(self, workspace: Workspace) -> None:
         """See Workspaces."""
@@ -150,6 +151,12 @@ class MemoryRepository:
         commit = origin.commits[change.commit]
         before = origin.commits[commit.parent].files if commit.parent else {}
         return _merge(desk.files, base=commit.files, theirs=before)
+
+    def holds(self, workspace: Workspace, release: str, commit: str) -> bool:
+        """See Workspaces."""
+        origin = self._origin(workspace.work)
+        made_from = [known for known in origin.commits if release_name(known) == release]
+        return any(one.commit == commit for known in made_from for one in origin.history(known))
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
         """See MainLine."""
@@ -218,7 +225,7 @@ class MemoryRepository:
 def _change(origin: MemoryOrigin, commit: MemoryCommit) -> Change:
     before = origin.commits[commit.parent].files if commit.parent else {}
     names = sorted(n for n in {*before, *commit.files} if before.get(n) != commit.files.get(n))
-    return Change(commit.commit, commit.note.summary, tuple(names))
+    return Change(commit.commit, commit.note.summary, tuple(names), commit.note.undoes)
 
 
 def _merge(ours: dict[str, str], base: Mapping[str, str], theirs: Mapping[str, str]) -> Conflicted | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ SETTINGS = "-"
 """The sort key of a project's settings; no project is called so, and no address is `project#…`."""
 MOST_ENTRIES = 1000
 MOST_PAGES = 200
+FRESH_SECONDS = 60.0
+"""A job asks for its project as it begins, and a quick one needs not ask again as it ends."""
+_REMEMBERED = 1000
 
 SET = "SET #settings = :settings, #createdAt = if_not_exists(#createdAt, :now)"
 
@@ -31,8 +35,15 @@ SET = "SET #settings = :settings, #createdAt = if_not_exists(#createdAt, :now)"
 class AwsDirectory:
     """See Directory."""
 
-    def __init__(self, client: DynamoDBClient, dynamo: Dynamo, table: str = names.PROJECTS) -> None:
-        self._client, self._dynamo, self._table = client, dynamo, table
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        dynamo: Dynamo,
+        table: str = names.PROJECTS,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client, self._dynamo, self._table, self._monotonic = client, dynamo, table, monotonic
+        self._outputs: dict[str, tuple[float, bool]] = {}
 
     def entries(self, address: str) -> tuple[Sender, ...]:
         """See Directory."""
@@ -45,7 +56,19 @@ class AwsDirectory:
     def project(self, project_id: str) -> Project | None:
         """See Directory."""
         item = self._dynamo.get(f"looking up project {project_id}", (self._table, _place(project_id)))
-        return Project(**item["settings"]) if item else None
+        project = Project(**item["settings"]) if item else None
+        if len(self._outputs) >= _REMEMBERED:
+            self._outputs.clear()
+        self._outputs[project_id] = (self._monotonic(), project is not None and project.output)
+        return project
+
+    def wants_output(self, project_id: str) -> bool:
+        """Whether somebody wants to hear of this project's jobs, as of the last minute."""
+        asked_at, wanted = self._outputs.get(project_id, (-FRESH_SECONDS, False))
+        if self._monotonic() - asked_at < FRESH_SECONDS:
+            return wanted
+        project = self.project(project_id)
+        return project is not None and project.output
 
     def projects(self) -> tuple[Project, ...]:
         """See Directory. Reads the whole table: for lists that people look at."""

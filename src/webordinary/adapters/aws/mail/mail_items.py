@@ -1,7 +1,7 @@
 """The items of one mail: `mail`, `parsed`, `attachment#0000`, `reply#answer`; one partition, kept for a month.
 
-The mail and its reading never change once they are written, and whoever asks for one asks for the other next: one
-query brings both, and they are remembered.
+The mail and its reading never change once they are written, but for what is due and what stopped it. Whoever asks for
+one asks for the other next: one query brings both, and they are remembered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MailItems:
     """The mails' table. Thread-safe."""
 
     def __init__(self, dynamo: Dynamo, now: Callable[[], datetime], table: str = names.MAILS) -> None:
-        self.dynamo, self.table, self._now = dynamo, table, now
+        self.dynamo, self.table, self.now = dynamo, table, now
         self._remembered: OrderedDict[tuple[str, str], Fields] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -41,7 +41,7 @@ class MailItems:
 
     def item(self, email_id: str, part: str, fields: Mapping[str, object]) -> dict[str, object]:
         """A whole item; it expires."""
-        expires_at = epoch(self._now(), KEEP_DAYS * _DAY_SECONDS)
+        expires_at = epoch(self.now(), KEEP_DAYS * _DAY_SECONDS)
         return {**self.key(email_id, part), **fields, "expiresAt": expires_at}
 
     def add(self, what: str, email_id: str, part: str, fields: Mapping[str, object]) -> bool:

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.blobs import Bodies
 from webordinary.adapters.aws.dynamo import Fields, Refused
 from webordinary.adapters.aws.items import at, at_or_none, moment
-from webordinary.adapters.aws.mail.blobs import Bodies
 from webordinary.adapters.aws.mail.mail_items import MailItems
 from webordinary.adapters.aws.writes import update
 from webordinary.mail.ports import OutboxEntry

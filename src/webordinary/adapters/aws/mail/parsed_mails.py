@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from webordinary.adapters.aws.blobs import Bodies
 from webordinary.adapters.aws.items import moment
-from webordinary.adapters.aws.mail.blobs import Bodies
 from webordinary.adapters.aws.mail.mail_items import PARSED, MailItems
 from webordinary.mail.records import mail_from_json, mail_to_json
 from webordinary.model.mail import ParsedMail

@@ -16,10 +16,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.blobs import fetch, put_once
 from webordinary.adapters.aws.clients import translated
 from webordinary.adapters.aws.dynamo import Fields
 from webordinary.adapters.aws.items import at, moment
-from webordinary.adapters.aws.mail.blobs import fetch, put_once
 from webordinary.adapters.aws.mail.mail_items import MAIL, MailItems
 from webordinary.adapters.aws.writes import put, update
 from webordinary.mail.errors import UnknownMail
@@ -34,6 +34,7 @@ WORKFLOW = "workflow"
 MOST_BYTES = 41 * 1024 * 1024
 """SES takes 40 MB, and writes its block before them."""
 UNNOTED_AFTER = timedelta(minutes=5)
+MOST_REASON = 500
 _STARTED_REMEMBERED = 1000
 _NEW = "attribute_not_exists(#emailId)"
 _SES_ID = re.compile(r"[A-Za-z0-9]{16,128}")  # not AMAZON_SES_SETUP_NOTIFICATION
@@ -98,8 +99,14 @@ class AwsRawMails:
         while len(self._started) > _STARTED_REMEMBERED:
             self._started.popitem(last=False)
 
-    def mark_placed(self, email_id: str) -> None:
-        """Nothing waits for it here: see `waits_for_earlier`."""
+    def mark_placed(self, email_id: str, verdict: str = "", reason: str = "") -> None:
+        """See RawMails. Nothing waits for it here, see `waits_for_earlier`: only what stopped it is noted."""
+        if not verdict:
+            return
+        stopped = {"verdict": verdict, "reason": reason[:MOST_REASON], "at": moment(self._items.now())}
+        key, there = self._items.key(email_id, MAIL), "attribute_exists(#emailId)"
+        write = update(self._items.table, key, "SET #stopped = :stopped", there, stopped=stopped)
+        self._items.dynamo.write(f"noting that mail {email_id} is {verdict}", write)
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         """Never: on AWS nobody can know it.

@@ -1,1 +1,1 @@
-"""Who works for whom: jobs and claims in DynamoDB, wake-ups in SQS, answers to Step Functions."""
+"""Who works for whom: jobs, claims and costs in DynamoDB, wake-ups in SQS, answers to Step Functions."""

@@ -1,4 +1,4 @@
-"""The table of ownership: one item a key. Only workers write it."""
+"""The table of ownership: one item a key. Only workers write it; when a customer leaves, the operator clears it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import Dynamo, Fields, Place
 from webordinary.adapters.aws.items import at, epoch, moment
-from webordinary.adapters.aws.writes import put, update
+from webordinary.adapters.aws.writes import delete, put, update
 from webordinary.model.claims import LEASE_SECONDS, Claim, ClaimStatus, next_fence
 from webordinary.model.names import ProjectUser
 
@@ -99,6 +99,11 @@ class ClaimTable:
         if from_held:
             return self._update(claim, FREE, MINE, free="free", held="held")
         return self._update(claim, FREE, LEAVING, free="free", releasing="releasing")
+
+    def forget(self, key: ProjectUser) -> None:
+        """A customer has left: whoever still holds the key finds out when it renews. A later fence is larger still."""
+        table, place = self.place(key)
+        self.dynamo.write(f"forgetting the claim of {key}", delete(table, place))
 
     def _update(self, claim: Claim, change: str, when: str, **values: object) -> Write:
         table, key = self.place(claim.key)

@@ -14,8 +14,7 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.items import at, moment
 from webordinary.adapters.aws.pool.claim_requests import ClaimRequests
 from webordinary.adapters.aws.pool.queue_urls import beside
-from webordinary.adapters.aws.pool.queues import Message, Queues
-from webordinary.adapters.aws.setup.queue_shapes import VISIBILITY_SECONDS
+from webordinary.adapters.aws.pool.queues import VISIBILITY_SECONDS, Message, Queues
 from webordinary.model.claims import ClaimRequest
 from webordinary.model.errors import InvalidName, WebOrdinaryError
 from webordinary.model.names import ProjectUser

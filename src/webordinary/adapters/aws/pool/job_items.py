@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from webordinary.adapters.aws.items import at, at_or_none, epoch, moment, moment_or_none
+from webordinary.adapters.aws.pool.diary import Told, from_text, to_text
 from webordinary.model.jobs import Job, JobResult, JobState, Outcome
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -22,6 +23,8 @@ class Record:
     job: Job
     revision: int
     called_back: bool = False
+    told: tuple[Told, ...] = ()
+    """What workers told of it, for people."""
 
     @property
     def key(self) -> dict[str, object]:
@@ -79,6 +82,7 @@ def fields_of(record: Record, request: str | None = None) -> dict[str, object]:
         "openShard": OPEN if job.open else None,
         "owes": OWES if owes(record) else None,
         "expiresAt": _expires_at(job),
+        "told": to_text(record.told),
         "revision": record.revision,
         "request": request,
     }
@@ -110,7 +114,7 @@ def record_of(fields: dict[str, Any]) -> Record:
         started_at=at_or_none(fields.get("claimedAt")),
         settled_at=at_or_none(fields.get("settledAt")),
     )
-    return Record(job, fields["revision"], fields.get("calledBack", False))
+    return Record(job, fields["revision"], fields.get("calledBack", False), from_text(fields.get("told")))
 
 
 def owes(record: Record) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import Dynamo, Fields
+from webordinary.adapters.aws.pool.diary import Told, merged
 from webordinary.adapters.aws.pool.job_items import (
     Record,
     counter_key,
@@ -68,6 +69,8 @@ class JobTable:
 
     def __init__(self, dynamo: Dynamo, name: str = names.JOBS) -> None:
         self.dynamo, self.name = dynamo, name
+        self.diary: Callable[[str], Iterable[Told]] = lambda job_id: ()
+        """What this process has told of a job; it is written with the job's next change."""
         self._places: dict[str, dict[str, object]] = {}
         self._guard = threading.Lock()
 
@@ -90,7 +93,7 @@ class JobTable:
             fields = self.dynamo.get(f"reading job {job_id}", (self.name, place))
             if fields:
                 return record_of(fields)
-            self.forget(job_id)
+            self.missed(job_id, place)
         raise Transient(f"job {job_id} moves faster than it can be read")
 
     def get(self, job_id: str) -> Record:
@@ -113,14 +116,20 @@ class JobTable:
         """Somebody was told that it lies here. If it has moved since, it is looked up."""
         self._remember(job_id, {"projectUserId": key, "order": order})
 
-    def forget(self, job_id: str) -> None:
-        """It was not there any more."""
+    def missed(self, job_id: str, place: dict[str, object]) -> None:
+        """It was not there any more: mostly it has settled, and lies at minus its order; else it is looked up."""
+        order = place["order"]
+        assert isinstance(order, int)
+        if order > 0:
+            self._remember(job_id, {**place, "order": -order})
+            return
         with self._guard:
             self._places.pop(job_id, None)
 
     def change(self, before: Record, after: Job, request: str) -> list[Write]:
         """Make a job what it is to be, unless somebody changed it; it moves when it settles or goes to the tail."""
-        fields = fields_of(Record(after, before.revision + 1, before.called_back), request)
+        told = merged(before.told, self.diary(after.job_id))
+        fields = fields_of(Record(after, before.revision + 1, before.called_back, told), request)
         if key_of(after) == before.key:
             return [put(self.name, fields, UNCHANGED, revision=before.revision)]
         return [

@@ -93,7 +93,7 @@ class AwsJobs:
             )
             if not isinstance(written, Refused):
                 return record_of(written).job
-            self._table.forget(job_id)
+            self._table.missed(job_id, place)
         raise Transient(f"job {job_id} moves faster than it can be written")
 
     def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
@@ -153,13 +153,14 @@ class AwsJobs:
     def _update(self, job_id: str, change: str, when: str, values: Fields) -> Record:
         """The job after the change, or as it is if `when` did not hold."""
         for _ in range(_TRIES):
-            write = update(self._table.name, self._table.place(job_id), change, when, job=job_id, **values)
+            place = self._table.place(job_id)
+            write = update(self._table.name, place, change, when, job=job_id, **values)
             written = self._dynamo.write(f"changing job {job_id}", write)
             if not isinstance(written, Refused):
                 return record_of(written)
             if written.by[0]:
                 return record_of(written.by[0])
-            self._table.forget(job_id)
+            self._table.missed(job_id, place)
         raise Transient(f"job {job_id} moves faster than it can be written")
 
     def _index(self, where: str, **values: object) -> list[Fields]:

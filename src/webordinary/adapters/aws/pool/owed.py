@@ -45,7 +45,7 @@ class AwsOwedCallbacks:
             if not isinstance(written, Refused):
                 return
             if not written.by[0]:
-                self._table.forget(job_id)
+                self._table.missed(job_id, place)
             elif self._pay(what, record_of(written.by[0]), token):
                 return
         raise Transient(f"job {job_id} changes faster than it can be written")
@@ -54,7 +54,7 @@ class AwsOwedCallbacks:
         """What is not the plain case: a job that goes on, or owes word to two tokens. False if it changed meanwhile."""
         job = record.job
         told = replace(job, preempted_token=None) if job.preempted_token == token else job
-        after = Record(told, record.revision + 1, record.called_back or job.task_token == token)
+        after = Record(told, record.revision + 1, record.called_back or job.task_token == token, record.told)
         if (after.job, after.called_back) == (job, record.called_back):
             return True
         write = put(self._table.name, fields_of(after), UNCHANGED, revision=record.revision)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import translated
+from webordinary.adapters.aws.dynamo import Fields
 from webordinary.adapters.aws.items import from_item
 from webordinary.adapters.aws.pool.claim_table import ClaimTable, claim_of
 from webordinary.adapters.aws.pool.job_items import OPEN, record_of
 from webordinary.adapters.aws.pool.job_table import JobTable
+from webordinary.adapters.aws.pool.presence import worker_in
 from webordinary.adapters.aws.pool.queues import Queues
 from webordinary.model.claims import Claim, ClaimStatus
 from webordinary.model.jobs import Job, JobState
@@ -56,15 +58,17 @@ class PoolLook:
     def snapshot(self, now: datetime, limit: int, letters: DeadLetters) -> PoolSnapshot:
         """All of it."""
         jobs = self.open_jobs(limit)
-        claims = self._held(limit)
+        claims, present = self._owners(now, limit)
         live = {claim.key: claim for claim in claims if claim.lease_expires_at > now}
+        workers = _workers(present, list(live.values()))[:limit]
+        called = {worker.worker: worker.name for worker in workers}
         running = [job for job in jobs if job.state is JobState.RUNNING]
         dead = letters.all(limit)
-        queues = _queues(jobs, live)
+        queues = _queues(jobs, live, called)
         return PoolSnapshot(
-            workers=_workers(list(live.values())),
+            workers=workers,
             running=tuple(RunningJob(job.worker or "", job.key, job.email_id, None, job.started_at) for job in running),
-            claims=tuple(_claim(claim, {job.key for job in running}) for claim in claims),
+            claims=tuple(_claim(claim, {job.key for job in running}, called) for claim in claims),
             queues=queues,
             dead_letters=tuple(
                 DeadLetterSummary(one.email_id, None, one.reason, one.died_at, one.letter_id) for one in dead
@@ -73,30 +77,34 @@ class PoolLook:
             unclaimed=self._unclaimed(queues),
         )
 
-    def _held(self, limit: int) -> list[Claim]:
-        found: list[Claim] = []
+    def _owners(self, now: datetime, limit: int) -> tuple[list[Claim], list[WorkerSummary]]:
+        """What is held, and the workers that say that they are there."""
+        rows: list[Fields] = []
         pages = self.dynamodb.get_paginator("scan").paginate(
             TableName=self.claims.name, ConsistentRead=True, PaginationConfig={"MaxItems": limit * _MOST_PAGES}
         )
         with translated("looking at claims"):
             for page in pages:
-                rows = (from_item(item) for item in page["Items"])
-                found += [claim_of(row) for row in rows if "beat" in row and row["status"] != ClaimStatus.FREE]
-        return sorted(found, key=lambda claim: claim.key)[:limit]
+                rows += [from_item(item) for item in page["Items"]]
+        claims = [claim_of(row) for row in rows if "beat" in row and row["status"] != ClaimStatus.FREE]
+        present = [worker for worker in (worker_in(row, now) for row in rows) if worker]
+        return sorted(claims, key=lambda claim: claim.key)[:limit], present
 
     def _unclaimed(self, queues: Sequence[QueueSummary]) -> UnclaimedQueue:
         since = min((queue.unowned_since for queue in queues if queue.unowned_since), default=None)
         return UnclaimedQueue(self.queues.depth(names.UNCLAIMED), since)
 
 
-def _queues(jobs: Sequence[Job], live: Mapping[ProjectUser, Claim]) -> tuple[QueueSummary, ...]:
+def _queues(
+    jobs: Sequence[Job], live: Mapping[ProjectUser, Claim], called: Mapping[str, str]
+) -> tuple[QueueSummary, ...]:
     by_key: dict[ProjectUser, list[Job]] = defaultdict(list)
     for job in jobs:
         by_key[job.key].append(job)
-    return tuple(_queue(key, of_key, live.get(key)) for key, of_key in sorted(by_key.items()))
+    return tuple(_queue(key, of_key, live.get(key), called) for key, of_key in sorted(by_key.items()))
 
 
-def _queue(key: ProjectUser, jobs: Sequence[Job], owner: Claim | None) -> QueueSummary:
+def _queue(key: ProjectUser, jobs: Sequence[Job], owner: Claim | None, called: Mapping[str, str]) -> QueueSummary:
     states = [job.state for job in jobs]
     waiting = min((job.queued_at for job in jobs if job.state is JobState.QUEUED and job.queued_at), default=None)
     return QueueSummary(
@@ -107,14 +115,14 @@ def _queue(key: ProjectUser, jobs: Sequence[Job], owner: Claim | None) -> QueueS
         unowned_since=None if owner else waiting,
         preparing=states.count(JobState.PREPARING),
         queued=states.count(JobState.QUEUED),
-        owner=owner.worker if owner else None,
+        owner=called.get(owner.worker, owner.worker) if owner else None,
     )
 
 
-def _claim(claim: Claim, busy: set[ProjectUser]) -> ClaimSummary:
+def _claim(claim: Claim, busy: set[ProjectUser], called: Mapping[str, str]) -> ClaimSummary:
     return ClaimSummary(
         key=claim.key,
-        worker=claim.worker,
+        worker=called.get(claim.worker, claim.worker),
         fence=claim.fence,
         claimed_at=claim.claimed_at,
         lease_expires_at=claim.lease_expires_at,
@@ -124,9 +132,9 @@ def _claim(claim: Claim, busy: set[ProjectUser]) -> ClaimSummary:
     )
 
 
-def _workers(claims: Sequence[Claim]) -> tuple[WorkerSummary, ...]:
-    """Those that hold something; of the others an account knows nothing here, ECS does."""
-    since: dict[str, datetime] = {}
-    for claim in claims:
-        since[claim.worker] = min(claim.claimed_at, since.get(claim.worker, claim.claimed_at))
-    return tuple(WorkerSummary(worker, worker, 0, 0, at) for worker, at in sorted(since.items()))
+def _workers(present: Sequence[WorkerSummary], claims: Sequence[Claim]) -> tuple[WorkerSummary, ...]:
+    """Those that say so, and those that hold something and have not said so yet."""
+    known = {worker.worker: worker for worker in present}
+    for claim in sorted(claims, key=lambda claim: claim.claimed_at):
+        known.setdefault(claim.worker, WorkerSummary(claim.worker, claim.worker, 0, 0, claim.claimed_at))
+    return tuple(sorted(known.values(), key=lambda worker: (worker.name, worker.started_at, worker.worker)))

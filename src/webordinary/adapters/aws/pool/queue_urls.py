@@ -1,9 +1,7 @@
-"""Where queues are: looked up once each, or told from the address of a queue beside them."""
+"""Where queues are: the first is looked up, the others of its account and region lie beside it."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,34 +14,20 @@ from webordinary.model.errors import Permanent
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
 
-REMEMBERED = 4096
-
 
 class QueueUrls:
-    """Names to addresses. Thread-safe; what was not asked for longest is forgotten first."""
+    """Names to addresses. Thread-safe: two threads that look at the same time learn the same."""
 
-    def __init__(self, sqs: SQSClient, beside: str = "", remembered: int = REMEMBERED) -> None:
+    def __init__(self, sqs: SQSClient, beside: str = "") -> None:
         """`beside` is the address of any queue of the same account and region: then nothing is looked up."""
-        self._sqs, self._remembered = sqs, remembered
-        self._beside = beside
-        self._known: OrderedDict[str, str] = OrderedDict()
-        self._guard = threading.Lock()
+        self._sqs, self._beside = sqs, beside
 
     def of(self, name: str) -> str:
-        """The address of a queue; raises Permanent if it is looked up and not there."""
-        if self._beside:
-            return beside(self._beside, name)
-        with self._guard:
-            if name in self._known:
-                self._known.move_to_end(name)
-                return self._known[name]
-        with at_queue("looking for", name):
-            url = self._sqs.get_queue_url(QueueName=name)["QueueUrl"]
-        with self._guard:
-            self._known[name] = url
-            while len(self._known) > self._remembered:
-                self._known.popitem(last=False)
-        return url
+        """The address of a queue; raises Permanent if it is looked up and not there. Else who uses it finds out."""
+        if not self._beside:
+            with at_queue("looking for", name):
+                self._beside = self._sqs.get_queue_url(QueueName=name)["QueueUrl"]
+        return beside(self._beside, name)
 
 
 def beside(url: str, name: str) -> str:

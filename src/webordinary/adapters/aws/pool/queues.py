@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webordinary.adapters.aws.pool.queue_urls import QueueUrls, at_queue
-from webordinary.adapters.aws.setup.queue_shapes import VISIBILITY_SECONDS
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
     from types_boto3_sqs.type_defs import MessageTypeDef
 
 BATCH = 10
+VISIBILITY_SECONDS = 10
+"""Longer than deleting a ticket or claiming a hint's key takes; a dead worker's messages come again after it."""
 LONGEST_DELAY_SECONDS = 900  # what SQS allows
 
 

@@ -40,6 +40,8 @@ class TurnPlan:
     handed: Handover | None = None
     left: Job | None = None
     """Of the key's open jobs the one that can start first, now or later."""
+    empty: bool = False
+    """The key has no open job then."""
 
     @property
     def turn_owed(self) -> Job | None:
@@ -51,7 +53,7 @@ class TurnPlan:
         if self.handed:
             return Turn(None, self.handed.started, self.turn_owed)
         following = Started(self.claim, started(self.own.job, self.claim, now)) if self.own else None
-        return Turn(self.claim, following, self.turn_owed)
+        return Turn(self.claim, following, self.turn_owed, self.empty)
 
     def final(self, now: datetime) -> Job:
         """The job that ends, as it is written: it may start again at once."""

@@ -69,13 +69,14 @@ class TurnTaking:
     def _go_on(self, plan: TurnPlan, queue: Queue, offers: Offers, now: datetime) -> TurnPlan:
         """With the key's next job, and that of a key which has waited longer."""
         claim, mine, after = plan.claim, plan.mine, plan.after
-        ending = [Record(after, mine.revision, mine.called_back)] if after.open else []
+        ending = [Record(after, mine.revision, mine.called_back, mine.told)] if after.open else []
         left = Queue(queue.last_order, [record for record in queue.records if record is not mine] + ending)
         own = next_job(left.jobs, claim.fence, now)
         since = makes_way_after(claim, own, left.jobs, now)
         handed = self._waiting_since(since, claim, offers, now) if since else None
         first = own or min(left.jobs, key=lambda job: job.not_before or now, default=None)
-        return replace(plan, own=left.of(own.job_id) if own else None, handed=handed, left=first)
+        own_record = left.of(own.job_id) if own else None
+        return replace(plan, own=own_record, handed=handed, left=first, empty=not left.records)
 
     def _waiting_since(self, since: datetime, claim: Claim, offers: Offers, now: datetime) -> Handover | None:
         """The first key that has waited longer and can be served."""

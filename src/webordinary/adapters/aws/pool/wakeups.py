@@ -104,7 +104,7 @@ class PollingWakeups:
                 thread.start()
 
     def _poll(self, target: _Target) -> None:
-        failures = 0
+        failures, said = 0, ""
         try:
             while self._goes_on(target):
                 began = time.monotonic()
@@ -112,10 +112,12 @@ class PollingWakeups:
                     came = self._round(target)
                 except WebOrdinaryError as problem:
                     failures += 1
-                    _log.warning("%s", problem)
+                    if str(problem) != said:  # once is enough
+                        _log.warning("%s", problem)
+                    said = str(problem)
                     self._closed.wait(self._pause(failures))
                 else:
-                    failures = 0
+                    failures, said = 0, ""
                     if not came:
                         self._closed.wait(max(0.0, SHORTEST_ROUND_SECONDS - (time.monotonic() - began)))
         finally:

@@ -58,7 +58,7 @@ def provision_all(clients: Clients, tools: Tools, plan: Plan, report: Report = l
     arns = ensure_functions(tools, code, plan.role_arn, plan.environment, report)
     step_arns = {one.step: arns[one.name] for one in STEP_FUNCTIONS if one.step}
     machine, made = ensure_state_machine(clients.stepfunctions, for_aws(step_arns), plan.role_arn)
-    report(f"workflow {names.STATE_MACHINE} {'made' if made else 'is up to date'}")
+    report(f"workflow {names.STATE_MACHINE} is {'made' if made else 'there'}")
     callers.ensure_async_rules(tools, _queue_arn(clients, names.DEAD_LETTERS))
     callers.ensure_rules(tools, arns, machine)
     topic = callers.ensure_bounces(tools, arns)

@@ -84,7 +84,10 @@ def ensure_functions(
             wanted = _wanted(one, code, role_arn, environment)
             arns[one.name] = _settle_settings(client, one.name, old[one.name], code, wanted)
         made = [name for name, there in old.items() if there is None]
-        report(f"{len(made)} lambdas are made, {len(FUNCTIONS) - len(made)} were there")
+        if made:
+            report(f"{len(made)} lambdas are made")
+        if len(made) < len(FUNCTIONS):
+            report(f"{len(FUNCTIONS) - len(made)} lambdas are there")
         _wait(client)
         stale = [name for name, there in old.items() if there and there["CodeSha256"] != code.sha256]
         for name in stale:

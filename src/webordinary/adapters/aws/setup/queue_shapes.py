@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS, NOT_THERE, Clients, code_of, translated
+from webordinary.adapters.aws.pool.queues import VISIBILITY_SECONDS
 from webordinary.model.names import ProjectUser
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     Attributes = dict[QueueAttributeNameType, str]
 
 RETENTION_SECONDS = 14 * 24 * 3600
-VISIBILITY_SECONDS = 10
-"""Longer than deleting a ticket or claiming a hint's key takes; a dead worker's messages come again after it."""
 MAX_RECEIVES = 100
 _EXISTS = frozenset({"QueueAlreadyExists", "QueueNameExists"})
 

@@ -40,18 +40,14 @@ def ensure_state_machine(
 ) -> tuple[str, bool]:
     """Deploy the definition; its ARN, and whether it was made now. Executions under way keep what they began with."""
     with translated(f"deploying the workflow {name}"):
-        try:
-            made = client.create_state_machine(name=name, definition=definition, roleArn=role_arn, type="STANDARD")
-            return made["stateMachineArn"], True
-        except ClientError as problem:
-            if code_of(problem) != "StateMachineAlreadyExists":
-                raise
-        arn = _find(client, name)
-        client.update_state_machine(stateMachineArn=arn, definition=definition, roleArn=role_arn)
-        return arn, False
+        if arn := _find(client, name):  # making it again would be answered as if it were new
+            client.update_state_machine(stateMachineArn=arn, definition=definition, roleArn=role_arn)
+            return arn, False
+        made = client.create_state_machine(name=name, definition=definition, roleArn=role_arn, type="STANDARD")
+        return made["stateMachineArn"], True
 
 
-def _find(client: SFNClient, name: str) -> str:
+def _find(client: SFNClient, name: str) -> str | None:
     pages = client.get_paginator("list_state_machines").paginate()
     machines = (machine for page in pages for machine in page["stateMachines"])
-    return next(machine["stateMachineArn"] for machine in machines if machine["name"] == name)
+    return next((machine["stateMachineArn"] for machine in machines if machine["name"] == name), None)

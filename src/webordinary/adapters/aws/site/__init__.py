@@ -1,1 +1,1 @@
-"""Sites in buckets, and what a worker on ECS needs to publish them."""
+"""Sites in buckets, and what a worker needs to change and publish them."""

@@ -7,7 +7,7 @@ import shutil
 import threading
 from pathlib import Path
 
-from webordinary.adapters.aws.mail.blobs import S3Blobs
+from webordinary.adapters.aws.blobs import S3Blobs
 from webordinary.adapters.durable import disk_errors
 
 MOST_FILES = 500

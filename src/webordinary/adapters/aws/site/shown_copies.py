@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from webordinary.adapters.aws.mail.blobs import fetch
+from webordinary.adapters.aws.blobs import fetch
 from webordinary.adapters.aws.site.objects import S3Objects
 from webordinary.adapters.durable import disk_errors
 from webordinary.model.errors import Permanent, Transient

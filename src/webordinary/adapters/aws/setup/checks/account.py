@@ -10,6 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from webordinary.adapters.aws.clients import code_of
+from webordinary.adapters.aws.outages import CREDENTIALS, outage_behind
 from webordinary.model.findings import Check, Finding, broken, doubtful, good
 
 CLOCKS_APART_SECONDS, CLOCKS_REFUSED_SECONDS = 30, 240
@@ -19,7 +20,6 @@ OPERATING = (
     "states:StartExecution", "lambda:GetFunctionConfiguration", "ses:GetEmailIdentity", "secretsmanager:PutSecretValue",
 )  # fmt: skip
 """What an operator's commands do, one of each kind."""
-_HOLD_ON = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, then try `aws sts get-caller-identity`"
 
 
 class AccountChecks:
@@ -40,7 +40,9 @@ class AccountChecks:
         try:
             who = self._client("sts").get_caller_identity()
         except (ClientError, BotoCoreError) as problem:
-            return broken(f"AWS does not know us: {problem}", _HOLD_ON)
+            if outage := outage_behind(problem):
+                return broken(outage.what, outage.todo)
+            return broken(f"AWS does not know us: {problem}", CREDENTIALS)
         if self._account and who["Account"] != self._account:
             return broken(
                 f"these are credentials of account {who['Account']}, the settings name {self._account}",

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 KEPT_VERSIONS = 60
 """Each of 20 kept releases needs at most one version of an object; of the manifest a publication takes two."""
 KEPT_DAYS = 30
+UNFINISHED_DAYS = 1
+"""The parts of an upload that nobody finished cost money and are seen by nobody."""
 
 
 def make_site_bucket(s3: S3Client, bucket: str) -> None:
@@ -32,6 +34,7 @@ def make_site_bucket(s3: S3Client, bucket: str) -> None:
                             "NoncurrentDays": KEPT_DAYS,
                             "NewerNoncurrentVersions": KEPT_VERSIONS,
                         },
+                        "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": UNFINISHED_DAYS},
                     }
                 ]
             },

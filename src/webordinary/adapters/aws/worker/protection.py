@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from webordinary.adapters.aws.site.ecs import ANSWER_SECONDS, ask
+from webordinary.adapters.aws.worker.ecs import ANSWER_SECONDS, ask
 from webordinary.model.claims import Started
 from webordinary.model.errors import Transient
 from webordinary.model.hold import Hold
