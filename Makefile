@@ -15,6 +15,8 @@ PIP := $(RUN) pip --disable-pip-version-check --quiet install --no-deps
 LOCK := $(VENV)-lock/bin/python -m uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
 TESTS ?=
+# Tests wait more than they work: for processes to start, polls to end, leases to run out.
+JOBS ?= 4
 
 .DELETE_ON_ERROR:
 .PHONY: up up-aws test test-aws simulate soak prove check bench lock clean help
@@ -30,11 +32,11 @@ up-aws: $(ALL) $(EMULATOR) ## run it all on an emulator of AWS; PORT= PREVIEW_PO
 	@exec $(RUN) webordinary aws local --emulator $(VENV)-emulator/bin/ministack --data "$(or $(DATA),data-aws)" \
 		$(if $(PORT),--port $(PORT)) $(if $(PREVIEW_PORT),--preview-port $(PREVIEW_PORT))
 
-test: check ## check, then run every test; TESTS=tests/unit runs some, EXTRAS=1 installs all that tests can use
-	$(RUN) pytest -n 2 --dist loadgroup $(TESTS)
+test: check ## check, then run every test; TESTS=tests/unit runs some, JOBS=2 fewer at once, EXTRAS=1 installs all that tests can use
+	$(RUN) pytest -n $(JOBS) --dist loadgroup $(TESTS)
 
 test-aws: $(ALL) $(EMULATOR) ## the tests on the emulators of AWS
-	$(RUN) pytest -n 2 --dist loadgroup tests/aws tests/contract
+	$(RUN) pytest -n $(JOBS) --dist loadgroup tests/aws tests/contract
 
 simulate: $(DEV) ## many seeded worlds of the real code with faults; SEEDS=10000 FIRST=0
 	@$(RUN) tests.simulation --seeds $(or $(SEEDS),10000) --first $(or $(FIRST),0)

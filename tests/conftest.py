@@ -25,6 +25,30 @@ IN_CI = os.environ.get("CI") == "true"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(*programs): skipped where one is missing; in CI that is a failure")
+    config.addinivalue_line("markers", "xdist_group(name): run by the same process; known without xdist too")
+    if config.pluginmanager.hasplugin("xdist"):
+        config.pluginmanager.register(_Xdist())
+
+
+class _Xdist:
+    """Known only where xdist is loaded."""
+
+    @staticmethod
+    def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+        from tests.scheduling import Together
+
+        return Together(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What may take longest starts first, so that no process is busy with it when the others are done."""
+    if hasattr(config, "workerinput"):  # one of several processes
+        items.sort(key=_allowed_seconds, reverse=True)
+
+
+def _allowed_seconds(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("timeout")
+    return float(mark.args[0]) if mark else 0.0
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -36,14 +60,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(f"{', '.join(missing)} not installed")
 
 
-@pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody's WEBORDINARY_* variables, git identity, hooks or keys must not reach a test."""
-    for name in list(os.environ):
-        if name.startswith((PREFIX, "GIT_", "ANTHROPIC_", "CLAUDE")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+@pytest.fixture(scope="session", autouse=True)
+def _own_environment() -> Iterator[None]:
+    """Somebody's WEBORDINARY_* variables, git identity, hooks, keys or AWS account must not reach a test."""
+    with pytest.MonkeyPatch.context() as environment:
+        for name in list(os.environ):
+            if name.startswith((PREFIX, "GIT_", "ANTHROPIC_", "CLAUDE", "AWS_")):
+                environment.delenv(name)
+        environment.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        environment.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        environment.setenv("AWS_CONFIG_FILE", os.devnull)
+        environment.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+        environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import email
 import email.policy
-import os
 import random
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,10 +16,12 @@ from typing import Any
 
 from tests.acceptance.chaos_house import Hand, House, until
 from tests.acceptance.world import text_of
-from tests.aws.lambdas import ROOT, packaged
+from tests.aws.accounts import session_of
+from tests.aws.emulator import REGION
+from tests.aws.lambdas import ROOT, close_down, packaged
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.items import from_item
-from webordinary.adapters.aws.setup.deployment import connect_tools
+from webordinary.adapters.aws.setup.deployment import Tools, connect_tools
 from webordinary.app import sites
 from webordinary.app.cloud import Cloud, cloud_of
 from webordinary.app.cloud_emulated import bring_up
@@ -55,22 +57,21 @@ class CloudHouse(House):
         self.settings = {
             "backend": "aws", "aws_endpoint": self.endpoint, "aws_account": self.account, "mailbox": MAILBOX,
             "domain": self.domain, "lease_seconds": LEASE_SECONDS, "renew_seconds": 2.0, "slots": 1,
-            "aws_poll_seconds": 2, **self.settings,
+            "aws_poll_seconds": 1, **self.settings,
         }  # fmt: skip
         super().__post_init__()
-        os.environ.update(self.credentials())
         packaged()  # skips where it cannot be made
         config = Config.load(overrides={"data": str(self.data)})
-        bring_up(config, ROOT, lambda line: None)
+        bring_up(config, ROOT, lambda line: None, session_of(self.account))
         self.cloud: Cloud = cloud_of(
             replace(config, aws_endpoint=self.calm),
-            "test", self.folder / "scratch", Nobody(),
+            "test", self.folder / "scratch", Nobody(), session_of(self.account),
         )  # fmt: skip
         self.cloud.ports.clients.ses.create_email_identity(EmailIdentity=MAILBOX)
 
     def credentials(self) -> dict[str, str]:
         """The emulator takes twelve digits for the account, and keeps accounts apart."""
-        return {"AWS_ACCESS_KEY_ID": self.account, "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+        return {"AWS_ACCESS_KEY_ID": self.account, "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": REGION}
 
     def hire(self, *flags: str, env: Mapping[str, str] | None = None) -> Hand:
         """Start one more worker."""
@@ -95,19 +96,40 @@ class CloudHouse(House):
         sent = [entry.reply.raw for entry in self.cloud.outbox.of(email_id) if entry.sent_at]
         return [email.message_from_bytes(raw, policy=email.policy.default) for raw in sent]  # type: ignore[misc]
 
+    @property
+    def tools(self) -> Tools:
+        return connect_tools(REGION, self.calm, session_of(self.account))
+
     @contextmanager
     def without_reconciler(self) -> Iterator[None]:
         """What it says, each minute, it says besides."""
-        tools = connect_tools("us-east-1", self.calm)
+        tools = self.tools
         tools.events.disable_rule(Name=names.RECONCILE)
         try:
             yield
         finally:
             tools.events.enable_rule(Name=names.RECONCILE)
 
+    @contextmanager
+    def prompt_reconciler(self) -> Iterator[None]:
+        """What it does each minute it does all the time."""
+        tools, over = self.tools, threading.Event()
+
+        def reconcile() -> None:
+            while not over.wait(1.0):
+                tools.functions.invoke(FunctionName=names.RECONCILE, Payload=b"{}")
+
+        thread = threading.Thread(target=reconcile, name="reconciler")
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
     def standing(self, email_id: str) -> str:
         """How far a mail has come, for whoever has to find out why it came no further."""
-        machine = f"arn:aws:states:us-east-1:{self.account}:stateMachine:email-processor"
+        machine = f"arn:aws:states:{REGION}:{self.account}:stateMachine:email-processor"
         name = machine.replace(":stateMachine:", ":execution:") + f":{email_id}"
         history = self.cloud.ports.clients.stepfunctions.get_execution_history(executionArn=name, reverseOrder=True)
         entries = self.cloud.outbox.of(email_id)
@@ -176,3 +198,4 @@ def opened(house: CloudHouse) -> Iterator[CloudHouse]:
         yield house
     finally:
         house.raze()
+        close_down(house.tools)

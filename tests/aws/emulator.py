@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.request
@@ -17,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import IN_CI
+from webordinary.entrypoints.emulator import HOST, READY_SECONDS, port_for, running_emulator
 
 REGION, ACCOUNT = "us-east-1", "000000000000"
-_READY_SECONDS = 30.0
 _HOME = Path(__file__).parents[2] / ".venv-emulator" / "bin"
 
 
@@ -28,7 +27,6 @@ class Emulator:
     """Where it answers."""
 
     endpoint: str
-    pid: int
 
 
 def find_ministack() -> str:
@@ -48,29 +46,18 @@ def _find(program: str) -> str:
 
 @contextmanager
 def running_ministack(folder: Path) -> Iterator[Emulator]:
-    """Run one until the block ends."""
-    program, port = find_ministack(), _free_port()
-    env = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "TMPDIR": str(folder),  # where it unpacks the lambdas, and leaves them
-        "BIND_HOST": "127.0.0.1",
-        "MINISTACK_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
-        "STATE_DIR": str(folder),
-        "S3_DATA_DIR": str(folder / "s3"),
-    }
-    with _running([program], env, f"http://127.0.0.1:{port}", "/_ministack/health", folder) as emulator:
-        yield emulator
+    """Run one until the block ends, as `webordinary aws local` does."""
+    with running_emulator(find_ministack(), folder, port_for(0)) as kept:
+        yield Emulator(kept.endpoint)
 
 
 @contextmanager
 def running_moto(folder: Path) -> Iterator[Emulator]:
     """The second emulator, for what the first does not do: tasks die when their heartbeats stay away."""
-    program, port = _find("moto_server"), _free_port()
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    command = [program, "--host", "127.0.0.1", "--port", str(port)]
-    with _running(command, env, f"http://127.0.0.1:{port}", "/moto-api/data.json", folder) as emulator:
+    program, port = _find("moto_server"), port_for(0)
+    with _running(
+        [program, "--host", HOST, "--port", str(port)], Emulator(f"http://{HOST}:{port}"), folder
+    ) as emulator:
         settings = json.dumps({"stepfunctions": {"execute_state_machine": True}}).encode()
         headers = {"Content-Type": "application/json"}
         urllib.request.urlopen(
@@ -80,12 +67,13 @@ def running_moto(folder: Path) -> Iterator[Emulator]:
 
 
 @contextmanager
-def _running(command: list[str], env: dict[str, str], endpoint: str, health: str, folder: Path) -> Iterator[Emulator]:
-    log = (folder / "emulator.log").open("wb")
-    process = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+def _running(command: list[str], emulator: Emulator, folder: Path) -> Iterator[Emulator]:
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    with (folder / "emulator.log").open("wb") as log:
+        process = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
     try:
-        _wait_ready(endpoint + health, process, folder / "emulator.log")
-        yield Emulator(endpoint, process.pid)
+        _wait_ready(emulator, process, folder / "emulator.log")
+        yield emulator
     finally:
         process.terminate()
         try:
@@ -93,27 +81,17 @@ def _running(command: list[str], env: dict[str, str], endpoint: str, health: str
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        log.close()
 
 
-def _wait_ready(health: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
+def _wait_ready(emulator: Emulator, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
         try:
-            with urllib.request.urlopen(health, timeout=1):
+            with urllib.request.urlopen(f"{emulator.endpoint}/moto-api/data.json", timeout=1):
                 return
         except OSError:
             time.sleep(0.05)  # polling a port that nobody opened yet: there is nothing to wait on
     pytest.fail(f"the emulator did not come up:\n{log.read_text()[-2000:]}", pytrace=False)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def credentials() -> dict[str, str]:

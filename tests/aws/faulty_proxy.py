@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import socket
+import struct
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +21,10 @@ from urllib.parse import urlsplit
 from tests.aws.proxied_calls import ProxiedCall, call_of
 
 _UPSTREAM_SECONDS = 60.0
+_REUSE_SECONDS = 1.0
+"""A connection to the emulator that was used so lately is still open: emulators keep theirs for longer."""
 _IDLE_SECONDS = 120.0
+_LATEST_SECONDS = 60.0
 _LARGEST_BODY = 64 * 1024 * 1024
 _REMEMBERED = 10_000
 _MOST_KINDS = 1000
@@ -27,31 +34,39 @@ _SERVICE = re.compile(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What befalls one request: it may be late, then it is answered by the proxy, delivered or lost."""
+    """What befalls one request: something happens first, then it is answered by the proxy, delivered or lost."""
 
     name: str
-    delay_seconds: float = 0.0
     deliver: bool = True
     answer: tuple[int, bytes] | None = None
     """What the client is told instead of the upstream's answer."""
     hang_up: bool = False
     """The client is told nothing: its connection ends."""
+    reset: bool = False
+    """It ends as that of a machine which lost power and is back: whatever is sent there is refused."""
     before: Callable[[], object] | None = None
     """What somebody else does before it is delivered."""
 
 
 DROP_REQUEST = Fault("drop request", deliver=False, hang_up=True)
 DROP_RESPONSE = Fault("drop response", hang_up=True)
+RESET = Fault("reset", deliver=False, reset=True)
 
 
-def late(seconds: float) -> Fault:
-    """Delivered and answered, but late."""
-    return Fault("late", delay_seconds=seconds)
+def late(until: threading.Event) -> Fault:
+    """Delivered and answered, but no sooner than that."""
+    return Fault("late", before=lambda: until.wait(_LATEST_SECONDS))
 
 
 def overtaken(by: Callable[[], object]) -> Fault:
     """Delivered and answered, after somebody else has done something."""
     return Fault("overtaken", before=by)
+
+
+def s3_refusal(status: int, code: str) -> Fault:
+    """Refused without delivery, as S3 says it."""
+    body = f"<Error><Code>{code}</Code><Message>injected</Message></Error>".encode()
+    return Fault(code, deliver=False, answer=(status, body))
 
 
 def refusal(status: int, code: str, **more: object) -> Fault:
@@ -191,22 +206,35 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1
     proxy: FaultyProxy
 
+    def setup(self) -> None:
+        super().setup()
+        self._upstream, self._used_at = HTTPConnection(*self.proxy.upstream, timeout=_UPSTREAM_SECONDS), 0.0
+
+    def finish(self) -> None:
+        self._upstream.close()
+        super().finish()
+
     def _serve(self) -> None:
         body = self._body()
         self.proxy.note(self._call(body))
         fault = self.proxy.decide(self._operation()) or Fault("none")
-        if fault.delay_seconds:
-            threading.Event().wait(fault.delay_seconds)
         if fault.before:
             fault.before()
         answer = self._deliver(body) if fault.deliver else None
-        if fault.hang_up:
+        if fault.reset:
+            self._reset()
+        elif fault.hang_up:
             self.close_connection = True
         elif fault.answer:
             status, text = fault.answer
             self._answer(status, [("Content-Type", "application/x-amz-json-1.0")], text)
         elif answer:
             self._answer(*answer)
+
+    def _reset(self) -> None:
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        os.close(self.connection.detach())  # at once: other ways say goodbye first
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815
 
@@ -245,15 +273,15 @@ class _Handler(BaseHTTPRequestHandler):
         return whole
 
     def _deliver(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        connection = HTTPConnection(*self.proxy.upstream, timeout=_UPSTREAM_SECONDS)
-        try:
-            headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
-            connection.request(self.command, self.path, body=body, headers=headers | {"Content-Length": str(len(body))})
-            response = connection.getresponse()
-            headers_back = [(name.lower(), value) for name, value in response.getheaders()]
-            return response.status, headers_back, response.read()
-        finally:
-            connection.close()
+        if time.monotonic() - self._used_at > _REUSE_SECONDS:
+            self._upstream.close()  # the next request opens it anew
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
+        self._upstream.request(self.command, self.path, body=body, headers=headers | {"Content-Length": str(len(body))})
+        response = self._upstream.getresponse()
+        headers_back = [(name.lower(), value) for name, value in response.getheaders()]
+        whole = response.read()
+        self._used_at = time.monotonic()
+        return response.status, headers_back, whole
 
     def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         try:

@@ -6,8 +6,10 @@ Import it first: without boto3 the test file is skipped here, with words.
 
 from __future__ import annotations
 
+import fcntl
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,13 +20,13 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-import boto3
-
+from tests.aws.accounts import session_of
 from tests.aws.emulator import REGION
 from tests.conftest import IN_CI
 from webordinary.adapters.aws.clients import Clients, connect
 from webordinary.adapters.aws.setup.bring_up import Plan, Standing, provision_all
 from webordinary.adapters.aws.setup.deployment import OWN_RUNTIME, Tools, connect_tools
+from webordinary.adapters.aws.setup.functions import FUNCTIONS, RECONCILE
 from webordinary.adapters.aws.setup.package import EMULATOR, Target, build
 from webordinary.app.cloud_emulated import environment_of_lambdas
 from webordinary.config import Config
@@ -38,11 +40,21 @@ MAILBOX = "edit@example.net"
 def packaged(target: Target = EMULATOR) -> Path:
     """The lambdas' zip; a test is skipped where pip cannot reach its index, in CI it fails."""
     try:
-        return build(ROOT, target)
+        with alone(ROOT / "build" / "lambda" / "tests.lock"):
+            return build(ROOT, target)
     except Transient as problem:
         if IN_CI:
             raise
         pytest.skip(str(problem))
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Of the processes that run tests one packs, and the others find it packed."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @dataclass(frozen=True)
@@ -58,11 +70,17 @@ class Account:
 def brought_up(endpoint: str, report: Callable[[str], None] = lambda line: None) -> Account:
     """Everything of the cloud path but workers, in a fresh account."""
     account_id = f"{random.SystemRandom().randrange(10**11, 10**12)}"
-    # The emulator takes twelve digits for the account, and keeps accounts apart.
-    session = boto3.Session(aws_access_key_id=account_id, aws_secret_access_key="test", region_name=REGION)
-    clients, tools = connect(REGION, endpoint, session), connect_tools(REGION, endpoint, session)
+    where = (REGION, endpoint, session_of(account_id))
+    clients, tools = connect(*where), connect_tools(*where)
     standing = provision_all(clients, tools, plan_for(account_id, endpoint), report)
     return Account(account_id, clients, tools, standing)
+
+
+def close_down(tools: Tools) -> None:
+    """Its lambdas end, which would wait for events as long as the emulator runs, and nothing calls them any more."""
+    for one in FUNCTIONS:
+        tools.functions.delete_function(FunctionName=one.name)
+    tools.events.disable_rule(Name=RECONCILE.name)
 
 
 def plan_for(account_id: str, endpoint: str) -> Plan:

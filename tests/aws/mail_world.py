@@ -10,9 +10,9 @@ import boto3
 
 from tests.aws.emulator import REGION
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.blobs import Bodies, S3Blobs
 from webordinary.adapters.aws.clients import Clients, connect
 from webordinary.adapters.aws.dynamo import Dynamo
-from webordinary.adapters.aws.mail.blobs import Bodies, S3Blobs
 from webordinary.adapters.aws.mail.directory import AwsDirectory
 from webordinary.adapters.aws.mail.mail_items import MailItems
 from webordinary.adapters.aws.mail.manifest import AwsAttachmentManifest

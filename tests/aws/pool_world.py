@@ -8,17 +8,15 @@ from collections.abc import Callable, Collection
 from copy import copy
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 
 from tests.aws.emulator import REGION
 from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-import boto3  # noqa: E402
-
+from tests.aws.accounts import clients_of, session_of  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
-from webordinary.adapters.aws.clients import Clients, connect  # noqa: E402
+from webordinary.adapters.aws.clients import connect  # noqa: E402
 from webordinary.adapters.aws.dynamo import Dynamo  # noqa: E402
 from webordinary.adapters.aws.pool.claim_requests import ClaimRequests  # noqa: E402
 from webordinary.adapters.aws.pool.claim_table import ClaimTable  # noqa: E402
@@ -29,23 +27,17 @@ from webordinary.adapters.aws.pool.interruptions import AwsInterruptions  # noqa
 from webordinary.adapters.aws.pool.interrupts import AwsInterrupts  # noqa: E402
 from webordinary.adapters.aws.pool.job_table import JobTable  # noqa: E402
 from webordinary.adapters.aws.pool.jobs import AwsJobs  # noqa: E402
+from webordinary.adapters.aws.pool.ledger import AwsLedger  # noqa: E402
 from webordinary.adapters.aws.pool.owed import AwsOwedCallbacks  # noqa: E402
+from webordinary.adapters.aws.pool.project_leases import AwsProjectLeases  # noqa: E402
 from webordinary.adapters.aws.pool.queues import Queues  # noqa: E402
 from webordinary.adapters.aws.setup.provision import create_tables  # noqa: E402
 from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, create_shared_queues  # noqa: E402
-from webordinary.adapters.aws.site.ledger import AwsLedger  # noqa: E402
-from webordinary.adapters.aws.site.project_leases import AwsProjectLeases  # noqa: E402
 from webordinary.model.names import ProjectUser  # noqa: E402
 from webordinary.pool.ports import Hints  # noqa: E402
 
-SESSION = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
+SESSION = session_of("test")
 """Nobody checks these credentials."""
-
-
-@lru_cache(maxsize=8)
-def clients_of(endpoint: str) -> Clients:
-    """As a worker makes them."""
-    return connect(REGION, endpoint, SESSION)
 
 
 @dataclass(frozen=True)
@@ -55,6 +47,7 @@ class OneProcess:
     jobs: AwsJobs
     owed: AwsOwedCallbacks
     claims: AwsClaims
+    job_table: JobTable
 
 
 class PoolWorld:
@@ -89,7 +82,7 @@ class PoolWorld:
     def one_process(self) -> OneProcess:
         table = self._job_table()
         claims = AwsClaims(self._claim_table(60), table, self.hints)
-        return OneProcess(AwsJobs(table), AwsOwedCallbacks(table), claims)
+        return OneProcess(AwsJobs(table), AwsOwedCallbacks(table), claims, table)
 
     def jobs(self) -> AwsJobs:
         """As a process of its own sees them."""

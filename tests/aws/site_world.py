@@ -17,10 +17,10 @@ from botocore.awsrequest import AWSPreparedRequest
 
 from tests.aws.emulator import REGION, Emulator
 from webordinary.adapters.aws.clients import Clients, connect
+from webordinary.adapters.aws.setup.site_buckets import make_site_bucket
 from webordinary.adapters.aws.site.copies import LocalCopies
 from webordinary.adapters.aws.site.objects import MANIFEST
 from webordinary.adapters.aws.site.releases import S3Releases
-from webordinary.adapters.aws.site.site_buckets import make_site_bucket
 from webordinary.site.manifests import Mark, keep_manifest
 from webordinary.site.releases import Release, Stage
 

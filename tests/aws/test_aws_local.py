@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.extras import needs_extra
+from tests.integration.test_keeper import wait_gone
 
 needs_extra("boto3", "aws")
 
@@ -26,18 +27,21 @@ from webordinary.entrypoints.cli import main
 pytestmark = pytest.mark.timeout(240)
 
 
+def start(data: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "webordinary", "aws", "local", "--emulator", find_ministack()]
+    settings = ["--data", str(data), "--port", "0", "--preview-port", "0", "--workers", "1", "--pictures", "off"]
+    quick = ["--emulator-port", "0", "--interrupt-grace-seconds", "1", "--json"]
+    return subprocess.Popen([*command, *settings, *quick], stdout=subprocess.PIPE, text=True)
+
+
 @pytest.fixture
 def local(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     packaged()
     data = tmp_path / "data"
-    command = [sys.executable, "-m", "webordinary", "aws", "local", "--emulator", find_ministack()]
-    settings = ["--data", str(data), "--port", "0", "--preview-port", "0", "--workers", "1", "--pictures", "off"]
-    quick = ["--interrupt-grace-seconds", "1", "--json"]
-    process = subprocess.Popen([*command, *settings, *quick], stdout=subprocess.PIPE, text=True)
+    process = start(data)
     yield process, data
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
 
 
 def variables(file: Path) -> dict[str, str]:
@@ -59,8 +63,12 @@ def test_the_page_takes_a_mail_which_changes_the_site_and_ctrl_c_ends_everything
     with urllib.request.urlopen(request, timeout=30) as page:
         email_id = page.url.rpartition("/")[2]
     # A second mail of the same customer is answered after the first.
-    assert main(["aws", "smoke", "--from", sample.SENDER, "--seconds", "120", "--json"]) == 0
+    smoke = ["aws", "smoke", "--from", sample.SENDER, "--seconds", "120"]
+    assert main([*smoke, "--text", "Set the title to Spring Sale", "--json"]) == 0
     capsys.readouterr()
+    # A mail of which nobody said what is in it is understood, and changes nothing.
+    assert main(smoke) == 0
+    assert "answered as asked for after" in capsys.readouterr().out
     assert main(["status", "--json"]) == 0
     mails = {mail["email_id"]: mail for mail in json.loads(capsys.readouterr().out)["recent"]}
     assert mails[email_id]["job"]["outcome"] == "succeeded"
@@ -74,8 +82,33 @@ def test_the_page_takes_a_mail_which_changes_the_site_and_ctrl_c_ends_everything
     assert not [process for process in Path("/proc").glob("[0-9]*") if _works_on(process, data)]
 
 
+def test_what_kill_9_left_behind_ends_and_the_next_start_finds_everything(
+    local: tuple[subprocess.Popen[str], Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    process, data = local
+    assert process.stdout
+    ready = json.loads(process.stdout.readline())
+    assert (ready["mailbox"], ready["bucket"]) == ("edit@localhost", "webordinary-mail-123456789012")
+    left = [int(one.name) for one in Path("/proc").glob("[0-9]*") if _works_on(one, data)]
+    assert len(left) >= 5, "itself, the emulator and its keeper, up and its worker"
+    capfd.readouterr()
+    process.kill()
+    process.communicate()
+    for pid in left:
+        wait_gone(pid)
+    again = start(data)
+    assert again.stdout
+    assert json.loads(again.stdout.readline())["ready"]
+    again.send_signal(signal.SIGINT)
+    again.communicate(timeout=60)
+    said = capfd.readouterr().err
+    assert "workflow email-processor is there" in said
+    assert "made" not in said
+
+
 def _works_on(process: Path, data: Path) -> bool:
+    """Named by its command, or in its environment: the emulator's home is there."""
     try:
-        return str(data).encode() in (process / "cmdline").read_bytes()
+        return any(str(data).encode() in (process / part).read_bytes() for part in ("cmdline", "environ"))
     except OSError:
         return False

@@ -14,31 +14,39 @@ from typing import Any
 
 import pytest
 
-from tests.aws.lambdas import MAILBOX, Account, brought_up
+from tests.aws.lambdas import MAILBOX, Account, brought_up, close_down
 from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
+from tests.acceptance.chaos_house import until
 from tests.aws.emulator import REGION, Emulator
 from webordinary.adapters.aws import names
 from webordinary.app.cloud import Cloud, open_cloud
 from webordinary.app.cloud_emulated import verify_sender
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
+from webordinary.model.claims import Started
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
 pytestmark = pytest.mark.xdist_group("cli-aws")
 ANN = "ann@example.com"
+MOMENTS = [
+    "MailReceived", "MailParsed", "JobRecorded", "JobQueued", "JobStarted", "WorkspacePrepared",
+    "AgentFinished", "ChangeCommitted", "SiteBuilt", "SitePublished", "JobSettled", "ReplyWritten",
+]  # fmt: skip
+"""In the timeline of a mail, in this order: told by lambdas, records and a worker."""
 KILN_ANN = ProjectUser("kiln", "ann")
 
 
 @pytest.fixture(scope="module")
-def account(ministack: Emulator) -> Account:
+def account(ministack: Emulator) -> Iterator[Account]:
     account = brought_up(ministack.endpoint)
     verify_sender(account.clients, MAILBOX)
-    return account
+    yield account
+    close_down(account.tools)
 
 
 @dataclass
@@ -74,11 +82,11 @@ class Operator:
             yield services
 
     @contextmanager
-    def worker(self) -> Iterator[None]:
-        command = [sys.executable, "-m", "webordinary", "worker"]
+    def worker(self, *flags: str) -> Iterator[int]:
+        command = [sys.executable, "-m", "webordinary", "worker", *flags]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
-            yield
+            yield process.pid
         finally:
             process.terminate()
             assert process.wait(60) == 0
@@ -97,6 +105,7 @@ def operator(
         backend="aws",
         aws_endpoint=ministack.endpoint,
         aws_account=account.account_id,
+        aws_poll_seconds=1,
         mailbox=MAILBOX,
         domain="sites.example.net",
         pictures="off",
@@ -151,6 +160,12 @@ def test_a_mail_goes_the_whole_way_and_the_commands_show_it(operator: Operator) 
         [claim] = operator.ask("claims")
         assert (claim["key"], claim["live"]) == ("kiln#ann", True)
         assert operator.run("worker", "health")[0] == 0
+        with operator.services() as services:
+            detail = services.overview.mail(trip["email_id"])
+        assert detail
+        assert [entry.kind for entry in detail.timeline if entry.kind in MOMENTS] == MOMENTS
+        [committed] = [entry for entry in detail.timeline if entry.kind == "ChangeCommitted"]
+        assert committed.data["files"] == ["index.html"]
     page = operator.account.clients.s3.get_object(Bucket=operator.bucket(), Key="index.html")["Body"].read()
     assert b"Spring Sale" in page
     assert operator.run("worker", "health")[0] == 3
@@ -165,6 +180,54 @@ def test_a_mail_goes_the_whole_way_and_the_commands_show_it(operator: Operator) 
     assert operator.ask("costs") == []
 
 
+def test_a_worker_without_a_claim_is_shown_and_asked_for_by_its_name(operator: Operator) -> None:
+    with operator.worker("--name", "the keeper of kilns", "--slots", "3") as pid:
+        until(lambda: operator.ask("status")["pool"]["workers"], "the worker to say that it is there")
+        [worker] = operator.ask("status")["pool"]["workers"]
+        assert (worker["name"], worker["pid"], worker["slots"]) == ("the keeper of kilns", pid, 3)
+        assert "the keeper of kilns" in operator.run("status")[1]
+        assert operator.run("worker", "health", "--name", "the keeper of kilns")[0] == 0
+        code, _, err = operator.run("worker", "health", "--name", "nobody")
+        assert code == 3
+        assert "there is no worker 'nobody'" in err
+        code, _, err = operator.run("worker", "--name", "the keeper of kilns")
+        assert code == 4
+        assert f"a worker named 'the keeper of kilns' runs already, as process {pid}" in err
+    assert operator.ask("status")["pool"]["workers"] == []
+
+
+def test_a_refused_mail_is_shown_as_refused_with_the_reason(operator: Operator, tmp_path: Path) -> None:
+    mail = tmp_path / "mail.eml"
+    mail.write_text(f"From: stranger@example.org\nTo: {MAILBOX}\nSubject: Hello\nMessage-ID: <9@example.org>\n\nHi\n")
+    email_id = operator.run("send", str(mail))[1].split()[-1]
+
+    def refused() -> Any:  # noqa: ANN401  JSON
+        mails = {one["email_id"]: one for one in operator.ask("status")["recent"]}
+        return mails.get(email_id, {}).get("stopped_because")
+
+    until(refused, "the refusal to be noted")
+    reason = refused()
+    assert f"refused: {reason[:20]}" in operator.run("status")[1]
+    with operator.services() as services:
+        detail = services.overview.mail(email_id)
+    assert detail
+    [entry] = [entry for entry in detail.timeline if entry.kind == "MailRefused"]
+    assert entry.data["reason"] == reason
+
+
+def test_the_claim_of_a_customer_who_left_goes_too(operator: Operator) -> None:
+    operator.add("--no-sample-mail")
+    with operator.services() as services:
+        now = services.clock.now()
+        services.jobs.record(NewJob("j2", KILN_ANN, "t1", "f" * 64, Command.EDIT), now, ready=True)
+        started = services.pool.claims.claim_and_start(KILN_ANN, "w1", now)
+    assert isinstance(started, Started)
+    assert operator.run("project", "remove", "kiln", "--yes", "--force")[0] == 0
+    assert operator.ask("claims") == []
+    with operator.services() as services:
+        assert services.pool.claims.renew([started.claim], services.clock.now()) == set()
+
+
 def test_a_mail_file_is_sent_as_ses_would_store_it(operator: Operator, tmp_path: Path) -> None:
     operator.add("--no-sample-mail")
     mail = tmp_path / "mail.eml"
@@ -172,6 +235,16 @@ def test_a_mail_file_is_sent_as_ses_would_store_it(operator: Operator, tmp_path:
     code, out, err = operator.run("send", str(mail))
     assert code == 0, err
     assert f"accepted from {ANN} to {MAILBOX}: taken as mail " in out
+    email_id = out.split()[-1]
+
+    def taken() -> bool:
+        with operator.services() as services:
+            return services.overview.mail(email_id) is not None
+
+    until(taken, "the intake to take it")
+    code, out, _ = operator.run("send", str(mail))
+    assert code == 0
+    assert f"was here already, as {email_id}" in out
 
 
 def test_a_paused_site_waits_and_goes_on(operator: Operator) -> None:
@@ -268,8 +341,8 @@ def test_credentials_of_another_account_are_noticed(operator: Operator) -> None:
     assert "these are credentials of account 210987654321" in out
 
 
-@pytest.mark.parametrize("command", [("logs",), ("backup", "x.tar.gz"), ("replay", "j1")])
+@pytest.mark.parametrize("command", [("backup", "x.tar.gz"), ("replay", "j1")])
 def test_what_works_on_a_data_folder_only_says_so(operator: Operator, command: tuple[str, ...]) -> None:
     code, _, err = operator.run(*command)
     assert code != 0
-    assert "this works on a data folder; on AWS there are CloudWatch's logs and DynamoDB's backups for it" in err
+    assert "this works on a data folder; on AWS tables and buckets keep their own earlier states" in err

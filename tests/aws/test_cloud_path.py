@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,14 +14,16 @@ from tests.acceptance.chaos_house import until
 from tests.aws.cloud_house import MAILBOX, CloudHouse, CloudWriter, answer, opened, written
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, THROTTLED, faulty_proxy
+from tests.extras import needs_extra
 from webordinary.adapters.aws import names
 from webordinary.app.cloud_operating import post_mail
 from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
-SCOTT, ANN, BOB = "scott@example.com", "ann@example.com", "bob@example.com"
+SCOTT, ANN, BOB, EVE = "scott@example.com", "ann@example.com", "bob@example.com", "eve@example.com"
 AMELIA_SCOTT, BAKERY_ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
+ACP_AGENT = Path(__file__).parents[1] / "integration" / "acp_agent.py"
 SEED = 7
 FAULTS = {DROP_REQUEST: 0.01, DROP_RESPONSE: 0.01, THROTTLED: 0.01, BROKEN: 0.01}
 pytestmark = [pytest.mark.xdist_group("cloud"), pytest.mark.timeout(300)]
@@ -144,7 +150,8 @@ def test_a_container_killed_in_mid_job_is_taken_over_with_the_same_token_and_one
     token = house.jobs(AMELIA_SCOTT)[0].task_token
     doomed.kill()
     house.hire()
-    house.told("waits", "k1", times=2)
+    with house.prompt_reconciler():
+        house.told("waits", "k1", times=2)
     assert house.jobs(AMELIA_SCOTT)[0].task_token == token
     house.open_gate("k1")
     assert "Wrote note k1." in answer(house, mail)
@@ -163,6 +170,18 @@ def test_a_job_that_waits_behind_another_is_not_timed_out(house: CloudHouse) -> 
     assert "Wrote note w1." in answer(house, first)
     assert "Wrote note w2." in answer(house, second)
     assert not house.journal("interrupted", "w1")
+
+
+def test_the_same_thread_continues_its_session_also_on_another_container(house: CloudHouse) -> None:
+    needs_extra("acp", "acp")
+    house.onboard("gallery", "eve", EVE, agent="acp")
+    with_memory = ("--agent-command", shlex.join([sys.executable, str(ACP_AGENT)]))
+    first, eve = house.hire(*with_memory), CloudWriter(house, EVE)
+    assert answer(house, eve.write("edit", "A title"))
+    assert first.stop() == 0
+    shutil.rmtree(house.data / "workspaces")  # what a container has on its disk goes with it
+    house.hire(*with_memory)
+    assert "You asked before: edit" in answer(house, eve.write("reply", "Re: A title", eve.last_id))
 
 
 def test_a_mail_that_cannot_be_parsed_becomes_a_dead_letter(house: CloudHouse) -> None:
@@ -232,4 +251,5 @@ def test_a_stale_ownership_row_of_a_vanished_container_is_taken_over(house: Clou
     house.hands.remove(gone)
     mail = CloudWriter(house, ANN).note("g2")
     house.hire()
-    assert "Wrote note g2." in answer(house, mail, seconds=120)
+    with house.prompt_reconciler():
+        assert "Wrote note g2." in answer(house, mail)

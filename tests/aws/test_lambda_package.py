@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.aws.emulator import Emulator
-from tests.aws.lambdas import MAILBOX, ROOT, Account, brought_up, packaged, plan_for
+from tests.aws.lambdas import MAILBOX, ROOT, Account, brought_up, close_down, packaged, plan_for
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import Dynamo
 from webordinary.adapters.aws.mail.directory import AwsDirectory
@@ -104,7 +104,7 @@ def test_a_function_starts_from_the_zip_alone_in_little_memory_and_without_what_
 
 
 @pytest.fixture(scope="module")
-def account(ministack: Emulator) -> Account:
+def account(ministack: Emulator) -> Iterator[Account]:
     """Everything but workers, with one customer."""
     made = brought_up(ministack.endpoint)
     now = datetime.now(UTC)
@@ -112,14 +112,17 @@ def account(ministack: Emulator) -> Account:
     directory.add_project(Project("amelia", "https://git.example.com/amelia.git"), now)
     directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), now)
     create_key_queues(made.clients, AMELIA_SCOTT)
-    return made
+    yield made
+    close_down(made.tools)
 
 
 def test_bringing_it_up_again_changes_nothing(account: Account, ministack: Emulator) -> None:
     told: list[str] = []
     again = provision_all(account.clients, account.tools, plan_for(account.account_id, ministack.endpoint), told.append)
     assert again == account.standing
-    assert f"0 lambdas are made, {len(FUNCTIONS)} were there" in told
+    assert f"{len(FUNCTIONS)} lambdas are there" in told
+    assert f"workflow {names.STATE_MACHINE} is there" in told
+    assert not [line for line in told if "made" in line]
 
 
 def test_the_deployed_workflow_is_the_file(account: Account) -> None:
@@ -158,6 +161,10 @@ def test_the_minute_s_reconciliation_finds_nothing_left_undone(account: Account)
     answer = account.tools.functions.invoke(FunctionName=names.RECONCILE, Payload=b"{}")
     assert "FunctionError" not in answer
     assert set(json.loads(answer["Payload"].read())) == {"hints", "replies", "workflows", "mails"}
+    rule = account.tools.events.describe_rule(Name=names.RECONCILE)
+    assert (rule["State"], rule["ScheduleExpression"]) == ("ENABLED", "rate(1 minute)")
+    [target] = account.tools.events.list_targets_by_rule(Rule=names.RECONCILE)["Targets"]
+    assert target["Arn"] == account.standing.functions[names.RECONCILE]
 
 
 def put_mail(account: Account, text: str, padding: bytes = b"") -> None:

@@ -17,6 +17,8 @@ from tests.aws.mail_world import MailWorld  # noqa: E402
 from tests.unit.lambdas.cloud import Cloud  # noqa: E402
 from tests.unit.mail.letters import SCOTT, multipart, raw_mail  # noqa: E402
 from tests.unit.mail.test_delivery import Told  # noqa: E402
+from webordinary.adapters.aws import names  # noqa: E402
+from webordinary.adapters.aws.mail.directory import FRESH_SECONDS, AwsDirectory  # noqa: E402
 from webordinary.adapters.aws.mail.intake import AwsIntake  # noqa: E402
 from webordinary.adapters.aws.mail.ses import SesTransport  # noqa: E402
 from webordinary.mail.addresses import Mailbox  # noqa: E402
@@ -59,7 +61,7 @@ class Counted:
         room, dead_letters, now = self.room(), Cloud().dead_letters, lambda: NOON
         ses = SesTransport(self.world.clients.ses, EDIT.address, REGION)
         outbox = PromptOutbox(self.world.outbox(), ses, room.threads, Told(), now)
-        return Answering(room, outbox, self.pool, dead_letters, Told(), now, outbox.deliver_written)
+        return Answering(room, outbox, self.pool, dead_letters, Told(), now, outbox.deliver_written, renamed=True)
 
     def accept(self, raw: bytes) -> str:
         seen = Reception(SCOTT, EDIT.address)
@@ -91,19 +93,20 @@ def test_a_mail_costs_the_mail_room_few_calls(ministack: Emulator) -> None:
         payload = {"emailId": email_id, "redrive": 0, "retries": 0}
         counted.reading().parse_email(payload)
         calls["ParseEmail"] = counted.counted()
-        assert counted.reading().authenticate_sender(payload) == {"verdict": "admitted"}
+        sender = counted.reading().authenticate_sender(payload)
+        assert sender == {"verdict": "admitted"}
         calls["AuthenticateSender"] = counted.counted()
         job = counted.reading().identify_project_user(payload)
         calls["IdentifyProjectUser"] = counted.counted()
         counted.settle()
-        assert counted.answering().reply({**payload, "job": job}) == {"replied": True}
+        assert counted.answering().reply({**payload, "sender": sender, "job": job}) == {"replied": True}
         calls["Reply"] = counted.counted()
         assert calls == {
             "intake": 3,  # the mail, its note, that it was started
             "ParseEmail": 3,  # the note, the mail, its reading
             "AuthenticateSender": 2,  # note and reading, the sender
             "IdentifyProjectUser": 4,  # note and reading, the sender, is the thread there, record it
-            "Reply": 7,  # note and reading, the sender, our Message-ID, the outbox; SES, sent, SES's Message-ID
+            "Reply": 5,  # note and reading, the outbox; SES, sent, SES's Message-ID
         }
         (entry,) = counted.world.outbox().of(email_id)
         assert entry.sent_at == NOON
@@ -130,3 +133,24 @@ def test_an_attachment_costs_four_calls(ministack: Emulator, files: int) -> None
             counted.reading().store_attachment({"emailId": email_id, "position": position})
         assert counted.counted() == 4 * files  # the note, the mail, the file, its line
         assert len(counted.world.manifest().of(email_id)) == files
+
+
+def test_whether_a_project_wants_output_is_known_for_a_minute_after_it_was_read(ministack: Emulator) -> None:
+    with faulty_proxy(ministack.endpoint) as proxy:
+        counted, seconds = Counted(MailWorld(ministack.endpoint), proxy), [0.0]
+        world = counted.world
+        directory = AwsDirectory(
+            world.clients.dynamodb, world.dynamo, names.PROJECTS + world.suffix, monotonic=lambda: seconds[0]
+        )
+        directory.project("amelia")
+        counted.counted()
+        assert not directory.wants_output("amelia")
+        world.directory().add_project(Project("amelia", "https://git.example.com/amelia.git", output=True), NOON)
+        counted.counted()
+        seconds[0] = FRESH_SECONDS - 1
+        assert not directory.wants_output("amelia")
+        assert counted.counted() == 0
+        seconds[0] = FRESH_SECONDS
+        assert directory.wants_output("amelia")
+        assert counted.counted() == 1
+        assert not directory.wants_output("unknown")

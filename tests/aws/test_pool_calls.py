@@ -10,7 +10,7 @@ import pytest
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.aws.pool_world import PoolWorld
-from webordinary.model.claims import Started
+from webordinary.model.claims import Started, Turn
 from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -95,6 +95,28 @@ def test_a_job_is_settled_and_the_next_one_started_in_two_calls(world: PoolWorld
     started = claim(world)
     ended = calls(lambda: world.claims().end_and_take_next(started, DONE, NOON, more=True))
     assert ended == {"Query": 1, "TransactWriteItems": 1}
+
+
+def test_the_last_job_of_a_key_is_settled_in_two_calls_which_also_tell_that_it_was_the_last(
+    world: PoolWorld, calls: Count
+) -> None:
+    world.jobs().record(new("a"), NOON, ready=True)
+    started, turns = claim(world), list[Turn]()
+    claims = world.claims()
+    ended = calls(lambda: turns.append(claims.end_and_take_next(started, DONE, NOON, more=True)))
+    assert ended == {"Query": 1, "TransactWriteItems": 1}
+    assert [(turn.kept, turn.empty) for turn in turns] == [(started.claim, True)]
+
+
+def test_a_workflow_that_binds_its_token_to_a_settled_job_finds_it_at_the_second_try(
+    world: PoolWorld, calls: Count
+) -> None:
+    job = world.jobs().record(new("a"), NOON, ready=True)
+    world.claims().end_and_take_next(claim(world), DONE, NOON, more=False)
+    step = world.one_process()
+    step.job_table.expect("a", str(job.key), job.order)
+    assert calls(lambda: step.jobs.bind_token("a", "token")) == {"UpdateItem": 2}
+    assert [owing.job_id for owing in world.owed().owed(10)] == ["a"]
 
 
 def test_all_claims_of_a_worker_are_renewed_in_one_call(world: PoolWorld, calls: Count) -> None:

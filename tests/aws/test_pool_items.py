@@ -14,8 +14,8 @@ from tests.contract.test_project_leases import JobHold
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import MAX_TRIES
 from webordinary.adapters.aws.items import epoch, from_item, to_item
+from webordinary.adapters.aws.pool.project_leases import OPERATOR_SECONDS
 from webordinary.adapters.aws.setup.provision import TABLES
-from webordinary.adapters.aws.site.project_leases import OPERATOR_SECONDS
 from webordinary.model.claims import Started
 from webordinary.model.errors import Transient
 from webordinary.model.jobs import JobResult, NewJob, Outcome, Requeue, Settlement, Why

@@ -15,6 +15,7 @@ from webordinary.adapters.aws.pool.hints import BORROWED_SECONDS, ENOUGH_RECEIVE
 from webordinary.adapters.aws.pool.liveness import RemoteLiveness
 from webordinary.adapters.aws.pool.outputs import AwsOutputs
 from webordinary.adapters.aws.pool.queue_urls import QueueUrls
+from webordinary.adapters.aws.pool.queues import LONGEST_DELAY_SECONDS
 from webordinary.adapters.aws.pool.tickets import is_old, ticket_id
 from webordinary.adapters.aws.setup.queue_shapes import (
     create_key_queues,
@@ -81,12 +82,13 @@ def test_a_missing_queue_is_told_with_what_makes_it(world: QueueWorld) -> None:
             world.interrupts.take(key)
 
 
-def test_addresses_are_looked_up_once(world: QueueWorld) -> None:
+def test_one_address_is_looked_up_and_the_others_lie_beside_it(world: QueueWorld) -> None:
     key = world.key()
     with faulty_proxy(world.endpoint) as proxy:
         seen = world.beside(proxy.endpoint)
         seen.interrupts.take(key)
-        seen.interrupts.take(key)
+        seen.interrupts.take(world.key())
+        seen.tickets.ticket(queued(key))
         assert proxy.calls["sqs:GetQueueUrl"] == 1
 
 
@@ -97,15 +99,6 @@ def test_beside_a_known_queue_no_address_is_looked_up(world: QueueWorld) -> None
         urls = QueueUrls(seen.clients.sqs, beside=world.queues.url_of(world.unclaimed))
         assert urls.of(names.queues_of(key).input) == world.queues.url_of(names.queues_of(key).input)
         assert proxy.calls["sqs:GetQueueUrl"] == 0
-
-
-def test_only_so_many_addresses_are_remembered(world: QueueWorld) -> None:
-    first, second = names.queues_of(world.key()), names.queues_of(world.key())
-    with faulty_proxy(world.endpoint) as proxy:
-        urls = QueueUrls(world.beside(proxy.endpoint).clients.sqs, remembered=2)
-        for name in (first.input, second.input, first.input, second.output, first.input, second.input):
-            urls.of(name)
-        assert proxy.calls["sqs:GetQueueUrl"] == 4  # only the one asked for longest ago was asked for again
 
 
 # --- hints
@@ -152,6 +145,34 @@ def test_a_hint_is_sent_although_the_answer_to_its_first_write_was_lost(world: Q
         proxy.inject(DROP_RESPONSE, "PutItem")
         assert world.beside(proxy.endpoint).hints.send(ClaimRequest(key, NOON), NOON)
     assert world.lying(world.unclaimed) == 1
+
+
+@pytest.mark.parametrize(
+    ("wait_seconds", "delay"), [(-5.0, 0), (0.0, 0), (0.4, 1), (90.0, 90), (3600.0, LONGEST_DELAY_SECONDS)]
+)
+def test_a_hint_for_work_that_must_wait_is_delayed_by_the_queue(
+    world: QueueWorld, wait_seconds: float, delay: int
+) -> None:
+    asked, events = list[int](), world.clients.sqs.meta.events
+
+    def hear(params: dict[str, int], **_: object) -> None:
+        asked.append(params["DelaySeconds"])
+
+    waits = replace(ClaimRequest(world.key(queues=False), NOON), ready_at=NOON + wait_seconds * SECOND)
+    events.register("provide-client-params.sqs.SendMessage", hear)
+    try:
+        assert world.hints.send(waits, NOON)
+    finally:
+        events.unregister("provide-client-params.sqs.SendMessage", hear)
+    assert asked == [delay]
+
+
+def test_a_delayed_hint_is_seen_by_nobody_yet(world: QueueWorld) -> None:
+    key, early = world.key(queues=False), world.key(queues=False)
+    world.hints.send(replace(ClaimRequest(key, NOON), ready_at=NOON + MINUTE), NOON)
+    world.hints.send(ClaimRequest(early, NOON), NOON)
+    assert keys_of(world.hints) == [early]
+    assert world.attributes(world.unclaimed)["ApproximateNumberOfMessagesDelayed"] == "1"
 
 
 def test_a_hint_tells_whose_mail_waits_and_where(world: QueueWorld) -> None:

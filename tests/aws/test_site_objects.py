@@ -44,6 +44,12 @@ def put(store: S3Objects, folder: Path, **files: str) -> dict[str, str]:
     return dict(store.put_all([(upload, folder / upload.path) for upload in uploads(*files)]))
 
 
+def test_a_site_bucket_keeps_what_is_replaced_and_drops_what_nobody_finished_to_upload(world: SiteWorld) -> None:
+    [rule] = world.s3.get_bucket_lifecycle_configuration(Bucket=world.bucket("amelia", Stage.EDIT))["Rules"]
+    assert rule["NoncurrentVersionExpiration"] == {"NewerNoncurrentVersions": 60, "NoncurrentDays": 30}
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
+
+
 def test_a_manifest_is_written_once_and_then_only_by_who_knows_it(store: S3Objects) -> None:
     assert store.manifest() is None
     first = store.swap_manifest(b"1", None)

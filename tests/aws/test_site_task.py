@@ -14,9 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tests.unit.site.world import NOON, SCOTT, TestHold
-from webordinary.adapters.aws.site import protection as room
-from webordinary.adapters.aws.site.ecs import container_id
-from webordinary.adapters.aws.site.protection import EXPIRES_MINUTES, ProtectedWork, TaskProtection
+from webordinary.adapters.aws.worker import protection as room
+from webordinary.adapters.aws.worker.ecs import container_id
+from webordinary.adapters.aws.worker.protection import EXPIRES_MINUTES, ProtectedWork, TaskProtection
 
 ARN = "arn:aws:ecs:us-east-1:000000000000:task/webordinary-edit-cluster/158d1c8083dd49d6b527399fd6414f5c"
 PATIENCE = 20.0

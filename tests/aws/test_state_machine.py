@@ -58,7 +58,6 @@ def test_a_refused_start_is_worth_another_try(client: SFNClient, aws: Stubber) -
 
 
 def test_a_workflow_that_is_there_is_brought_up_to_date(client: SFNClient, aws: Stubber) -> None:
-    aws.add_client_error("create_state_machine", "StateMachineAlreadyExists")
     there = {"stateMachineArn": MACHINE, "name": "email-processor", "type": "STANDARD", "creationDate": NOON}
     aws.add_response("list_state_machines", {"stateMachines": [there]})
     wanted = {"stateMachineArn": MACHINE, "definition": "{}", "roleArn": ROLE}

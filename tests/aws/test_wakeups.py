@@ -35,7 +35,7 @@ def sleeper(world: QueueWorld) -> Iterator[Sleeper]:
     """Workers' sleep, closed at the end."""
     with ExitStack() as closing:
 
-        def make(seen: QueueWorld | None = None, *, slots: int = 2, poll_seconds: int = 2) -> PollingWakeups:
+        def make(seen: QueueWorld | None = None, *, slots: int = 2, poll_seconds: int = 1) -> PollingWakeups:
             seen = seen or world
             wakeups = PollingWakeups(seen.queues, seen.hints, slots, poll_seconds)
             closing.callback(wakeups.close)
@@ -185,6 +185,20 @@ def test_polling_survives_refusals_and_lost_answers(world: QueueWorld, sleeper: 
         assert ("sqs:ReceiveMessage", NOT_ALLOWED.name) in proxy.done
 
 
+def test_the_same_trouble_is_told_once(world: QueueWorld, sleeper: Sleeper, caplog: pytest.LogCaptureFixture) -> None:
+    key = world.key()
+    with faulty_proxy(world.endpoint) as proxy:
+        wakeups = sleeper(world.beside(proxy.endpoint))
+        for _ in range(3):
+            proxy.inject(NOT_ALLOWED, "ReceiveMessage")
+        wakeups.attend({key: None}, 0)
+        world.tickets.ticket(queued(key))
+        assert wakeups.wait(LONG) == [f"ticket {key}"]
+        wakeups.close()
+        assert proxy.done.count(("sqs:ReceiveMessage", NOT_ALLOWED.name)) == 3
+    assert len([record for record in caplog.records if record.name.endswith("wakeups")]) == 1
+
+
 def test_a_queue_that_is_not_there_yet_is_asked_again(world: QueueWorld, sleeper: Sleeper) -> None:
     key, wakeups = world.key(queues=False), sleeper()
     wakeups.attend({key: None}, 0)
@@ -201,7 +215,8 @@ def test_threads_are_bounded_and_a_key_that_waits_for_one_gets_it(
     for other in given_up:
         wakeups.attend({other: None}, 1)
     wakeups.attend({key: None}, 1)
-    assert len(polls()) <= 2 * 1 + 2
+    # At any one moment a thread that has given its place away may not have ended yet.
+    assert min(len(polls()) for _ in range(500)) <= 2 * 1 + 2
     world.tickets.ticket(queued(key))
     assert wakeups.wait(LONG) == [f"ticket {key}"]
 

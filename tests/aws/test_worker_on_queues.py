@@ -85,7 +85,7 @@ class House:
             liveness=RemoteLiveness(),
         )
         self.desk = Desk()
-        self.wakeups = PollingWakeups(queues, hints, slots=1, poll_seconds=3)
+        self.wakeups = PollingWakeups(queues, hints, slots=1, poll_seconds=1)
         self.worker = Worker(
             Surroundings(
                 worker_id="container-1",

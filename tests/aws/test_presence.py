@@ -1,0 +1,54 @@
+"""Workers that say that they are there, beside the claims of all keys whatever their projects are called."""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.extras import needs_extra
+
+needs_extra("boto3", "aws")
+
+from tests.aws.emulator import Emulator
+from tests.aws.pool_world import PoolWorld
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.items import from_item
+from webordinary.adapters.aws.pool.presence import BELIEVED, Presence, worker_in
+from webordinary.model.claims import Started
+from webordinary.model.jobs import NewJob
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.model.overview import WorkerSummary
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+ME = WorkerSummary("container-1", "w1", 7, 2, NOON)
+KEYS = [ProjectUser("worker", "ann"), ProjectUser("co-worker", "ann")]
+
+
+@pytest.fixture
+def world(ministack: Emulator) -> PoolWorld:
+    return PoolWorld(ministack.endpoint)
+
+
+def present(world: PoolWorld, now: datetime) -> list[WorkerSummary]:
+    found = world.clients.dynamodb.scan(TableName=names.OWNERSHIP + world.suffix, ConsistentRead=True)["Items"]
+    return [worker for worker in (worker_in(from_item(item), now) for item in found) if worker]
+
+
+def test_a_worker_is_there_until_it_leaves_or_was_not_heard_of_for_long(world: PoolWorld) -> None:
+    presence = Presence(world.dynamo, names.OWNERSHIP + world.suffix)
+    presence.tell(ME, NOON)
+    assert present(world, NOON + BELIEVED) == [ME]
+    assert present(world, NOON + BELIEVED + timedelta(seconds=1)) == []
+    presence.leave(ME, NOON)
+    assert present(world, NOON) == []
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_the_claim_of_a_project_that_is_called_worker_is_no_worker(world: PoolWorld, key: ProjectUser) -> None:
+    world.jobs().record(NewJob("a", key, "thread", "mail", Command.EDIT), NOON, ready=True)
+    assert isinstance(world.claims().claim_and_start(key, ME.worker, NOON), Started)
+    Presence(world.dynamo, names.OWNERSHIP + world.suffix).tell(ME, NOON)
+    assert present(world, NOON) == [ME]
