@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -46,6 +47,12 @@ def until(happened: Callable[[], object], what: str, seconds: float = PATIENCE_S
     while not happened():
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
         pause.wait(LOOK_SECONDS)
+
+
+def stands_still(pid: int) -> bool:
+    """Every thread of it: one that is inside the kernel yet would still take the lock that it asks for."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return all("T (stopped)" in (task / "status").read_text() for task in tasks)
 
 
 @dataclass
@@ -138,6 +145,18 @@ class House:
         """The process behind a worker's id."""
         pid = int((self.data / "run" / "workers" / worker).read_text())
         return next(hand for hand in self.hands if hand.pid == pid)
+
+    def freeze(self, hand: Hand) -> None:
+        """Stop it, but not in the middle of a write: there it would be ended, for all the others' sake."""
+        for _ in range(100):
+            hand.signal(signal.SIGSTOP)
+            until(lambda: stands_still(hand.pid), "the worker to stand still")
+            database = sqlite3.connect(self.data / "webordinary.db", timeout=2)
+            with contextlib.closing(database) as conn, contextlib.suppress(sqlite3.OperationalError):
+                conn.execute("BEGIN IMMEDIATE")
+                return
+            hand.signal(signal.SIGCONT)
+        raise AssertionError(f"{hand.name} writes all the time")
 
     def close(self) -> list[int]:
         """Ask everything to end; the exit codes of what still ran, killed where asking did not help."""
@@ -259,7 +278,8 @@ def agents(house: House) -> dict[int, str]:
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
             if words[1:2] == [b"-I"] and str(house.diary).encode() in words[4:5]:
                 env = dict(item.partition(b"=")[::2] for item in (entry / "environ").read_bytes().split(b"\0"))
-                found[int(entry.name)] = env[b"WEBORDINARY_WORKER"].decode()
+                if worker := env.get(b"WEBORDINARY_WORKER"):  # who ends just now has none
+                    found[int(entry.name)] = worker.decode()
     return found
 
 
@@ -284,5 +304,5 @@ def opened(house: House, workers: int = 1) -> Iterator[House]:
 
 
 def _environment() -> dict[str, str]:
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("WEBORDINARY_", "GIT_"))}
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("WEBORDINARY_", "GIT_", "AWS_"))}
     return env | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}

@@ -83,7 +83,7 @@ def test_a_frozen_worker_loses_its_key_and_does_nothing_when_it_wakes(house: Ope
     mail = Writer(home).note("a", steps=3, gate=1)
     [first] = home.told("waits", "a")
     frozen = home.hand_of(first["worker"])
-    frozen.signal(signal.SIGSTOP)
+    home.freeze(frozen)
     [_, second] = home.told("started", "a", times=2)
     assert second["worker"] != first["worker"]
     assert not lives(first["pid"]), "two agents work for one key"
@@ -107,7 +107,7 @@ def test_a_frozen_workers_jailed_agent_is_ended_too(house: Opened, tmp_path: Pat
     mail = Writer(home).note("a", gate=1)
     until(lambda: agents(home), "the agent")
     [(pid, worker)] = agents(home).items()
-    home.hand_of(worker).signal(signal.SIGSTOP)
+    home.freeze(home.hand_of(worker))
     until(lambda: set(agents(home).values()) - {worker}, "the takeover")
     assert pid not in agents(home), "two agents work for one key"
     home.open_gate("a")

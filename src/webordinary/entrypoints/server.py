@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
+from webordinary.adapters.local.frozen_writers import FrozenWriters
 from webordinary.adapters.local.wake import Listener
 from webordinary.adapters.local.wakeups import ENGINE, EngineWakeups
 from webordinary.app import sites, upkeep, workflow_engine
@@ -55,6 +56,8 @@ def run_server(services: Embedded, stop: threading.Event, ready: Callable[[], No
         closing.callback(_save_counts, meter)
         watchman = Watchman(services, outbox.wake)
         _beside(closing, "watchman", watchman.run, watchman.stop)
+        frozen = FrozenWriters(services.db.path, services.config.lease_seconds)
+        _beside(closing, "frozen-writers", frozen.run, frozen.stop)
         sweeper = Sweeper(services, engine, wakeups.wake, meter)
         _beside(closing, "sweeper", sweeper.run, sweeper.stop)
         smtp = _smtp_server(services, engine, wakeups.wake)
@@ -122,7 +125,7 @@ def _dashboard(services: Embedded, meter: Meter, feed: EventFeed) -> Dashboard:
         preview_port=config.preview_port,
         domain=config.domain,
         mailbox=config.mailbox,
-        smtp_port=config.smtp_port,
+        intake=f"on port {config.smtp_port} of this machine",
         examples=examples(),
         metrics=lambda: exposition(upkeep.levels_of(services), meter.read(), now()),
         clock=now,
