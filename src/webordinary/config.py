@@ -111,7 +111,7 @@ class Config:
         tuple[str, ...], Setting(rules.words(100), "hosts (or host:port) that the agents `command` and `acp` may call")
     ] = ()
     agent_key_command: Annotated[
-        tuple[str, ...], Setting(rules.words(100), "program that prints the key of the agent `claude` before each job")
+        tuple[str, ...], Setting(rules.words(100), "program that prints the key of the agent `claude`, anew as it ages")
     ] = ()
     agent_model: Annotated[str, Setting(rules.text(), "model of the agent `claude`; empty: its own choice")] = ""
     agent_seconds: Annotated[float, Setting(_SECONDS, "an agent that runs longer is ended")] = 1800.0
@@ -159,7 +159,7 @@ class Config:
     ] = "embedded"
     aws_region: Annotated[str, Setting(rules.text(), "region of AWS")] = "us-east-1"
     aws_account: Annotated[str, Setting(rules.text(), "account of AWS; empty: asked of AWS itself")] = ""
-    aws_endpoint: Annotated[str, Setting(rules.text(), "address of an emulator; empty: AWS itself")] = ""
+    aws_endpoint: Annotated[str, Setting(rules.web_address(), "address of an emulator; empty: AWS itself")] = ""
     aws_jobs_table: Annotated[str, Setting(rules.text(), "table of jobs; empty: its usual name")] = ""
     aws_ownership_table: Annotated[str, Setting(rules.text(), "table of claims; empty: its usual name")] = ""
     aws_unclaimed_url: Annotated[str, Setting(rules.text(), "address of the unclaimed queue; empty: looked up")] = ""

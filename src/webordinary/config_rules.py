@@ -13,6 +13,7 @@ from typing import Any
 _MAX_TEXT = 1000
 _HOST_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"{_HOST_LABEL}(\.{_HOST_LABEL})*")
+_WEB_ADDRESS = re.compile(r"https?://[^/\s]+")
 _MAILBOX = re.compile(r"[a-z0-9.!#$%&'*/=?^_`{|}~-]{1,64}")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -106,6 +107,17 @@ def host_name(*, empty: bool = False) -> Rule:
         return name
 
     return Rule(read, "a host name such as example.com" + (", or empty" if empty else ""))
+
+
+def web_address() -> Rule:
+    """Where a service answers, or nowhere."""
+
+    def read(raw: object) -> str:
+        if raw != "" and not (_WEB_ADDRESS.match(str(raw)) and len(str(raw)) <= _MAX_TEXT and str(raw).isprintable()):
+            raise ValueError(raw)
+        return str(raw)
+
+    return Rule(read, "an address such as http://127.0.0.1:4566, or empty")
 
 
 def address() -> Rule:

@@ -39,6 +39,9 @@ def test_mails_of_a_paused_site_wait_and_are_done_when_it_goes_on(start_up: Call
     [notice] = wait_for_answers(up, asked, 1)
     assert "paused" in text_of(notice)
     assert get(up) == before
+    [mail] = json.loads(webordinary(up, "status", "--json"))["recent"]
+    assert mail["answered_at"] is None, "a notice is no answer"
+    assert "paused: amelia" in webordinary(up, "status")
     webordinary(up, "resume")
     answers = wait_for_answers(up, asked, 2)
     assert len(answers) == 2

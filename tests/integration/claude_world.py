@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.unit.site.world import TestHold
-from webordinary.adapters.local.agents.claude.access import model_access
+from webordinary.adapters.local.agents.claude.access import ModelAccess, model_access
 from webordinary.adapters.local.agents.claude.agent import ClaudeAgent, ClaudeSettings
 from webordinary.adapters.local.agents.homes import AgentHomes
 from webordinary.adapters.local.agents.session_files import FolderSessionFiles
@@ -44,10 +45,16 @@ class World:
         return BubblewrapJail(worker, self.folder / worker / "jail") if self.jailed else OpenJail(worker)
 
     def agent(self, api: ScriptedApi, worker: str = "w-1", retries: int = 1, grace: float = 10.0) -> ClaudeAgent:
+        access = model_access({"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api.url})
+        return self.agent_with(lambda: access, worker, retries, grace)
+
+    def agent_with(
+        self, access: Callable[[], ModelAccess], worker: str = "w-1", retries: int = 1, grace: float = 10.0
+    ) -> ClaudeAgent:
         return ClaudeAgent(
             self.jail(worker),
             AgentHomes(FolderSessionFiles(self.folder / "kept"), self.folder / worker / "agents"),
-            lambda: model_access({"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api.url}),
+            access,
             ClaudeSettings(shell=self.jailed, retries=retries, grace_seconds=grace),
         )
 

@@ -57,9 +57,15 @@ def test_a_mail_is_sent_done_and_told(
     lines = capsys.readouterr().out.splitlines()
     assert all(line.endswith(f"mail {event['mail'][:12]}") for line in lines)
     assert len(lines) > 5
+    assert main(["send", str(mail), "--data", str(up.data)]) == 0
+    again = capsys.readouterr().out
+    assert f"was here already, as {event['mail']}" in again
+    assert "accepted" not in again
+    assert main(["send", str(mail), "--data", str(up.data), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["new"] is False
     assert main(["status", "--data", str(up.data)]) == 0
     out = capsys.readouterr().out
-    assert "succeeded, answered" in out
+    assert "published" in out
     assert "dead letters: 0" in out
     assert up.stop() == 0
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import open_house
+from webordinary.entrypoints import running
 from webordinary.entrypoints.cli import main
 
 
@@ -51,6 +52,33 @@ def test_adding_it_again_changes_nothing(tmp_path: Path, repo: Path, capsys: pyt
     assert len(project["senders"]) == 1
 
 
+def test_a_site_of_a_name_that_was_removed_says_that_it_goes_on_with_the_repository_of_before(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, again = tmp_path / "data", "its repository of before is used again"
+    add(data, repo)
+    assert again not in capsys.readouterr().out
+    assert main(["project", "remove", "kiln", "--yes", "--data", str(data)]) == 0
+    assert add(data, repo) == 0
+    assert again in capsys.readouterr().out
+    assert add(data, repo) == 0
+    assert again not in capsys.readouterr().out
+
+
+def test_a_site_is_shown_at_the_port_of_the_running_up_else_at_the_configured_one(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "webordinary.toml").write_text("port = 8090\n")
+    add(data, repo)
+    assert "http://edit.kiln.localhost:8090/ while `up` runs" in capsys.readouterr().out
+    with running.hold(data):
+        running.announce(data, running.Endpoints(1, "127.0.0.1", 4321, 4322, 4323))
+        add(data, repo)
+    assert "http://edit.kiln.localhost:4321/" in capsys.readouterr().out
+
+
 def test_two_people_may_change_one_site(tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
     add(data, repo)
@@ -58,6 +86,21 @@ def test_two_people_may_change_one_site(tmp_path: Path, repo: Path, capsys: pyte
     capsys.readouterr()
     main(["project", "show", "kiln", "--data", str(data), "--json"])
     assert [s["user"] for s in json.loads(capsys.readouterr().out)["senders"]] == ["ann", "bob"]
+
+
+def test_one_more_person_on_a_site_needs_no_repository(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    add(data, repo)
+    people = ["--user", "bob", "--sender", "bob@example.com", "--data", str(data)]
+    assert main(["project", "add", "kiln", *people]) == 0
+    capsys.readouterr()
+    main(["project", "list", "--data", str(data), "--json"])
+    [project] = json.loads(capsys.readouterr().out)
+    assert [sender["user"] for sender in project["senders"]] == ["ann", "bob"]
+    assert main(["project", "add", "another", *people]) == 2
+    assert "--repo is missing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

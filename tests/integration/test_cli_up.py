@@ -146,7 +146,7 @@ def test_ctrl_c_ends_the_workers_too(start_up: StartUp) -> None:
     wait_gone(workers)
 
 
-def test_a_worker_started_by_hand_ends_on_sigterm_with_0(start_up: StartUp) -> None:
+def test_a_worker_started_by_hand_has_its_name_for_itself_and_ends_on_sigterm_with_0(start_up: StartUp) -> None:
     up = start_up("--no-sample", "--workers", "0")
     worker = subprocess.Popen(
         [sys.executable, "-m", "webordinary", "worker", "--data", str(up.data), "--name", "by hand", "--slots", "2"],
@@ -156,6 +156,13 @@ def test_a_worker_started_by_hand_ends_on_sigterm_with_0(start_up: StartUp) -> N
     )
     assert worker.stdout
     assert "by hand serves" in worker.stdout.readline()
+    second = [sys.executable, "-m", "webordinary", "worker", "--data", str(up.data), "--name", "by hand"]
+    refused = subprocess.run(second, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 4
+    assert refused.stderr == (
+        f"webordinary: a worker named 'by hand' runs already, as process {worker.pid}; give this one another --name\n"
+    )
+    assert refused.stdout == ""
     worker.terminate()
     worker.communicate(timeout=60)
     assert worker.returncode == 0

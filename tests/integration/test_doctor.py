@@ -49,7 +49,7 @@ def test_each_line_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["doctor", "--data", str(tmp_path / "none"), *PORTS]) == 1
     out = capsys.readouterr().out
     assert "fail  " in out
-    assert "cannot be written (No such file or directory) — " in out
+    assert "none is not there yet — `webordinary up` makes it" in out
     assert out.splitlines()[-1].endswith(" to mend")
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.integration.house import House, open_house
+from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from webordinary.adapters.local.wakeups import ear_of
 from webordinary.app.workflow_engine import answering_of
-from webordinary.model.jobs import Outcome
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.jobs import Job, Outcome
 from webordinary.model.names import job_id_of
+from webordinary.pool.ports import QUEUED
 from webordinary.workflow.answering import Answering
 
 ERROR = {"Error": "Transient", "Cause": '{"errorMessage": "the disk is full"}'}
@@ -44,6 +49,7 @@ def test_a_mail_whose_job_was_done_before_its_workflow_gave_up_is_answered_so(
     house.settle()
     answer = answering.give_up({"emailId": email_id, "error": ERROR})
     assert answer == {"gaveUp": False}
+    assert house.services.dead_letters.all(10) == [], "nobody is sent to look at what was done"
     answering.reply({"emailId": email_id, "error": ERROR, "redrive": 0, "answer": answer})
     [reply] = house.replies(email_id)
     assert b"The title is now Spring Sale." in reply.reply.raw
@@ -54,3 +60,46 @@ def test_a_mail_that_never_became_a_job_is_given_up(house: House, answering: Ans
     assert answering.give_up({"emailId": email_id, "error": ERROR}) == {"gaveUp": True}
     [letter] = house.services.dead_letters.all(10)
     assert letter.job_id is None
+
+
+def test_a_worker_hears_at_once_that_its_job_is_given_up(house: House, answering: Answering) -> None:
+    email_id = house.receive()
+    services = house.services
+    services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
+    with closing(services.bus.listen(ear_of(WORKER))) as ear:
+        answering.give_up({"emailId": email_id, "error": ERROR})
+        assert ear.wait(5)[0] == [f"ticket {AMELIA_SCOTT}"]
+    job = services.jobs.get(job_id_of(email_id))
+    assert job
+    assert job.cancel_requested
+
+
+class Deaf:
+    """Tickets that nobody takes."""
+
+    def __init__(self, problem: Exception) -> None:
+        self.problem = problem
+
+    def ticket(self, job: Job, news: str = QUEUED) -> None:
+        raise self.problem
+
+    def unclaimed(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "problem", [Transient("SQS is silent"), Permanent("the queue is gone")], ids=lambda problem: type(problem).__name__
+)
+def test_a_mail_is_given_up_and_answered_although_its_worker_cannot_be_told(
+    house: House, answering: Answering, problem: Exception
+) -> None:
+    email_id = house.receive()
+    services = house.services
+    services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
+    deaf = replace(answering, pool=replace(services.pool, tickets=Deaf(problem)))
+    deaf.abandon({"emailId": email_id}, "States.Runtime", "no such path")
+    [letter] = services.dead_letters.all(10)
+    assert letter.email_id == email_id
+    assert len(house.replies(email_id)) == 1
+    job = services.jobs.get(job_id_of(email_id))
+    assert job
+    assert job.cancel_requested, "its worker finds it when it looks"

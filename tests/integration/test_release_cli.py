@@ -52,6 +52,15 @@ def test_the_kept_releases_are_listed_with_the_shown_one_marked(
     assert "now" in out
 
 
+@pytest.mark.parametrize("words", [("list", "nope"), ("rollback", "nope")])
+def test_a_site_that_never_was_is_told(
+    site: SiteHouse, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    code, _, err = run(site, capsys, *words)
+    assert code == 1
+    assert err == "webordinary: there is no site 'nope'; see `webordinary project list`\n"
+
+
 def test_a_rollback_shows_the_earlier_release_and_the_next_change_starts_from_there(
     site: SiteHouse, capsys: pytest.CaptureFixture[str]
 ) -> None:

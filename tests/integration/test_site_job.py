@@ -28,6 +28,7 @@ from webordinary.adapters.local.git import GitRepository
 from webordinary.adapters.local.git.repository import QUICK_SECONDS
 from webordinary.adapters.local.releases import FolderReleases
 from webordinary.adapters.local.system import SystemClock
+from webordinary.app.agents import AutoAgent
 from webordinary.model.errors import Interrupted
 from webordinary.model.hold import Hold
 from webordinary.model.jobs import Outcome, Settlement
@@ -40,6 +41,7 @@ from webordinary.site.kit import SiteKit
 from webordinary.site.releases import Stage
 from webordinary.site.task import AgentResult, AgentTask, Changed
 from webordinary.worker.job import SiteWork, perform
+from webordinary.worker.report import STILL_PUBLIC
 
 pytestmark = pytest.mark.needs("git")
 PHOTO = Attachment("spring-table.jpg", "image/jpeg", AttachmentKind.IMAGE, 1, "0" * 64)
@@ -72,10 +74,10 @@ class Amelia:
     def send(
         self, text: str, job_id: str, *, kit: SiteKit | None = None, command: Command = Command.EDIT,
         thread: str = THREAD, key: ProjectUser = SCOTT, worker: str = "w-1", fence: int = 10,
-        photos: tuple[Attachment, ...] = (), hold: Hold | None = None,
+        photos: tuple[Attachment, ...] = (), hold: Hold | None = None, subject: str = "a wish",
     ) -> Settlement:  # fmt: skip
         begun = started(job_id, command, key=key, thread=thread, worker=worker, fence=fence)
-        mail = Instruction(text, "a wish", f"{key.user_id}@example.com", command, photos)
+        mail = Instruction(text, subject, f"{key.user_id}@example.com", command, photos)
         clock = SystemClock().now
         return perform(begun, mail, hold or TestHold(worker, fence, job_id), kit or self.kit(worker), self.heard, clock)
 
@@ -126,6 +128,15 @@ def test_a_mail_with_a_photo_changes_the_site(amelia: Amelia) -> None:
     amelia.check()
 
 
+@pytest.mark.parametrize(("ready", "who"), [(False, "builtin"), (True, "claude")])
+def test_the_timeline_names_the_agent_that_ran(amelia: Amelia, ready: bool, who: str) -> None:
+    amelia.project = replace(amelia.project, agent="auto")
+    auto = AutoAgent(BuiltinAgent(), BuiltinAgent(), lambda: ready)
+    amelia.send(TITLE, "job-1", kit=replace(amelia.kit(), agents={"auto": auto}))
+    [finished] = [event for event in amelia.heard.events if event.kind == "AgentFinished"]
+    assert finished.data["agent"] == who
+
+
 def test_undo_takes_it_back_and_a_second_undo_says_there_is_nothing(amelia: Amelia) -> None:
     before = amelia.git("rev-parse", "main^{tree}")
     amelia.send(f"{TITLE}. Add this photo to the about page.", "job-1", photos=(PHOTO,))
@@ -138,6 +149,23 @@ def test_undo_takes_it_back_and_a_second_undo_says_there_is_nothing(amelia: Amel
     assert again.result.commit is None
     assert "nothing to undo" in again.result.summary
     amelia.check()
+
+
+def test_an_undo_says_whether_the_public_site_still_shows_the_change(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    assert STILL_PUBLIC not in amelia.send("undo", "job-2", command=Command.UNDO).result.summary
+    amelia.send("publish", "job-3", command=Command.PUBLISH)
+    amelia.send("change the homepage title to Autumn", "job-4")
+    before = amelia.send("undo", "job-5", command=Command.UNDO)
+    assert STILL_PUBLIC not in before.result.summary, "it was never there"
+    amelia.send(TITLE, "job-6")
+    amelia.send("publish", "job-7", command=Command.PUBLISH)
+    amelia.send("change “See what is new” to “See more”", "job-8", thread=OTHER_THREAD)
+    undone = amelia.send("undo", "job-9", command=Command.UNDO)
+    assert undone.result.summary.endswith(STILL_PUBLIC)
+    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
+    amelia.send("publish", "job-10", command=Command.PUBLISH)
+    assert "Spring Sale" not in amelia.page(stage=Stage.PUBLIC)
 
 
 def test_an_undo_under_later_changes_is_explained(amelia: Amelia) -> None:
@@ -165,6 +193,19 @@ def test_a_question_goes_back_to_the_customer(amelia: Amelia) -> None:
     assert settled.result.commit is None
 
 
+def test_a_mail_without_words_is_asked_back_and_no_agent_has_to_guess(amelia: Amelia) -> None:
+    nobody = replace(amelia.kit(), agents={})
+    settled = amelia.send(" \n", "job-1", kit=nobody, subject="")
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.result.question
+    assert "came without words" in settled.result.question
+    settled = amelia.send("", "job-2", kit=nobody, subject="", photos=(PHOTO,))
+    assert settled.result.question
+    assert "I got spring-table.jpg" in settled.result.question
+    assert amelia.jobs_on_main() == []
+    assert amelia.send("", "job-3", subject=TITLE).result.commit, "a mail without a body speaks through its subject"
+
+
 def test_publish_shows_the_edit_site_to_the_public(amelia: Amelia) -> None:
     nothing = amelia.send("publish", "job-1", command=Command.PUBLISH)
     assert nothing.outcome is Outcome.FAILED
@@ -173,6 +214,46 @@ def test_publish_shows_the_edit_site_to_the_public(amelia: Amelia) -> None:
     assert settled.result.url == "http://public.amelia.localhost/"
     assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
     amelia.send("change the homepage title to Autumn", "job-4")
+    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
+
+
+def found(amelia: Amelia, job_id: str, worker: str, fence: int) -> Settlement | None:
+    """What a worker that took the job over finds of an earlier attempt."""
+    mail = Instruction("publish", "", "scott@example.com", Command.PUBLISH)
+    work = SiteWork(amelia.kit(worker), lambda job: mail, amelia.heard, SystemClock().now)
+    begun = started(job_id, Command.PUBLISH, worker=worker, fence=fence)
+    return work.found(begun, TestHold(worker, fence, job_id))
+
+
+def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    assert found(amelia, "job-2", "w-2", 11) is None, "nothing is public yet"
+    kit = amelia.kit()
+    crashing: Any = CrashingBefore(kit.releases, [0], 2, after=True)
+    with pytest.raises(Crash):  # promote is the first call, point the second
+        amelia.send("publish", "job-2", command=Command.PUBLISH, kit=replace(kit, releases=crashing))
+    amelia.dead.add("w-1")
+    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
+    settled = found(amelia, "job-2", "w-2", 11)
+    assert settled is not None
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.result.url == "http://public.amelia.localhost/"
+    amelia.send("change the homepage title to Autumn", "job-3", worker="w-2", fence=11)
+    assert found(amelia, "job-4", "w-2", 11) is None, "the edit site is ahead"
+    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
+
+
+def test_who_slept_while_publishing_is_too_late_once_somebody_has_looked(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    amelia.send("publish", "job-2", command=Command.PUBLISH)
+    amelia.send("change the homepage title to Autumn", "job-3")
+    sleeper = amelia.leases.take("amelia", TestHold("w-1", 10, "job-4"), SystemClock().now())
+    assert sleeper
+    release = amelia.releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, sleeper.fence)
+    assert release
+    amelia.dead.add("w-1")
+    assert found(amelia, "job-4", "w-2", 11) is None
+    assert not amelia.releases.point(release, sleeper.fence)
     assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
 
 

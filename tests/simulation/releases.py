@@ -71,6 +71,10 @@ class SimulatedReleases:
         shown = self._site(project_id, stage).shown
         return _release(project_id, stage, shown[1]).path if shown else None
 
+    def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
+        """All releases, newest first."""
+        return tuple(_release(project_id, stage, commit) for commit in reversed(self._site(project_id, stage).finished))
+
     def _site(self, project_id: str, stage: Stage) -> Site:
         return self.sites.setdefault((project_id, stage), Site())
 

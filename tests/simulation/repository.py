@@ -147,6 +147,12 @@ class SimulatedRepository:
         copy.files = reverted
         return None
 
+    def holds(self, workspace: Workspace, release: str, commit: str) -> bool:
+        """Whether a release has this commit."""
+        objects = self._copies[workspace.path].objects
+        made_from = [oid for oid in objects.commits if oid == release]
+        return any(one.oid == commit for oid in made_from for one in objects.history(oid))
+
     # -- MainLine -----------------------------------------------------------------------------------
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
@@ -232,7 +238,7 @@ def _on_main(copy: Copy, work: Work) -> Commit | None:
 
 
 def _change(commit: Commit) -> Change:
-    return Change(commit.oid, commit.note.summary, tuple(sorted(commit.files)))
+    return Change(commit.oid, commit.note.summary, tuple(sorted(commit.files)), commit.note.undoes)
 
 
 def _tree(copy: Copy) -> SourceTree:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import Any
@@ -30,15 +30,17 @@ def open_services(config: Config) -> AbstractContextManager[Services]:
     return open_cloud(config)
 
 
-def run_worker(config: Config, name: str, slots: int, stop: threading.Event) -> None:
-    """Run one generic worker on the backend that the settings name, until `stop` is set."""
+def run_worker(
+    config: Config, name: str, slots: int, stop: threading.Event, *, sole: bool, began: Callable[[], None]
+) -> None:
+    """Run one generic worker on the backend that the settings name, until `stop` is set; see `run_embedded_worker`."""
     if config.backend != AWS:
-        run_embedded_worker(config, name, slots, stop)
+        run_embedded_worker(config, name, slots, stop, sole=sole, began=began)
         return
     require_boto3()
     from webordinary.app.cloud_worker import run_cloud_worker  # noqa: PLC0415 - an extra, and slow to import
 
-    run_cloud_worker(config, slots, stop)
+    run_cloud_worker(config, slots, stop, name, sole=sole, began=began)
 
 
 def workflows_of(services: Services) -> Workflows:

@@ -8,7 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from webordinary.adapters.local import checks as local
-from webordinary.adapters.local.agents.claude.access import has_access
+from webordinary.adapters.local.agents.claude.access import why_no_access
 from webordinary.app.backends import AWS
 from webordinary.app.services import Services
 from webordinary.app.sites import origins_of
@@ -77,10 +77,10 @@ def _jail(config: Config) -> Finding:
 def _agent(config: Config) -> Finding:
     if config.agent in ("builtin", "acp", "command"):
         return good(f"new sites are edited by the agent {config.agent}")
-    extra, key = find_spec("claude_agent_sdk") is not None, bool(config.agent_key_command) or has_access(os.environ)
-    if extra and key:
+    missing = "" if find_spec("claude_agent_sdk") else "pip install 'webordinary[claude]'"
+    missing = missing or ("" if config.agent_key_command else why_no_access(os.environ))
+    if not missing:
         return good("new sites are edited by the agent claude")
-    missing = "pip install 'webordinary[claude]'" if not extra else "set ANTHROPIC_API_KEY or agent_key_command"
     words = "the agent claude is not ready"
     if config.agent == "claude":
         return broken(words, missing)

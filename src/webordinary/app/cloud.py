@@ -14,24 +14,25 @@ import boto3
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import config_of, connect, translated
 from webordinary.adapters.aws.overview import AwsOverview
+from webordinary.adapters.aws.overview_timeline import WorkflowSteps
+from webordinary.adapters.aws.pool.ledger import AwsLedger
 from webordinary.adapters.aws.pool.pool_look import PoolLook
+from webordinary.adapters.aws.pool.project_leases import AwsProjectLeases
 from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, remove_key_queues
 from webordinary.adapters.aws.setup.removal import remove_bucket, remove_objects
+from webordinary.adapters.aws.setup.site_buckets import make_site_bucket
 from webordinary.adapters.aws.site.build_logs import S3BuildLogs
 from webordinary.adapters.aws.site.copies import LocalCopies
 from webordinary.adapters.aws.site.fetched import FetchedFiles
 from webordinary.adapters.aws.site.git_secrets import GitSecrets
-from webordinary.adapters.aws.site.ledger import AwsLedger
-from webordinary.adapters.aws.site.project_leases import AwsProjectLeases
 from webordinary.adapters.aws.site.releases import S3Releases
 from webordinary.adapters.aws.site.scoped import rights_of, secrets_of
 from webordinary.adapters.aws.site.sessions import PREFIX as SESSIONS
 from webordinary.adapters.aws.site.sessions import S3SessionFiles
-from webordinary.adapters.aws.site.site_buckets import make_site_bucket
 from webordinary.adapters.local.git import GitHistory
 from webordinary.adapters.local.system import SystemClock
 from webordinary.app.cloud_credentials import FetchedCredentials
-from webordinary.app.cloud_ports import CloudPorts, cloud_ports
+from webordinary.app.cloud_ports import CloudPorts, cloud_ports, state_machine_arn
 from webordinary.app.services import Services
 from webordinary.config import Config
 from webordinary.model.events import Event, Events
@@ -62,7 +63,7 @@ class LoggedEvents:
 @contextmanager
 def open_cloud(config: Config, session: boto3.Session | None = None) -> Iterator[Cloud]:
     """For a command or the page: connect, with a scratch folder for as long as the block lasts."""
-    config = with_account(config)
+    config = with_account(config, session)
     with tempfile.TemporaryDirectory(prefix="webordinary-") as scratch:
         yield cloud_of(config, "operator", Path(scratch), LoggedEvents(), session)
 
@@ -92,6 +93,7 @@ def cloud_of(
 
     def clear_room(project_id: str, keys: Sequence[ProjectUser]) -> None:
         for key in keys:
+            ports.claim_table.forget(key)
             remove_key_queues(ports.clients, key)
         for stage in Stage:
             remove_bucket(ports.clients.s3, bucket_of(project_id, stage))
@@ -107,10 +109,11 @@ def cloud_of(
             ports.mailroom.parsed_mails,
             ports.mailroom.manifest,
             ports.outbox,
-            ports.jobs,
+            ports.job_table,
             ports.dead_letters,
             ports.directory,
             PoolLook(ports.clients.dynamodb, ports.claim_table, ports.job_table, ports.queues),
+            WorkflowSteps(ports.clients.stepfunctions, state_machine_arn(config)),
         ),
         mailroom=ports.mailroom,
         raw_mails=ports.raw_mails,
@@ -136,10 +139,12 @@ def cloud_of(
     )
 
 
-def with_account(config: Config) -> Config:
+def with_account(config: Config, session: boto3.Session | None = None) -> Config:
     """The settings, with the account that our credentials belong to where they do not name it."""
     if config.aws_account:
         return config
-    sts = boto3.client("sts", region_name=config.aws_region, endpoint_url=config.aws_endpoint or None)
+    endpoint = config.aws_endpoint or None
     with translated("asking AWS who we are"):
+        session = session or boto3.Session()
+        sts = session.client("sts", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint)
         return replace(config, aws_account=sts.get_caller_identity()["Account"])

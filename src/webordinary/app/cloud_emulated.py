@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import boto3
 from botocore.exceptions import ClientError
 
+from webordinary import sample
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import Clients, code_of, connect, translated
 from webordinary.adapters.aws.setup.bring_up import Plan, Standing, provision_all
@@ -41,7 +41,8 @@ def start_emulated(config: Config, root: Path, report: Callable[[str], None]) ->
     bring_up(config, root, report, session)
     with open_cloud(config, session) as services:
         verify_sender(services.ports.clients, config.mailbox)
-        report("making the sample site")
+        there = services.directory.project(sample.PROJECT_ID)
+        report(f"the sample site {sample.PROJECT_ID} is there" if there else "making the sample site")
         sites.ensure_sample(services)
 
 
@@ -80,5 +81,4 @@ def environment_of_lambdas(config: Config) -> dict[str, str]:
         "AWS_ACCOUNT_ID": config.aws_account,
         "AWS_ENDPOINT_URL": config.aws_endpoint,
         "UNCLAIMED_QUEUE_URL": f"{config.aws_endpoint}/{config.aws_account}/{names.UNCLAIMED}",
-        "PATH": os.environ.get("PATH", ""),
     }

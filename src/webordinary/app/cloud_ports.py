@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.blobs import Bodies, S3Blobs
 from webordinary.adapters.aws.clients import Clients
 from webordinary.adapters.aws.dynamo import Dynamo
-from webordinary.adapters.aws.mail.blobs import Bodies, S3Blobs
 from webordinary.adapters.aws.mail.directory import AwsDirectory
 from webordinary.adapters.aws.mail.mail_items import MailItems
 from webordinary.adapters.aws.mail.manifest import AwsAttachmentManifest
@@ -121,7 +121,7 @@ def cloud_ports(config: Config, clients: Clients, now: Callable[[], datetime]) -
             interrupts=AwsInterrupts(queues),
             callbacks=StepFunctionsCallbacks(clients.stepfunctions),
             liveness=RemoteLiveness(),
-            outputs=AwsOutputs(queues, lambda project_id: _wants_output(directory, project_id)),
+            outputs=AwsOutputs(queues, directory.wants_output),
         ),
         interruptions=AwsInterruptions(dynamo),
         dead_letters=AwsDeadLetters(dynamo),
@@ -137,8 +137,3 @@ def state_machine_arn(config: Config) -> str:
 def _configuration_set(config: Config) -> str:
     """It tells of bounces; an emulator has none."""
     return "" if config.aws_endpoint else names.CONFIGURATION_SET
-
-
-def _wants_output(directory: AwsDirectory, project_id: str) -> bool:
-    project = directory.project(project_id)
-    return project is not None and project.output

@@ -13,8 +13,9 @@ from webordinary.app.cloud_operating import post_mail
 from webordinary.mail.addresses import with_token
 from webordinary.mail.write import Letter, write_mail
 from webordinary.model.errors import Permanent, Transient
+from webordinary.model.jobs import Outcome
+from webordinary.model.overview import JobSummary
 
-TEXT = "What can I ask you to change on my site?"
 RECENT = 50
 
 
@@ -27,6 +28,8 @@ class Trip:
     received_at: datetime
     answered_at: datetime
     outcome: str
+    words: str
+    """How it was answered: a question back is an answer, too."""
 
 
 def smoke(
@@ -78,8 +81,19 @@ def _follow(
         if answered:
             detail = services.overview.mail(email_id)
             assert detail
-            outcome = str(detail.summary.job.outcome) if detail.summary.job else "no job"
-            return Trip(email_id, sent_at, detail.summary.received_at, answered[0], outcome)
+            job = detail.summary.job
+            outcome = str(job.outcome) if job else "no job"
+            return Trip(email_id, sent_at, detail.summary.received_at, answered[0], outcome, _words(job))
         wait()
     where = f"mail {email_id[:12]} was taken but not answered" if email_id else "the mail did not come in"
     raise Transient(f"{where} within {seconds:.0f} s: run `webordinary doctor --backend aws`")
+
+
+def _words(job: JobSummary | None) -> str:
+    if job is None:
+        return "without a job"
+    if job.outcome is None:
+        return "that it waits"
+    if job.outcome is Outcome.SUCCEEDED:
+        return "with a question" if job.result and job.result.question else "as asked for"
+    return (job.result.error if job.result else None) or str(job.outcome)

@@ -2,47 +2,72 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 from webordinary.adapters.aws.events import EventLines
+from webordinary.adapters.aws.pool.diary import Diary
+from webordinary.adapters.aws.pool.presence import EACH_SECONDS, Presence
 from webordinary.adapters.aws.pool.wakeups import PollingWakeups
-from webordinary.adapters.aws.site.ecs import container_id
-from webordinary.adapters.aws.site.protection import ProtectedWork, TaskProtection
+from webordinary.adapters.aws.worker.ecs import container_id
+from webordinary.adapters.aws.worker.protection import ProtectedWork, TaskProtection
 from webordinary.adapters.local.homes import take_home
 from webordinary.adapters.local.liveness import LockFiles
 from webordinary.adapters.local.system import SystemThreads
-from webordinary.app.cloud import cloud_of, with_account
-from webordinary.app.working import settings_of, site_work, stop_when
+from webordinary.app.cloud import Cloud, cloud_of, with_account
+from webordinary.app.working import NameTaken, settings_of, site_work, stop_when
 from webordinary.config import Config
+from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
+from webordinary.model.overview import WorkerSummary
 from webordinary.worker.ports import Wakeups
 from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.worker import Worker
 
-BEAT_SECONDS = 15.0
+_log = logging.getLogger(__name__)
+BEAT_SECONDS, LEAVE_SECONDS = 15.0, 5.0
 CLAIMS_HELD, TOLD_EACH_SECONDS = "ClaimsHeld", 60.0
 RECONCILE_SECONDS = 300.0
 """A lambda reconciles each minute; a worker does so in case that has stopped."""
 
 
-def run_cloud_worker(config: Config, slots: int, stop: threading.Event) -> None:
-    """Run one generic worker until `stop` is set; what runs is finished or saved, and every claim released."""
+def run_cloud_worker(
+    config: Config,
+    slots: int,
+    stop: threading.Event,
+    name: str = "",
+    *,
+    sole: bool = False,
+    began: Callable[[], None] = lambda: None,
+) -> None:
+    """Run one generic worker until `stop` is set; what runs is finished or saved, and every claim released.
+
+    On ECS people know it by its task's id, elsewhere by its name: see `run_embedded_worker` for that.
+    """
     config = with_account(config)
-    worker_id = container_id(os.environ.get("ECS_CONTAINER_METADATA_URI_V4", ""), datetime.now(UTC))
+    task = os.environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
+    worker_id = container_id(task, datetime.now(UTC))
+    name = name if name and not task else worker_id
     with ExitStack() as closing:
         home = take_home(config.data / "workspaces")
         closing.callback(home.close)
         lock_files = lock_files_of(config)
-        lock_files.enter(worker_id)
+        lock_files.enter(worker_id, name)
         closing.callback(lock_files.leave, worker_id)
-        events = EventLines(worker_id)
+        if sole:
+            _refuse_namesakes(lock_files, name)
+        began()
+        lines = EventLines(worker_id)
+        events = Diary(lines, lambda: datetime.now(UTC))
         services = cloud_of(config, worker_id, home.path, events)
+        services.ports.job_table.diary = events.of
         protection = TaskProtection(os.environ.get("ECS_AGENT_URI", ""))
         closing.callback(protection.close)
         wakeups = PollingWakeups(services.ports.queues, services.ports.hints, slots, config.aws_poll_seconds)
@@ -56,12 +81,49 @@ def run_cloud_worker(config: Config, slots: int, stop: threading.Event) -> None:
                 events=events,
                 clock=services.clock,
                 threads=SystemThreads(),
-                wakeups=TellingWakeups(wakeups, events, services.clock.monotonic, lambda: lock_files.beat(worker_id)),
+                wakeups=TellingWakeups(wakeups, lines, services.clock.monotonic, lambda: lock_files.beat(worker_id)),
                 dice=random.Random(),  # noqa: S311  jitter needs no secrecy
             )
         )
         threading.Thread(target=stop_when, args=(stop, worker), name="stop", daemon=True).start()
+        me = WorkerSummary(worker_id, name, os.getpid(), slots, services.clock.now())
+        closing.enter_context(present(services, me, lambda: lock_files.last_beat(worker_id) or 0.0))
         worker.run()
+
+
+@contextmanager
+def present(services: Cloud, me: WorkerSummary, last_beat: Callable[[], float]) -> Iterator[None]:
+    """Let people see this worker for as long as the block lasts and its loop goes round."""
+    presence, ended = Presence(services.ports.dynamo, services.ports.claim_table.name), threading.Event()
+
+    def keep_telling() -> None:
+        while not ended.is_set():
+            if time.time() - last_beat() < services.config.lease_seconds:
+                _unless_deaf(presence.tell, me, services.clock.now())
+            ended.wait(EACH_SECONDS)
+        _unless_deaf(presence.leave, me, services.clock.now())
+
+    thread = threading.Thread(target=keep_telling, name="presence", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(LEAVE_SECONDS)
+
+
+def _unless_deaf(tell: Callable[[WorkerSummary, datetime], None], me: WorkerSummary, now: datetime) -> None:
+    try:
+        tell(me, now)
+    except WebOrdinaryError as problem:  # people see it a little later, or a little longer
+        _log.info("%s", problem)
+
+
+def _refuse_namesakes(lock_files: LockFiles, name: str) -> None:
+    """Workers of other machines are other tasks, with names of their own."""
+    for worker, pid in lock_files.peers().items():
+        if lock_files.name_of(worker) == name:
+            raise NameTaken(name, pid)
 
 
 def lock_files_of(config: Config) -> LockFiles:

@@ -34,6 +34,7 @@ from webordinary.adapters.sqlite.overview import SqliteOverview
 from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
 from webordinary.adapters.sqlite.tallies import SqliteTallies
 from webordinary.adapters.sqlite.threads import SqliteThreads
+from webordinary.adapters.sqlite.undelivered import SqliteUndelivered
 from webordinary.adapters.sqlite.workers import SqliteWorkers
 from webordinary.app.services import Services
 from webordinary.config import Config
@@ -61,6 +62,7 @@ class Embedded(Services):
     executions: SqliteExecutions
     ledger: SqliteLedger
     releases: FolderReleases
+    undelivered: SqliteUndelivered
     workers: SqliteWorkers
     lock_files: LockFiles
     alarms: SqliteAlarms
@@ -135,6 +137,7 @@ def _services(config: Config, db: Database, bus: WakeBus, events: SqliteEvents) 
         releases=FolderReleases(data / "sites", config.releases_kept),
         history=GitHistory(data / "mirrors", credentials),
         credentials=credentials,
+        undelivered=SqliteUndelivered(db),
         workers=SqliteWorkers(db),
         lock_files=lock_files,
         ledger=SqliteLedger(db),

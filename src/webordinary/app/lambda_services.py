@@ -47,11 +47,18 @@ class LambdaServices:
 
 
 def answering_of(services: LambdaServices) -> Answering:
-    """The steps that end a mail; a reply leaves as soon as it is written."""
+    """The steps that end a mail; a reply leaves as soon as it is written, under a Message-ID of SES's."""
     threads, events, now = services.mailroom.threads, services.events, services.now
     outbox = PromptOutbox(services.outbox, services.transport, threads, events, now)
     return Answering(
-        services.mailroom, outbox, services.pool, services.dead_letters, events, now, outbox.deliver_written
+        mailroom=services.mailroom,
+        outbox=outbox,
+        pool=services.pool,
+        dead_letters=services.dead_letters,
+        events=events,
+        now=now,
+        wake_outbox=outbox.deliver_written,
+        renamed=True,
     )
 
 

@@ -85,7 +85,7 @@ def _job(services: Services, name: str) -> Job:
     job = services.jobs.get(name) or services.jobs.get(job_id_of(name))
     if job is None:
         raise Permanent(
-            f"there is no job {name!r}: name a job, or the mail's whole id; `webordinary status` lists them"
+            f"there is no job {name!r}; it was pruned, or its mail never became one: `webordinary status` tells"
         )
     return job
 

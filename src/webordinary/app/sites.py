@@ -86,6 +86,12 @@ def onboard(
             progress(f"it cannot be shown yet: {problem}")
 
 
+def repository_left_by(services: Services, project_id: str) -> Path | None:
+    """The repository that a removed site of this name left behind; its next one goes on with it."""
+    left = services.config.data / "origins" / f"{project_id}.git"
+    return left if left.exists() and services.directory.project(project_id) is None else None
+
+
 def origins_of(services: Services) -> Origins:
     """The repositories that the projects live in."""
     data = services.config.data

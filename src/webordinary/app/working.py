@@ -6,6 +6,7 @@ import os
 import random
 import secrets
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ from webordinary.app.sites import project_of, site_url
 from webordinary.app.workshop import builders_of, jail_of
 from webordinary.config import Config
 from webordinary.mail.ports import Threads
+from webordinary.mail.subjects import own_words
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Attachment, Instruction
@@ -41,8 +43,26 @@ SAVING_SECONDS = 2.0
 """What a stopping worker needs, after its agents' grace, to keep what they did; less than its parent's patience."""
 
 
-def run_embedded_worker(config: Config, name: str, slots: int, stop: threading.Event) -> None:
-    """Run one generic worker until `stop` is set; what runs is finished or saved, and every claim released."""
+class NameTaken(Permanent):
+    """A worker of this name runs already: people could not tell the two apart."""
+
+    def __init__(self, name: str, pid: int) -> None:
+        super().__init__(f"a worker named {name!r} runs already, as process {pid}")
+
+
+def run_embedded_worker(
+    config: Config,
+    name: str,
+    slots: int,
+    stop: threading.Event,
+    *,
+    sole: bool = False,
+    began: Callable[[], None] = lambda: None,
+) -> None:
+    """Run one generic worker until `stop` is set; what runs is finished or saved, and every claim released.
+
+    Raises NameTaken where it must be the `sole` one of its name; `began` is called once it is there.
+    """
     with ExitStack() as closing:
         services = closing.enter_context(open_embedded(config))
         worker_id = _worker_id(services.clock.now())
@@ -50,7 +70,13 @@ def run_embedded_worker(config: Config, name: str, slots: int, stop: threading.E
         closing.callback(home.close)
         services.lock_files.enter(worker_id)
         closing.callback(services.lock_files.leave, worker_id)
-        services.workers.enter(WorkerEntry(worker_id, name, os.getpid(), slots), services.clock.now())
+        introduced = WorkerEntry(worker_id, name, os.getpid(), slots)
+        other = services.workers.enter(
+            introduced, services.clock.now(), lambda one: sole and not services.lock_files.is_dead(one.worker)
+        )
+        if other:
+            raise NameTaken(other.name, other.pid)
+        began()
         listener = services.bus.listen(ear_of(worker_id))
         closing.callback(listener.close)
         deaths = DeathWatch(services.lock_files)
@@ -166,4 +192,4 @@ def instruction_of(services: Services, job: Job) -> Instruction:
         raise Permanent(f"job {job.job_id}: its mail {job.email_id} was never parsed; was a backup restored?")
     lines = room.manifest.of(job.email_id) if mail.attachment_count else ()
     files = tuple(line for line in lines if isinstance(line, Attachment))
-    return Instruction(mail.text, mail.subject, mail.sender, job.command, files)
+    return Instruction(mail.text, own_words(mail.subject), mail.sender, job.command, files)

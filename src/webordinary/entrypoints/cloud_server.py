@@ -50,7 +50,7 @@ def _dashboard(services: Cloud, feed: EventFeed, scratch: Path) -> Dashboard:
         preview_port=config.preview_port,
         domain=config.domain,
         mailbox=config.mailbox,
-        smtp_port=0,
+        intake=f"through the bucket {services.ports.raw_bucket}",
         examples=examples() if config.aws_endpoint else (),
         clock=services.clock.now,
     )

@@ -2,56 +2,93 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from webordinary.model.errors import Transient
+from webordinary.entrypoints import keeper
+from webordinary.model.errors import Permanent, Transient
 
 HOST, HEALTH = "127.0.0.1", "/_ministack/health"
-READY_SECONDS, STOP_SECONDS = 30.0, 30.0
-LOG, SCRATCH = "emulator.log", "scratch"
+PORT = 4566
+"""Where emulators of AWS answer by custom; always the same, so that an address in a shell's history stays true."""
+READY_SECONDS, STOP_MARGIN_SECONDS, FREE_SECONDS = 30.0, 10.0, 30.0
+LOG, SCRATCH, LOCK = "emulator.log", "scratch", "lock"
 _SHOWN_CHARACTERS = 2000
+
+
+class InUse(Permanent):
+    """The folder, or the port, is somebody else's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """Where it answers."""
+    """Where it answers, who keeps it, and the pipe that keeps it alive as long as a process has it open."""
 
     endpoint: str
     process: subprocess.Popen[bytes]
+    lifeline: int
 
 
 @contextmanager
-def running_emulator(program: str, folder: Path, port: int = 0) -> Iterator[Emulator]:
-    """Run it until the block ends. What it holds is written to `folder` when it ends in good order, and read again."""
-    shutil.rmtree(folder / SCRATCH, ignore_errors=True)
-    (folder / SCRATCH).mkdir(parents=True)
-    port = port or _free_port()
-    with (folder / LOG).open("wb") as log:
+def running_emulator(program: str, folder: Path, port: int) -> Iterator[Emulator]:
+    """Run it until the block ends. What it holds is written to `folder` when it ends in good order, and read again.
+
+    Killed, we let go of it as well: it ends then with the last process that holds its lifeline.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("ab") as lock, (folder / LOG).open("ab") as log:
+        _be_alone(lock.fileno(), folder)
+        log.truncate(0)
+        shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+        (folder / SCRATCH).mkdir()
         process = subprocess.Popen(
-            [program],
+            keeper.command(program),
             env=_environment(folder, port),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd=folder,
+            pass_fds=[lock.fileno()],  # its keeper holds the folder for as long as it runs
             start_new_session=True,  # Ctrl-C is for us: it ends after who uses it
         )
+        assert process.stdin
         try:
-            emulator = Emulator(f"http://{HOST}:{port}", process)
+            emulator = Emulator(f"http://{HOST}:{port}", process, process.stdin.fileno())
             _wait_ready(emulator, folder / LOG)
             yield emulator
         finally:
             _stop(process)
+
+
+def _be_alone(lock: int, folder: Path) -> None:
+    """Two emulators would write over each other's state; one whose user was killed needs a moment to end."""
+    deadline = time.monotonic() + FREE_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise InUse(f"another emulator works in {folder}") from None
+            time.sleep(0.1)  # nobody tells when a lock is let go
+
+
+def port_for(wanted: int | None) -> int:
+    """The port to use: the one that is wanted, any for 0; for None the usual one, or any where that is taken."""
+    if wanted is None:
+        return PORT if _is_free(PORT) else _free_port()
+    if wanted and not _is_free(wanted):
+        raise InUse(f"port {wanted} is in use")
+    return wanted or _free_port()
 
 
 def _environment(folder: Path, port: int) -> dict[str, str]:
@@ -83,14 +120,23 @@ def _wait_ready(emulator: Emulator, log: Path) -> None:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
+    assert process.stdin
+    process.stdin.close()
     try:
-        process.wait(STOP_SECONDS)
+        process.wait(keeper.GRACE_SECONDS + STOP_MARGIN_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
+        process.terminate()  # at once, then
         process.wait()
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # the lambdas that it ran
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # left over connections do no harm
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
 
 
 def _free_port() -> int:

@@ -8,9 +8,10 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from webordinary.config import Config
 from webordinary.model.errors import Permanent
 
 LOCK_SECONDS = 0.5  # somebody who only looks holds the lock for an instant
@@ -86,6 +87,14 @@ def running(data: Path) -> Endpoints | None:
         return Endpoints(**json.loads(_note(data).read_text()))
     except (FileNotFoundError, ValueError, TypeError):
         return None
+
+
+def as_it_runs(config: Config) -> Config:
+    """The settings with the ports of the `up` of their folder, if one runs: they may be others than the file's."""
+    ends = running(config.data)
+    if ends is None:
+        return config
+    return replace(config, host=ends.host, port=ends.port, preview_port=ends.preview_port, smtp_port=ends.smtp_port)
 
 
 def _note(data: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from webordinary.mail.subjects import own_words
 from webordinary.model.jobs import JobResult, Outcome
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
 
@@ -87,7 +88,7 @@ _TIMED_OUT = (
 
 def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) -> Answer:
     if mail.command is Command.UNDO:
-        headline = "Taken back"
+        headline = "Taken back" if result.commit else "Nothing to undo"
     else:
         headline = "Published" if mail.command is Command.PUBLISH else "Done"
     blocks: list[Block] = [Paragraph(result.summary)]
@@ -149,7 +150,7 @@ def _refused(refused: Sequence[RefusedAttachment]) -> tuple[Block, ...]:
 
 
 def _understood(mail: ParsedMail) -> tuple[Block, ...]:
-    words = mail.text.strip() or mail.subject
+    words = mail.text.strip() or own_words(mail.subject)
     if not words:
         return ()
     cut = words if len(words) <= MAX_EXCERPT else words[:MAX_EXCERPT] + " …"

@@ -10,15 +10,17 @@ from webordinary.mail import mime
 from webordinary.mail.addresses import ascii_address, with_token
 from webordinary.mail.answers import Answer
 from webordinary.mail.layout import as_html, as_text
+from webordinary.mail.subjects import reply_subject
 from webordinary.model.mail import ParsedMail, Reply
 
 ANSWER = "answer"
 """The kind of every final reply: a mail gets one of them, whatever it says."""
+HELD = "held"
+"""The kind of a notice that a mail has to wait; its answer follows."""
 MAX_REFERENCES = 20
 PICTURE_NAMES = ("before.png", "after.png")
 SENDER_NAME = "WebOrdinary"
 
-_PREFIXES = re.compile(r"^(?:(?:re|aw|sv|antw|odp|rép?|fwd?|wg|tr)\s*(?:\[\d+\])?\s*:\s*)+", re.I)
 _WELL_FORMED = re.compile(r"<[!-;=?-~]{1,250}>")
 
 
@@ -64,11 +66,6 @@ def compose(
 def answer_kind(redrive: int) -> str:
     """A mail that is redriven gets a second answer: the first one said that it was given up."""
     return f"{ANSWER}-r{redrive}" if redrive else ANSWER
-
-
-def reply_subject(subject: str) -> str:
-    """`Re:` once, however often it went back and forth."""
-    return "Re: " + (_PREFIXES.sub("", subject).strip() or "your website")
 
 
 def references(mail: ParsedMail) -> tuple[str, ...]:

@@ -43,8 +43,11 @@ class RawMails(Protocol):
     def mark_started(self, email_id: str) -> None:
         """Note that its workflow runs; again is harmless."""
 
-    def mark_placed(self, email_id: str) -> None:
-        """Note that it has its place among its sender's jobs, or will never get one; again is harmless."""
+    def mark_placed(self, email_id: str, verdict: str = "", reason: str = "") -> None:
+        """Note that it has its place among its sender's jobs, or will never get one; again is harmless.
+
+        One that was held or refused goes no further: `verdict` and `reason` are for people who ask what became of it.
+        """
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         """Was an earlier mail of the same envelope sender, accepted after `since`, not placed yet?"""

@@ -76,6 +76,9 @@ class Workspaces(Protocol):
     def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
         """Take a change back in the workspace (not yet recorded); Conflicted leaves the workspace clean."""
 
+    def holds(self, workspace: Workspace, release: str, commit: str) -> bool:
+        """Whether a release, by its name, was made from a source that has this commit; False if nobody knows it."""
+
 
 class MainLine(Protocol):
     """The published line of a project's source. Only the holder of its lease moves it."""

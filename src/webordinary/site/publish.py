@@ -70,6 +70,25 @@ class Publisher:
                 self.releases.point(release, lease.fence, _while_claimed(hold))
             return release
 
+    def promoted(self, project_id: str, hold: Hold) -> Release | None:
+        """The release that both sites show; None when they differ.
+
+        Holders of older leases are too late from now on, unless the public site has never shown anything.
+        """
+        with self.leased(project_id, hold) as lease:
+            public = self.shown(project_id, Stage.PUBLIC)
+            if public is None:
+                return None
+            self.releases.point(public, lease.fence, _while_claimed(hold))
+            edit = self.shown(project_id, Stage.EDIT)
+            return public if edit is not None and edit.name == public.name else None
+
+    def shown(self, project_id: str, stage: Stage) -> Release | None:
+        """What visitors see now; None before the first release."""
+        kept = self.releases.list(project_id, stage)  # a fresh look, where `current` may remember
+        path = self.releases.current(project_id, stage)
+        return next((release for release in kept if release.path == path), None)
+
     @contextmanager
     def leased(self, project_id: str, hold: Hold, saving: Workspace | None = None) -> Iterator[ProjectLease]:
         """Hold the project's lease for the block; while another worker has it, wait, with the work saved first."""

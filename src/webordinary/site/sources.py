@@ -37,6 +37,8 @@ class Change:
     commit: str
     summary: str
     changed_files: tuple[str, ...] = ()
+    undoes: str = ""
+    """The commit that it takes back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""What an agent is asked, and the four ways it can end."""
+"""What an agent is asked, and the four ways it can end.
+
+Each way says with `agent` who it was, where the project leaves that open.
+"""
 
 from __future__ import annotations
 
@@ -64,6 +67,7 @@ class Changed:
     summary: str
     session: str = ""
     cost_usd: float = 0.0
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Answered:
     text: str
     session: str = ""
     cost_usd: float = 0.0
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class Asked:
     question: str
     session: str = ""
     cost_usd: float = 0.0
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,7 @@ class NotUnderstood:
     text: str
     session: str = ""
     cost_usd: float = 0.0
+    agent: str = ""
 
 
 AgentResult = Changed | Answered | Asked | NotUnderstood

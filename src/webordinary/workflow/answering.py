@@ -11,10 +11,10 @@ from typing import Any
 from webordinary.mail import answers
 from webordinary.mail.answers import Answer
 from webordinary.mail.authenticate import Admitted
-from webordinary.mail.compose import answer_kind, compose
+from webordinary.mail.compose import HELD, answer_kind, compose
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.ports import Outbox
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, Events
 from webordinary.model.jobs import Job, JobResult, JobState, Outcome, Settlement
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
@@ -41,6 +41,8 @@ class Answering:
     events: Events
     now: Callable[[], datetime]
     wake_outbox: Callable[[], None]
+    renamed: bool = False
+    """Replies leave under other Message-IDs than ours: nobody can answer to ours, and delivery files the others."""
 
     def run_command(self, payload: Payload) -> Payload:
         """`stop` ends its thread's jobs for good, `status` only looks."""
@@ -59,60 +61,70 @@ class Answering:
         _, mail = self.mailroom.read(job.email_id)
         project = self.mailroom.directory.project(job.key.project_id)
         answer = answers.held(mail, paused=project is not None and project.paused)
-        self._write(answer, job.email_id, mail, job.thread_id, kind="held")
+        self._write(answer, job.email_id, mail, job.thread_id, kind=HELD)
 
     def handle_timeout(self, payload: Payload) -> Payload:
         """A week is over: end the job wherever it is."""
-        self.pool.jobs.settle_unstarted(payload["jobId"], _TIMED_OUT, self.now())
+        self._end(payload["jobId"], _TIMED_OUT)
         return {}
 
     def give_up(self, payload: Payload) -> Payload:
         """Keep the mail where a person sees it, with the reason; a job that never ran is ended."""
-        email_id, redrives = payload["emailId"], payload.get("redrive", 0)
-        error = payload.get("error") or {}
-        reason = f"{error.get('Error', 'unknown error')}: {words_of(error.get('Cause', ''))}"[:_MAX_REASON]
-        # Also where no step could say that it recorded one: then its answer was lost, and the job is there.
-        job = self.pool.jobs.get(job_id_of(email_id, redrives))
-        if job:
-            dead = Settlement(Outcome.DEAD, JobResult("", error=reason))
-            job = self.pool.jobs.settle_unstarted(job.job_id, dead, self.now())
-        job_id = job.job_id if job else None
-        self.mailroom.raw_mails.mark_placed(email_id)
-        self.dead_letters.add(email_id, job_id, reason, self.now(), redrives)
-        self.events.emit(Event("DeadLettered", email_id, job_id, data={"reason": reason}))
-        done = job and job.outcome not in (None, Outcome.DEAD)  # a worker was faster: then that is the answer
-        return {"gaveUp": not done}
+        job = self._end_unstarted(payload)
+        if job and job.outcome not in (None, Outcome.DEAD):
+            return {"gaveUp": False}  # a worker was faster: that is the answer, and nothing is left to redrive
+        self._dead_letter(payload, job)
+        return {"gaveUp": True}
 
     def abandon(self, payload: Payload, error: str, cause: str) -> None:
         """The workflow itself broke, whatever its state: end the job, keep the mail, tell the customer.
 
         `payload` is what the execution was started with. Safe to repeat, and told again until it returns.
         """
-        email_id, redrive = payload["emailId"], payload.get("redrive", 0)
-        known = self.pool.jobs.get(job_id_of(email_id, redrive))
+        broken = {**payload, "error": {"Error": error, "Cause": cause}}
+        known = self._end_unstarted(broken)
+        self._dead_letter(broken, known)
         job = {"jobId": known.job_id, "threadId": known.thread_id} if known else {}
-        given_up = self.give_up(
-            {**payload, "job": job, "error": {"Error": error, "Cause": cause}},
-        )
         with suppress(Permanent):  # what cannot be answered lies with the dead letters, where a person sees it
-            self.reply({**payload, "job": job, "answer": {} if known else given_up})
+            self.reply({**payload, "job": job, "answer": {"gaveUp": known is None}})
+
+    def _end_unstarted(self, payload: Payload) -> Job | None:
+        """The mail's job, also where no step could say that it recorded one: then only the answer was lost."""
+        email_id, redrives = payload["emailId"], payload.get("redrive", 0)
+        job = self.pool.jobs.get(job_id_of(email_id, redrives))
+        if job:
+            dead = Settlement(Outcome.DEAD, JobResult("", error=_reason(payload)))
+            job = self.pool.jobs.settle_unstarted(job.job_id, dead, self.now())
+            with suppress(Transient, Permanent):  # only a wake-up: without it the mail is given up all the same
+                self._wake(job)
+        self.mailroom.raw_mails.mark_placed(email_id)
+        return job
+
+    def _dead_letter(self, payload: Payload, job: Job | None) -> None:
+        email_id, job_id, reason = payload["emailId"], job.job_id if job else None, _reason(payload)
+        self.dead_letters.add(email_id, job_id, reason, self.now(), payload.get("redrive", 0))
+        self.events.emit(Event("DeadLettered", email_id, job_id, data={"reason": reason}))
 
     def reply(self, payload: Payload) -> Payload:
         """Write the one answer of this mail; strangers and machines get none."""
         email_id = payload["emailId"]
         envelope, mail = self.mailroom.read(email_id)
-        verdict, _ = self.mailroom.judge(envelope, mail)
-        if not isinstance(verdict, Admitted):
+        if not self._is_admitted(payload, envelope, mail):
             return {"replied": False}
         thread_id = (payload.get("job") or {}).get("threadId")
         kind = answer_kind(payload.get("redrive", 0))
         self._write(self._answer(payload, envelope, mail), email_id, mail, thread_id, kind)
         return {"replied": True}
 
+    def _is_admitted(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> bool:
+        """Whoever was admitted is answered; a mail that never got as far as that is judged now."""
+        judged = (payload.get("sender") or {}).get("verdict")
+        return judged == "admitted" or isinstance(self.mailroom.judge(envelope, mail)[0], Admitted)
+
     def _write(self, answer: Answer, email_id: str, mail: ParsedMail, thread_id: str | None, kind: str) -> None:
         now, address, thread = self.now(), self.mailroom.mailbox.address, thread_id or ""
         reply = compose(answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread)
-        if thread_id:
+        if thread_id and not self.renamed:
             self.mailroom.threads.add_message(thread_id, reply.message_id)
         if self.outbox.put(reply, now):
             self.events.emit(Event("ReplyWritten", email_id, data={"headline": answer.headline}))
@@ -165,15 +177,25 @@ class Answering:
         return f"{subject}: {words.get(job.state, 'being prepared')}"
 
     def _stop(self, job: Job) -> None:
-        self.pool.jobs.settle_unstarted(job.job_id, _STOPPED, self.now())
-        current = self.pool.jobs.get(job.job_id)
-        if current is None:
-            return
-        if current.open:
-            self.pool.tickets.ticket(current, STOP)
-        elif current.task_token:
-            pay(current, self.pool)
+        ended = self._end(job.job_id, _STOPPED)
+        if not ended.open and ended.task_token:
+            pay(ended, self.pool)
+
+    def _end(self, job_id: str, settlement: Settlement) -> Job:
+        """End a job that never started; of one that did, its worker hears at once that nobody wants it any more."""
+        job = self.pool.jobs.settle_unstarted(job_id, settlement, self.now())
+        self._wake(job)
+        return job
+
+    def _wake(self, job: Job) -> None:
+        if job.open:
+            self.pool.tickets.ticket(job, STOP)
 
     def _refused(self, email_id: str, mail: ParsedMail) -> tuple[RefusedAttachment, ...]:
         lines = self.mailroom.manifest.of(email_id) if mail.attachment_count else ()
         return (*(line for line in lines if isinstance(line, RefusedAttachment)), *mail.refused_attachments)
+
+
+def _reason(payload: Payload) -> str:
+    error = payload.get("error") or {}
+    return f"{error.get('Error', 'unknown error')}: {words_of(error.get('Cause', ''))}"[:_MAX_REASON]

@@ -77,8 +77,8 @@ class Reading:
         verdict, _ = self.mailroom.judge(*self.mailroom.read(email_id))
         if isinstance(verdict, Admitted):
             return {"verdict": "admitted"}
-        self.mailroom.raw_mails.mark_placed(email_id)
         kind, word = ("MailHeld", "held") if isinstance(verdict, Held) else ("MailRefused", "refused")
+        self.mailroom.raw_mails.mark_placed(email_id, word, verdict.reason)
         self.events.emit(Event(kind, email_id, data={"reason": verdict.reason}))
         return {"verdict": word}
 

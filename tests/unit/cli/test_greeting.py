@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from webordinary.config import Config
-from webordinary.entrypoints.cli.greeting import greeting
+from webordinary.entrypoints.cli.greeting import greeting, ready_plain
 from webordinary.entrypoints.running import Endpoints
 
 CONFIG = Config(data=Path("/somewhere"), port=8180, preview_port=8181, smtp_port=2626)
@@ -32,3 +33,16 @@ def test_without_any_site_it_says_how_to_add_one() -> None:
 
 def test_an_address_with_colons_is_put_in_brackets() -> None:
     assert Endpoints(1, "::1", 80, 81, 25).page == "http://[::1]:80/"
+
+
+def test_on_aws_it_speaks_of_the_mail_address_and_its_bucket_and_never_of_smtp() -> None:
+    config = replace(CONFIG, backend="aws", aws_account="123456789012", mailbox="edit@example.net")
+    text = greeting(config, replace(ENDS, smtp_port=0), ["amelia"], "webordinary")
+    assert "smtp" not in text
+    assert text.splitlines()[-1] == (
+        "ready http://127.0.0.1:8180/ mail edit@example.net bucket webordinary-mail-123456789012 "
+        "preview http://127.0.0.1:8181/"
+    )
+    plain = ready_plain(config, ENDS)
+    assert (plain["mailbox"], plain["bucket"]) == ("edit@example.net", "webordinary-mail-123456789012")
+    assert "smtp_port" not in plain

@@ -25,6 +25,14 @@ def test_unknown_flags_are_exit_code_2() -> None:
     assert caught.value.code == 2
 
 
+@pytest.mark.parametrize("limit", ["abc", "0", "-1", "1e3", "1000000"])
+def test_a_number_that_is_none_is_told_in_words(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["logs", f"--limit={limit}"])
+    assert caught.value.code == 2
+    assert f"'{limit}' is not a number from 1 to 100,000" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [["status"], ["logs"], ["worker"], ["project", "list"], ["backup", "b.tar.gz"]])
 def test_a_folder_without_data_is_exit_code_3_and_stays_as_it_is(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -27,6 +27,12 @@ def test_a_port_in_use_is_named() -> None:
     assert caught.value.code is Exit.IN_USE
 
 
+def test_on_aws_nobody_needs_the_smtp_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert with_free_ports(Config(port=0, preview_port=0, smtp_port=port, backend="aws")).smtp_port == 0
+
+
 def test_a_folder_that_can_be_written_is_made(tmp_path: Path) -> None:
     require_writable(tmp_path / "a" / "b")
     assert list((tmp_path / "a" / "b").iterdir()) == []

@@ -41,7 +41,7 @@ def test_measured_calls_change_the_bill(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_plot_is_written_where_it_was_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*SMALL, "--workers", "2", "--plot", str(tmp_path / "day.svg")]) == Exit.OK
     assert (tmp_path / "day.svg").read_text(encoding="utf-8").startswith("<svg")
-    assert capsys.readouterr().out
+    assert capsys.readouterr().out.endswith(f"the curves of the day are in {tmp_path / 'day.svg'}\n")
 
 
 @pytest.mark.parametrize(

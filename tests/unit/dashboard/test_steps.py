@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tests.unit.dashboard.fixture import AMELIA_SCOTT, MAILBOX, NOON, SCOTT
@@ -84,10 +85,21 @@ def test_a_mail_that_was_not_understood_leaves_editing_and_publishing_out() -> N
     assert status_of(seen, steps_of(seen)).label == "not done"
 
 
+def test_a_question_back_is_an_answer() -> None:
+    asked = settled(Outcome.SUCCEEDED, None)
+    seen = mail(replace(asked, result=JobResult("Which page?", question="Which page?")), answered_at=later(4))
+    assert status_of(seen, steps_of(seen)).label == "answered"
+
+
 def test_undo_says_taken_back() -> None:
     seen = mail(settled(Outcome.SUCCEEDED, "c" * 40, Command.UNDO), answered_at=later(4))
     assert "taken back+" in way(seen)
     assert status_of(seen, steps_of(seen)).label == "taken back"
+
+
+def test_an_undo_that_found_nothing_did_not_take_anything_back() -> None:
+    seen = mail(settled(Outcome.SUCCEEDED, None, Command.UNDO), answered_at=later(4))
+    assert status_of(seen, steps_of(seen)).label == "nothing to undo"
 
 
 def test_status_never_queues() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.mail.letters import NOON, SCOTT, parsed
 from webordinary.mail.answers import (
     Answer,
+    Excerpt,
     Paragraph,
     answer_job,
     choose_project,
@@ -17,8 +18,9 @@ from webordinary.mail.answers import (
     not_readable,
     report_status,
 )
-from webordinary.mail.compose import compose, references, reply_subject
+from webordinary.mail.compose import compose, references
 from webordinary.mail.parse import parse
+from webordinary.mail.subjects import own_words, reply_subject
 from webordinary.model.jobs import JobResult, Outcome
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
 
@@ -95,6 +97,11 @@ def test_an_undo_is_not_offered_an_undo() -> None:
     text, _ = bodies(replied(answer_job(parsed(command=Command.UNDO), Outcome.SUCCEEDED, DONE)))
     assert text.startswith("Taken back")
     assert "one word" not in text
+
+
+def test_an_undo_that_found_nothing_does_not_say_that_it_took_something_back() -> None:
+    answer = answer_job(parsed(command=Command.UNDO), Outcome.SUCCEEDED, JobResult("There is nothing to undo."))
+    assert answer.headline == "Nothing to undo"
 
 
 def test_a_question_is_asked() -> None:
@@ -174,6 +181,13 @@ def test_references_keep_the_root_and_the_newest() -> None:
 )
 def test_the_subject_is_answered_once(subject: str, expected: str) -> None:
     assert reply_subject(subject) == expected
+
+
+def test_the_subject_of_an_answer_is_nobodys_wish() -> None:
+    assert own_words(" Change the title ") == "Change the title"
+    assert own_words("Re: Change the title") == ""
+    answer = answer_job(parsed(subject="Re: Change the title", text=""), Outcome.SUCCEEDED, DONE)
+    assert not [block for block in answer.blocks if isinstance(block, Excerpt)]
 
 
 def test_the_other_answers_say_what_to_do() -> None:

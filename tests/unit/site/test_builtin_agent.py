@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from webordinary.entrypoints.cli import first_mail
 from webordinary.model.mail import Attachment, AttachmentKind
 from webordinary.site.agents.builtin import BuiltinAgent
 from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, AttachedFile, Changed, NotUnderstood
@@ -217,6 +218,14 @@ def test_one_part_that_is_unclear_stops_all_of_it(site: Site) -> None:
 def test_what_is_not_understood_changes_nothing_and_says_what_can_be_done(site: Site, mail: str) -> None:
     result = site.write(mail)
     assert isinstance(result, NotUnderstood)
+    assert "change the homepage title to Spring Sale" in result.text
+    assert site.untouched
+
+
+@pytest.mark.parametrize("mail", [first_mail.TEXT, "Hello,\n\nwhat can you do?\n\nBest, Ann", "Help"])
+def test_who_asks_what_it_can_do_is_answered_as_the_first_mail_of_a_customer_asks(site: Site, mail: str) -> None:
+    result = site.write(mail)
+    assert isinstance(result, Answered)
     assert "change the homepage title to Spring Sale" in result.text
     assert site.untouched
 

@@ -21,6 +21,8 @@ _RELAY_SECONDS = 10.0
 
 def look_at_folder(data: Path) -> Finding:
     """Can we write where everything is kept, and is there room?"""
+    if not data.exists():
+        return broken(f"{data} is not there yet", "`webordinary up` makes it; or name another: --data")
     try:
         with tempfile.TemporaryFile(dir=data) as trial:
             trial.write(b"webordinary")

@@ -16,19 +16,19 @@ _SURVIVOR_SECONDS = 2.0
 
 
 class LockFiles:
-    """`{folder}/{worker}` is locked while that worker's process lives; it holds the process id."""
+    """`{folder}/{worker}` is locked while that worker's process lives; it holds the process id, and perhaps a name."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._own: dict[str, int] = {}
 
-    def enter(self, worker: str) -> None:
-        """Say that this process is `worker`, until it ends."""
+    def enter(self, worker: str, name: str = "") -> None:
+        """Say that this process is `worker`, until it ends; `name` is what people call it."""
         fresh = self._folder / f".{worker}"
         descriptor = os.open(fresh, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        os.write(descriptor, str(os.getpid()).encode())
+        os.write(descriptor, f"{os.getpid()}\n{name}".encode())
         fresh.rename(self._folder / worker)  # nobody ever sees it without its lock
         self._own[worker] = descriptor
 
@@ -87,11 +87,21 @@ class LockFiles:
         with contextlib.suppress(FileNotFoundError):
             (self._folder / worker).unlink()
 
+    def name_of(self, worker: str) -> str:
+        """What people call it; else what it is called here."""
+        return self._said(worker).partition("\n")[2] or worker
+
     def _pid(self, worker: str) -> int | None:
         try:
-            return int((self._folder / worker).read_text())
-        except (FileNotFoundError, ValueError):
+            return int(self._said(worker).partition("\n")[0])
+        except ValueError:
             return None
+
+    def _said(self, worker: str) -> str:
+        try:
+            return (self._folder / worker).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
 
 
 class DeathWatch:

@@ -130,8 +130,8 @@ class SqliteRawMails:
         with self._db.write() as conn:
             conn.execute(MARK_STARTED, (email_id,))
 
-    def mark_placed(self, email_id: str) -> None:
-        """See RawMails."""
+    def mark_placed(self, email_id: str, verdict: str = "", reason: str = "") -> None:
+        """See RawMails. What became of it, the events tell."""
         with self._db.write() as conn:
             conn.execute(MARK_PLACED, (email_id,))
 

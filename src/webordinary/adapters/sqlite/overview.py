@@ -74,8 +74,10 @@ WHERE email_id IN (SELECT value FROM json_each(:ids))
   AND kind IN ('MailRefused', 'MailHeld', 'AgentFinished', 'ChangeCommitted', 'SiteBuilt', 'SitePublished')
 GROUP BY email_id, kind"""
 
+# That a mail has to wait is no answer to it.
 ANSWERS = """
-SELECT email_id, max(sent_at) AS sent_at, max(created_at) AS written_at,
+SELECT email_id, max(CASE WHEN kind <> 'held' THEN sent_at END) AS sent_at,
+       max(CASE WHEN kind <> 'held' THEN created_at END) AS written_at,
        max(sent_at IS NULL AND given_up = 0) AS waits
 FROM outbox WHERE email_id IN (SELECT value FROM json_each(:ids)) GROUP BY email_id"""
 
@@ -234,7 +236,8 @@ def _summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailS
 
 def _of_this_run(answer: sqlite3.Row, mail: sqlite3.Row) -> bool:
     """What a redriven mail was answered before its redrive does not count."""
-    return mail["started_at"] is None or bool(answer["written_at"] >= mail["started_at"])
+    written_at, started_at = answer["written_at"], mail["started_at"]
+    return started_at is None or (written_at is not None and written_at >= started_at)
 
 
 def _detail(conn: sqlite3.Connection, summary: MailSummary) -> MailDetail:

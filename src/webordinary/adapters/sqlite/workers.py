@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -30,11 +32,18 @@ class SqliteWorkers:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def enter(self, entry: WorkerEntry, now: datetime) -> None:
-        """A worker begins."""
+    def enter(
+        self, entry: WorkerEntry, now: datetime, in_the_way: Callable[[WorkerEntry], bool] = lambda _: False
+    ) -> WorkerEntry | None:
+        """A worker begins, unless another one of its name is in the way: then that is returned, and nothing written."""
         fields = {"worker": entry.worker, "name": entry.name, "pid": entry.pid, "slots": entry.slots}
         with self._db.write() as conn:
+            present = [_entry(row) for row in conn.execute(PRESENT)]
+            for other in present:
+                if other.name == entry.name and in_the_way(other):
+                    return other
             conn.execute(ENTER, {**fields, "now": now.timestamp()})
+        return None
 
     def leave(self, worker: str, now: datetime) -> None:
         """It ended, or was found dead."""
@@ -44,10 +53,13 @@ class SqliteWorkers:
     def present(self) -> list[WorkerEntry]:
         """The workers that never said goodbye, alive or not; the newest last."""
         with self._db.read() as conn:
-            rows = conn.execute(PRESENT).fetchall()
-        return [WorkerEntry(row["worker"], row["name"], row["pid"], row["slots"]) for row in rows]
+            return [_entry(row) for row in conn.execute(PRESENT)]
 
     def forget(self, before: datetime) -> int:
         """Delete those that ended long ago."""
         with self._db.write() as conn:
             return conn.execute(FORGET, (before.timestamp(),)).rowcount
+
+
+def _entry(row: sqlite3.Row) -> WorkerEntry:
+    return WorkerEntry(row["worker"], row["name"], row["pid"], row["slots"])

@@ -58,7 +58,7 @@ def try_out(
             kind = "asked"
         case NotUnderstood(text=words):
             kind = "not understood"
-    return Trial(name, ok, kind, words, result.cost_usd, round(seconds(), 2))
+    return Trial(result.agent or name, ok, kind, words, result.cost_usd, round(seconds(), 2))
 
 
 def scripted(page: str) -> list[Turn]:

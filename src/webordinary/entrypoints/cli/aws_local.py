@@ -21,7 +21,7 @@ from webordinary.entrypoints.cli.checkout import add_checkout, checkout_of
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
-from webordinary.entrypoints.emulator import running_emulator
+from webordinary.entrypoints.emulator import PORT, Emulator, InUse, port_for, running_emulator
 from webordinary.entrypoints.lifecycle import run_until_told
 from webordinary.model.errors import Permanent
 
@@ -37,7 +37,8 @@ def add_to(parts: Commands) -> None:
     """Declare the command."""
     parser = add_command(parts, "local", run, "run it all on an emulator of AWS on this machine, lambdas included")
     parser.add_argument("--emulator", metavar="PROGRAM", default=EMULATOR, help=f"the emulator's program ({EMULATOR})")
-    parser.add_argument("--emulator-port", metavar="PORT", type=int, default=0, help="its port; 0 takes a free one")
+    about = f"its port ({PORT}, or a free one where that is in use; 0 takes a free one)"
+    parser.add_argument("--emulator-port", metavar="PORT", type=int, help=about)
     add_checkout(parser)
     add_settings(parser, (name for name in FLAGS if name not in ("data", "smtp_port")))
 
@@ -51,10 +52,17 @@ def run(args: argparse.Namespace) -> int:
         raise CommandFailed(f"there is no program {args.emulator}", "`make up-aws` installs it, or name it: --emulator")
     config, root = load_config(args), checkout_of(args)
     require_writable(config.data)
-    config = with_free_ports(replace(config, data=config.data.resolve(), backend=AWS, smtp_port=0))  # no SMTP on AWS
-    local = Local(config, root, str(Path(program).absolute()), args.emulator_port, as_json=args.json)
+    config = with_free_ports(replace(config, data=config.data.resolve(), backend=AWS))
     patience = 2 * config.interrupt_grace_seconds + STOP_MARGIN_SECONDS
-    run_until_told(local.work, patience_seconds=patience, on_stop=local.ask, on_kill=local.kill)
+    try:
+        port = port_for(args.emulator_port)
+        if args.emulator_port is None and port != PORT:
+            _say(f"port {PORT} is in use: this emulator answers at {port}; --emulator-port gives it one of its own")
+        local = Local(config, root, str(Path(program).absolute()), port, as_json=args.json)
+        run_until_told(local.work, patience_seconds=patience, on_stop=local.ask, on_kill=local.kill)
+    except InUse as problem:
+        todo = "stop that one, or use another --data or --emulator-port"
+        raise CommandFailed(str(problem), todo, Exit.IN_USE) from problem
     if local.code:
         raise CommandFailed(f"`webordinary up` ended with code {local.code}", "its words stand above")
     return Exit.OK
@@ -87,7 +95,7 @@ class Local:
                 return
             write_durably(folder / "environment", _for_shells(config, cloud_emulated.credentials(config.aws_region)))
             _say(f"in another shell, `. {folder / 'environment'}` lets `webordinary` and `aws` speak to the emulator")
-            self.code = self._run_up(cloud_emulated.environment(config, os.environ))
+            self.code = self._run_up(emulator, cloud_emulated.environment(config, os.environ))
 
     def ask(self) -> None:
         """End `up` in good order; the emulator ends after it."""
@@ -97,18 +105,24 @@ class Local:
                 self._up.terminate()
 
     def kill(self) -> None:
-        """End both at once; workers end with their `up`."""
-        for process in (self._up, self._emulator):
-            if process and process.poll() is None:
-                process.kill()
+        """End both at once; workers end with their `up`, lambdas with the emulator."""
+        if self._up and self._up.poll() is None:
+            self._up.kill()
+        if self._emulator and self._emulator.poll() is None:
+            self._emulator.terminate()
 
-    def _run_up(self, env: Mapping[str, str]) -> int:
-        command = [sys.executable, "-P", "-m", "webordinary", "up", *(["--json"] if self._as_json else [])]
+    def _run_up(self, emulator: Emulator, env: Mapping[str, str]) -> int:
+        flags = ["--supervised", *(["--json"] if self._as_json else [])]
         with self._guard:
             if self._stopping:
                 return 0
             self._up = subprocess.Popen(
-                command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+                [sys.executable, "-P", "-m", "webordinary", "up", *flags],
+                env=env,
+                stdin=subprocess.PIPE,  # it ends when this does: then we are gone
+                stdout=subprocess.PIPE,
+                pass_fds=[emulator.lifeline],  # so that the emulator outlives it, though we were killed
+                start_new_session=True,
             )
         with self._up as up:
             assert up.stdout

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 
 from webordinary.app.backends import AWS, require_boto3
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.first_mail import TEXT
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import print_json
 
@@ -39,17 +40,13 @@ def run(args: argparse.Namespace) -> int:
         raise CommandFailed("nobody is named who writes", "say --from ADDRESS, or set operator", Exit.USAGE)
     pause = EMULATED_LOOK_SECONDS if config.aws_endpoint else LOOK_SECONDS
     with open_cloud(config) as services:
-        trip = cloud_smoke.smoke(
-            services, sender, args.text or cloud_smoke.TEXT, args.seconds, _say, lambda: time.sleep(pause)
-        )
+        trip = cloud_smoke.smoke(services, sender, args.text or TEXT, args.seconds, _say, lambda: time.sleep(pause))
     received = (trip.received_at - trip.sent_at).total_seconds()
     answered = (trip.answered_at - trip.sent_at).total_seconds()
     if args.json:
         print_json(asdict(trip) | {"seconds_to_receive": received, "seconds_to_answer": answered})
     else:
-        print(
-            f"received after {received:.1f} s, answered after {answered:.1f} s ({trip.outcome}): mail {trip.email_id}"
-        )
+        print(f"received after {received:.1f} s, answered {trip.words} after {answered:.1f} s: mail {trip.email_id}")
     return Exit.OK
 
 

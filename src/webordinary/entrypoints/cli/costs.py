@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from webordinary.app.backends import open_services
 from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.known import known_site
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import print_json, table
 
@@ -25,6 +26,8 @@ def run(args: argparse.Namespace) -> int:
     """Look once and print it."""
     since = datetime.now(UTC).date() - timedelta(days=max(0, args.days - 1))
     with open_services(load_existing(args)) as services:
+        if args.project:
+            known_site(services, args.project)
         spent = services.ledger.listing(args.project, since)
     if args.json:
         print_json([asdict(row) for row in spent])

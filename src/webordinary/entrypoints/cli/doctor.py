@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import Exit
@@ -23,13 +23,9 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """A line per look; 1 if something is broken."""
     config = load_config(args)
-    ends = running.running(config.data)
-    if ends:
-        config = replace(
-            config, host=ends.host, port=ends.port, preview_port=ends.preview_port, smtp_port=ends.smtp_port
-        )
+    up = running.running(config.data) is not None
     looks: list[Looked] = []
-    for look in examine(config, running=ends is not None):
+    for look in examine(running.as_it_runs(config), running=up):
         looks.append(look)
         if not args.json:
             print(_line(look), flush=True)

@@ -12,12 +12,12 @@ from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.mail.write import Letter, write_mail
 
 SUBJECT, TEXT = "A first mail", "What can I ask you to change on my site?"
-"""A question: it goes the whole way and changes nothing."""
+"""A question that every agent answers: it goes the whole way and changes nothing, whatever else is under way."""
 
 
 def add_flag(parser: argparse.ArgumentParser) -> None:
     """Whether one is sent."""
-    about = "send a first mail, a question that changes nothing (on an emulator of AWS, there also if not asked for)"
+    about = "send a first mail, which changes nothing (on an emulator of AWS, there also if not asked for)"
     parser.add_argument("--sample-mail", action=argparse.BooleanOptionalAction, default=None, help=about)
 
 
@@ -43,11 +43,15 @@ def send(services: Services, sender: str, mailbox: str, *, wanted: bool | None) 
 def words(config: Config, project_id: str, sender: str, mailbox: str, email_id: str | None) -> list[str]:
     """What to do next."""
     if email_id:
-        return [f"a first mail is on its way as {email_id[:12]}; `webordinary status` shows what becomes of it"]
+        return [
+            f"a first mail is on its way as {email_id[:12]}, and changes nothing: {TEXT}",
+            "`webordinary status` shows what becomes of it",
+        ]
     if config.backend != AWS or config.aws_endpoint:
         return []
     return [
         f"visitors reach it once CloudFront serves it: add {project_id} to the projects of your deployment, as in",
         f"  webordinary aws deploy -c domain={config.domain} -c projects=…,{project_id}",
-        f"then write from {sender} to {mailbox}: {TEXT!r}; `webordinary status --backend aws` shows what becomes of it",
+        f"then write from {sender} to {mailbox}: {TEXT}",
+        "it changes nothing, goes the whole way, and `webordinary status --backend aws` shows what becomes of it",
     ]

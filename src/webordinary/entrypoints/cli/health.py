@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from webordinary.adapters.local.liveness import LockFiles
@@ -18,6 +18,7 @@ from webordinary.entrypoints.cli.output import print_json
 from webordinary.model.overview import ClaimSummary
 
 MAX_CLAIMS = 1000
+Problem = tuple[str, Exit]
 
 
 def add_to(commands: Commands) -> None:
@@ -38,6 +39,10 @@ def run(args: argparse.Namespace) -> int:
         workers = _chosen(services.workers.present(), args)
         claims = services.overview.pool(now, MAX_CLAIMS).claims
         problems = {worker.worker: _problem(services, worker, claims, now) for worker in workers}
+    return _report(args, workers, problems)
+
+
+def _report(args: argparse.Namespace, workers: Sequence[WorkerEntry], problems: Mapping[str, Problem | None]) -> int:
     if args.json:
         print_json([_plain(worker, problems[worker.worker]) for worker in workers])
     else:
@@ -49,19 +54,12 @@ def run(args: argparse.Namespace) -> int:
 def _in_container(args: argparse.Namespace, config: Config) -> int:
     """On AWS: the workers of this container. Whether their leases are renewed, all others see to."""
     lock_files = LockFiles(config.data / "run" / "workers")
-    silent = {
-        worker: time.time() - (lock_files.last_beat(worker) or 0.0)
-        for worker in lock_files.peers()
-        if args.health_id in (None, worker)
-    }
-    if not silent:
-        raise CommandFailed("there is no worker here", "start one with `webordinary worker`", Exit.NOT_RUNNING)
-    hung = {worker for worker, seconds in silent.items() if seconds > config.lease_seconds}
-    if args.json:
-        print_json([{"worker": worker, "healthy": worker not in hung} for worker in silent])
-    for worker, seconds in silent.items() if not args.json else ():
-        print(f"{worker}: {f'hangs, silent for {seconds:.0f} s' if worker in hung else 'lives and works'}")
-    return Exit.FAILED if hung else Exit.OK
+    found = [
+        WorkerEntry(worker, lock_files.name_of(worker), pid, config.slots) for worker, pid in lock_files.peers().items()
+    ]
+    workers = _chosen(found, args)
+    problems = {worker.worker: _silence(lock_files, worker, config.lease_seconds) for worker in workers}
+    return _report(args, workers, problems)
 
 
 def _chosen(present: Sequence[WorkerEntry], args: argparse.Namespace) -> list[WorkerEntry]:
@@ -77,22 +75,25 @@ def _chosen(present: Sequence[WorkerEntry], args: argparse.Namespace) -> list[Wo
     return found
 
 
-def _problem(
-    services: Embedded, worker: WorkerEntry, claims: Sequence[ClaimSummary], now: datetime
-) -> tuple[str, Exit] | None:
-    patience = services.config.lease_seconds
+def _problem(services: Embedded, worker: WorkerEntry, claims: Sequence[ClaimSummary], now: datetime) -> Problem | None:
     if services.lock_files.is_dead(worker.worker):
         return "is dead; start one with `webordinary worker`", Exit.NOT_RUNNING
-    silent = time.time() - (services.lock_files.last_beat(worker.worker) or 0.0)
-    if silent > patience:
-        return f"hangs: its loop has not gone round for {silent:.0f} s; end it, another will go on", Exit.FAILED
+    if problem := _silence(services.lock_files, worker, services.config.lease_seconds):
+        return problem
     over = [claim.key for claim in claims if claim.worker_id == worker.worker and claim.lease_expires_at < now]
     if over:
         return f"does not renew its lease on {over[0]}; see `webordinary logs`", Exit.FAILED
     return None
 
 
-def _plain(worker: WorkerEntry, problem: tuple[str, Exit] | None) -> dict[str, object]:
+def _silence(lock_files: LockFiles, worker: WorkerEntry, patience_seconds: float) -> Problem | None:
+    silent = time.time() - (lock_files.last_beat(worker.worker) or 0.0)
+    if silent <= patience_seconds:
+        return None
+    return f"hangs: its loop has not gone round for {silent:.0f} s; end it, another will go on", Exit.FAILED
+
+
+def _plain(worker: WorkerEntry, problem: Problem | None) -> dict[str, object]:
     return {
         "worker": worker.worker,
         "name": worker.name,

@@ -10,8 +10,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from webordinary.adapters.sqlite.events import LoggedEvent
+from webordinary.app.backends import AWS
 from webordinary.app.embedded import Embedded, open_embedded
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.config import Config
+from webordinary.entrypoints.cli.aws_logs import command_for, groups, lines
+from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.known import known_mail
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.wording import line_for
@@ -31,9 +35,12 @@ def add_to(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the last events, then follow if asked to."""
-    with open_embedded(load_existing(args)) as services:
-        reader = _Reader(services, _whole_id(services, args.mail), args.job)
+    """Show the last events, then follow if asked to; on AWS say where they are."""
+    config = load_existing(args)
+    if config.backend == AWS:
+        return _on_aws(args, config)
+    with open_embedded(config) as services:
+        reader = _Reader(services, known_mail(services, args.mail) if args.mail else None, args.job)
         for logged in reader.last(args.limit):
             _show(services, logged, as_json=args.json)
         pause = threading.Event()
@@ -42,6 +49,16 @@ def run(args: argparse.Namespace) -> int:
                 for logged in reader.more():
                     _show(services, logged, as_json=args.json)
                 pause.wait(FOLLOW_SECONDS)
+    return Exit.OK
+
+
+def _on_aws(args: argparse.Namespace, config: Config) -> int:
+    about = args.mail or args.job or ""
+    if args.json:
+        commands = {group: command_for(config, group, about, follow=args.follow) for group in groups()}
+        print_json([{"group": group, "command": command} for group, command in commands.items()])
+    else:
+        print("\n".join(lines(config, about, follow=args.follow)))
     return Exit.OK
 
 
@@ -83,19 +100,7 @@ def _show(services: Embedded, logged: LoggedEvent, *, as_json: bool) -> None:
     print(line_for(logged.seq, logged.at, event, names), flush=True)
 
 
-def _whole_id(services: Embedded, start: str | None) -> str | None:
-    """The mail whose id begins so, of those received lately."""
-    if start is None or len(start) == 64:
-        return start
-    found = [m.email_id for m in services.overview.recent_mails(None, 1000) if m.email_id.startswith(start)]
-    if len(found) != 1:
-        how_many = "several mails begin" if found else "no mail begins"
-        raise CommandFailed(f"{how_many} with {start!r}", "copy the whole id from `webordinary status`")
-    return found[0]
-
-
 def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= MOST:
-        raise argparse.ArgumentTypeError(f"must be from 1 to {MOST:,}")
-    return number
+    if not text.isdecimal() or not 1 <= int(text) <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST:,}")
+    return int(text)

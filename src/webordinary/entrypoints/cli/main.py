@@ -17,6 +17,7 @@ from webordinary.entrypoints.cli import (
     aws,
     backup,
     claims,
+    cloud_failures,
     costs,
     dlq,
     doctor,
@@ -26,6 +27,7 @@ from webordinary.entrypoints.cli import (
     queues,
     release,
     replay,
+    replies,
     restore,
     send,
     simulate,
@@ -39,7 +41,7 @@ from webordinary.entrypoints.running import AlreadyRunning
 from webordinary.model.errors import WebOrdinaryError
 
 COMMANDS = (
-    up, worker, send, status, claims, queues, dlq, project, agent,
+    up, worker, send, status, claims, queues, dlq, replies, project, agent,
     pause, costs, release, replay, logs, backup, restore, doctor, aws, simulate,
 )  # fmt: skip
 
@@ -88,9 +90,11 @@ def _explain(problem: Exception, args: argparse.Namespace) -> int:
 
 
 def _worded(problem: Exception) -> tuple[str, Exit]:
+    if isinstance(problem, CommandFailed):
+        return str(problem), problem.code
+    if worded := cloud_failures.worded(problem):
+        return worded
     match problem:
-        case CommandFailed():
-            return str(problem), problem.code
         case ConfigError():
             return f"{problem}\ncorrect them and try again; docs/configuration.md explains each", Exit.USAGE
         case AlreadyRunning():

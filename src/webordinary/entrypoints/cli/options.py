@@ -31,7 +31,9 @@ def add_common(parser: argparse.ArgumentParser, *, root: bool = False) -> None:
         default=unset,
         help="settings; DIR/webordinary.toml if not given",
     )
-    group.add_argument("--backend", metavar="NAME", default=unset, help=setting_of("backend").about)
+    backend = setting_of("backend")
+    about = f"{backend.about} ({backend.rule.allowed})"
+    group.add_argument("--backend", metavar="NAME", default=unset, help=about)
     group.add_argument(
         "--endpoint",
         flag_of("aws_endpoint"),
@@ -83,7 +85,7 @@ def load_folder(args: argparse.Namespace) -> Config:
     if config.backend == AWS:
         raise CommandFailed(
             "this works on a data folder",
-            "on AWS there are CloudWatch's logs and DynamoDB's backups for it",
+            "on AWS tables and buckets keep their own earlier states, see docs/aws.md",
             Exit.USAGE,
         )
     return config

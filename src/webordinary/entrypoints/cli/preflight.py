@@ -12,6 +12,7 @@ from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 
+from webordinary.app.backends import AWS
 from webordinary.config import Config, flag_of, variable_of
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 
@@ -43,12 +44,11 @@ def require_writable(data: Path) -> None:
 
 
 def with_free_ports(config: Config) -> Config:
-    """Check that the ports are free; a port 0 becomes the number of a free one."""
+    """Check that the ports are free; a port 0 becomes the number of a free one. On AWS nobody listens for SMTP."""
+    names = ("port", "preview_port", *(() if config.backend == AWS else ("smtp_port",)))
     with ExitStack() as held:  # until all are known, so that no number is given twice
-        port, preview_port, smtp_port = (
-            _free(held, config.host, getattr(config, name), name) for name in ("port", "preview_port", "smtp_port")
-        )
-        return replace(config, port=port, preview_port=preview_port, smtp_port=smtp_port)
+        free = {name: _free(held, config.host, getattr(config, name), name) for name in names}
+        return replace(config, **{"smtp_port": 0} | free)
 
 
 def _free(held: ExitStack, host: str, port: int, name: str) -> int:

@@ -13,8 +13,10 @@ from webordinary.app import sites
 from webordinary.app.backends import AWS, open_services
 from webordinary.app.services import Services
 from webordinary.config import Config
+from webordinary.entrypoints import running
 from webordinary.entrypoints.cli import first_mail, project_remove
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.known import known_site
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config, load_existing
 from webordinary.entrypoints.cli.output import print_json, table
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable
@@ -63,31 +65,52 @@ def add_to(commands: Commands) -> None:
 def add_project(args: argparse.Namespace) -> int:
     """Onboard; doing it again changes nothing but what differs."""
     require_programs()
-    answers = {name: getattr(args, name) or _ask(name) for name in QUESTIONS}
+    config = running.as_it_runs(load_config(args))
+    answers = _answers(args, config)
     key = ProjectUser(answers["name"], answers["user"])
     sender = answers["sender"].lower()
     if not _ADDRESS.fullmatch(sender):
         raise CommandFailed(f"{sender!r} is not a mail address", "write --sender name@example.com", Exit.USAGE)
-    config = load_config(args)
     require_writable(config.data)
     _refuse_own_folder(config, answers["repo"])
     with open_services(config) as services, progress(f"adding {key.project_id}") as report:
         secret = _secret(args.credential) if args.credential else None
         chosen = (args.agent or "", secret, args.builder or "")
+        left = sites.repository_left_by(services, key.project_id)
         sites.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
         mailbox = _mailbox(services, sender, key.project_id)
         origin = sites.project_of(services, key.project_id).repo
         first = first_mail.send(services, sender, mailbox, wanted=args.sample_mail)
+    again = left is not None and origin == str(left) and Path(answers["repo"]).expanduser().resolve() != left
     if args.json:
         added = {"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": mailbox}
-        print_json(added | ({"sample_mail": first} if first else {}))
+        more = {"sample_mail": first, "repository_of_before": again}
+        print_json(added | {name: value for name, value in more.items() if value})
         return Exit.OK
     print(f"{key} is ready: mail from {sender} to {mailbox} changes it.")
     while_up = "" if _on_aws(config) else " while `up` runs"
     print(f"  it is kept in {origin} and shown at {sites.site_url(config, key.project_id, Stage.EDIT)}{while_up}")
+    if again:
+        print(f"  its repository of before is used again, {answers['repo']} is not; to begin anew, move {left} away")
     for line in first_mail.words(config, key.project_id, sender, mailbox, first):
         print(f"  {line}")
     return Exit.OK
+
+
+def _answers(args: argparse.Namespace, config: Config) -> dict[str, str]:
+    """What was said, and what else must be known."""
+    name = args.name or _ask("name")
+    repo = args.repo or _repo_of(config, name) or _ask("repo")
+    return {"name": name, "repo": repo, "user": args.user or _ask("user"), "sender": args.sender or _ask("sender")}
+
+
+def _repo_of(config: Config, name: str) -> str:
+    """The repository of a site that is there already; its next person need not name it."""
+    if config.backend != AWS and not (config.data / "webordinary.db").is_file():
+        return ""
+    with open_services(config) as services:
+        project = services.directory.project(name)
+    return project.repo if project else ""
 
 
 def _on_aws(config: Config) -> bool:
@@ -113,7 +136,7 @@ def _mailbox(services: Services, sender: str, project_id: str) -> str:
 def keep_credential(args: argparse.Namespace) -> int:
     """Change what lets us into a repository; tried before it is kept."""
     with open_services(load_existing(args)) as services:
-        sites.project_of(services, args.name)
+        known_site(services, args.name)
         if args.remove:
             words = "forgotten" if services.credentials.forget(args.name) else "there was none"
         else:
@@ -144,11 +167,9 @@ def list_projects(args: argparse.Namespace) -> int:
 def show_project(args: argparse.Namespace) -> int:
     """Everything about one site."""
     with open_services(load_existing(args)) as services:
-        project = services.directory.project(args.name)
+        project = known_site(services, args.name)
         senders = [s for s in services.directory.senders() if s.key.project_id == args.name]
         mailbox, credential = services.config.mailbox, services.credentials.kind(args.name).value
-    if project is None:
-        raise CommandFailed(f"there is no site {args.name!r}", "see `webordinary project list`")
     if args.json:
         print_json(asdict(project) | {"credential": credential, "senders": _plain(senders), "mailbox": mailbox})
         return Exit.OK

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from webordinary.app import releases as app_releases
 from webordinary.app.backends import open_services
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.known import known_site
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import clock, print_json, table
 from webordinary.site.releases import Stage
@@ -36,6 +37,7 @@ def add_to(commands: Commands) -> None:
 def list_releases(args: argparse.Namespace) -> int:
     """One line per release."""
     with open_services(load_existing(args)) as services:
+        known_site(services, args.project)
         kept = app_releases.releases_of(services, args.project, Stage(args.stage))
     if args.json:
         print_json([asdict(one) for one in kept])
@@ -49,6 +51,7 @@ def list_releases(args: argparse.Namespace) -> int:
 def roll_back(args: argparse.Namespace) -> int:
     """Flip, then let main follow."""
     with open_services(load_existing(args)) as services:
+        known_site(services, args.project)
         done = app_releases.roll_back(services, args.project, Stage(args.stage), args.release)
     if args.json:
         print_json({

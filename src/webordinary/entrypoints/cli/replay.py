@@ -9,7 +9,9 @@ from pathlib import Path
 
 from webordinary.app.embedded import open_embedded
 from webordinary.app.replay import Replayed, replay
-from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints import running
+from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.known import known_mail
 from webordinary.entrypoints.cli.options import Commands, add_command, load_folder
 from webordinary.entrypoints.cli.output import clean, print_json
 from webordinary.entrypoints.cli.preflight import require_programs
@@ -23,18 +25,19 @@ def add_to(commands: Commands) -> None:
         run,
         "run a mail's job again in a folder of its own; nothing is published and nobody answered",
     )
-    parser.add_argument("job", help="a job's id, or its mail's whole id")
+    parser.add_argument("job", help="a mail's id, or as much of it as `status` shows; or a job's")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="work in this new folder and leave it there")
 
 
 def run(args: argparse.Namespace) -> int:
     """Replay, then print the difference and the reply."""
     require_programs()
-    config = load_folder(args)
+    config = running.as_it_runs(load_folder(args))  # the reply names the site as its customer would be told
     folder = _folder(args.keep, config.data)
     try:
         with open_embedded(config) as services:
-            replayed = replay(services, args.job, folder)
+            job = args.job if args.job.startswith("job-") else known_mail(services, args.job)
+            replayed = replay(services, job, folder)
     finally:
         if args.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -48,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
 def _folder(keep: Path | None, data: Path) -> Path:
     if keep is None:
         return Path(tempfile.mkdtemp(prefix="replay-", dir=data)).resolve()
-    keep.mkdir(parents=True)
+    try:
+        keep.mkdir(parents=True)
+    except FileExistsError as problem:
+        raise CommandFailed(f"{keep} is there already", "name a new folder with --keep", Exit.USAGE) from problem
     return keep.resolve()
 
 

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     mail = message_from_bytes(raw)
     sender, recipient = args.sender or _sender(mail), args.to or _recipient(mail, config.mailbox)
     if config.backend == AWS:
-        return _report(args, f"taken as mail {_post(config, raw, sender, recipient)}", sender, recipient)
+        return _report(args, _post(config, raw, sender, recipient), sender, recipient)
     host, port = _intake(config, chosen=args.smtp_port is not None)
     try:
         answer = client.send(raw, sender, recipient, host, port)
@@ -56,12 +56,21 @@ def _post(config: Config, raw: bytes, sender: str, recipient: str) -> str:
     from webordinary.app.cloud_operating import post_mail  # noqa: PLC0415
 
     with open_cloud(config) as services:
-        return post_mail(services, raw, sender, recipient)
+        began = services.clock.now()
+        email_id = post_mail(services, raw, sender, recipient)
+        known = services.overview.mail(email_id)
+    if known and known.summary.received_at < began:
+        return f"accepted as {email_id}, {client.HERE_ALREADY}"
+    return f"taken as mail {email_id}"
 
 
 def _report(args: argparse.Namespace, answer: str, sender: str, recipient: str) -> int:
+    known = client.HERE_ALREADY in answer
     if args.json:
-        print_json({"accepted": True, "answer": answer, "from": sender, "to": recipient})
+        print_json({"accepted": True, "new": not known, "answer": answer, "from": sender, "to": recipient})
+    elif known:
+        print(f"this mail from {sender} to {recipient} was here already, as {client.email_id_in(answer)}")
+        print("nothing is done twice; to ask once more, give it another Message-ID")
     else:
         print(f"accepted from {sender} to {recipient}: {answer}")
     return Exit.OK

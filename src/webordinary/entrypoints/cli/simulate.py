@@ -65,9 +65,11 @@ def run(args: argparse.Namespace) -> int:
         args.plot.write_text(svg(answer), encoding="utf-8")
     if args.json:
         print_json(plain_data(answer))
-    else:
-        columns = columns_for(shutil.get_terminal_size().columns)
-        print(text(answer, columns=columns, plain=not _prints(BLOCKS)))
+        return Exit.OK
+    columns = columns_for(shutil.get_terminal_size().columns)
+    print(text(answer, columns=columns, plain=not _prints(BLOCKS)))
+    if args.plot:
+        print(f"\nthe curves of the day are in {args.plot}")
     return Exit.OK
 
 

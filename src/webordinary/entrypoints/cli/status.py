@@ -14,6 +14,8 @@ from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import clock, print_json, table
+from webordinary.entrypoints.dashboard.steps import steps_of
+from webordinary.entrypoints.dashboard.views import status_of
 from webordinary.entrypoints.running import Endpoints
 from webordinary.model.jobs import JobState
 from webordinary.model.overview import MailSummary, PoolSnapshot
@@ -32,6 +34,7 @@ class Look:
     recent: Sequence[MailSummary]
     pool: PoolSnapshot
     alive: Sequence[str]
+    paused: Sequence[str]
 
 
 def add_to(commands: Commands) -> None:
@@ -55,9 +58,10 @@ def _look(config: Config) -> Look:
         in_flight = services.overview.mails_in_flight(MAX_IN_FLIGHT)
         recent = services.overview.recent_mails(None, RECENT)
         alive = [w.worker for w in pool.workers]
+        paused = [project.project_id for project in services.directory.projects() if project.paused]
     states = Counter(mail.job.state for mail in in_flight if mail.job)
     jobs = {state.value: states[state] for state in JobState if state is not JobState.SETTLED}
-    return Look(config.backend, running.running(config.data), jobs, in_flight, recent, pool, alive)
+    return Look(config.backend, running.running(config.data), jobs, in_flight, recent, pool, alive, paused)
 
 
 def _paragraphs(look: Look) -> Iterator[str]:
@@ -65,6 +69,8 @@ def _paragraphs(look: Look) -> Iterator[str]:
     yield _where(look)
     jobs = ", ".join(f"{count} {state}" for state, count in look.jobs.items())
     yield f"mails under way: {len(look.in_flight)}; jobs: {jobs}"
+    if look.paused:
+        yield f"paused: {', '.join(look.paused)}; their mails wait for `webordinary resume`"
     mails = [_mail(mail) for mail in look.recent]
     yield "last mails\n" + table(("mail", "received", "from", "subject", "stands"), mails)
     yield "workers\n" + table(("worker", "process", "busy", "since", "alive"), list(_workers(look)))
@@ -92,15 +98,7 @@ def _workers(look: Look) -> Iterator[tuple[object, ...]]:
 
 def _mail(mail: MailSummary) -> tuple[str, str, str, str, str]:
     subject = (mail.subject or "-")[:40]
-    return mail.email_id[:SHORT_ID], clock(mail.received_at), mail.sender[:40], subject, _stands(mail)
-
-
-def _stands(mail: MailSummary) -> str:
-    if mail.dead_reason:
-        return "given up"
-    if "MailRefused" in mail.milestones:
-        return "refused"
-    if "MailHeld" in mail.milestones:
-        return "held"
-    job = f"{mail.job.outcome or mail.job.state}" if mail.job else "received"
-    return f"{job}, answered" if mail.answered_at else job
+    stands = status_of(mail, steps_of(mail)).label  # in the page's words
+    if mail.stopped_because:
+        stands = f"{stands}: {mail.stopped_because[:100]}"
+    return mail.email_id[:SHORT_ID], clock(mail.received_at), mail.sender[:40], subject, stands

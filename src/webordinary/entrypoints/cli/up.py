@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from webordinary.app.services import Services
 from webordinary.config import FILE_NAME, Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import Exit
-from webordinary.entrypoints.cli.greeting import command_name, greeting
+from webordinary.entrypoints.cli.greeting import command_name, greeting, ready_plain
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
@@ -41,6 +41,7 @@ def add_to(commands: Commands) -> None:
     """Declare the command."""
     parser = add_command(commands, "up", run, "run it all: mail intake, workflow, page and workers")
     parser.add_argument("--no-sample", action="store_true", help="start without the sample site")
+    parser.add_argument("--supervised", action="store_true", help=argparse.SUPPRESS)
     add_settings(parser, (name for name in FLAGS if name != "data"))
 
 
@@ -51,11 +52,13 @@ def run(args: argparse.Namespace) -> int:
     require_writable(config.data)
     with running.hold(config.data):
         if config.backend == AWS:
-            _run_with_workers(config := with_free_ports(config), partial(_serve_cloud, config, as_json=args.json))
+            config = with_free_ports(config)
+            _run_with_workers(config, partial(_serve_cloud, config, as_json=args.json), supervised=args.supervised)
             return Exit.OK
         with_sample = not args.no_sample and _sample_wanted(config, own_file=args.config is None)
         config = with_free_ports(load_config(args))
-        _run_with_workers(config, partial(_serve_embedded, config, with_sample, as_json=args.json))
+        serve = partial(_serve_embedded, config, with_sample, as_json=args.json)
+        _run_with_workers(config, serve, supervised=args.supervised)
     return Exit.OK
 
 
@@ -97,7 +100,9 @@ def _serve_cloud(config: Config, supervisor: Supervisor, stop: threading.Event, 
         cloud_server.run_page(services, Path(scratch), stop, partial(_announce, services, as_json=as_json))
 
 
-def _run_with_workers(config: Config, serve: Callable[[Supervisor, threading.Event], None]) -> None:
+def _run_with_workers(
+    config: Config, serve: Callable[[Supervisor, threading.Event], None], *, supervised: bool
+) -> None:
     grace_seconds = stop_seconds(config) + STOP_MARGIN_SECONDS
     supervisor = Supervisor(_workers(config), _environment_of_workers(config), grace_seconds, _warn)
 
@@ -110,6 +115,7 @@ def _run_with_workers(config: Config, serve: Callable[[Supervisor, threading.Eve
     run_until_told(
         work,
         patience_seconds=2 * grace_seconds,
+        parent=sys.stdin.fileno() if supervised else None,
         on_stop=partial(_stopping, supervisor),
         on_kill=supervisor.kill,
     )
@@ -132,7 +138,7 @@ def _announce(services: Services, *, as_json: bool) -> None:
     ends = Endpoints(os.getpid(), config.host, config.port, config.preview_port, config.smtp_port)
     running.announce(config.data, ends)
     if as_json:
-        print_json({"ready": True, **asdict(ends), "page": ends.page, "preview": ends.preview})
+        print_json(ready_plain(config, ends))
     else:
         projects = [project.project_id for project in services.directory.projects()]
         print(greeting(config, ends, projects, command_name()), flush=True)

@@ -8,9 +8,10 @@ import sys
 import threading
 
 from webordinary.app.backends import AWS, run_worker
+from webordinary.app.working import NameTaken
 from webordinary.config import Config
 from webordinary.entrypoints.cli import health
-from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_existing
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.lifecycle import run_until_told
@@ -48,16 +49,22 @@ def run(args: argparse.Namespace) -> int:
     config = load_existing(args)
     name = args.name or f"worker {os.getpid()}"
 
-    def work(stop: threading.Event) -> None:
+    def began() -> None:
         if args.json:
             print_json({"worker": name, "pid": os.getpid(), "slots": config.slots})
         elif not args.supervised:
             print(f"{name} serves {config.data} with {config.slots} slots; Ctrl-C stops it", flush=True)
-        run_worker(config, name, config.slots, stop)
 
-    run_until_told(
-        work,
-        patience_seconds=stop_seconds(config) + STOP_MARGIN_SECONDS,
-        parent=sys.stdin.fileno() if args.supervised else None,
-    )
+    def work(stop: threading.Event) -> None:
+        # A supervised one follows on another of its name, which may still be saving its work.
+        run_worker(config, name, config.slots, stop, sole=bool(args.name) and not args.supervised, began=began)
+
+    try:
+        run_until_told(
+            work,
+            patience_seconds=stop_seconds(config) + STOP_MARGIN_SECONDS,
+            parent=sys.stdin.fileno() if args.supervised else None,
+        )
+    except NameTaken as problem:
+        raise CommandFailed(str(problem), "give this one another --name", Exit.IN_USE) from problem
     return Exit.OK

@@ -112,7 +112,7 @@ def mail_view(looked: Looked, now: datetime) -> MailView:
         changed_files=result.changed_files if result else (),
         site_url=_web_address((result and result.url) or ""),
         summary=result.summary if result else "",
-        operator_note=summary.dead_reason or (result and result.error) or "",
+        operator_note=summary.dead_reason or summary.stopped_because or (result and result.error) or "",
         redrive=f"webordinary dlq redrive {summary.email_id[:12]}" if summary.dead_reason else "",
         replies=tuple(_reply(reply, now) for reply in detail.replies),
         timeline=_timeline(detail.timeline, now),

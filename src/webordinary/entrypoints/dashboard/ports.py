@@ -65,7 +65,8 @@ class Dashboard:
     preview_port: int = 8081
     domain: str = "localhost"
     mailbox: str = "edit@localhost"
-    smtp_port: int = 2525
+    intake: str = "on port 2525 of this machine"
+    """Where mails come in, after the words "Mail to MAILBOX"."""
     examples: tuple[Example, ...] = ()
     metrics: Callable[[], str] = str
     """Everything there is to measure, as Prometheus reads it."""

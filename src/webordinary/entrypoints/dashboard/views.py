@@ -197,9 +197,13 @@ def _end_of(job: JobSummary) -> StatusView:
         return StatusView("answered", "good")
     if job.outcome is not Outcome.SUCCEEDED:
         return StatusView("not done", "warn")
+    changed = job.result is not None and job.result.commit is not None
+    if job.command is Command.UNDO and not changed:
+        return StatusView("nothing to undo", "warn")
     if job.command is not Command.EDIT:
         return StatusView(_COMMAND_DONE[job.command], "good")
-    changed = job.result is not None and job.result.commit is not None
+    if job.result is not None and job.result.question:
+        return StatusView("answered", "good")  # with a question back
     return StatusView("published", "good") if changed else StatusView("nothing changed", "warn")
 
 
@@ -214,7 +218,7 @@ def _worker(worker: WorkerSummary, pool: PoolSnapshot, now: datetime) -> WorkerV
         for job in pool.running
         if job.worker == worker.worker
     )
-    claims = tuple(str(claim.key) for claim in pool.claims if claim.worker == worker.name)
+    claims = tuple(str(claim.key) for claim in pool.claims if (claim.worker_id or claim.worker) == worker.worker)
     return WorkerView(worker.name, worker.pid, bool(tasks), worker.slots, moment(worker.started_at, now), tasks, claims)
 
 

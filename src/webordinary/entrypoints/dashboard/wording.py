@@ -9,7 +9,7 @@ from webordinary.entrypoints.dashboard.formats import duration, size
 from webordinary.model.overview import TimelineEntry
 
 _WORDS = {
-    "MailReceived": "Received and safely on disk",
+    "MailReceived": "Received and safely stored",
     "MailParsed": "Read",
     "MailRefused": "Refused",
     "MailHeld": "Held until the sender confirms",

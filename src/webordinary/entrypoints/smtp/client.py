@@ -8,6 +8,8 @@ import smtplib
 from webordinary.model.errors import Permanent, Transient
 
 TIMEOUT_SECONDS = 30.0
+HERE_ALREADY = "which was here already: nothing is done twice"
+"""So ends our own intake's answer to a mail that it had accepted before."""
 _ACCEPTED = re.compile(r"accepted as ([0-9a-f]{64})")
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 

@@ -13,6 +13,7 @@ from aiosmtpd.smtp import SMTP
 from aiosmtpd.smtp import Envelope as SmtpEnvelope
 from aiosmtpd.smtp import Session as SmtpSession
 
+from webordinary.entrypoints.smtp.client import HERE_ALREADY
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted
 from webordinary.model.errors import Permanent, Transient
@@ -76,7 +77,8 @@ class IntakeHandler:
             if mail.is_new:
                 self._announce(mail.email_id)
         others = f" and {len(accepted) - 1} more" if len(accepted) > 1 else ""
-        return f"250 2.0.0 accepted as {accepted[0].email_id}{others}"
+        before = "" if any(mail.is_new for mail in accepted) else f", {HERE_ALREADY}"
+        return f"250 2.0.0 accepted as {accepted[0].email_id}{others}{before}"
 
     def _announce(self, email_id: str) -> None:
         """The mail is safe already; whoever missed this call finds it by looking for mails without a workflow."""

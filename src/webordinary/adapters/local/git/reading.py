@@ -7,7 +7,7 @@ from datetime import datetime
 from webordinary.adapters.local.git.command import Git
 from webordinary.adapters.local.git.fitness import check_tree
 from webordinary.site.messages import Note, read_note
-from webordinary.site.sources import SourceTree
+from webordinary.site.sources import Change, SourceTree
 
 
 def head(git: Git) -> str:
@@ -30,6 +30,11 @@ def files_of(git: Git, commit: str) -> tuple[str, ...]:
     """The files that a commit changed."""
     listing = git("diff-tree", "--no-commit-id", "--name-only", "-r", "-z", "--root", "--no-renames", commit)
     return tuple(name for name in listing.split("\0") if name)
+
+
+def change(git: Git, commit: str, note: Note) -> Change:
+    """A commit of ours as the change that it is."""
+    return Change(commit, note.summary, files_of(git, commit), note.undoes)
 
 
 def conflicted_files(git: Git) -> tuple[str, ...]:

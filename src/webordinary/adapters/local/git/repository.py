@@ -74,7 +74,7 @@ class GitRepository:
             "--file=-",
             stdin=message.text().encode(),
         )
-        return Change(reading.head(copy.git), message.summary, tuple(changed))
+        return Change(reading.head(copy.git), message.summary, tuple(changed), message.undoes)
 
     def save(self, workspace: Workspace) -> None:
         """Put the thread's branch on the origin under the claim's fence."""
@@ -100,7 +100,7 @@ class GitRepository:
         undone = {note.undoes for _, note in ours}
         for sha, note in ours:
             if note.job_id and not note.undoes and sha not in undone:
-                return Change(sha, note.summary, reading.files_of(copy.git, sha))
+                return reading.change(copy.git, sha, note)
         return None
 
     def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
@@ -111,6 +111,11 @@ class GitRepository:
         files = reading.conflicted_files(copy.git) or change.changed_files
         copy.git("reset", "--quiet", "--hard")
         return Conflicted(files)
+
+    def holds(self, workspace: Workspace, release: str, commit: str) -> bool:
+        """See Workspaces; releases are named after their commit."""
+        git = self._workspaces.held(workspace).git
+        return git.attempt("merge-base", "--is-ancestor", commit, release).code == 0
 
     # -- MainLine -----------------------------------------------------------------------------------
 
@@ -173,7 +178,7 @@ class GitRepository:
             return Workspace(work, path, resumed=True)
         if note.job_id == work.job_id:
             self._check_out(copy, work, tip)
-            return Workspace(work, path, made=Change(tip, note.summary, reading.files_of(copy.git, tip)))
+            return Workspace(work, path, made=reading.change(copy.git, tip, note))
         # What another job left unpublished was never promised to the customer; somebody's own commit is kept.
         self._check_out(copy, work, main if note.job_id or note.saved_for else tip)
         return Workspace(work, path)
@@ -195,7 +200,7 @@ class GitRepository:
         since = work.recorded_at - _SLACK
         for sha, note in reading.notes(copy.git, where, f"Job-Id: {work.job_id}", limit=5, since=since):
             if note.job_id == work.job_id:
-                return Change(sha, note.summary, reading.files_of(copy.git, sha))
+                return reading.change(copy.git, sha, note)
         copy.searched = main
         return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from webordinary.model.hold import Hold
 from webordinary.site.agents.builtin.draft import Draft
 from webordinary.site.agents.builtin.outcomes import AlreadySo, Desk, Done, Outcome, Unclear
@@ -11,6 +13,8 @@ from webordinary.site.agents.builtin.sentences import MAX_WISHES, wishes_of
 from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
 
 _SHOWN = 200
+_ABOUT_US = re.compile(r"(?:please\s+)?(?:help(?:\s+me)?|what\s+can\s+(?:i|we|you)\b.{0,100})", re.I | re.S)
+"""What can I ask you to change? A first mail may say that."""
 ABILITIES = "I can do exact, simple changes. For example:\n" + "\n".join(f"- {k.example}" for k in KINDS if k.example)
 
 
@@ -23,6 +27,8 @@ class BuiltinAgent:
         wishes = wishes_of(quotes.set_aside(task.instruction))
         if not wishes:
             return NotUnderstood(f"Your mail does not say what to change, so nothing was changed.\n\n{ABILITIES}")
+        if len(wishes) == 1 and _ABOUT_US.fullmatch(wishes[0]):
+            return Answered(ABILITIES)
         if len(wishes) > MAX_WISHES:
             return NotUnderstood(
                 f"That is more than {MAX_WISHES} wishes in one mail. Please send them in smaller parts."

@@ -1,0 +1,87 @@
+"""`webordinary replies`: answers that did not arrive, on a data folder where nothing runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.integration.house import House, open_house
+from webordinary.adapters.local.maildir import MaildirTransport
+from webordinary.entrypoints.cli import main
+from webordinary.mail.delivery import deliver_due
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.mail import Reply
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(tmp_path / "data") as house:
+        yield house
+
+
+class Refusing:
+    def __init__(self, problem: Exception) -> None:
+        self._problem = problem
+
+    def send(self, reply: Reply) -> str | None:
+        raise self._problem
+
+
+def deliver(house: House, transport: Refusing | MaildirTransport) -> int:
+    services = house.services
+    return deliver_due(services.outbox, transport, services.threads, services.clock.now(), services.events)
+
+
+def answered(house: House, problem: Exception) -> str:
+    """A mail whose answer does not leave the house."""
+    email_id = house.receive()
+    house.work()
+    assert deliver(house, Refusing(problem)) == 0
+    return email_id
+
+
+def replies(house: House, *args: str) -> int:
+    return main(["replies", *args, "--data", str(house.services.config.data)])
+
+
+def test_a_reply_that_was_given_up_is_listed_and_sent_again(
+    house: House, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    email_id = answered(house, Permanent("550 no such user"))
+    assert replies(house, "list") == 0
+    listed = capsys.readouterr().out
+    for expected in (email_id[:12], "scott@example.com", "given up", "550 no such user"):
+        assert expected in listed
+    assert deliver(house, MaildirTransport(tmp_path / "outbox")) == 0, "it is not due by itself"
+    assert replies(house, "send-again", email_id[:8], email_id) == 0
+    told = f"the reply to scott@example.com for mail {email_id[:12]} is sent again as soon as `webordinary up` runs\n"
+    assert capsys.readouterr().out == told, "named twice, it is one reply"
+    assert deliver(house, MaildirTransport(tmp_path / "outbox")) == 1
+    assert replies(house, "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert replies(house, "send-again", "--all") == 0
+    assert capsys.readouterr().out == "no reply waits to be sent again\n"
+    assert deliver(house, MaildirTransport(tmp_path / "outbox")) == 0, "it has left once"
+
+
+def test_a_reply_that_waits_for_its_next_try_need_not_wait(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    email_id = answered(house, Transient("the mail server is asleep"))
+    now = house.services.clock.now()
+    assert replies(house, "list", "--json") == 0
+    [waiting] = json.loads(capsys.readouterr().out)
+    assert (waiting["email_id"], waiting["attempts"]) == (email_id, 1)
+    assert waiting["next_try_at"] > now.isoformat()
+    assert replies(house, "send-again", "--all") == 0
+    [entry] = house.services.outbox.due(house.services.clock.now() + timedelta(seconds=0.1), 10)
+    assert (entry.reply.email_id, entry.attempts) == (email_id, 0)
+
+
+def test_what_is_not_there_is_told(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replies(house, "send-again") == 2
+    assert replies(house, "send-again", "--all", "abc123") == 2
+    assert replies(house, "send-again", "abc123") == 1
+    assert "no undelivered reply is for a mail that begins with 'abc123'" in capsys.readouterr().err

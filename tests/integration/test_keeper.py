@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from webordinary.entrypoints import emulator, keeper
+
+PROGRAM = """#!{python}
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(os.getpid(), child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def wait_gone(pid: int) -> None:
+    try:
+        watch = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    assert select.select([watch], [], [], 20)[0], f"process {pid} still runs"
+    os.close(watch)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    """It starts a child of its own, as an emulator starts lambdas."""
+    path = tmp_path / "program"
+    path.write_text(PROGRAM.format(python=sys.executable))
+    path.chmod(0o700)
+    return str(path)
+
+
+def started(command: list[str]) -> tuple[subprocess.Popen[bytes], list[int]]:
+    kept = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert kept.stdout
+    return kept, [int(word) for word in kept.stdout.readline().split()]
+
+
+def test_a_kept_program_and_its_children_end_when_the_pipe_does(program: str) -> None:
+    kept, pids = started(keeper.command(program))
+    kept.communicate(timeout=20)
+    for pid in pids:
+        wait_gone(pid)
+
+
+def test_a_kept_program_ends_though_its_user_was_killed(program: str) -> None:
+    user = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()"
+    killed, pids = started([sys.executable, "-c", user, *keeper.command(program)])
+    killed.send_signal(signal.SIGKILL)
+    for pid in pids:
+        wait_gone(pid)
+    killed.communicate()
+
+
+def test_told_to_end_at_once_it_does(program: str) -> None:
+    kept, pids = started(keeper.command(program))
+    kept.terminate()
+    kept.wait(20)
+    for pid in pids:
+        wait_gone(pid)
+    kept.communicate()
+
+
+def test_the_emulator_takes_its_usual_port_or_another_where_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(emulator, "PORT", port)
+        assert emulator.port_for(None) not in (0, port)
+        with pytest.raises(emulator.InUse, match=f"port {port} is in use"):
+            emulator.port_for(port)
+    assert emulator.port_for(None) == port
+    assert emulator.port_for(0) != 0
