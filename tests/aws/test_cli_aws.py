@@ -27,9 +27,9 @@ from webordinary.app.cloud_emulated import verify_sender
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
 from webordinary.model.claims import Started
-from webordinary.model.jobs import NewJob
+from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
 from webordinary.model.mail import Command
-from webordinary.model.names import ProjectUser
+from webordinary.model.names import ProjectUser, job_id_of
 
 pytestmark = pytest.mark.xdist_group("cli-aws")
 ANN = "ann@example.com"
@@ -272,6 +272,24 @@ def test_dead_letters_are_shown_redriven_and_dropped(operator: Operator, tmp_pat
     machine = operator.account.standing.state_machine_arn.replace(":stateMachine:", ":execution:")
     arn = f"{machine}:{email_id}-r1"
     assert operator.account.clients.stepfunctions.describe_execution(executionArn=arn)["name"] == f"{email_id}-r1"
+
+
+def test_a_redriven_mail_is_shown_by_its_last_run(operator: Operator, tmp_path: Path) -> None:
+    mail = tmp_path / "mail.eml"
+    mail.write_text(f"From: {ANN}\nTo: {MAILBOX}\nSubject: Twice\nMessage-ID: <3@example.com>\n\nSet the title to A\n")
+    email_id = operator.run("send", str(mail))[1].split()[-1]
+    dead = Settlement(Outcome.DEAD, JobResult("", error="the kiln exploded"))
+    with operator.services() as services:
+        until(lambda: services.overview.mail(email_id), "the intake to take it")
+        jobs, now = services.jobs, services.clock.now()
+        jobs.record(NewJob(job_id_of(email_id), KILN_ANN, "t1", email_id, Command.EDIT), now)
+        jobs.settle_unstarted(job_id_of(email_id), dead, now)
+        jobs.record(NewJob(job_id_of(email_id, 1), KILN_ANN, "t1", email_id, Command.EDIT), now)
+        shown = services.overview.mail(email_id)
+        jobs.settle_unstarted(job_id_of(email_id, 1), dead, now)
+    assert shown
+    assert shown.summary.job
+    assert (shown.summary.job.job_id, shown.summary.job.outcome) == (job_id_of(email_id, 1), None)
 
 
 def test_a_site_with_open_jobs_is_removed_only_by_force_and_its_repository_stays(operator: Operator) -> None:

@@ -14,7 +14,7 @@ from webordinary.adapters.aws.overview_timeline import WorkflowSteps, timeline
 from webordinary.adapters.aws.pool.job_items import Record
 from webordinary.adapters.aws.pool.job_table import JobTable
 from webordinary.adapters.aws.pool.pool_look import PoolLook
-from webordinary.mail.compose import HELD
+from webordinary.mail.compose import answer_kind
 from webordinary.mail.errors import UnknownMail
 from webordinary.mail.ports import AttachmentManifest, Directory, Outbox, OutboxEntry, ParsedMails, RawMails
 from webordinary.model.jobs import Job
@@ -35,7 +35,7 @@ from webordinary.pool.ports import DeadLetters
 DAYS_BACK = 30
 OF_DAY = "#receivedDay = :day"
 BEFORE = "#receivedDay = :day AND #receivedAt < :before"
-MAX_ROWS = 200
+MAX_ROWS, MOST_REDRIVES = 200, 20
 STOPPED = {"refused": "MailRefused", "held": "MailHeld"}
 LOOK_AGAIN, LOOK_SECONDS = "LookAgain", 5
 
@@ -118,14 +118,20 @@ class AwsOverview:
         """See events_after."""
         return int(time.time() // LOOK_SECONDS)
 
+    def _last_run(self, email_id: str) -> tuple[Record | None, int]:
+        """A redriven mail has several jobs: the last of them, and after how many redrives that is."""
+        found, redrives = self.jobs.find(job_id_of(email_id)), 0
+        while redrives < MOST_REDRIVES and (again := self.jobs.find(job_id_of(email_id, redrives + 1))):
+            found, redrives = again, redrives + 1
+        return found, redrives
+
     def _look(self, email_id: str, dead: Mapping[str, str], record: Record | None = None) -> _Looked:
         envelope = self.raw_mails.envelope(email_id)
         mail = self.parsed_mails.load(email_id)
-        record = record or self.jobs.find(job_id_of(email_id))
+        record, redrives = (record, 0) if record else self._last_run(email_id)
         job = record.job if record else None
         replies = self.outbox.of(email_id)
-        answers = (entry.sent_at for entry in replies if entry.reply.kind != HELD)
-        answered = max((sent_at for sent_at in answers if sent_at), default=None)
+        answered = None if job and job.open else _answered_at(replies, redrives)
         stopped = self._stopped(email_id) if job is None and answered is None else {}
         told = record.told if record else ()
         summary = MailSummary(
@@ -137,7 +143,7 @@ class AwsOverview:
             job=_job(job) if job else None,
             milestones={entry.kind: entry.at for entry in told} | _milestone(stopped),
             answered_at=answered,
-            ended=answered is not None and not (job and job.open),
+            ended=answered is not None,
             dead_reason=dead.get(email_id),
             stopped_because=stopped.get("reason"),
         )
@@ -160,6 +166,12 @@ class _Looked:
 
     summary: MailSummary
     record: Record | None
+
+
+def _answered_at(replies: Sequence[OutboxEntry], redrives: int) -> datetime | None:
+    """When its last run was answered; a notice that it has to wait is no answer."""
+    sent = (entry.sent_at for entry in replies if entry.reply.kind == answer_kind(redrives))
+    return max((when for when in sent if when), default=None)
 
 
 def _milestone(stopped: Mapping[str, str]) -> dict[str, datetime]:

@@ -17,7 +17,8 @@ CLOCKS_APART_SECONDS, CLOCKS_REFUSED_SECONDS = 30, 240
 """AWS refuses what was signed more than five minutes ago, or will be."""
 OPERATING = (
     "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Scan", "s3:PutObject", "sqs:CreateQueue", "sqs:GetQueueUrl",
-    "states:StartExecution", "lambda:GetFunctionConfiguration", "ses:GetEmailIdentity", "secretsmanager:PutSecretValue",
+    "states:StartExecution", "states:GetExecutionHistory", "lambda:GetFunctionConfiguration", "ses:GetEmailIdentity",
+    "secretsmanager:PutSecretValue",
 )  # fmt: skip
 """What an operator's commands do, one of each kind."""
 
