@@ -23,6 +23,7 @@ from tests.acceptance import chaos_agent
 from tests.acceptance.killing import kill_tree
 from tests.acceptance.world import replies, text_of
 from tests.conftest import Up
+from tests.processes import wait_stopped
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import LoggedEvent, SqliteEventLog
 from webordinary.entrypoints.smtp import client
@@ -47,12 +48,6 @@ def until(happened: Callable[[], object], what: str, seconds: float = PATIENCE_S
     while not happened():
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
         pause.wait(LOOK_SECONDS)
-
-
-def stands_still(pid: int) -> bool:
-    """Every thread of it: one that is inside the kernel yet would still take the lock that it asks for."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return all("T (stopped)" in (task / "status").read_text() for task in tasks)
 
 
 @dataclass
@@ -150,7 +145,7 @@ class House:
         """Stop it, but not in the middle of a write: there it would be ended, for all the others' sake."""
         for _ in range(100):
             hand.signal(signal.SIGSTOP)
-            until(lambda: stands_still(hand.pid), "the worker to stand still")
+            wait_stopped(hand.pid)
             database = sqlite3.connect(self.data / "webordinary.db", timeout=2)
             with contextlib.closing(database) as conn, contextlib.suppress(sqlite3.OperationalError):
                 conn.execute("BEGIN IMMEDIATE")

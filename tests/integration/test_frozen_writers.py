@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import wait_stopped
 from webordinary.adapters.local.frozen_writers import FrozenWriters
 from webordinary.adapters.sqlite.database import Database
 
@@ -55,8 +56,7 @@ def test_a_process_that_stays_stopped_in_the_middle_of_a_write_is_ended(
     frozen = FrozenWriters(database.path, patience=60, monotonic=lambda: now[0])
     assert frozen.look() is None, "it only writes"
     writer.send_signal(signal.SIGSTOP)
-    while "T (stopped)" not in Path(f"/proc/{writer.pid}/status").read_text():
-        pass
+    wait_stopped(writer.pid)
     assert frozen.look() is None, "it may go on in a moment"
     with closing(sqlite3.connect(database.path, timeout=0)) as other, pytest.raises(sqlite3.OperationalError):
         other.execute("BEGIN IMMEDIATE")
@@ -71,15 +71,14 @@ def test_who_goes_on_in_time_is_left_alone(database: Database, writer: subproces
     now = [0.0]
     frozen = FrozenWriters(database.path, patience=60, monotonic=lambda: now[0])
     writer.send_signal(signal.SIGSTOP)
-    while "T (stopped)" not in Path(f"/proc/{writer.pid}/status").read_text():
-        pass
+    wait_stopped(writer.pid)
     frozen.look()
     writer.send_signal(signal.SIGCONT)
-    while "T (stopped)" in Path(f"/proc/{writer.pid}/status").read_text():
-        pass
+    wait_stopped(writer.pid, stopped=False)
     now[0] = 59.0
     assert frozen.look() is None
     writer.send_signal(signal.SIGSTOP)
+    wait_stopped(writer.pid)
     now[0] = 61.0
     assert frozen.look() is None, "it stands still for the second time, not for 61 seconds"
     writer.send_signal(signal.SIGCONT)

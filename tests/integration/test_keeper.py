@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import select
 import signal
 import socket
 import subprocess
@@ -10,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import wait_gone
 from webordinary.entrypoints import emulator, keeper
 
 PROGRAM = """#!{python}
@@ -18,15 +17,6 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print(os.getpid(), child.pid, flush=True)
 time.sleep(600)
 """
-
-
-def wait_gone(pid: int) -> None:
-    try:
-        watch = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    assert select.select([watch], [], [], 20)[0], f"process {pid} still runs"
-    os.close(watch)
 
 
 @pytest.fixture

@@ -11,20 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import wait_gone
 from webordinary.entrypoints.supervisor import Child, Supervisor
 
 OBEDIENT = "import os, sys; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); sys.stdin.read()"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + OBEDIENT
 NextStart = Callable[[], int]
-
-
-def wait_gone(pid: int) -> None:
-    try:
-        watch = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    assert select.select([watch], [], [], 20)[0], f"process {pid} still runs"
-    os.close(watch)
 
 
 @pytest.fixture

@@ -45,9 +45,13 @@ class FrozenWriters:
             self._seen = (pid, now)
         if now - self._seen[1] < self._patience:
             return None
-        _log.warning("process %d is stopped in the middle of a write and keeps all others from writing: ended", pid)
-        os.kill(pid, signal.SIGKILL)
         self._seen = None
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError as problem:  # it has ended meanwhile, or belongs to another user
+            _log.warning("process %d is stopped in the middle of a write and cannot be ended: %s", pid, problem)
+            return None
+        _log.warning("process %d was stopped in the middle of a write, which kept all others from writing: ended", pid)
         return pid
 
     def _writer(self) -> int | None:

@@ -1,0 +1,33 @@
+"""Other processes, as a test sees them."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from pathlib import Path
+
+SECONDS = 20.0
+
+
+def wait_gone(pid: int) -> None:
+    """Until it has ended."""
+    try:
+        watch = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    assert select.select([watch], [], [], SECONDS)[0], f"process {pid} still runs"
+    os.close(watch)
+
+
+def stands_still(pid: int) -> bool:
+    """Every thread of it is stopped: one that is inside the kernel yet would still take the lock that it asks for."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return all("T (stopped)" in (task / "status").read_text() for task in tasks)
+
+
+def wait_stopped(pid: int, *, stopped: bool = True) -> None:
+    """Until a SIGSTOP, or the SIGCONT after it, has reached it."""
+    deadline = time.monotonic() + SECONDS
+    while stands_still(pid) is not stopped:
+        assert time.monotonic() < deadline, f"process {pid} {'does not stop' if stopped else 'does not go on'}"
