@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
+import signal
+import sqlite3
 import time
 from pathlib import Path
 
@@ -31,3 +34,16 @@ def wait_stopped(pid: int, *, stopped: bool = True) -> None:
     deadline = time.monotonic() + SECONDS
     while stands_still(pid) is not stopped:
         assert time.monotonic() < deadline, f"process {pid} {'does not stop' if stopped else 'does not go on'}"
+
+
+def stop_between_writes(pid: int, database: Path) -> None:
+    """SIGSTOP, at a moment when it does not hold the lock that all others need."""
+    for _ in range(100):
+        os.kill(pid, signal.SIGSTOP)
+        wait_stopped(pid)
+        trial = sqlite3.connect(database, timeout=2)
+        with contextlib.closing(trial) as conn, contextlib.suppress(sqlite3.OperationalError):
+            conn.execute("BEGIN IMMEDIATE")
+            return
+        os.kill(pid, signal.SIGCONT)
+    raise AssertionError(f"process {pid} writes all the time")

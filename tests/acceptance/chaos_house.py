@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -23,7 +22,7 @@ from tests.acceptance import chaos_agent
 from tests.acceptance.killing import kill_tree
 from tests.acceptance.world import replies, text_of
 from tests.conftest import Up
-from tests.processes import wait_stopped
+from tests.processes import stop_between_writes
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import LoggedEvent, SqliteEventLog
 from webordinary.entrypoints.smtp import client
@@ -143,15 +142,7 @@ class House:
 
     def freeze(self, hand: Hand) -> None:
         """Stop it, but not in the middle of a write: there it would be ended, for all the others' sake."""
-        for _ in range(100):
-            hand.signal(signal.SIGSTOP)
-            wait_stopped(hand.pid)
-            database = sqlite3.connect(self.data / "webordinary.db", timeout=2)
-            with contextlib.closing(database) as conn, contextlib.suppress(sqlite3.OperationalError):
-                conn.execute("BEGIN IMMEDIATE")
-                return
-            hand.signal(signal.SIGCONT)
-        raise AssertionError(f"{hand.name} writes all the time")
+        stop_between_writes(hand.pid, self.data / "webordinary.db")
 
     def close(self) -> list[int]:
         """Ask everything to end; the exit codes of what still ran, killed where asking did not help."""

@@ -20,15 +20,14 @@ from tests.acceptance.world import replies
 Opened = Callable[..., House]
 SHORT_LEASE = {"lease_seconds": 3.0, "renew_seconds": 1.0}
 GAVE_UP = "We could not do this"
-FREEZING_GIT = """\
+WAITING_GIT = """\
 #!{python} -IS
-# Freezes the worker that calls it at its push to main, and pushes only when told to: a push from the past.
-import os, pathlib, signal, sys, time
+# Waits at its first push to main, and pushes only when told to: a push from the past.
+import os, pathlib, sys, time
 folder = pathlib.Path({folder!r})
 to_main = "push" in sys.argv and any(arg.endswith(":refs/heads/main") for arg in sys.argv)
-if to_main and not (folder / "frozen").exists():
-    (folder / "frozen").write_text(str(os.getppid()))
-    os.kill(os.getppid(), signal.SIGSTOP)
+if to_main and not (folder / "waits").exists():
+    (folder / "waits").touch()
     while not (folder / "go").exists():
         time.sleep(0.02)
     code = os.spawnv(os.P_WAIT, {git!r}, sys.argv)
@@ -116,15 +115,15 @@ def test_a_frozen_workers_jailed_agent_is_ended_too(house: Opened, tmp_path: Pat
 
 def test_a_push_from_the_past_is_refused_by_the_origin(house: Opened, tmp_path: Path) -> None:
     home = house(workers=0, **SHORT_LEASE)
-    freezing = tmp_path / "bin" / "git"
-    freezing.parent.mkdir()
-    script = FREEZING_GIT.format(python=sys.executable, folder=str(tmp_path), git=str(home.path / "git"))
-    freezing.write_text(script)
-    freezing.chmod(0o755)
-    home.hire(env={"PATH": str(freezing.parent)})
+    waiting = tmp_path / "bin" / "git"
+    waiting.parent.mkdir()
+    script = WAITING_GIT.format(python=sys.executable, folder=str(tmp_path), git=str(home.path / "git"))
+    waiting.write_text(script)
+    waiting.chmod(0o755)
+    frozen = home.hire(env={"PATH": str(waiting.parent)})
     mail = Writer(home).note("a")
-    until((tmp_path / "frozen").exists, "the worker to freeze at its push")
-    [frozen] = home.hands
+    until((tmp_path / "waits").exists, "the worker to push")
+    home.freeze(frozen)
     home.hire()
     assert "Wrote note a" in answer(home, mail)
     history = home.git("amelia", "rev-parse", "main")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from tests.processes import stop_between_writes
 from webordinary.adapters.sqlite.workers import WorkerEntry
 from webordinary.entrypoints.cli import main
 from webordinary.model.claims import Started
@@ -134,7 +135,7 @@ def test_health_tells_a_live_a_hung_and_a_dead_worker_apart(tmp_path: Path, caps
     with worker(data, "w1") as first, worker(data, "w2"):
         wait_for_health(data, 0, "--name", "w1")
         wait_for_health(data, 0, "--name", "w2")
-        first.send_signal(signal.SIGSTOP)
+        stop_between_writes(first.pid, data / "webordinary.db")
         wait_for_health(data, 1, "--name", "w1")
         assert "hangs: its loop has not gone round" in capsys.readouterr().out
         assert health(data) == 1

@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, expect
 
 from tests.acceptance.browser import LAPTOP, PHONE, chromium, visitor
 from tests.unit.dashboard.fixture import World, lively
-from webordinary.entrypoints.dashboard.serve import PageServer, bind
+from webordinary.adapters.local.free_ports import bound
+from webordinary.entrypoints.dashboard.serve import PageServer
 from webordinary.entrypoints.dashboard.web import create_app
 
 
@@ -29,7 +30,7 @@ def world(tmp_path: Path, browser: Browser) -> Iterator[World]:
 
 @pytest.fixture
 def address(world: World) -> Iterator[str]:
-    sockets = [bind(0), bind(0)]
+    sockets = [bound("127.0.0.1", 0), bound("127.0.0.1", 0)]
     port, preview_port = (sock.getsockname()[1] for sock in sockets)
     server = PageServer(create_app(world.dashboard(port=port, preview_port=preview_port)), world.feed, sockets)
     server.start()

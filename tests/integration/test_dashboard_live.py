@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from tests.unit.dashboard.fixture import World
+from webordinary.adapters.local.free_ports import bound
 from webordinary.entrypoints.dashboard import stream
 from webordinary.entrypoints.dashboard.feed import EventFeed
-from webordinary.entrypoints.dashboard.serve import PageServer, bind
+from webordinary.entrypoints.dashboard.serve import PageServer
 from webordinary.entrypoints.dashboard.web import create_app
 
 
@@ -23,7 +24,7 @@ class Live:
     """A page being served, and its visitors."""
 
     def __init__(self, world: World) -> None:
-        sockets = [bind(0), bind(0)]
+        sockets = [bound("127.0.0.1", 0), bound("127.0.0.1", 0)]
         self.port, preview_port = (sock.getsockname()[1] for sock in sockets)
         dashboard = world.dashboard(port=self.port, preview_port=preview_port)
         self.preview_port = preview_port
@@ -147,4 +148,4 @@ def test_the_second_port_is_another_origin_without_the_page(live: Live) -> None:
 
 def test_a_port_in_use_is_found_out_before_anything_starts(live: Live) -> None:
     with pytest.raises(OSError, match="in use"):
-        bind(live.port)
+        bound("127.0.0.1", live.port)

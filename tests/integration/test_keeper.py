@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import wait_gone
+from webordinary.adapters.local.free_ports import free_port
 from webordinary.entrypoints import emulator, keeper
 
 PROGRAM = """#!{python}
@@ -60,8 +61,8 @@ def test_told_to_end_at_once_it_does(program: str) -> None:
 
 
 def test_the_emulator_takes_its_usual_port_or_another_where_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port("127.0.0.1")
+    with socket.create_server(("127.0.0.1", port)):
         monkeypatch.setattr(emulator, "PORT", port)
         assert emulator.port_for(None) not in (0, port)
         with pytest.raises(emulator.InUse, match=f"port {port} is in use"):

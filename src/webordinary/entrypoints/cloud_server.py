@@ -7,12 +7,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from webordinary.adapters.local.free_ports import bound
 from webordinary.app import sites
 from webordinary.app.cloud import Cloud
 from webordinary.app.cloud_operating import post_and_see, shown_sites
 from webordinary.entrypoints.dashboard.feed import EventFeed
 from webordinary.entrypoints.dashboard.ports import Dashboard
-from webordinary.entrypoints.dashboard.serve import PageServer, bind
+from webordinary.entrypoints.dashboard.serve import PageServer
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.entrypoints.examples import examples
 from webordinary.model.errors import Permanent
@@ -24,7 +25,7 @@ LOOK_SECONDS = 5.0
 def run_page(services: Cloud, scratch: Path, stop: threading.Event, ready: Callable[[], None]) -> None:
     """Serve the page until `stop` is set."""
     config, feed = services.config, EventFeed()
-    sockets = [bind(port, config.host) for port in (config.port, config.preview_port)]
+    sockets = [bound(config.host, port) for port in (config.port, config.preview_port)]
     page = PageServer(create_app(_dashboard(services, feed, scratch)), feed, sockets)
     page.start()
     try:

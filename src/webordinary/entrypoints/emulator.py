@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.request
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from webordinary.adapters.local.free_ports import free_port, is_free
 from webordinary.entrypoints import keeper
 from webordinary.model.errors import Permanent, Transient
 
@@ -86,10 +86,10 @@ def _be_alone(lock: int, folder: Path) -> None:
 def port_for(wanted: int | None) -> int:
     """The port to use: the one that is wanted, any for 0; for None the usual one, or any where that is taken."""
     if wanted is None:
-        return PORT if _is_free(PORT) else _free_port()
-    if wanted and not _is_free(wanted):
+        return PORT if is_free(HOST, PORT) else free_port(HOST)
+    if wanted and not is_free(HOST, wanted):
         raise InUse(f"port {wanted} is in use")
-    return wanted or _free_port()
+    return wanted or free_port(HOST)
 
 
 def _environment(folder: Path, port: int) -> dict[str, str]:
@@ -128,20 +128,3 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.terminate()  # at once, then
         process.wait()
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # left over connections do no harm
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
+from webordinary.adapters.local.free_ports import bound
 from webordinary.adapters.local.frozen_writers import FrozenWriters
 from webordinary.adapters.local.wake import Listener
 from webordinary.adapters.local.wakeups import ENGINE, EngineWakeups
@@ -19,7 +20,7 @@ from webordinary.asl.runner import EngineRunner
 from webordinary.entrypoints.dashboard.feed import EventFeed
 from webordinary.entrypoints.dashboard.metrics import exposition
 from webordinary.entrypoints.dashboard.ports import Dashboard
-from webordinary.entrypoints.dashboard.serve import PageServer, bind
+from webordinary.entrypoints.dashboard.serve import PageServer
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.entrypoints.examples import examples
 from webordinary.entrypoints.smtp import client
@@ -97,7 +98,7 @@ def _smtp_server(services: Embedded, engine: Engine, wake: Callable[[], None]) -
 def _serve_page(services: Embedded, meter: Meter, closing: ExitStack) -> None:
     config = services.config
     feed = EventFeed()
-    sockets = [bind(port, config.host) for port in (config.port, config.preview_port)]
+    sockets = [bound(config.host, port) for port in (config.port, config.preview_port)]
     page = PageServer(create_app(_dashboard(services, meter, feed)), feed, sockets)
     page.start()
     closing.callback(page.stop)

@@ -293,7 +293,8 @@ def lively(world: World) -> World:
 
 
 def main() -> None:
-    from webordinary.entrypoints.dashboard.serve import PageServer, bind
+    from webordinary.adapters.local.free_ports import bound
+    from webordinary.entrypoints.dashboard.serve import PageServer
     from webordinary.entrypoints.dashboard.web import create_app
 
     folder, port = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
@@ -301,7 +302,7 @@ def main() -> None:
     world = World(folder, now=datetime.now(UTC))
     if "empty" not in sys.argv:
         lively(world)
-    page, sites = bind(port), bind(0)
+    page, sites = bound("127.0.0.1", port), bound("127.0.0.1", 0)
     ports = {"port": page.getsockname()[1], "preview_port": sites.getsockname()[1]}
     dashboard = world.dashboard(clock=lambda: datetime.now(UTC), **ports)
     PageServer(create_app(dashboard), world.feed, [page, sites]).start()

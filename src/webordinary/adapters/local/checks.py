@@ -11,6 +11,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
+from webordinary.adapters.local.free_ports import bound
 from webordinary.model.findings import Finding, broken, doubtful, good
 
 ENOUGH_BYTES, LEAST_BYTES = 2_000_000_000, 200_000_000
@@ -67,16 +68,11 @@ def look_at_git() -> Finding:
 
 def look_at_port(host: str, port: int, name: str) -> Finding:
     """Could we listen there?"""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind((host, port))
-        except OSError as problem:
-            flag = "--" + name.replace("_", "-")
-            return broken(
-                f"{name} {port} on {host}: {problem.strerror}", f"stop what uses it, or choose another: {flag}"
-            )
+    try:
+        bound(host, port).close()
+    except OSError as problem:
+        flag = "--" + name.replace("_", "-")
+        return broken(f"{name} {port} on {host}: {problem.strerror}", f"stop what uses it, or choose another: {flag}")
     return good(f"{name} {port} is free")
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 import shutil
-import socket
 import sqlite3
 import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
-from ipaddress import ip_address
 from pathlib import Path
 
+from webordinary.adapters.local.free_ports import bound, bound_anywhere
 from webordinary.app.backends import AWS
 from webordinary.config import Config, flag_of, variable_of
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
@@ -52,11 +51,8 @@ def with_free_ports(config: Config) -> Config:
 
 
 def _free(held: ExitStack, host: str, port: int, name: str) -> int:
-    family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
-    trial = held.enter_context(socket.socket(family))
-    trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        trial.bind((host, port))
+        trial = held.enter_context(bound(host, port) if port else bound_anywhere(host))
     except OSError as problem:
         reason = "is in use" if problem.errno == errno.EADDRINUSE else f"cannot be opened ({problem.strerror})"
         others = f"{flag_of(name)}, {variable_of(name)} or make up {name.upper()}=…"

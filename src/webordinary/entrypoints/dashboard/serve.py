@@ -49,15 +49,3 @@ class PageServer:
 
     def _run(self) -> None:
         asyncio.run(self._server.serve(sockets=self._sockets))
-
-
-def bind(port: int, host: str = "127.0.0.1") -> socket.socket:
-    """A socket on this machine's own address; raises OSError where the port is in use."""
-    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((host, port))
-    except OSError:
-        sock.close()
-        raise
-    return sock

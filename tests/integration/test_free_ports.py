@@ -1,0 +1,28 @@
+"""Ports that are free, and ports that are not."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from webordinary.adapters.local.free_ports import bound, bound_anywhere, free_port, is_free
+
+HOST = "127.0.0.1"
+
+
+def test_a_port_that_somebody_listens_on_is_not_free() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        assert not is_free(HOST, port)
+        with pytest.raises(OSError, match="in use"):
+            bound(HOST, port)
+
+
+def test_a_free_port_is_free_and_differs_from_those_in_hand() -> None:
+    held = [bound_anywhere(HOST) for _ in range(20)]
+    ports = [sock.getsockname()[1] for sock in held]
+    assert len(set(ports)) == len(ports)
+    for sock in held:
+        sock.close()
+    assert is_free(HOST, free_port(HOST))
