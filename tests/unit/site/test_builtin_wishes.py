@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from webordinary.site.agents.builtin.css import colour_of, read_rules
+from webordinary.site.agents.builtin.sentences import wishes_of
 from webordinary.site.task import Answered, Asked, Changed, NotUnderstood
 
 from .builtin_world import Site
@@ -194,4 +195,36 @@ def test_colours_are_names_of_css_or_hex_numbers(words: str, colour: str | None)
 def test_a_style_sheet_that_is_broken_is_read_as_far_as_it_goes() -> None:
     rules, colours = read_rules("a { color: red; b { color: blue } } } { c { color: #fff")
     assert [rule.selectors for rule in rules][:2] == [("a",), ("b",)]
-    assert [(one.rule.selectors[0], one.rule.within) for one in colours][:2] == [("a", ""), ("b", "a")]
+    assert [(one.rule.selectors[0], one.rule.always) for one in colours][:2] == [("a", True), ("b", False)]
+
+
+A, B = "change the title to A", "set the heading to B"
+
+
+@pytest.mark.parametrize(
+    ("mail", "wishes"),
+    [
+        (f"{A}\n\nThanks,\nScott\n\n\n\nPS: {B}", [A, B]),
+        (f"{A}\nThanks, Scott\nP.S. {B}", [A, B]),
+        (f"{A}\nPPS {B}", [A, B]),
+        (f"{A}\n\nBest\n\n\n\n\n{B}", [A, B]),
+        (f"{A}.\nThanks!\n\nAlso {B}", [A, B]),
+        (f"{A}. Thanks! Also {B}", [A, B]),
+        (f"Thanks for the photo\n\n{B}", [B]),
+        (f"{A}\n\nKind regards\nScott\n- change Monday to Friday", [A, "change Monday to Friday"]),
+        (f"{A}\n\nThanks\nScott\n\nPS the heading could be B", [A, "the heading could be B"]),
+        (f"{A}\n\nThanks,\nScott Post\nMarket Place 5\nKent", [A]),
+        (f"{A}. Thank you!\nScott\n\nSent from my phone", [A]),
+    ],
+)
+def test_a_wish_below_the_name_is_read_and_the_name_is_not(mail: str, wishes: list[str]) -> None:
+    assert wishes_of(mail) == wishes
+
+
+def test_a_long_text_without_quotation_marks_is_followed_and_a_longer_one_is_told_so(tmp_path: Path) -> None:
+    site = Site(tmp_path, {"index.html": "<h1>x</h1><p>y</p>"})
+    words = " ".join(["word"] * 3_000)
+    assert isinstance(result := site.write(f"add a paragraph saying {words} {words}"), NotUnderstood)
+    assert "“add a paragraph saying word word" in result.text
+    assert "is longer than the 20,000 characters that I follow at once, so nothing was changed" in result.text
+    site.becomes(f"add a paragraph saying {words}", "index.html", "<p>y</p>", f"<p>y</p>\n<p>{words}</p>")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 from webordinary.site.agents.builtin.braces import without_expressions
 from webordinary.site.agents.builtin.html import parse_page
@@ -24,10 +25,9 @@ def parse_astro(source: str) -> Page:
     readable = hidden(source[:begin]) + without_expressions(source[begin:])
     page = parse_page(source, readable, ASTRO)
     page.texts = [part for text in page.texts for part in _readable_parts(text, readable)]
-    for element in page.elements:
-        element.computed = HIDDEN in readable[element.inner_start : element.inner_end]
+    _mark_computed(page, readable)
     title = _title_of_layout(page, source) or (script and _title_of_script(script))
-    if title and page.first("title") is None:
+    if title and page.title is None:
         page.add_value(title)
         page.elements.sort(key=lambda element: element.start)
     return page
@@ -53,6 +53,14 @@ def _title_of_script(script: re.Match[str]) -> Value | None:
     return script_value(found["value"], found.start("value")) if found else None
 
 
+def _mark_computed(page: Page, readable: str) -> None:
+    """Elements that hold an expression; each is looked up, not read, because they stand in one another."""
+    expressions = [found.span() for found in re.finditer(f"{HIDDEN}+", readable)]
+    for element in page.elements:
+        following = bisect_right(expressions, element.inner_start, key=lambda span: span[1])
+        element.computed = following < len(expressions) and expressions[following][0] < element.inner_end
+
+
 def _readable_parts(text: Span, readable: str) -> list[Span]:
     parts = re.compile(f"[^{HIDDEN}]+").finditer(readable, text.start, text.end)
     return [Span(part.start(), part.end(), text.element) for part in parts if part[0].strip()]
@@ -63,7 +71,7 @@ def is_simple_script(source: str) -> bool:
     script = _SCRIPT.match(source)
     if script is None:
         return True
-    rest = re.sub(r"^import\b[^;\n]*(?:;|$)|//[^\n]*|/\*.*?\*/", "", script["body"], flags=re.S | re.M)
+    rest = re.sub(r"^import\b[^;\n]*(?:;|$)|//[^\n]*|/\*.*?(?:\*/|\Z)", "", script["body"], flags=re.S | re.M)
     return re.sub(r";", "", _TITLE.sub(_rest_of_line, rest)).strip() == ""
 
 

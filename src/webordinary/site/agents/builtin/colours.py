@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 from re import Match
 
 from webordinary.site.agents.builtin.css import Declared, Rule, colour_of, read_rules
@@ -71,15 +72,18 @@ def change_colour(match: Match[str], desk: Desk) -> Outcome | None:
         return Unclear(f"“{said}” could be one of these colours:\n{listing}\nPlease name it as it stands here.")
     if all(place.was == new for place in places):
         return AlreadySo(f"The colour of “{said}” is {new} already.")
-    for place in sorted(places, key=lambda place: place.patch.start, reverse=True):
-        desk.draft.replace(place.file, *place.patch)
-    return Done(f"Changed the colour of “{said}” to {new}: {', '.join(place.words for place in places)}.")
+    for file, within in groupby(places, key=lambda place: place.file):
+        desk.draft.replace(file, *(place.patch for place in within))
+    more = f" and {len(places) - _LISTED} more" if len(places) > _LISTED else ""
+    return Done(
+        f"Changed the colour of “{said}” to {new}: {', '.join(place.words for place in places[:_LISTED])}{more}."
+    )
 
 
 def _places(desk: Desk, part: str, new: str) -> list[_Place]:
     """The colours that these words name: as they are declared, else by what people call the parts of a page."""
     sheets = [(file, *read) for file, read in _sheets(desk)]
-    declared = [_place(desk, file, one, new) for file, _, colours in sheets for one in colours if _always(one.rule)]
+    declared = [_place(desk, file, one, new) for file, _, colours in sheets for one in colours if one.rule.always]
     exact = [place for place in declared if part == place.words] or [
         place for place in declared if part == place.name and part.startswith("--")
     ]
@@ -102,11 +106,6 @@ def _place(desk: Desk, file: str, one: Declared, new: str) -> _Place:
     return _Place(file, one.rule, one.name, Patch(one.start, one.end, new), was)
 
 
-def _always(rule: Rule) -> bool:
-    """Not only on small screens, in the dark, or within another rule."""
-    return re.fullmatch(r"(?:@layer[^@]*)?", rule.within) is not None
-
-
 def _undeclared(
     desk: Desk, sheets: list[tuple[str, list[Rule], list[Declared]]], known: _Part, new: str
 ) -> list[_Place]:
@@ -115,7 +114,7 @@ def _undeclared(
         (file, rule)
         for file, found, _ in sheets
         for rule in found
-        if _always(rule) and frozenset(rule.selectors) <= known.selectors
+        if rule.always and frozenset(rule.selectors) <= known.selectors
     ]
     widest = max((len(rule.selectors) for _, rule in rules), default=0)
     whole = [(file, rule) for file, rule in rules if len(rule.selectors) == widest]

@@ -7,25 +7,30 @@ from dataclasses import dataclass
 
 from webordinary.site.agents.builtin.colour_names import COLOUR_NAMES
 
-_UNREAD = re.compile(r"/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|url\([^)]*\)", re.S)
+# What is not closed reaches to the end of its line or of the sheet, as in a browser; it is not tried again from within.
+_UNREAD = re.compile(r"/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*+\"?+|'(?:[^'\\\n]|\\.)*+'?+|url\([^)]*+\)?+", re.S)
 _PIECE = re.compile(r"[^{};]*[{};]|[^{};]+\Z", re.S)
-_DECLARATION = re.compile(r"\s*(?P<property>--[\w-]+|[a-z-]+)\s*:\s*(?P<value>.*?)\s*(?:;|\}|\Z)", re.S | re.I)
+_DECLARATION = re.compile(r"\s*+(?P<property>--[\w-]++|[a-z-]++)\s*+:(?P<value>[^;}]*+)", re.I)
 _NAMES = "|".join(sorted(COLOUR_NAMES, key=len, reverse=True)).replace("gray", "gr[ae]y")
 _COLOUR = re.compile(
     r"#(?:[0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})\b|\b(?:rgba?|hsla?|oklch|oklab|lab|lch|hwb)\([^()]*\)"
-    rf"|var\(\s*--[\w-]+\s*\)|(?<![\w-])(?:{_NAMES})(?![\w-])",
+    rf"|var\(\s*--[\w-]+\s*\)|(?<![\w-])(?=[a-z])(?:{_NAMES})(?![\w-])",
     re.I,
 )
 _MAX_DEPTH = 20
+_MAX_SELECTORS = 2_000  # characters; a longer list is none that a customer has a word for
 _HEX = re.compile(r"#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A block of declarations for some selectors; `within` names the condition that it stands under."""
+    """A block of declarations for some selectors.
+
+    `always`: not only on small screens, in the dark, or within another rule.
+    """
 
     selectors: tuple[str, ...]
-    within: str
+    always: bool
     body_start: int
 
 
@@ -52,26 +57,32 @@ def read_rules(source: str, start: int = 0, end: int | None = None) -> tuple[lis
     readable = _UNREAD.sub(lambda found: re.sub(r"[^\n]", "\ue000", found[0]), source[start:end])
     rules: list[Rule] = []
     colours: list[Declared] = []
-    blocks: list[tuple[str, Rule | None]] = []
+    blocks: list[_Block] = []
     for piece in _PIECE.finditer(readable):
         text = piece[0]
-        if blocks and blocks[-1][1] is not None and text[-1:] != "{":
-            colours += _colours(piece, start, blocks[-1][1])
+        if blocks and blocks[-1].rule is not None and text[-1:] != "{":
+            colours += _colours(piece, start, blocks[-1].rule)
         if len(blocks) > _MAX_DEPTH:
             break
         if text[-1:] == "{":
-            prelude = " ".join(text[:-1].replace("\ue000", "").split())
-            rule = None if prelude.startswith("@") else _rule(prelude, blocks, start + piece.end())
-            blocks.append((prelude, rule))
-            rules += [rule] if rule else []
+            blocks.append(_block(text[:-1], all(outer.is_layer for outer in blocks), start + piece.end()))
+            rules += [blocks[-1].rule] if blocks[-1].rule else []
         elif text[-1:] == "}" and blocks:
             blocks.pop()
     return rules, colours
 
 
-def _rule(prelude: str, blocks: list[tuple[str, Rule | None]], body_start: int) -> Rule:
-    within = " ".join(outer for outer, _ in blocks)
-    return Rule(tuple(part.strip().lower() for part in prelude.split(",")), within, body_start)
+@dataclass(frozen=True, slots=True)
+class _Block:
+    rule: Rule | None
+    is_layer: bool
+
+
+def _block(prelude: str, always: bool, body_start: int) -> _Block:
+    prelude = " ".join(prelude.replace("\ue000", "").split())
+    if prelude.startswith("@") or len(prelude) > _MAX_SELECTORS:
+        return _Block(None, prelude.startswith("@layer"))
+    return _Block(Rule(tuple(part.strip().lower() for part in prelude.split(",")), always, body_start), False)
 
 
 def _colours(piece: re.Match[str], offset: int, rule: Rule) -> list[Declared]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from webordinary.model.errors import Permanent
+from webordinary.model.hold import Hold
+from webordinary.site.agents.builtin.charsets import UTF8, decoded, encoded
 from webordinary.site.agents.builtin.files import files_of
 from webordinary.site.agents.builtin.layout import Layout, layout_of
-from webordinary.site.agents.builtin.page import Page
+from webordinary.site.agents.builtin.page import Page, Patch, patched
 from webordinary.site.agents.builtin.reading import read_page
 
 MAX_PAGE_BYTES = 2_000_000
@@ -16,11 +18,13 @@ MAX_PAGE_BYTES = 2_000_000
 class Draft:
     """A site's pages as they will be. File names are relative to the site's root."""
 
-    def __init__(self, workspace: Path) -> None:
+    def __init__(self, workspace: Path, hold: Hold) -> None:
+        self._hold = hold
         self.layout: Layout = layout_of(workspace)
         self._root = self.layout.root
         self._read: dict[str, str | None] = {}
         self._texts: dict[str, str] = {}
+        self._charsets: dict[str, str] = {}
         self._parsed: dict[str, Page] = {}
         self._copies: dict[str, Path] = {}
         self._listed: dict[tuple[str, ...], list[str]] = {}
@@ -40,32 +44,34 @@ class Draft:
         return self._files(self.layout.styles, (".css",))
 
     def page(self, name: str) -> Page:
-        """A page as it will be."""
+        """A page as it will be; asked for between any two looks at pages, so a job that must end does so here."""
+        self._hold.check()
         text = self.text(name)
         if name not in self._parsed or self._parsed[name].source != text:
-            self._parsed[name] = read_page(name, text)
+            self._parsed[name] = read_page(name, text, utf8=self._charsets[name] == UTF8)
         return self._parsed[name]
 
     def text(self, name: str) -> str:
-        """A file's source as it will be; bytes that are no UTF-8 survive the round trip."""
+        """A file's source as it will be; its bytes survive the round trip, whatever their charset."""
         if name not in self._texts:
             with self._inside(name).open("rb") as file:
                 raw = file.read(MAX_PAGE_BYTES + 1)
             if len(raw) > MAX_PAGE_BYTES:
                 raise Permanent(f"{name} is larger than {MAX_PAGE_BYTES} bytes: the built-in agent leaves it alone")
-            self._read[name] = self._texts[name] = raw.decode("utf-8", "surrogateescape")
+            self._charsets[name], self._texts[name] = decoded(name, raw)
+            self._read[name] = self._texts[name]
         return self._texts[name]
 
-    def replace(self, name: str, start: int, end: int, new: str) -> None:
+    def replace(self, name: str, *patches: Patch) -> None:
         """Replace exactly these characters of a file."""
-        text = self.text(name)
-        self._texts[name] = text[:start] + new + text[end:]
+        self._texts[name] = patched(self.text(name), patches)
 
-    def add_page(self, name: str, text: str) -> None:
-        """A new page; the caller has seen that there is none of this name."""
+    def add_page(self, name: str, text: str, like: str) -> None:
+        """A new page in the charset of another; the caller has seen that there is none of this name."""
         if self.has(name):
             raise Permanent(f"{name} exists already: it is not written over")
         self._read[name] = None
+        self._charsets[name] = self._charsets[like]
         self._texts[name] = text
 
     def add_file(self, name: str, source: Path) -> str:
@@ -96,7 +102,7 @@ class Draft:
             self._write(name, source.read_bytes())
         for name, text in self._texts.items():
             if text != self._read[name]:
-                self._write(name, text.encode("utf-8", "surrogateescape"))
+                self._write(name, encoded(text, self._charsets[name]))
 
     def _write(self, name: str, content: bytes) -> None:
         target = self._inside(name)

@@ -9,7 +9,7 @@ from webordinary.site.agents.builtin.values import Value, toml_value, yaml_value
 
 _BLOCK = re.compile(r"\A\ufeff?(?P<fence>---|\+\+\+)[ \t]*\r?\n(?P<body>.*?)^(?P=fence)[ \t]*(?:\r?\n|\Z)", re.S | re.M)
 _JSON = re.compile(r"\A\ufeff?\{[ \t]*\r?\n.*?^\}[ \t]*(?:\r?\n|\Z)", re.S | re.M)
-_YAML_TITLE = re.compile(r"^title[ \t]*:[ \t]+(?P<value>[^\r\n]*)(?!\r?\n[ \t]+\S)", re.M)
+_YAML_TITLE = re.compile(r"^title[ \t]*:[ \t]++(?P<value>[^\r\n]*+)(?!\r?\n[ \t]+\S)", re.M)
 _TOML_TITLE = re.compile(r"^title[ \t]*=[ \t]*(?P<value>[^\r\n]*)", re.M)
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import html
 import re
 
+from webordinary.site.agents.builtin.charsets import as_references
 from webordinary.site.agents.builtin.page import Element, Page, Patch
+from webordinary.site.agents.builtin.tags import unescaped
+
+_WIDEST_INDENT = 200
 
 
 class HtmlWriting:
@@ -13,13 +17,15 @@ class HtmlWriting:
 
     backslashes = False
 
-    def __init__(self, braces: bool = False) -> None:
+    def __init__(self, braces: bool = False, ascii_only: bool = False) -> None:
         self._braces = braces
+        self._ascii_only = ascii_only
 
     def escape(self, words: str, element: Element | None = None) -> str:
         """Words made safe to stand in a page."""
         del element  # all elements that may be filled follow the same rules
         safe = html.escape(words, quote=True).replace("&#x27;", "'")
+        safe = as_references(safe) if self._ascii_only else safe
         return safe.replace("{", "&#123;").replace("}", "&#125;") if self._braces else safe
 
     def read(self, fragment: str) -> str:
@@ -57,7 +63,7 @@ class HtmlWriting:
     def picture_address(self, page: Page, picture: Element, address: str) -> Patch:
         """Change only the value of the tag's src; a srcset would still show the old photo, so it goes."""
         tag = page.source[picture.start : picture.inner_start]
-        tag = re.sub(r"""\s+srcset\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]+)""", "", tag, flags=re.IGNORECASE)
+        tag = re.sub(r"""(?<!\s)\s++srcset\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]++)""", "", tag, flags=re.IGNORECASE)
         tag = re.sub(
             r"""(\ssrc\s*=\s*)(?:"[^"]*"|'[^']*'|[^\s>]+)""",
             lambda m: f'{m[1]}"{html.escape(address)}"',
@@ -76,13 +82,15 @@ class HtmlWriting:
 
 def visible_text(fragment: str) -> str:
     """A fragment without its tags, entities read and white space squeezed."""
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", fragment)).split())
+    tagged = fragment.rfind(">") + 1  # no tag ends after this, so none is looked for
+    return " ".join(unescaped(re.sub(r"<[^>]*+>", " ", fragment[:tagged]) + fragment[tagged:]).split())
 
 
 def indent(page: Page, element: Element) -> str:
     """The white space before an element that begins its line."""
-    lead = page.source[page.source.rfind("\n", 0, element.start) + 1 : element.start]
-    return lead if not lead.strip() else ""
+    near = page.source[max(0, element.start - _WIDEST_INDENT) : element.start]
+    lead = near[len(near.rstrip(" \t")) :]
+    return lead if len(lead) == element.start or near[: -len(lead) or None].endswith("\n") else ""
 
 
 def _last_of_running_text(page: Page) -> Element | None:
@@ -112,4 +120,5 @@ def _picture_place(page: Page) -> tuple[int, str | None]:
 
 
 HTML = HtmlWriting()
+HTML_IN_ASCII = HtmlWriting(ascii_only=True)
 ASTRO = HtmlWriting(braces=True)

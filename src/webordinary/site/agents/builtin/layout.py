@@ -53,7 +53,7 @@ def layout_of(workspace: Path) -> Layout:
     """How this site is kept; by the first generator whose settings are there, else as plain pages."""
     astro, hugo, mkdocs = (_first(workspace, names) for names in _CONFIGS.values())
     if astro or (workspace / "src" / "pages").is_dir():
-        base = re.search(r"""^\s*base\s*:\s*["']/?([\w./-]*?)/?["']""", _text(workspace, astro), re.MULTILINE)
+        base = re.search(r"""^[ \t]*base\s*:\s*["']/?([\w./-]*?)/?["']""", _text(workspace, astro), re.MULTILINE)
         return Layout(
             "astro", workspace, ("src/pages", "src/content"), (".astro", ".mdx", *_MARKDOWN, ".html"),
             ("src/components", "src/layouts"), ("src", "public"), "public/images",

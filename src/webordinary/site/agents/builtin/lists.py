@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from re import Match
 
 from webordinary.site.agents.builtin.outcomes import AlreadySo, Desk, Done, Outcome, Unclear
@@ -21,36 +22,38 @@ def add_item(match: Match[str], desk: Desk) -> Outcome | None:
         return name
     page, text = desk.draft.page(name), desk.quotes.literal(groups["new"])
     named = desk.quotes.literal(groups.get("called") or groups.get("about") or "")
-    found = [one for one in _lists(page) if not named or _is_called(page, one, named)]
+    lists = _lists(page)
+    found = _called(page, lists, named) if named else lists
     if len(found) != 1:
-        return Unclear(_which(page, found or _lists(page), label(name, desk), named))
-    if text in (page.words(item) for item in _items(page, found[0])):
+        return Unclear(_which(page, found or lists, label(name, desk), named))
+    if text in (page.words(item) for item in page.children("li")[id(found[0])]):
         return AlreadySo(f"“{text}” is in the list on {label(name, desk)} already.")
-    desk.draft.replace(name, *page.writing.item(page, found[0], text))
+    desk.draft.replace(name, page.writing.item(page, found[0], text))
     return Done(f"Added “{text}” to the list on {label(name, desk)}.")
 
 
 def _lists(page: Page) -> list[Element]:
     """The lists of the text; not menus, and not lists within lists."""
+    items = page.children("li")
     return [
         one
         for one in page.all("ul", "ol")
         if not one.inside("nav", "header", "footer") and not (one.parent and one.parent.inside("li"))
-        and _items(page, one)
+        and id(one) in items
     ]  # fmt: skip
 
 
-def _items(page: Page, one: Element) -> list[Element]:
-    return [item for item in page.all("li") if item.parent is one]
-
-
-def _is_called(page: Page, one: Element, words: str) -> bool:
-    """By the heading above it, or by how one of its items begins."""
+def _called(page: Page, lists: list[Element], words: str) -> list[Element]:
+    """Those with these words in the heading above, or with an item that begins with them."""
     wanted = re.compile(rf"\b{re.escape(words.lower())}")
-    above = [heading for heading in page.all(*_HEADINGS) if heading.start < one.start]
-    if above and wanted.search(page.words(above[-1]).lower()):
-        return True
-    return any(wanted.match(page.words(item).lower()) for item in _items(page, one))
+    headings, items = page.all(*_HEADINGS), page.children("li")
+    headed = [bool(wanted.search(page.words(heading).lower())) for heading in headings]
+    above = (bisect_left(headings, one.start, key=lambda heading: heading.start) - 1 for one in lists)
+    return [
+        one
+        for one, heading in zip(lists, above, strict=True)
+        if (heading >= 0 and headed[heading]) or any(wanted.match(page.words(item).lower()) for item in items[id(one)])
+    ]
 
 
 def _which(page: Page, lists: list[Element], where: str, named: str) -> str:
@@ -66,5 +69,5 @@ def _which(page: Page, lists: list[Element], where: str, named: str) -> str:
 
 
 def _first(page: Page, one: Element) -> str:
-    words = page.words(_items(page, one)[0])
+    words = page.words(page.children("li")[id(one)][0])
     return words if len(words) <= 60 else words[:59] + "…"

@@ -8,18 +8,17 @@ from webordinary.site.agents.builtin.braces import without_expressions
 from webordinary.site.agents.builtin.front_matter import read_front_matter
 from webordinary.site.agents.builtin.markdown_inline import images_of, texts_of
 from webordinary.site.agents.builtin.markdown_writing import MARKDOWN, MDX
-from webordinary.site.agents.builtin.page import Element, Page, hidden
+from webordinary.site.agents.builtin.page import HIDDEN, Element, Page, hidden
 
 _NO_TEXT = re.compile(
     r"^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?:.*?^[ \t]*(?P=fence)[`~]*[ \t]*\r?$|.*\Z)"
     r"|<!--.*?(?:-->|\Z)|<(?P<tag>script|style|pre|textarea)\b.*?(?:</(?P=tag)\s*>|\Z)"
-    r"|\{\{[<%].{0,2000}?[%>]\}\}|(?<!`)(?P<ticks>`++)(?:(?!\n[ \t]*\r?\n).){1,500}?(?<!`)(?P=ticks)(?!`)",
+    r"|\{\{[<%](?:(?!\{\{[<%]).){0,2000}?[%>]\}\}"
+    r"|(?<!`)(?P<ticks>`++)(?:(?!\n[ \t]*\r?\n).){1,500}?(?<!`)(?P=ticks)(?!`)",
     re.S | re.M | re.I,
 )
 _MODULE = re.compile(r"^(?:import|export)\b.*?(?:\n[ \t]*(?=\r?\n)|\Z)", re.S | re.M)
-_HEADING = re.compile(
-    r" {0,3}(?P<level>#{1,6})[ \t]+(?P<words>\S.*?)(?:[ \t]+#+)?(?:[ \t]*(?:\{[^{}]*\}|\ue000+))?[ \t]*"
-)
+_HEADING = re.compile(r" {0,3}(?P<level>#{1,6})[ \t]+(?=\S)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
@@ -57,7 +56,7 @@ class _Blocks:
     def read(self, start: int) -> None:
         for line in re.compile(r"[^\n]*\n|[^\n]+\Z").finditer(self._readable, start):
             text = line[0].rstrip("\r\n")
-            if text.strip(" \t\ue000"):
+            if text.strip(f" \t{HIDDEN}"):
                 self._line(text, line.start())
                 self._after_blank = False
             else:
@@ -67,14 +66,16 @@ class _Blocks:
 
     def _line(self, text: str, start: int) -> None:
         indented = text[:1] == "\t" or text[:2] == "  "
-        if not indented and (self._after_blank or _HEADING.fullmatch(text)):
+        if not indented and (self._after_blank or _HEADING.match(text)):
             self._in_directive = self._in_directive and indented
             if not _ITEM.match(text):
                 self._list = self._item = None
-        if heading := _HEADING.fullmatch(text):
+        if heading := _HEADING.match(text):
             self._end_block()
-            self._heading(f"h{len(heading['level'])}", start, start + len(text), start + heading.start("words"),
-                          start + heading.end("words"))  # fmt: skip
+            inner_end = heading.end() + len(_heading_words(text[heading.end() :]))
+            self._heading(
+                f"h{len(heading['level'])}", start, start + len(text), start + heading.end(), start + inner_end
+            )
         elif self._block and self._block.name == "p" and not self._list and _UNDERLINE.fullmatch(text):
             self._underlined("h1" if "=" in text else "h2", start + len(text))
         elif _RULE.fullmatch(text) or _REFERENCE.match(text):
@@ -119,12 +120,12 @@ class _Blocks:
         self._reach(start + len(text.rstrip()))
 
     def _text(self, text: str, start: int) -> None:
-        content = start + len(text) - len(text.lstrip())
+        content = start + len(text) - len(text.lstrip(" \t"))
         if self._block is None:
             name = "html" if _TAG.match(text) else "p"
             self._block = Element(name, {}, content, content, self._item if self._list else None)
             self._page.elements.append(self._block)
-        self._reach(start + len(text.rstrip()))
+        self._reach(start + len(text.rstrip(" \t")))
 
     def _reach(self, end: int) -> None:
         for element in (self._block, self._item if self._list else None, self._list):
@@ -146,3 +147,17 @@ class _Blocks:
         start, end = element.inner_start, element.inner_end
         self._page.texts += texts_of(self._readable, start, end, element)
         self._page.elements += images_of(self._readable, start, end, element)
+
+
+def _heading_words(rest: str) -> str:
+    """A heading's line without the attributes and the closing `##` that may stand at its end."""
+    words = rest.rstrip(" \t")
+    bare = words.rstrip(HIDDEN)
+    if bare == words and words.endswith("}"):
+        inner = words[words.rfind("{") + 1 : -1]
+        bare = words[: words.rfind("{")] if "{" in words and "}" not in inner else words
+    bare = bare.rstrip(" \t")
+    unclosed = bare.rstrip("#")
+    if unclosed != bare and unclosed[-1:] in (" ", "\t"):
+        bare = unclosed.rstrip(" \t")
+    return bare or words

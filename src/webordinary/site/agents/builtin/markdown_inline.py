@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import html
 import re
 
 from webordinary.site.agents.builtin.page import HIDDEN, Element, Span
+from webordinary.site.agents.builtin.tags import unescaped
 
 IMAGE = re.compile(
     r"!\[(?P<alt>(?:[^\[\]\\]|\\.){0,500})\]\([ ]?(?P<src><[^<>\n]{0,500}>|[^\s()]{0,500}+)(?P<rest>[^()\n]{0,500})\)"
 )
 _MARKUP = re.compile(
     rf"{re.sub('[?]P<[a-z]+>', '?:', IMAGE.pattern)}"
-    r"|(?<!\\)\]\([^)\n]{0,500}\)|(?<!\\)\]\[[^\]\n]{0,500}\]|(?<!\\)[\[\]]"
-    r"|(?<!\\)[*~|]+|(?<![\w\\])_+(?=\S)|(?<=\S)(?<!\\)_+(?!\w)"
+    r"|(?<!\\)\]\((?:(?!\]\(|\n[ \t]*\r?\n)[^)]){0,500}\)|(?<!\\)\]\[[^\]\n]{0,500}\]|(?<!\\)[\[\]]"
+    r"|(?<!\\)[*~|]+|(?<![\w\\])_++(?=\S)|(?:(?<=[^\s\\_])|(?<=\\_))_++(?!\w)"
     r"|</?[A-Za-z][^<>]*>|<[a-z][a-z0-9+.-]*:[^<>\s]*>"
     rf"|{HIDDEN}+|(?<!\\)\{{[^{{}}\n]*\}}"
-    r"|^[ \t]*(?:>[ \t]?)+|[ ]{2,}\r?\n|\\\r?\n",
+    r"|^[ \t]*(?:>[ \t]?)+|(?<![ ])[ ]{2,}+\r?\n|\\\r?\n",
     re.MULTILINE,
 )
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -38,8 +38,7 @@ def read_inline(fragment: str) -> str:
     """A fragment without its marks."""
     text = _ESCAPED.sub(lambda mark: chr(_SET_ASIDE + ord(mark[1])), fragment)
     text = _CODE.sub(lambda code: code[2], text)
-    text = re.sub(r"\[([^\]]{0,500})\]\([^)]{0,500}\)", r"\1", IMAGE.sub("", text))
-    text = html.unescape(_MARKUP.sub("", text))
+    text = unescaped(_MARKUP.sub("", text))
     return " ".join(re.sub("[\U000f0021-\U000f007e]", lambda mark: chr(ord(mark[0]) - _SET_ASIDE), text).split())
 
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from webordinary.site.agents.builtin.outcomes import Desk
 from webordinary.site.agents.builtin.page import Element, Page, Patch
 
-_CURRENT = re.compile(r"""\s+aria-current\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]+)""", re.IGNORECASE)
+_CURRENT = re.compile(r"""(?<!\s)\s++aria-current\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]++)""", re.IGNORECASE)
 _CURRENT_CLASS = re.compile(r"""(\sclass\s*=\s*["'][^"']*?)\s?\b(?:is-)?(?:active|current|selected)\b""", re.IGNORECASE)
 
 
@@ -25,19 +25,18 @@ def link_in_menus(desk: Desk, new_page: str, title: str) -> int:
         )
         links = [_linked(page, menu, slugs - {slug}, slug, title, mark) for menu in _menus(page)]
         patches = [patch for patch in links if patch] + stale
-        for patch in sorted(patches, reverse=True):
-            desk.draft.replace(name, *patch)
+        desk.draft.replace(name, *patches)
         linked += any(patch.start == patch.end for patch in patches)
     return linked
 
 
 def _menus(page: Page) -> list[Element]:
-    return [menu for menu in page.all("nav") if not menu.inside("main", "article")]
+    return [menu for menu in page.all("nav") if not (menu.parent and menu.parent.inside("nav", "main", "article"))]
 
 
 def _linked(page: Page, menu: Element, slugs: set[str], slug: str, title: str, mark: str) -> Patch | None:
     """After the last entry, written as the entries are."""
-    links = [link for link in page.all("a") if menu.start < link.start < menu.end]
+    links = page.within(menu, "a")
     models = [link for link in links if _target(link) in slugs]
     if not models:
         return None
@@ -66,9 +65,7 @@ def _bare(tag: str) -> str:
 
 def _no_longer_current(page: Page) -> list[Patch]:
     """In the new page, the page that served as its pattern is not the one being read."""
-    tags = [
-        element for menu in _menus(page) for element in page.all("a", "li") if menu.start < element.start < menu.end
-    ]
+    tags = [element for menu in _menus(page) for element in page.within(menu, "a", "li")]
     sources = [(tag, page.source[tag.start : tag.inner_start]) for tag in tags]
     return [Patch(tag.start, tag.inner_start, _bare(text)) for tag, text in sources if _bare(text) != text]
 

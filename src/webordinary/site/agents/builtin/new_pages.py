@@ -15,6 +15,7 @@ from webordinary.site.agents.builtin.shells import html_shell, markdown_shell
 
 _MARKDOWN = (".md", ".markdown", ".mdx")
 _MAX_TITLE = 80
+_MAX_PATTERNS = 50
 _NO_PATTERN = (
     "I found no simple page on your site that a new page could be made like. Please ask your web person to add it."
 )
@@ -31,11 +32,11 @@ def add_page(match: Match[str], desk: Desk) -> Outcome | None:
     same = [page for page in desk.draft.pages() if PurePosixPath(desk.draft.layout.slug(page)).name == slug]
     if same:
         return Unclear(f"There is {label(same[0], desk)} already. Under which other name should the new page be added?")
-    for pattern in _patterns(desk):
+    for pattern in _patterns(desk)[:_MAX_PATTERNS]:
         text = _in_shell(desk, pattern, title, words)
         name = _name(pattern, slug, desk)
         if text is not None and not desk.draft.has(name):
-            desk.draft.add_page(name, text)
+            desk.draft.add_page(name, text, like=pattern)
             desk.page = name
             return Done(_summary(desk, name, title, label(pattern, desk)))
     return Unclear(_NO_PATTERN)
@@ -71,7 +72,7 @@ def _in_shell(desk: Desk, pattern: str, title: str, words: str) -> str | None:
         return markdown_shell(page, title, words)
     home = desk.draft.page(desk.draft.pages()[0])
     others = (desk.draft.page(name) for name in desk.draft.pages()[:50] if name != pattern)
-    titles = [other.words(head) for other in others if (head := other.first("title"))]
+    titles = [other.words(head) for other in others if (head := other.title)]
     return html_shell(page, home, titles, title, words)
 
 

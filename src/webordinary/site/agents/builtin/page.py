@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import html
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from webordinary.site.agents.builtin.read_text import ReadText, folded, read_text, squeezed
 from webordinary.site.agents.builtin.values import Value
 
 HIDDEN = "\ue000"  # stands for each character that is no text of the page, in the copy that a reader reads
-_TOKEN = re.compile(
-    r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});|\s+|\\[!-/:-@\[-`{-~]|.", re.IGNORECASE | re.DOTALL
-)
-_LOOK_ALIKES = str.maketrans("\u2019\u2018\u201c\u201d\u2013\u2014", "''\"\"--")
+
+
+class Overlap(Exception):
+    """Two patches want the same characters: none of them is made."""
 
 
 class Patch(NamedTuple):
@@ -39,9 +40,17 @@ class Element:
     value: Value | None = None
     computed: bool = False
 
+    @property
+    def ancestors(self) -> Iterator[Element]:
+        """What it stands in, the nearest first."""
+        outer = self.parent
+        while outer is not None:
+            yield outer
+            outer = outer.parent
+
     def inside(self, *names: str) -> bool:
         """Whether it is one of these elements or stands within one."""
-        return self.name in names or (self.parent is not None and self.parent.inside(*names))
+        return self.name in names or any(outer.name in names for outer in self.ancestors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,24 @@ class Page:
         """The first element of this name, if any."""
         return next(iter(self.all(name)), None)
 
+    @property
+    def title(self) -> Element | None:
+        """What the page is called, if it says so; the title of a drawing in it is another matter."""
+        return next((title for title in self.all("title") if not title.inside("svg")), None)
+
+    def within(self, outer: Element, *names: str) -> list[Element]:
+        """Those of these names that begin within an element."""
+        first = bisect_right(self.elements, outer.start, key=lambda element: element.start)
+        last = bisect_left(self.elements, outer.end, key=lambda element: element.start)
+        return [element for element in self.elements[first:last] if element.name in names]
+
+    def children(self, *names: str) -> dict[int, list[Element]]:
+        """The elements of these names by the `id` of the one that they stand in."""
+        found: dict[int, list[Element]] = {}
+        for element in self.all(*names):
+            found.setdefault(id(element.parent), []).append(element)
+        return found
+
     def words(self, element: Element) -> str:
         """What a visitor reads in it."""
         if element.value is not None:
@@ -107,19 +134,20 @@ class Page:
         return Patch(element.inner_start, element.inner_end, self.writing.escape(words, element))
 
     def reworded(self, spans: list[tuple[Span, str]]) -> list[Patch]:
-        """New words for these spans, which stand in order; the patches too, the last first."""
+        """New words for these spans."""
         patches: list[Patch] = []
-        wholes: dict[int, tuple[Value, str]] = {}
-        for span, words in reversed(spans):
+        values: dict[int, tuple[Value, list[Patch]]] = {}
+        for span, words in spans:
             value = span.element.value if span.element else None
             if value is None:
                 patches.append(Patch(span.start, span.end, self.writing.escape(words, span.element)))
-                continue
-            _, whole = wholes.get(value.start, (value, self.source[value.inner_start : value.inner_end]))
-            start, end = span.start - value.inner_start, span.end - value.inner_start
-            wholes[value.start] = value, whole[:start] + words + whole[end:]
-        patches += [Patch(value.start, value.end, value.spell(whole)) for value, whole in wholes.values()]
-        return sorted(patches, reverse=True)
+            else:
+                start, end = span.start - value.inner_start, span.end - value.inner_start
+                values.setdefault(value.start, (value, []))[1].append(Patch(start, end, words))
+        for value, within in values.values():
+            whole = patched(self.source[value.inner_start : value.inner_end], within)
+            patches.append(Patch(value.start, value.end, value.spell(whole)))
+        return patches
 
     @property
     def shape(self) -> list[str]:
@@ -128,11 +156,16 @@ class Page:
 
     def find(self, wanted: str) -> list[Span]:
         """Where this text is read; as written, else whatever the case of its letters."""
-        needle = _squeezed(wanted)
-        exact = [span for text in self.texts for span in self._matches(text, needle)]
-        if exact or not needle:
-            return exact
-        return [span for text in self.texts for span in self._matches(text, needle, folded=True)]
+        needle = squeezed(wanted)
+        if not needle:
+            return []
+        texts = [(text, self._as_read(text)) for text in self.texts]
+        exact = [Span(*hit, text.element) for text, read in texts for hit in read.find(needle)]
+        return exact or [Span(*hit, text.element) for text, read in texts for hit in read.folded().find(folded(needle))]
+
+    def _as_read(self, text: Span) -> ReadText:
+        plain = text.element is not None and text.element.value is not None
+        return read_text(self.source, text.start, text.end, not plain, self.writing.backslashes and not plain)
 
     def add_value(self, value: Value, name: str = "title") -> None:
         """An element that is a value; its text is found only where it is written as it is read."""
@@ -141,60 +174,18 @@ class Page:
         if value.literal and value.inner_start < value.inner_end:
             self.texts.append(Span(value.inner_start, value.inner_end, element))
 
-    def _matches(self, text: Span, needle: str, folded: bool = False) -> list[Span]:
-        """Compare what is read (entities decoded, spaces squeezed), and map the hits back to the source."""
-        read: list[str] = []
-        starts: list[int] = []
-        ends: list[int] = []
-        position = 0
-        places: list[int] = []
-        for start, end, word in self._tokens(text):
-            read.append(word)
-            places.append(position)
-            starts.append(start)
-            ends.append(end)
-            position += len(word)
-        hits = re.finditer(re.escape(needle), "".join(read), re.IGNORECASE if folded else 0)
-        return [
-            Span(
-                starts[bisect_right(places, hit.start()) - 1],
-                ends[bisect_right(places, hit.end() - 1) - 1],
-                text.element,
-            )
-            for hit in hits
-            if _whole_words("".join(read), hit)
-        ]
 
-    def _tokens(self, text: Span) -> list[tuple[int, int, str]]:
-        plain = text.element is not None and text.element.value is not None
-        tokens = []
-        for token in _TOKEN.finditer(self.source, text.start, text.end):
-            word = token[0]
-            if word[0] == "\\" and len(word) > 1 and (plain or not self.writing.backslashes):
-                middle = token.start() + 1
-                tokens.append((token.start(), middle, "\\"))
-                tokens.append((middle, token.end(), word[1:].translate(_LOOK_ALIKES)))
-                continue
-            if word.isspace():
-                word = " "
-            elif word[0] == "\\" and len(word) > 1:
-                word = word[1:]
-            elif not plain:
-                word = html.unescape(word)
-            tokens.append((token.start(), token.end(), word.translate(_LOOK_ALIKES)))
-        return tokens
+def patched(text: str, patches: Iterable[Patch]) -> str:
+    """The text with all of these at once."""
+    parts, position = [], 0
+    for patch in sorted(patches):
+        if not position <= patch.start <= patch.end <= len(text):
+            raise Overlap
+        parts += [text[position : patch.start], patch.new]
+        position = patch.end
+    return "".join([*parts, text[position:]])
 
 
 def hidden(text: str) -> str:
     """As long as the text and with its line ends, but nothing to read."""
     return re.sub(r"[^\n]", HIDDEN, text)
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.split()).translate(_LOOK_ALIKES)
-
-
-def _whole_words(text: str, hit: re.Match[str]) -> bool:
-    """`art` is not found in `earth`."""
-    before, after = text[: hit.start()][-1:], text[hit.end() :][:1]
-    return not (before.isalnum() and hit[0][:1].isalnum()) and not (after.isalnum() and hit[0][-1:].isalnum())

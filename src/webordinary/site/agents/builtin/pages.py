@@ -13,6 +13,7 @@ _HOME = re.compile(
 )
 _ARTICLE = re.compile(r"\A(?:the|my|our|this|your|a)\s+|['\u2019]s?\Z", re.IGNORECASE)
 LISTED = 8
+_LONGEST_NAME = 500
 
 
 def resolve(words: str | None, desk: Desk) -> str | Unclear:
@@ -25,7 +26,7 @@ def resolve(words: str | None, desk: Desk) -> str | Unclear:
     bare = desk.quotes.literal(_ARTICLE.sub("", _ARTICLE.sub("", words.strip())))
     if _HOME.fullmatch(bare):
         return _spoken_of(pages[0], desk)
-    found = _named(re.sub(r"\s*page\Z", "", bare, flags=re.IGNORECASE), pages, desk)
+    found = _named(re.sub(r"(?<!\s)\s*+page\Z", "", bare, flags=re.IGNORECASE), pages, desk)
     if len(found) == 1:
         return _spoken_of(found[0], desk)
     if not found:
@@ -58,8 +59,8 @@ def _named(words: str, pages: list[str], desk: Desk) -> list[str]:
 
 def _titled(words: str, page: str, desk: Desk) -> bool:
     parsed = desk.draft.page(page)
-    heads = [parsed.words(element).lower() for element in (parsed.first("title"), parsed.first("h1")) if element]
-    return any(re.search(rf"\b{re.escape(words.lower())}\b", head) for head in heads)
+    heads = [parsed.words(element).lower() for element in (parsed.title, parsed.first("h1")) if element]
+    return any(re.search(rf"\b{re.escape(words.lower())}\b", head[:_LONGEST_NAME]) for head in heads)
 
 
 def _slug(words: str) -> str:

@@ -18,6 +18,6 @@ def add_paragraph(match: Match[str], desk: Desk) -> Outcome | None:
         return name
     text = desk.quotes.literal(groups["new"] or groups["new2"] or groups["new3"])
     page = desk.draft.page(name)
-    desk.draft.replace(name, *page.writing.paragraph(page, text))
+    desk.draft.replace(name, page.writing.paragraph(page, text))
     shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
     return Done(f"Added the paragraph “{shown}” to {label(name, desk)}.")

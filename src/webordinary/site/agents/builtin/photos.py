@@ -33,7 +33,7 @@ def add_photo(match: Match[str], desk: Desk) -> Outcome | None:
         for photo in photos
     ]
     page = desk.draft.page(name)
-    desk.draft.replace(name, *page.writing.pictures(page, pictures))
+    desk.draft.replace(name, page.writing.pictures(page, pictures))
     what = "the photo" if len(photos) == 1 else f"{len(photos)} photos"
     about = f" ({told})" if told else ""
     return Done(f"Added {what}{about} to {label(name, desk)}.")
@@ -61,7 +61,7 @@ def replace_photo(match: Match[str], desk: Desk) -> Outcome | None:
         )
     (name, image), stored = found[0], _store(desk, photos[0])
     page, address = desk.draft.page(name), desk.draft.layout.address(stored, name)
-    desk.draft.replace(name, *page.writing.picture_address(page, image, address))
+    desk.draft.replace(name, page.writing.picture_address(page, image, address))
     desk.page = name
     return Done(f"Replaced the photo of “{wanted}” on {label(name, desk)}.")
 
@@ -81,7 +81,8 @@ def _shows(image: Element, wanted: str) -> bool:
     words = [word for word in words if word not in {"the", "a", "an", "my", "our"}] or words
     file = PurePosixPath(image.attributes.get("src", "")).stem.lower()
     told = f"{image.attributes.get('alt', '').lower()} {re.sub(r'[^a-z0-9]+', ' ', file)}"
-    return bool(words) and all(re.search(rf"\b{word}(?:s|es)?\b", told) for word in words)
+    seen = set(re.findall(r"\w+", told))
+    return bool(words) and all(seen & {word, f"{word}s", f"{word}es"} for word in words)
 
 
 def _words_of(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from re import Match
 
 from webordinary.site.agents.builtin.outcomes import Desk, Done, Outcome, Unclear
@@ -18,29 +19,30 @@ def remove_text(match: Match[str], desk: Desk) -> Outcome | None:
     old, what = desk.quotes.literal(match["old"]), (match["what"] or "").split()[-1:]
     pages = desk.draft.sources()
     if match["page"]:
-        page = resolve(match["page"], desk)
-        if isinstance(page, Unclear):
-            return page
-        pages = [page]
+        named = resolve(match["page"], desk)
+        if isinstance(named, Unclear):
+            return named
+        pages = [named]
     kind = what[0].lower() if what and what[0].lower() in _NAMES else ""
-    found = [(name, patch) for name in pages for patch in _patches(desk.draft.page(name), old, kind)]
+    found = [(name, place) for name in pages for place in _places(desk.draft.page(name), old, kind)]
     if not found:
         return Unclear(f"I did not find “{old}” on your site. Please copy it from the page exactly as it is there.")
     if len(found) > 1:
         places = ", ".join(dict.fromkeys(label(name, desk) for name, _ in found[:6]))
         return Unclear(f"“{old}” stands in {len(found)} places ({places}). Please quote more, or name the page.")
-    (name, patch) = found[0]
-    desk.draft.replace(name, *patch)
+    (name, place), page = found[0], desk.draft.page(found[0][0])
+    desk.draft.replace(name, _without(page, place) if isinstance(place, Element) else _cut(page, place))
     desk.page = name
     return Done(f"Removed “{old}” from {label(name, desk)}.")
 
 
-def _patches(page: Page, old: str, kind: str) -> list[Patch]:
+def _places(page: Page, old: str, kind: str) -> Sequence[Element | Span]:
+    """The blocks that say this and nothing else; if there are none, where the words stand."""
     wanted = " ".join(old.split())
     blocks = [e for e in page.all(*_NAMES[kind]) if not e.computed and page.words(e) == wanted]
     if blocks or kind:
-        return [_without(page, block) for block in blocks]
-    return [_cut(page, span) for span in page.find(old) if not (span.element and span.element.inside("title", "h1"))]
+        return blocks
+    return [span for span in page.find(old) if not (span.element and span.element.inside("title", "h1"))]
 
 
 def _without(page: Page, block: Element) -> Patch:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from webordinary.site.agents.builtin.quotes import MARK
+
 VERBS = (
     "add|create|change|replace|set|update|make|put|place|insert|use|include|show|post|rename|swap|correct|fix|"
     "remove|delete"
@@ -17,9 +19,16 @@ _THANKS = (
     "many thanks|thanks|thank you|thx|cheers|best|best wishes|kind regards|regards|"
     "yours|sincerely|greetings|warmly|love|sent from"
 )
-_CLOSING = re.compile(
-    rf"(?:\A|\n|(?<=[.!?])[ ])[ \t]*(?:{_THANKS})\b[^\n]{{0,60}}(?:\n[^\n]{{0,60}}){{0,4}}\Z", re.IGNORECASE
+_CLOSING = re.compile(rf"(?:\A|(?<=[.!?])[ ])(?:{_THANKS})\b(?P<rest>.{{0,60}})\Z", re.IGNORECASE)
+_LINES_BELOW = 4
+_LONGEST_BELOW = 60
+_POSTSCRIPT = re.compile(r"^(?:p\.?){1,2}s\b[.:,]{0,3}[ ]?", re.IGNORECASE | re.MULTILINE)
+_ASKS = re.compile(
+    rf"\A(?:{VERBS})[ ].{{1,200}}?[ ](?:to|with|into|by|on|from)[ ]"
+    rf"|\b(?:{VERBS})[ ](?:(?:the|my|our|this|these|an?|another)\b|{MARK})",
+    re.IGNORECASE,
 )
+"""A wish, though it stands below the thanks; `Market Place 5` is none."""
 _SPLIT = re.compile(
     r"\s*(?:;|\n[ \t]*\n|\n[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+)\s*"
     r"|(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<=[.!?])\s+(?=[A-Z])"
@@ -30,28 +39,60 @@ _SPLIT = re.compile(
 )
 _WOULD_LIKE = r"(?:i|we)(?:['\u2019]d|\s+would)\s+like\s+(?:you\s+)?to|(?:i|we)\s+want\s+(?:you\s+)?to"
 _POLITE = re.compile(
-    r"\A(?:please|pls|kindly|also|and|then|now|first|next|finally|(?:could|can|would|will)\s+you|"
-    rf"{_WOULD_LIKE}|let['\u2019]s)\b\s*,?\s*",
+    r"\A(?:(?:please|pls|kindly|also|and|then|now|first|next|finally|(?:could|can|would|will)\s+you|"
+    rf"{_WOULD_LIKE}|let['\u2019]s)\b\s*,?\s*)++",
     re.IGNORECASE,
 )
-_POLITE_END = re.compile(r"(?:,?\s+(?:please|thanks|thank\s+you))?\s*[.!?]*\Z", re.IGNORECASE)
+_POLITE_END = re.compile(r",?\s(?:please|thanks|thank\syou)\Z", re.IGNORECASE)
 _BULLET = re.compile(r"\A\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _EMPTY = re.compile(r"\A(?:thanks|thank you|cheers|that['\u2019]s all|that is all)?[\s.!]*\Z", re.IGNORECASE)
 MAX_WISHES = 30
+MAX_WISH_LENGTH = 20_000  # characters, each quotation counted as one
 
 
 def wishes_of(text: str) -> list[str]:
     """The single wishes of a mail, in order."""
-    text = text.replace("\r\n", "\n").strip()
-    body = _CLOSING.sub("", _GREETING.sub("", text, count=1))
+    text = _squeezed(text)
+    body = _POSTSCRIPT.sub("\n\n", _without_closings(_GREETING.sub("", text, count=1)))
     parts = (_bare(part) for part in _SPLIT.split(_BULLET.sub("", body)))
     return [part for part in parts if not _EMPTY.match(part)][: MAX_WISHES + 1]
 
 
+def _squeezed(text: str) -> str:
+    """One blank between words and one empty line between paragraphs: no pattern below meets a long run of either."""
+    lines = "\n".join(" ".join(line.split()) for line in text.strip().split("\n"))
+    return re.sub(r"\n{3,}+", "\n\n", lines)
+
+
+def _without_closings(text: str) -> str:
+    """The text without thanks and the few lines below them, up to the end or to a line that asks for something."""
+    lines, kept, at = text.split("\n"), [], 0
+    while at < len(lines):
+        closing, end = _CLOSING.search(lines[at]), at + 1
+        while end <= at + _LINES_BELOW and end < len(lines) and _is_below(lines[end]):
+            end += 1
+        ends = end == len(lines) or (closing and closing.start() == 0 and _asks(lines[end]))
+        if closing and ends and not _asks(closing["rest"]):
+            kept += [lines[at][: closing.start()], ""]
+            at = end
+        else:
+            kept.append(lines[at])
+            at += 1
+    return "\n".join(kept).strip()
+
+
+def _asks(line: str) -> bool:
+    line = line.lstrip(" ,.!?:-*•")
+    return bool(_POSTSCRIPT.match(line) or _ASKS.search(_POLITE.sub("", line)))
+
+
+def _is_below(line: str) -> bool:
+    """Whether this may be a line of a name and an address."""
+    return len(line) <= _LONGEST_BELOW and not _asks(line)
+
+
 def _bare(part: str) -> str:
-    part = " ".join(part.split())
-    while (shorter := _POLITE.sub("", part, count=1)) != part:
-        part = shorter
-    stripped = _POLITE_END.sub("", part)
+    part = _POLITE.sub("", " ".join(part.split()))
+    stripped = _POLITE_END.sub("", part.rstrip(".!?").rstrip())
     # `… to Spring Sale!` means the exclamation mark; `… please!` does not.
     return stripped + "!" if part == stripped + "!" else stripped

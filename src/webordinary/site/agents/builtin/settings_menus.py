@@ -7,6 +7,7 @@ import re
 from pathlib import PurePosixPath
 
 from webordinary.site.agents.builtin.outcomes import Desk
+from webordinary.site.agents.builtin.page import Patch
 from webordinary.site.agents.builtin.values import yaml_text
 
 _NAV = re.compile(r"^nav:[ \t]*\r?\n(?P<body>(?:[ \t#-][^\r\n]*(?:\r?\n|\Z)|\r?\n)+)", re.M)
@@ -15,7 +16,7 @@ _MENU = re.compile(
     r"(?P<body>(?:(?P<inner>[ \t]*)\w+[ \t]*=[^\r\n]*(?:\r?\n|\Z))+)",
     re.M,
 )
-_WEIGHT = re.compile(r"^\s*weight\s*=\s*(\d{1,9})", re.M)
+_WEIGHT = re.compile(r"^[ \t]*weight[ \t]*=[ \t]*(\d{1,9})", re.M)
 
 
 def link_in_settings(desk: Desk, new_page: str, title: str) -> str:
@@ -41,7 +42,8 @@ def _in_nav(desk: Desk, new_page: str, title: str) -> str:
     place = nav.start("body") + len(nav["body"].rstrip())
     file = str(PurePosixPath(new_page).relative_to(folder))
     line = "\r\n" if "\r\n" in text else "\n"
-    desk.draft.replace(config, place, place, f"{line}{items[0]['indent']}- {yaml_text(title)}: {file}")
+    entry = f"{line}{items[0]['indent']}- {yaml_text(title)}: {file}"
+    desk.draft.replace(config, Patch(place, place, entry))
     return " and put it into the menu"
 
 
@@ -52,12 +54,12 @@ def _in_menu(desk: Desk, config: str, address: str, title: str) -> str:
         return ""
     last = entries[-1]
     line = "\r\n" if "\r\n" in text else "\n"
-    key = "pageRef" if re.search(r"^\s*pageRef\b", last["body"], re.M) else "url"
+    key = "pageRef" if re.search(r"^[ \t]*pageRef\b", last["body"], re.M) else "url"
     address = address if key == "pageRef" else f"{address}/"
     lines = [f"[[{last['name']}]]", f"name = {json.dumps(title, ensure_ascii=False)}", f'{key} = "{address}"']
     weights = [int(number) for entry in entries for number in _WEIGHT.findall(entry["body"])]
     lines += [f"weight = {max(weights) + 1}"] if weights else []
     block = last["indent"] + f"{line}{last['inner']}".join(lines)
     place = last.start() + len(last[0].rstrip())
-    desk.draft.replace(config, place, place, line * 2 + block)
+    desk.draft.replace(config, Patch(place, place, line * 2 + block))
     return " and put it into the menu"

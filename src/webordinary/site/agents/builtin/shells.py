@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from webordinary.site.agents.builtin.astro import is_simple_script, is_title
 from webordinary.site.agents.builtin.front_matter import read_front_matter
-from webordinary.site.agents.builtin.html_writing import indent
-from webordinary.site.agents.builtin.page import Element, Page, Patch
+from webordinary.site.agents.builtin.html_writing import ASTRO, indent
+from webordinary.site.agents.builtin.page import Element, Overlap, Page, Patch, patched
 from webordinary.site.agents.builtin.titles import retitled, segments
 
 _KEPT_SETTINGS = re.compile(r"^(?:layout|type|menus?|draft)[ \t]*[:=][ \t]*[^\s\[{][^\r\n]*\r?\n", re.MULTILINE)
@@ -40,35 +40,31 @@ def html_shell(page: Page, home: Page, titles: Iterable[str], title: str, words:
     if heading is None or container is None or not is_simple_script(page.source):
         return None
     patches = [_main_part(page, container, heading, title, words), *_own_settings(page, home)]
-    head = page.first("title")
+    head = page.title
     if head is not None and not head.computed:
         patches.append(retitled(page, head, _own_segment(page, head, heading, titles), title))
-    text = page.source
-    for patch in sorted(patches, reverse=True):
-        text = text[: patch.start] + patch.new + text[patch.end :]
-    return text
+    try:
+        return patched(page.source, patches)
+    except Overlap:
+        return None
 
 
 def _container(page: Page, heading: Element) -> Element | None:
     """What holds the page's own part: `<main>`, else the layout that it is handed to, else an article."""
-    above = _ancestors(heading)
-    layouts = [element for element in above if page.source[element.start + 1 : element.start + 2].isupper()]
+    above = list(heading.ancestors)
+    layouts = [element for element in above if page.writing is ASTRO and _tag(page, element)[0].isupper()]
     named = [element for name in ("main", "article") for element in above if element.name == name]
     return next(iter([*named[:1], *layouts[-1:]]), None)
 
 
-def _ancestors(element: Element) -> list[Element]:
-    return [element.parent, *_ancestors(element.parent)] if element.parent else []
-
-
 def _main_part(page: Page, container: Element, heading: Element, title: str, words: str) -> Patch:
     """Only the heading and the new text, in the elements that the heading stands in."""
-    above = _ancestors(heading)
+    above = list(heading.ancestors)
     wrappers = above[: above.index(container)][::-1]
     says = "{title}" if is_title(page, heading) else page.writing.escape(title)
     lead = f"\n{indent(page, heading)}"
     lines = [f"\n{indent(page, one)}{page.source[one.start : one.inner_start]}" for one in wrappers]
-    lines.append(f"{lead}{page.source[heading.start : heading.inner_start]}{says}</h1>")
+    lines.append(f"{lead}{page.source[heading.start : heading.inner_start]}{says}</{_tag(page, heading)}>")
     lines += [f"{lead}<p>{page.writing.escape(words)}</p>"] if words else []
     lines += [f"\n{indent(page, one)}</{_tag(page, one)}>" for one in reversed(wrappers)]
     return Patch(container.inner_start, container.inner_end, "".join(lines) + f"\n{indent(page, container)}")

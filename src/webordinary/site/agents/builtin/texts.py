@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby, islice
 from re import Match
 
 from webordinary.site.agents.builtin.outcomes import Desk, Done, Outcome, Unclear
@@ -22,14 +23,17 @@ _NOUN = re.compile(
 )
 _CONTEXT = 40
 _LISTED = 6
+_MAX_READINGS = 12
 
 
 def replace_text(match: Match[str], desk: Desk) -> Outcome | None:
     """Replace text that stands in one place, or everywhere when the customer says so."""
     wish, everywhere = _cut(match["wish"], _EVERYWHERE)
-    splits = list(_splits(wish, desk))
+    splits = list(islice(_splits(wish, desk), _MAX_READINGS + 1))
     if not splits:
         return None
+    if len(splits) > _MAX_READINGS:
+        return Unclear("I cannot tell which text is the old one. Please quote both: change “old text” to “new text”.")
     readings = [_reading(old, new, page, desk) for old, new, page in splits]
     clear = [reading for reading in readings if reading.hits and (len(reading.hits) == 1 or everywhere)]
     if clear:
@@ -83,11 +87,10 @@ def _splits(wish: str, desk: Desk) -> Iterator[tuple[str, str, str]]:
 def _apply(reading: _Reading, desk: Desk) -> Outcome:
     hits, old, new = reading.hits, reading.old, reading.new
     names = list(dict.fromkeys(name for name, _ in hits))
-    for name in names:
+    for name, on_page in groupby(hits, key=lambda hit: hit[0]):
         page = desk.draft.page(name)
-        spans = [(span, _cased(page.source[span.start : span.end], old, new)) for on, span in hits if on == name]
-        for patch in page.reworded(spans):
-            desk.draft.replace(name, *patch)
+        spans = [(span, _cased(page.source[span.start : span.end], old, new)) for _, span in on_page]
+        desk.draft.replace(name, *page.reworded(spans))
         if desk.draft.page(name).shape != page.shape:
             return Unclear(f"“{new}” means something special at that place of {label(name, desk)}. Any other words?")
     desk.page = names[0]

@@ -10,7 +10,8 @@ from webordinary.site.agents.builtin.outcomes import AlreadySo, Desk, Done, Outc
 from webordinary.site.agents.builtin.page import Element, Page, Patch
 from webordinary.site.agents.builtin.pages import label, resolve
 
-_SEPARATOR = re.compile(r"(\s+(?:[|·•\u2013\u2014:-]|&[mn]dash;|&middot;)\s+)")
+_SEPARATOR = re.compile(r"((?<!\s)\s++(?:[|·•\u2013\u2014:-]|&[mn]dash;|&middot;)\s++)")
+_LONGEST_TITLE = 1_000  # a longer one is not taken apart
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
@@ -21,19 +22,19 @@ def set_title(match: Match[str], desk: Desk) -> Outcome | None:
         return name
     new = desk.quotes.literal(match["new"])
     page = desk.draft.page(name)
-    title, heading = page.first("title"), page.first("h1")
+    title, heading = page.title, page.first("h1")
     if title is None:
         return _set(desk, name, heading, new, "heading") if heading else _no_such(desk, name, "title")
     if title.computed:
         return _filled_in(desk, name, "title")
     says = page.words(heading) if heading and not heading.computed else ""
     segment = _segment(page, title, says)
+    patches, note = [retitled(page, title, segment, new)], ""
     if heading is not None and says and (segment is not None or says == page.words(title)):
-        desk.draft.replace(name, *page.filled(heading, new))  # it stands after the title, whose place still holds
-        note = ""
+        patches.append(page.filled(heading, new))
     else:
         note = _left_alone(page, heading, new)
-    desk.draft.replace(name, *retitled(page, title, segment, new))
+    desk.draft.replace(name, *patches)
     if desk.draft.text(name) == page.source:
         return AlreadySo(f"The title of {label(name, desk)} is “{new}” already.")
     return Done(f"Changed the title of {label(name, desk)} to “{new}”.{note}")
@@ -57,21 +58,21 @@ def set_heading(match: Match[str], desk: Desk) -> Outcome | None:
 
 def _set(desk: Desk, name: str, element: Element, new: str, what: str) -> Outcome:
     page = desk.draft.page(name)
-    title = page.first("title")
+    title = page.title
     if element.computed and title is not None and title.value is not None and is_title(page, element):
         element = title  # the heading shows the title, so that is the one to change
     if element.computed:
         return _filled_in(desk, name, what)
     if page.words(element) == new:
         return AlreadySo(f"The heading of {label(name, desk)} is “{new}” already.")
-    desk.draft.replace(name, *page.filled(element, new))
+    desk.draft.replace(name, page.filled(element, new))
     return Done(f"Changed the {what} of {label(name, desk)} to “{new}”.")
 
 
 def segments(page: Page, title: Element) -> list[str]:
     """The parts of a title such as `Pots · Amelia` as they are written, and what stands between them."""
     inner = title.value.words if title.value else page.source[title.inner_start : title.inner_end]
-    return _SEPARATOR.split(inner)
+    return _SEPARATOR.split(inner) if len(inner) <= _LONGEST_TITLE else [inner]
 
 
 def retitled(page: Page, title: Element, segment: int | None, new: str) -> Patch:

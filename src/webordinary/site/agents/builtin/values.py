@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from webordinary.site.agents.builtin.tags import unescaped
+
 _PLAIN_YAML = re.compile(r"[^\W\d_](?:(?!: | #|:$).)*", re.DOTALL)
 _YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 
@@ -42,7 +44,7 @@ def yaml_value(raw: str, start: int) -> Value | None:
         return quoted and _quoted(quoted, start, quoted[1].replace("''", "'"), _single_yaml)
     if raw[:1] == '"':
         return _json_like(raw, start)
-    plain = re.split(r"\s+#", raw, maxsplit=1)[0].rstrip()
+    plain = re.split(r"(?<!\s)\s++#", raw, maxsplit=1)[0].rstrip()
     if not plain or plain[0] in "|>&*!%@`[]{},#?" or ": " in plain or plain.endswith(":"):
         return None
     return Value(start, start + len(plain), plain, _plain_yaml, quotes=0)
@@ -74,7 +76,7 @@ def attribute_value(raw: str, start: int) -> Value | None:
     return Value(
         start,
         start + len(raw),
-        html.unescape(inner),
+        unescaped(inner),
         lambda words: mark + html.escape(words) + mark,
         literal=html.escape(inner) == inner,
     )
