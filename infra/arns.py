@@ -42,6 +42,11 @@ def executions() -> str:
     return _arn("states", f"execution:{names.STATE_MACHINE}:*")
 
 
+def inference_profile(name: str) -> str:
+    """A model of Bedrock in several regions."""
+    return _arn("bedrock", f"inference-profile/{name}")
+
+
 def bucket(name: str, objects: str = "") -> str:
     """A bucket, or objects of it."""
     return f"arn:{Aws.PARTITION}:s3:::{name}{'/' + objects if objects else ''}"

@@ -65,7 +65,7 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.know_missing(RAW),
     ),
     "AuthenticateSender": lambda _: (*_read_mail(), rights.write_tables(MAILS)),
-    "IdentifyProjectUser": lambda _: (*_read_mail(), rights.write_tables(THREADS, JOBS)),
+    "IdentifyProjectUser": lambda _: (*_read_mail(), rights.write_tables(MAILS, THREADS, JOBS)),
     "StoreAttachment": lambda _: (
         rights.write_tables(MAILS),
         rights.read_raw_mails(),
@@ -88,7 +88,7 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.write_tables(INTERRUPTIONS),
         *_answer(settings),
     ),
-    "HandleTimeout": lambda _: (rights.move_in_tables(JOBS), rights.send_to(rights.INPUT)),
+    "HandleTimeout": lambda _: (rights.read_tables(JOBS),),
     "GiveUp": lambda _: (rights.move_in_tables(JOBS), rights.write_tables(MAILS), rights.send_to(rights.INPUT)),
     "Reply": lambda settings: (rights.read_tables(JOBS), *_answer(settings)),
 }

@@ -89,6 +89,16 @@ def call_back(*more: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=actions, resources=[arns.state_machine()])
 
 
+def ask_model(model: str) -> iam.PolicyStatement:
+    """One model of Bedrock, by itself or through the inference profile that sends requests to other regions."""
+    prefix, _, name = model.rpartition("anthropic.")
+    resources = [f"arn:{Aws.PARTITION}:bedrock:{'*' if prefix else Aws.REGION}::foundation-model/anthropic.{name}"]
+    if prefix:
+        resources.append(arns.inference_profile(model))
+    actions = ["bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"]
+    return iam.PolicyStatement(actions=actions, resources=resources)
+
+
 def send_mail(domain: str) -> iam.PolicyStatement:
     """Mail of our own domain, and of no other."""
     resources = [arns.identity(domain), arns.configuration_set(names.CONFIGURATION_SET)]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _PROJECT = re.compile(r"[a-z0-9-]{1,32}")
+_MODEL = re.compile(r"([a-z-]{1,16}\.)?anthropic\.[a-z0-9.:-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class Settings:
     worker_memory: int = 7168
     image_tag: str = "latest"
     agent_secret: str = ""
+    bedrock_model: str = ""
     runbook: str = "docs/aws.md"
     keep: bool = True
 
@@ -37,6 +39,11 @@ class Settings:
         for project in self.projects:
             if not _PROJECT.fullmatch(project):
                 raise ValueError(f"projects: {project!r} is no project's name: take a-z, 0-9 and -, at most 32")
+        if self.bedrock_model and not _MODEL.fullmatch(self.bedrock_model):
+            todo = "take an id that `aws bedrock list-inference-profiles` shows, such as eu.anthropic.claude-…"
+            raise ValueError(f"bedrock_model: {self.bedrock_model!r} is no model of Anthropic's on Bedrock: {todo}")
+        if self.bedrock_model and self.agent_secret:
+            raise ValueError("agent_secret and bedrock_model are two ways to the model: take one of them")
         if not self.mailbox:
             object.__setattr__(self, "mailbox", f"edit@{self.domain}")
 

@@ -14,7 +14,7 @@ from webordinary.adapters.aws.site.sessions import PREFIX as SESSIONS
 from webordinary.site.releases import Stage
 
 
-def make_task_role(scope: Construct) -> iam.Role:
+def make_task_role(scope: Construct, settings: Settings) -> iam.Role:
     """What every worker may do; to touch a site it must become that site's publisher."""
     role = iam.Role(
         scope,
@@ -42,6 +42,10 @@ def make_task_role(scope: Construct) -> iam.Role:
         ),
         iam.PolicyStatement(actions=["sts:AssumeRole", "sts:TagSession"], resources=[arns.role(names.PUBLISHER_ROLE)]),
     )
+    if settings.bedrock_model:
+        model = rights.ask_model(settings.bedrock_model)
+        role.add_to_policy(model)
+        accept_wildcards(role, model.resources, "One model, in whichever region its profile sends a request to.")
     return role
 
 

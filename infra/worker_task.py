@@ -78,7 +78,16 @@ def _environment(settings: Settings) -> dict[str, str]:
         "AWS_REGION": Aws.REGION,
         "WORKSPACE_PATH": WORKSPACE,
         "WEBORDINARY_AWS_PROJECT_ROLE": arns.role(names.PUBLISHER_ROLE),
+        **_bedrock(settings.bedrock_model),
     }
+
+
+def _bedrock(model: str) -> dict[str, str]:
+    """Claude Code's own variables. It has one model for all that it does: the worker may ask for no other."""
+    if not model:
+        return {}
+    uses = ("ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL")
+    return {"CLAUDE_CODE_USE_BEDROCK": "1", **dict.fromkeys(uses, model)}
 
 
 def _secrets(task: ecs.TaskDefinition, settings: Settings) -> dict[str, ecs.Secret] | None:

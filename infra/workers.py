@@ -39,7 +39,7 @@ class WorkersStack(Stack):
             enable_fargate_capacity_providers=settings.capacity == "fargate",
         )
         accept(cluster, "AwsSolutions-ECS4", "Workers tell their own metrics; Insights would cost more than idling.")
-        self._repository, self._role = make_repository(self), make_task_role(self)
+        self._repository, self._role = make_repository(self), make_task_role(self, settings)
         make_publisher_role(self, self._role, settings)
         make = self._on_fargate if settings.capacity == "fargate" else self._on_ec2
         scale(make(cluster, make_wall(self, vpc), settings), settings)

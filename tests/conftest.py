@@ -118,7 +118,7 @@ def start_up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=os.environ | (env or {}),
+            env=os.environ | {"WEBORDINARY_RETRY_SECONDS": "0.2"} | (env or {}),
         )
         started.append(process)
         assert process.stdout

@@ -25,27 +25,27 @@ from webordinary.capacity.habits import Habit  # noqa: E402
 
 SCOTT, ANN = "scott@example.com", "ann@example.com"
 NOT_UNDERSTOOD = "Please make the whole site feel more like a summer evening"
-SETTINGS = {"lease_seconds": 60.0, "renew_seconds": 20.0, "aws_poll_seconds": 20, "slots": 1}
+SETTINGS = {"lease_seconds": 60.0, "renew_seconds": 20.0, "slots": 1}
 CannotRun = pytest.skip.Exception
 """What it stands on says so where something is missing."""
 
 
 class CloudTown:
-    """One customer with the built-in agent, one whose agent waits at a gate, and one worker."""
+    """One customer with the built-in agent, one whose agent waits at a gate, and one worker with one slot."""
 
-    def __init__(self, house: CloudHouse, proxy: FaultyProxy) -> None:
-        self.house, self._proxy = house, proxy
+    def __init__(self, house: CloudHouse, proxy: FaultyProxy, poll_seconds: int) -> None:
+        self.house, self._proxy, self._poll_seconds = house, proxy, poll_seconds
         house.onboard("amelia", "scott", SCOTT, agent="builtin")
         house.onboard("bakery", "ann", ANN)
         house.hire()
-        self._mail()  # cold: functions, workspace, claim
+        self._mail(SCOTT)  # cold: functions, workspace, claim
 
     def mails(self, count: int) -> tuple[Habit, dict[str, float], dict[str, float]]:
         """Of one of so many mails, one after another: calls, what AWS does besides, and calls by operation."""
         names: list[str] = []
 
         def write() -> None:
-            names.extend(self._mail() for _ in range(count))
+            names.extend(self._mail(SCOTT) for _ in range(count))
 
         seen = self._seen(write)
         seen = _without_empty_polls(seen, self._empty_polls)
@@ -54,6 +54,19 @@ class CloudTown:
             for meter, units in workflow_usage(self._history(name)).items():
                 besides[meter] = besides.get(meter, 0.0) + units / count
         return counted(seen).per(count), besides, _by_operation(seen, count)
+
+    def unclaimed_mails(self, count: int) -> tuple[Habit, dict[str, float]]:
+        """Of a mail whose key nobody holds: the worker gives up the key of the mail before, and claims this one."""
+        newcomers = [f"eve{number}@example.com" for number in range(count)]
+        for number, address in enumerate(newcomers):
+            self.house.onboard(f"kiln-{number}", "eve", address, agent="builtin")
+
+        def write() -> None:
+            for address in newcomers:
+                self._mail(address)
+
+        seen = _without_empty_polls(self._seen(write), self._empty_polls)
+        return counted(seen).per(count), _by_operation(seen, count)
 
     def job_minutes(self, minutes: float) -> tuple[Habit, dict[str, float]]:
         """Of one minute of a job that runs."""
@@ -69,8 +82,8 @@ class CloudTown:
         seen = self._seen(lambda: _pass(hours * 3600), reconciled=reconciled)
         return counted(seen).per(hours), _by_operation(seen, hours)
 
-    def _mail(self) -> str:
-        name = CloudWriter(self.house).write(NOT_UNDERSTOOD, "A summer evening")
+    def _mail(self, address: str) -> str:
+        name = CloudWriter(self.house, address).write(NOT_UNDERSTOOD, "A summer evening")
         answer(self.house, name)
         return name
 
@@ -81,7 +94,7 @@ class CloudTown:
             began = time.monotonic()
             work()
         # What its polls cost while nothing came is the waiting worker's, not the mail's.
-        self._empty_polls = int((time.monotonic() - began) / SETTINGS["aws_poll_seconds"])
+        self._empty_polls = int((time.monotonic() - began) / self._poll_seconds)
         return self._proxy.priced()
 
     def _history(self, name: str) -> list[dict[str, object]]:
@@ -91,14 +104,15 @@ class CloudTown:
 
 
 @contextmanager
-def cloud_town(folder: Path) -> Iterator[CloudTown]:
-    """Runs until the block ends."""
+def cloud_town(folder: Path, poll_seconds: int) -> Iterator[CloudTown]:
+    """Runs until the block ends, which waits for the polls under way."""
     (folder / "emulator").mkdir()
     (folder / "house").mkdir()
     with running_ministack(folder / "emulator") as emulator, faulty_proxy(emulator.endpoint) as proxy:
-        house = CloudHouse(folder / "house", SETTINGS, endpoint=proxy.endpoint, calm=emulator.endpoint)
+        settings = {**SETTINGS, "aws_poll_seconds": poll_seconds}
+        house = CloudHouse(folder / "house", settings, endpoint=proxy.endpoint, calm=emulator.endpoint)
         with opened(house):
-            yield CloudTown(house, proxy)
+            yield CloudTown(house, proxy, poll_seconds)
 
 
 def _without_empty_polls(seen: Counter[ProxiedCall], times: int) -> Counter[ProxiedCall]:

@@ -25,7 +25,7 @@ from webordinary.site.kit import SiteKit
 from webordinary.site.sources import BuildFailed, Built, SourceTree
 from webordinary.site.task import AgentResult, AgentTask
 from webordinary.worker.hold import RunningHold
-from webordinary.worker.job import perform
+from webordinary.worker.job import SiteWork
 
 PAGE = "<!doctype html>\n<title>{0}</title>\n<main>\n<h1>{0}</h1>\n{1}</main>\n"
 WORDS = "<p>Hand-made things for every day, fired twice and glazed by hand in a small workshop.</p>\n"
@@ -144,7 +144,7 @@ class Bench:
         hold = RunningHold(started, MonotonicClock(), time.monotonic() + 600, lambda: time.monotonic() + 600)
         wish = Instruction(f"change the homepage title to Sale {number}", "", "scott@example.com", Command.EDIT)
         self._timed.seconds, began = 0.0, time.perf_counter()
-        settled = perform(started, wish, hold, self._kit, self._on.events, MonotonicClock().now)
+        settled = SiteWork(self._kit, lambda job: wish, self._on.events, MonotonicClock().now).perform(started, hold)
         took = time.perf_counter() - began - self._timed.seconds
         assert settled.outcome is Outcome.SUCCEEDED, settled
         assert settled.result.commit, settled

@@ -86,6 +86,7 @@ class Config:
     idle_release_seconds: Annotated[float, Setting(_SECONDS, "a claim without work is given back after this")] = 1800.0
     job_limit_seconds: Annotated[float, Setting(_SECONDS, "a job that runs longer is ended")] = 3600.0
     interrupt_grace_seconds: Annotated[float, Setting(_SECONDS, "time to save work before a job is killed")] = 10.0
+    retry_seconds: Annotated[float, Setting(_SECONDS, "a failed job is tried again after this, then 30 x this")] = 10.0
     retention_days: Annotated[
         int, Setting(rules.number(1, 3650), "finished mails, jobs and events are kept this long")
     ] = 30

@@ -37,6 +37,7 @@ SETTINGS: dict[str, object] = {
     "agent": "command",
     "allow_unjailed_agents": True,  # the agent keeps its journal outside its workspace
     "slots": 2,
+    "retry_seconds": 0.2,
     "releases_kept": 200,
 }
 

@@ -87,7 +87,7 @@ def test_a_mail_with_a_photo_changes_the_site_and_undo_takes_it_back(browser: Br
         expect(page.locator(".diff-lines .added").first).to_contain_text(TITLE)
 
         with page.expect_popup() as opened:
-            page.get_by_role("link", name="See the changed site").click()
+            page.get_by_role("link", name="See it on the edit site").click()
         site = opened.value
         assert site.url == system.edit_site
         expect(site.locator("h1")).to_have_text(TITLE)
@@ -101,7 +101,7 @@ def test_a_mail_with_a_photo_changes_the_site_and_undo_takes_it_back(browser: Br
         page.get_by_role("button", name="Send").click()
         page.wait_for_url("**/mails/*")
         expect_answer(scott)
-        expect(page.locator(".pill").first).to_have_text("taken back")
+        expect(page.locator(".pill").first).to_have_text("taken back on the edit site")
 
         site.reload()
         expect(site.locator("h1")).to_have_text(before)
@@ -115,7 +115,7 @@ def test_a_wish_that_is_not_understood_is_answered_and_changes_nothing(browser: 
         before = page.locator("main").inner_text()
         send_example(scott, system, 3)
         expect_answer(scott)
-        expect(page.locator(".journey li", has_text="published")).to_have_class("skipped")
+        expect(page.locator(".journey li", has_text="on the edit site")).to_have_class("skipped")
         page.goto(system.edit_site)
         assert page.locator("main").inner_text() == before
 

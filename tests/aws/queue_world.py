@@ -63,9 +63,9 @@ class QueueWorld:
             create_key_queues(self.clients, key)
         return key
 
-    def own(self, key: ProjectUser, fence: int) -> None:
+    def own(self, key: ProjectUser, fence: int, status: str = "free") -> None:
         """A worker has, or had, this key."""
-        row = to_item({"projectKey": str(key), "fence": fence, "status": "free"})
+        row = to_item({"projectKey": str(key), "fence": fence, "status": status})
         self.clients.dynamodb.put_item(TableName=names.OWNERSHIP + self.suffix, Item=row)
 
     def attributes(self, queue: str) -> Mapping[str, str]:

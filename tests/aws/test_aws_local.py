@@ -24,7 +24,7 @@ from tests.aws.lambdas import packaged
 from webordinary import sample
 from webordinary.entrypoints.cli import main
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 
 
 def start(data: Path) -> subprocess.Popen[str]:

@@ -28,7 +28,7 @@ from webordinary.config import Config
 from webordinary.entrypoints.cli import main
 from webordinary.model.claims import Started
 from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
-from webordinary.model.mail import Command
+from webordinary.model.mail import Command, Reply
 from webordinary.model.names import ProjectUser, job_id_of
 
 pytestmark = pytest.mark.xdist_group("cli-aws")
@@ -39,6 +39,7 @@ MOMENTS = [
 ]  # fmt: skip
 """In the timeline of a mail, in this order: told by lambdas, records and a worker."""
 KILN_ANN = ProjectUser("kiln", "ann")
+BOB, POTS_BOB = "bob@example.com", ProjectUser("pots", "bob")
 
 
 @pytest.fixture(scope="module")
@@ -139,11 +140,11 @@ def buckets(operator: Operator) -> set[str]:
 
 
 def test_a_customer_is_onboarded_by_one_command_and_again_is_harmless(operator: Operator) -> None:
-    for _ in range(2):
+    for first in (True, False):
         code, out, err = operator.add()
         assert code == 0, err
         assert f"mail from {ANN} to {MAILBOX} changes it" in out
-        assert "a first mail is on its way" in out
+        assert ("a first mail is on its way" in out) == first
     assert len(queues_of(operator, KILN_ANN)) == 4
     assert {operator.bucket("edit"), operator.bucket("public")} <= buckets(operator)
     page = operator.account.clients.s3.get_object(Bucket=operator.bucket(), Key="index.html")["Body"].read()
@@ -154,7 +155,7 @@ def test_a_customer_is_onboarded_by_one_command_and_again_is_harmless(operator: 
 
 def test_a_mail_goes_the_whole_way_and_the_commands_show_it(operator: Operator) -> None:
     assert operator.add("--no-sample-mail")[0] == 0
-    with operator.worker():
+    with operator.worker("--name", "the potter"):
         trip = operator.ask("aws", "smoke", "--from", ANN, "--text", "Set the title to Spring Sale", "--seconds", "90")
         assert trip["outcome"] == "succeeded"
         [claim] = operator.ask("claims")
@@ -166,11 +167,13 @@ def test_a_mail_goes_the_whole_way_and_the_commands_show_it(operator: Operator) 
         assert [entry.kind for entry in detail.timeline if entry.kind in MOMENTS] == MOMENTS
         [committed] = [entry for entry in detail.timeline if entry.kind == "ChangeCommitted"]
         assert committed.data["files"] == ["index.html"]
+        assert {entry.worker for entry in detail.timeline} == {None, "the potter"}
     page = operator.account.clients.s3.get_object(Bucket=operator.bucket(), Key="index.html")["Body"].read()
     assert b"Spring Sale" in page
     assert operator.run("worker", "health")[0] == 3
     status = operator.ask("status")
     assert status["recent"][0]["job"]["outcome"] == "succeeded"
+    assert status["recent"][0]["job"]["worker"] == "the potter", "though it has left"
     assert operator.ask("queues")["queues"] == []
     shown = operator.ask("release", "list", "kiln")
     assert [one["shown"] for one in shown] == [True, False]
@@ -247,6 +250,42 @@ def test_a_mail_file_is_sent_as_ses_would_store_it(operator: Operator, tmp_path:
     assert f"was here already, as {email_id}" in out
 
 
+def test_a_reply_that_ses_did_not_take_is_listed_and_sent_again(operator: Operator) -> None:
+    reply = Reply("e" * 64, "answer", ANN, "<r@localhost>", b"raw", "")
+    with operator.services() as services:
+        services.outbox.put(reply, services.clock.now())
+        services.outbox.mark_failed(reply, "the address is on the suppression list", None)
+    assert "the address is on the suppression list" in operator.run("replies", "list")[1]
+    code, out, _ = operator.run("replies", "send-again", reply.email_id[:12])
+    assert (code, out) == (0, f"the reply to {ANN} for mail {reply.email_id[:12]} is sent again within two minutes\n")
+    assert operator.ask("replies", "list") == []
+    with operator.services() as services:
+        services.outbox.mark_sent(reply, services.clock.now())
+
+
+@pytest.mark.parametrize("nothing", ["nope", "a/b", "x" * 3000, "\N{SNOWMAN}", " "], ids=lambda nothing: nothing[:8])
+def test_what_is_not_there_is_told(operator: Operator, nothing: str) -> None:
+    for command in (
+        ("pause",), ("resume",), ("costs",), ("dlq", "show"), ("dlq", "redrive"), ("replies", "send-again"),
+        ("project", "show"), ("project", "remove", "--yes"), ("project", "credential", "--remove"),
+        ("release", "list"), ("release", "rollback"), ("worker", "health", "--name"),
+    ):  # fmt: skip
+        try:
+            code, out, err = operator.run(*command, nothing)
+        except SystemExit as refused:
+            code, (out, err) = int(refused.code or 0), operator.capsys.readouterr()
+        assert code in (1, 2, 3), (command, out)
+        assert out == ""
+        assert "webordinary" in err
+        assert "unexpected" not in err
+
+
+def test_what_a_site_may_cost_can_be_set(operator: Operator) -> None:
+    operator.add("--no-sample-mail")
+    assert operator.ask("project", "set", "kiln", "--daily-cap", "2.5")["daily_cap_usd"] == 2.5
+    assert operator.ask("project", "show", "kiln")["daily_cap_usd"] == 2.5
+
+
 def test_a_paused_site_waits_and_goes_on(operator: Operator) -> None:
     operator.add("--no-sample-mail")
     assert operator.run("pause", "kiln")[0] == 0
@@ -283,10 +322,10 @@ def test_a_redriven_mail_is_shown_by_its_last_run(operator: Operator, tmp_path: 
         until(lambda: services.overview.mail(email_id), "the intake to take it")
         jobs, now = services.jobs, services.clock.now()
         jobs.record(NewJob(job_id_of(email_id), KILN_ANN, "t1", email_id, Command.EDIT), now)
-        jobs.settle_unstarted(job_id_of(email_id), dead, now)
+        jobs.settle_waiting(job_id_of(email_id), dead, now)
         jobs.record(NewJob(job_id_of(email_id, 1), KILN_ANN, "t1", email_id, Command.EDIT), now)
         shown = services.overview.mail(email_id)
-        jobs.settle_unstarted(job_id_of(email_id, 1), dead, now)
+        jobs.settle_waiting(job_id_of(email_id, 1), dead, now)
     assert shown
     assert shown.summary.job
     assert (shown.summary.job.job_id, shown.summary.job.outcome) == (job_id_of(email_id, 1), None)
@@ -312,6 +351,47 @@ def test_a_site_with_open_jobs_is_removed_only_by_force_and_its_repository_stays
     with operator.services() as services:
         assert services.directory.entries(ANN) == ()
     assert operator.run("project", "remove", "kiln", "--yes")[0] == 1
+
+
+def test_one_person_leaves_a_site_and_is_a_stranger_to_it(operator: Operator, tmp_path: Path) -> None:
+    operator.add("--no-sample-mail", name="pots")
+    _, out, _ = operator.add(name="pots", user="bob", sender=BOB)
+    assert "a first mail is on its way" not in out, "the site has had one"
+
+    def mail(number: int) -> str:
+        file = tmp_path / f"{number}.eml"
+        head = f"From: {BOB}\nTo: {MAILBOX}\nSubject: Title\nMessage-ID: <pots-{number}@example.com>\n"
+        file.write_text(f"{head}\nSet the title to Pots\n")
+        return str(operator.run("send", str(file))[1].split()[-1])
+
+    def token_is_bound() -> bool:
+        with operator.services() as services:
+            return any(job.task_token for job in services.jobs.open_jobs(POTS_BOB))
+
+    asked = mail(1)
+    until(token_is_bound, "the workflow to wait for a worker")
+    leave = ("project", "remove", "pots", "--sender", BOB, "--yes")
+    code, _, err = operator.run(*leave)
+    assert (code, f"{BOB} has open jobs on pots (1)" in err) == (1, True)
+    left = operator.ask(*leave, "--force")
+    assert left == {"project": "pots", "removed": [BOB], "stopped": 1, "may_change_it": [ANN]}
+
+    def answered() -> bool:
+        with operator.services() as services:
+            return any(b"may not change this site any more" in one.reply.raw for one in services.outbox.of(asked))
+
+    until(answered, "the answer to what was stopped")
+    late = mail(2)
+
+    def refused() -> bool:
+        with operator.services() as services:
+            detail = services.overview.mail(late)
+            return detail is not None and "MailRefused" in detail.summary.milestones
+
+    until(refused, "the mail of a stranger to be refused")
+    assert len(queues_of(operator, POTS_BOB)) == 4, "others may go on in the conversations"
+    assert operator.run("project", "remove", "pots", "--yes")[0] == 0
+    assert queues_of(operator, POTS_BOB) == []
 
 
 def test_the_doctor_finds_all_in_order_and_says_what_is_missing(operator: Operator) -> None:

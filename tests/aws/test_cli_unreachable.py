@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
+from tests.acceptance.chaos_house import until
 from webordinary.entrypoints.cli import main
 
 COMMANDS = [
@@ -111,3 +114,24 @@ def test_the_help_names_the_backends(command: str, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])
     assert "one of embedded, aws" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_worker_says_that_it_waits_and_so_does_its_health(
+    port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBORDINARY_AWS_ACCOUNT", "123456789012")
+    command = [sys.executable, "-m", "webordinary", "worker", "--name", "w1", "--aws-poll-seconds", "1"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stderr
+        said = next(line for line in worker.stderr if line.startswith("w1 waits: "))
+        assert NOBODY.format(port=port) in said
+        assert said.endswith("; it goes on trying, Ctrl-C stops it\n")
+
+        def health() -> str:
+            assert main(["worker", "health", "--name", "w1"]) == 0, "to end it would mend nothing"
+            return capsys.readouterr().out
+
+        until(lambda: "lives, and waits: " in health(), "its health to say so")
+        worker.terminate()
+        worker.stderr.read()
+    assert worker.returncode == 0

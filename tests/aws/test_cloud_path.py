@@ -208,7 +208,7 @@ def test_an_expired_active_job_is_not_active(house: CloudHouse) -> None:
     assert answer(house, old)
     now, jobs = house.cloud.clock.now(), house.cloud.jobs
     jobs.record(NewJob("job-expired", AMELIA_SCOTT, "t" * 16, "e" * 64, Command.EDIT), now, ready=True)
-    ended = jobs.settle_unstarted("job-expired", Settlement(Outcome.SUCCEEDED, JobResult("long ago")), now)
+    ended = jobs.settle_waiting("job-expired", Settlement(Outcome.SUCCEEDED, JobResult("long ago")), now)
     house.cloud.ports.clients.dynamodb.update_item(  # past its time, and not yet collected
         TableName=names.JOBS,
         Key={"projectUserId": {"S": str(AMELIA_SCOTT)}, "order": {"N": str(-ended.order)}},

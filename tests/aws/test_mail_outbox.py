@@ -17,6 +17,7 @@ from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.mail_world import MailWorld  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.blobs import INLINE_BYTES  # noqa: E402
+from webordinary.adapters.aws.mail.undelivered import AwsUndelivered  # noqa: E402
 from webordinary.model.mail import Reply  # noqa: E402
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -59,6 +60,31 @@ def test_a_failed_try_is_due_when_it_says_so(world: MailWorld) -> None:
     assert (entry.attempts, entry.next_try_at) == (1, NOON + timedelta(seconds=2))
 
 
+def test_replies_that_failed_are_listed_and_can_be_sent_again(world: MailWorld) -> None:
+    outbox, undelivered = world.outbox(PATIENCE), AwsUndelivered(world.items())
+    for number, name in enumerate(("well", "waits", "given-up")):
+        outbox.put(reply(name), NOON + timedelta(seconds=number))
+    outbox.mark_failed(reply("waits"), "SES is busy", NOON + timedelta(hours=1))
+    outbox.mark_failed(reply("given-up"), "the address is on the suppression list", None)
+    given_up, waits = undelivered.all(10)
+    assert (given_up.email_id, given_up.kind, given_up.next_try_at, given_up.attempts) == (
+        "given-up",
+        "answer",
+        None,
+        1,
+    )
+    assert given_up.error == "the address is on the suppression list"
+    assert (waits.email_id, waits.next_try_at) == ("waits", NOON + timedelta(hours=1))
+    assert "given-up" not in {entry.reply.email_id for entry in outbox.due(NOON + timedelta(days=1), 10)}
+    again = NOON + timedelta(days=2)
+    assert undelivered.send_again(given_up, again)
+    (entry,) = [entry for entry in outbox.due(again, 10) if entry.reply.email_id == "given-up"]
+    assert (entry.attempts, entry.given_up) == (0, False)
+    outbox.mark_sent(entry.reply, again)
+    assert not undelivered.send_again(given_up, again), "it has left"
+    assert [one.email_id for one in undelivered.all(10)] == ["waits"]
+
+
 def test_a_writer_whose_answer_was_lost_knows_its_own_reply(world: MailWorld, ministack: Emulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         outbox = world.through(proxy.endpoint).outbox()
@@ -80,11 +106,12 @@ def test_an_item_never_comes_near_the_largest_that_a_table_takes(world: MailWorl
     assert max(len(repr(item)) for item in items) < 4 * INLINE_BYTES + 2000
 
 
-def test_a_settled_reply_leaves_the_index_of_what_is_due(world: MailWorld) -> None:
+def test_of_what_is_settled_only_what_was_given_up_stays_in_the_index_and_is_not_due(world: MailWorld) -> None:
     outbox = world.outbox()
     for name in ("sent", "given-up", "waiting"):
         outbox.put(reply(name), NOON)
     outbox.mark_sent(reply("sent"), NOON)
     outbox.mark_failed(reply("given-up"), "no such user", None)
     listed = world.clients.dynamodb.scan(TableName=names.MAILS + world.suffix, IndexName=names.DUE_INDEX)["Items"]
-    assert [item["emailId"]["S"] for item in listed] == ["waiting"]
+    assert {item["emailId"]["S"]: item["due"]["S"] for item in listed} == {"waiting": "reply", "given-up": "given-up"}
+    assert [entry.reply.email_id for entry in outbox.due(NOON, 10)] == ["waiting"]

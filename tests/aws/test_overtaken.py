@@ -64,7 +64,7 @@ def test_a_job_that_is_cancelled_while_its_key_is_claimed_does_not_start(
     world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
 ) -> None:
     queue(others, "a", "b")
-    proxy.inject(overtaken(lambda: others.jobs().settle_unstarted("a", CANCELLED, NOON)), WRITE)
+    proxy.inject(overtaken(lambda: others.jobs().settle_waiting("a", CANCELLED, NOON)), WRITE)
     assert claim(world).job.job_id == "b"
 
 
@@ -123,7 +123,7 @@ def test_the_next_job_that_is_cancelled_while_another_settles_is_passed_over(
 ) -> None:
     queue(others, "a", "b", "c")
     started = claim(others)
-    proxy.inject(overtaken(lambda: others.jobs().settle_unstarted("b", CANCELLED, NOON)), WRITE)
+    proxy.inject(overtaken(lambda: others.jobs().settle_waiting("b", CANCELLED, NOON)), WRITE)
     turn = world.claims().end_and_take_next(started, DONE, NOON, more=True)
     assert turn.started
     assert turn.started.job.job_id == "c"
@@ -154,5 +154,5 @@ def test_a_job_that_starts_while_it_is_cancelled_is_asked_to_end(
 ) -> None:
     queue(others, "a")
     proxy.inject(overtaken(lambda: claim(others)), WRITE)
-    job = world.jobs().settle_unstarted("a", CANCELLED, NOON)
+    job = world.jobs().settle_waiting("a", CANCELLED, NOON)
     assert (job.open, job.cancel_requested) == (True, True)

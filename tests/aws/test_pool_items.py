@@ -97,6 +97,18 @@ def test_a_project_that_is_let_go_has_its_jobs_started(world: PoolWorld) -> None
     assert world.claims().start_next(started.claim, NOON)
 
 
+def test_all_keys_of_a_project_are_found_however_many_jobs_they_have(
+    world: PoolWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webordinary.adapters.aws.pool.jobs._PAGE", 2)
+    keys = [ProjectUser("amelia", f"user{number}") for number in range(4)]
+    for key, jobs in zip(keys, (1, 3, 2, 1), strict=True):
+        for number in range(jobs):
+            world.jobs().record(NewJob(f"{key.user_id}-{number}", key, "thread", "mail", Command.EDIT), NOON)
+    world.jobs().record(NewJob("other", ProjectUser("bakery", "ann"), "thread", "mail", Command.EDIT), NOON)
+    assert world.jobs().keys_of("amelia") == keys
+
+
 def test_every_interruption_is_kept_once(world: PoolWorld) -> None:
     record(world, "a")
     turn = world.claims().end_and_take_next(claim(world), Requeue(Why.INTERRUPTED), NOON, more=True)
@@ -132,7 +144,7 @@ def test_a_lease_that_was_taken_unheard_is_taken_again_by_its_job(ministack: Emu
         proxy.inject(DROP_RESPONSE, "PutItem")
         first = leases.take("amelia", hold, NOON)
         assert first
-        leases.check(first)
+        leases.confirm(first)
         leases.release(first)
         proxy.inject(DROP_RESPONSE, "PutItem", MAX_TRIES)
         with pytest.raises(Transient):

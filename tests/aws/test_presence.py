@@ -44,6 +44,21 @@ def test_a_worker_is_there_until_it_leaves_or_was_not_heard_of_for_long(world: P
     assert present(world, NOON + BELIEVED + timedelta(seconds=1)) == []
     presence.leave(ME, NOON)
     assert present(world, NOON) == []
+    assert presence.names([ME.worker, "container-2"]) == {ME.worker: ME.name}, "mails it worked on still tell its name"
+
+
+def test_it_tells_while_it_is_alive_whatever_goes_wrong_and_leaves_at_the_end(world: PoolWorld) -> None:
+    presence, waits, seen = Presence(world.dynamo, names.OWNERSHIP + world.suffix), iter([False, False, True]), []
+    deaf = Presence(world.dynamo, "nowhere")
+
+    def ended(seconds: float) -> bool:
+        seen.append(bool(present(world, NOON)))
+        return next(waits)
+
+    deaf.keep(ME, lambda: True, lambda: NOON, lambda seconds: True)
+    presence.keep(ME, lambda: len(seen) > 0, lambda: NOON, ended)
+    assert seen == [False, True, True]
+    assert present(world, NOON) == []
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)

@@ -26,7 +26,7 @@ from webordinary.adapters.aws.setup.queue_shapes import (
 from webordinary.model.claims import ClaimRequest, Interrupt
 from webordinary.model.errors import Permanent
 from webordinary.model.names import ProjectUser
-from webordinary.pool.ports import STOP
+from webordinary.pool.ports import RESUMED, STOP
 
 
 @pytest.fixture
@@ -122,6 +122,23 @@ def test_after_a_claim_a_hint_is_news_again(world: QueueWorld) -> None:
     assert world.hints.send(ClaimRequest(key, NOON, fence=8), NOON + SECOND)
 
 
+def test_a_hint_that_came_too_late_for_a_claim_does_not_silence_the_next_one(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    world.own(key, fence=7, status="held")  # by whoever was quicker than the workflow that saw no owner
+    assert world.hints.send(ClaimRequest(key, NOON), NOON)
+    world.own(key, fence=7)  # it made way for another key
+    assert world.hints.send(ClaimRequest(key, NOON), NOON + SECOND)
+    assert not world.hints.send(ClaimRequest(key, NOON), NOON + 2 * SECOND)
+
+
+def test_what_a_reconciler_said_before_a_claim_does_not_silence_it_after(world: QueueWorld) -> None:
+    key = world.key(queues=False)
+    assert world.hints.send(ClaimRequest(key, NOON), NOON, again=True)
+    world.own(key, fence=7)
+    assert world.hints.send(ClaimRequest(key, NOON), NOON + MINUTE, again=True)
+    assert not world.hints.send(ClaimRequest(key, NOON), NOON + 2 * MINUTE, again=True)
+
+
 def test_a_reconciler_says_it_again_at_once_but_does_not_pile_hints_up(world: QueueWorld) -> None:
     key = world.key(queues=False)
     assert world.hints.send(ClaimRequest(key, NOON), NOON)
@@ -173,6 +190,13 @@ def test_a_delayed_hint_is_seen_by_nobody_yet(world: QueueWorld) -> None:
     world.hints.send(ClaimRequest(early, NOON), NOON)
     assert keys_of(world.hints) == [early]
     assert world.attributes(world.unclaimed)["ApproximateNumberOfMessagesDelayed"] == "1"
+
+
+def test_a_delayed_hint_silences_nobody_who_has_work_before(world: QueueWorld) -> None:
+    ready = ClaimRequest(world.key(queues=False), NOON, fence=1)
+    assert world.hints.send(replace(ready, ready_at=NOON + 10 * MINUTE), NOON)
+    assert world.hints.send(ready, NOON)
+    assert keys_of(world.hints) == [ready.key]
 
 
 def test_a_hint_tells_whose_mail_waits_and_where(world: QueueWorld) -> None:
@@ -322,6 +346,13 @@ def test_a_start_is_announced_once_and_a_stop_beside_it(world: QueueWorld) -> No
     world.tickets.ticket(replace(job, interruptions=1))
     world.tickets.ticket(running(job), STOP)
     assert world.lying(names.queues_of(key).input) == 3
+
+
+def test_who_resumes_twice_is_heard_twice(world: QueueWorld) -> None:
+    key = world.key()
+    for _ in range(2):
+        world.tickets.ticket(queued(key), RESUMED)
+    assert world.lying(names.queues_of(key).input) == 2
 
 
 def test_a_ticket_is_old_once_its_job_was_started(world: QueueWorld) -> None:

@@ -199,6 +199,21 @@ def test_a_stale_worker_changes_nothing_and_one_that_lost_its_claim_stops(world:
     assert world.shown() == THIRD
 
 
+def test_who_sleeps_before_his_last_step_is_too_late_once_he_is_shut_out(world: SiteWorld) -> None:
+    """Also on a site that never showed anything: there is a manifest from then on, and it has moved."""
+    sleeper, other = world.worker(), world.worker()
+
+    def check() -> None:
+        if "index.html" in world.shown():
+            other.shut_out("amelia", Stage.EDIT, 2)
+
+    world.publish(sleeper, A, OLD, 1, check)
+    assert world.worker().current("amelia", Stage.EDIT) is None
+    assert other.list("amelia", Stage.EDIT) == ()
+    world.publish(other, B, NEW, 3)
+    assert world.shown() == NEW
+
+
 def test_it_ends_well_on_a_bad_line(world: SiteWorld) -> None:
     with faulty_proxy(world.emulator.endpoint) as proxy:
         worker = world.worker(s3=clients_of(proxy.endpoint).s3)

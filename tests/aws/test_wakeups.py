@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,9 +14,11 @@ from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy, refusal
 from tests.aws.queue_world import NOON, QueueWorld, queued, running
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.pool.trouble import SAID_AGAIN_SECONDS, Trouble
 from webordinary.adapters.aws.pool.wakeups import SHORTEST_ROUND_SECONDS, PollingWakeups
 from webordinary.adapters.aws.setup.queue_shapes import create_key_queues
 from webordinary.model.claims import ClaimRequest
+from webordinary.model.errors import Transient
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import STOP
 
@@ -185,7 +188,9 @@ def test_polling_survives_refusals_and_lost_answers(world: QueueWorld, sleeper: 
         assert ("sqs:ReceiveMessage", NOT_ALLOWED.name) in proxy.done
 
 
-def test_the_same_trouble_is_told_once(world: QueueWorld, sleeper: Sleeper, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_same_trouble_is_told_once_and_that_it_is_over(
+    world: QueueWorld, sleeper: Sleeper, caplog: pytest.LogCaptureFixture
+) -> None:
     key = world.key()
     with faulty_proxy(world.endpoint) as proxy:
         wakeups = sleeper(world.beside(proxy.endpoint))
@@ -196,7 +201,26 @@ def test_the_same_trouble_is_told_once(world: QueueWorld, sleeper: Sleeper, capl
         assert wakeups.wait(LONG) == [f"ticket {key}"]
         wakeups.close()
         assert proxy.done.count(("sqs:ReceiveMessage", NOT_ALLOWED.name)) == 3
-    assert len([record for record in caplog.records if record.name.endswith("wakeups")]) == 1
+    first, last = [record.getMessage() for record in caplog.records if record.name.endswith("wakeups")]
+    assert "AWS does not allow it" in first
+    assert f"{key} works again, after 3 failures" in last
+
+
+def test_a_trouble_that_lasts_is_told_again_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+    seconds = [0.0]
+    trouble = Trouble("polling", logging.getLogger("wakeups"), lambda: seconds[0])
+    while seconds[0] < 2 * SAID_AGAIN_SECONDS:
+        trouble.met(Transient("nobody answers"))
+        seconds[0] += SAID_AGAIN_SECONDS / 4
+    trouble.met(Transient("it is forbidden"))
+    trouble.over()
+    trouble.over()
+    assert [record.getMessage() for record in caplog.records] == [
+        "polling: nobody answers",
+        "polling: nobody answers (5 times in 300 s)",
+        "polling: it is forbidden (9 times in 600 s)",
+        "polling works again, after 9 failures in 600 s",
+    ]
 
 
 def test_a_queue_that_is_not_there_yet_is_asked_again(world: QueueWorld, sleeper: Sleeper) -> None:

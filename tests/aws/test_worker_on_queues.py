@@ -137,7 +137,7 @@ def test_a_stop_ends_the_running_job(house: House) -> None:
     house.desk.lasting.add("a")
     house.queue("a", owned=False)
     house.desk.begun.get(timeout=LONG)
-    stopping = house.pool.jobs.settle_unstarted("a", STOPPED, datetime.now(UTC))
+    stopping = house.pool.jobs.settle_waiting("a", STOPPED, datetime.now(UTC))
     house.pool.tickets.ticket(stopping, STOP)
     assert house.desk.told.get(timeout=LONG) == ("JobSettled", "cancelled")
 

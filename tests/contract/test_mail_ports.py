@@ -239,6 +239,17 @@ def test_a_thread_is_found_by_any_of_its_messages(backend: Backend) -> None:
     assert backend.threads.get("t2") is None
 
 
+def test_a_mail_is_found_by_its_own_message_and_by_our_answer_to_it(backend: Backend) -> None:
+    backend.threads.record(MailThread("t1", SCOTT, "title"), "<1@x>", NOON, "mail-1")
+    backend.threads.record(MailThread("t1", SCOTT, "title"), "<2@x>", NOON, "mail-2")
+    backend.threads.add_message("t1", "<reply@localhost>", "mail-1")
+    backend.threads.add_message("t1", "<reply@localhost>", "mail-2")
+    assert backend.threads.mail_of(("<unknown@x>", "<2@x>", "<1@x>")) == "mail-2"
+    assert backend.threads.mail_of(("<reply@localhost>",)) == "mail-1"
+    assert backend.threads.mail_of(("<unknown@x>",)) == ""
+    assert backend.threads.mail_of(()) == ""
+
+
 def test_a_thread_is_found_behind_hundreds_of_strange_messages(backend: Backend) -> None:
     thread = backend.threads.record(MailThread("t1", SCOTT, "Größe"), "<1@bücher.example>", NOON)
     strangers = [f"<{number}@strange.example>" for number in range(130)]

@@ -24,25 +24,26 @@ from webordinary.adapters.sqlite.claims import SqliteClaims
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.hints import SqliteHints, SqliteInterrupts
 from webordinary.adapters.sqlite.jobs import SqliteJobs
+from webordinary.app.services import WaitingJobs
 from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus, Interrupt, Started
 from webordinary.model.errors import ClaimLost, Permanent
-from webordinary.model.jobs import Job, JobResult, JobState, NewJob, Outcome, Requeue, Settlement, Why
+from webordinary.model.jobs import HeldBy, Job, JobResult, JobState, NewJob, Outcome, Requeue, Settlement, Why
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.pool.ports import Claims, Hints, Interrupts, Jobs, OwedCallbacks
+from webordinary.pool.ports import Claims, Hints, Interrupts, OwedCallbacks
 
 AMELIA_SCOTT = ProjectUser("amelia", "scott")
 BAKERY_ANN = ProjectUser("bakery", "ann")
 W1, W2 = "container-1", "container-2"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=60)
-SECOND = timedelta(seconds=1)
+SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 DONE = Settlement(Outcome.SUCCEEDED, JobResult("done", commit="abc", changed_files=("index.html",)))
 
 
 @dataclass(frozen=True)
 class Backend:
-    jobs: Jobs
+    jobs: WaitingJobs
     owed: OwedCallbacks
     claims: Claims
     hints: Hints
@@ -148,6 +149,14 @@ def test_open_jobs_come_in_order_and_without_settled_ones(pool: Backend) -> None
     assert [job.job_id for job in pool.jobs.open_jobs(AMELIA_SCOTT)] == ["b", "c"]
 
 
+def test_open_jobs_are_listed_page_by_page(pool: Backend) -> None:
+    for name in "abc":
+        queue(pool, name)
+    [first] = pool.jobs.open_jobs(AMELIA_SCOTT, limit=1)
+    assert first.job_id == "a"
+    assert [job.job_id for job in pool.jobs.open_jobs(AMELIA_SCOTT, after=first.order)] == ["b", "c"]
+
+
 def test_keys_to_look_at_are_listed_page_by_page(pool: Backend) -> None:
     record(pool, "a")
     record(pool, "b", key=BAKERY_ANN)
@@ -168,30 +177,61 @@ def test_a_key_whose_hint_was_used_up_is_looked_at(pool: Backend) -> None:
     assert pool.jobs.keys_to_look_at(None, 10) == [AMELIA_SCOTT]
 
 
+def test_every_key_of_a_project_with_open_jobs_is_found_hinted_or_not(pool: Backend) -> None:
+    ann, bob = ProjectUser("amelia", "ann"), ProjectUser("amelia-2", "bob")
+    for name, key in {"a": AMELIA_SCOTT, "b": ann, "c": bob, "d": BAKERY_ANN}.items():
+        queue(pool, name, key=key)
+    pool.hints.send(ClaimRequest(ann, NOON), NOON)
+    assert pool.jobs.keys_of("amelia") == [ann, AMELIA_SCOTT]
+    pool.jobs.settle_waiting("b", DONE, NOON)
+    assert pool.jobs.keys_of("amelia") == [AMELIA_SCOTT]
+    assert pool.jobs.keys_of("a") == []
+
+
 def test_a_job_that_never_started_can_be_settled_from_outside(pool: Backend) -> None:
     queue(pool, "a")
-    job = pool.jobs.settle_unstarted("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
+    job = pool.jobs.settle_waiting("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.outcome, job.settled_at) == (JobState.SETTLED, Outcome.CANCELLED, NOON)
 
 
 def test_a_running_job_is_only_asked_to_end(pool: Backend) -> None:
     queue(pool, "a")
     claim(pool)
-    job = pool.jobs.settle_unstarted("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
+    job = pool.jobs.settle_waiting("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
 
 
-def test_a_job_that_was_started_before_is_only_asked_to_end(pool: Backend) -> None:
+@pytest.mark.parametrize(
+    "ending",
+    [Requeue(Why.INTERRUPTED), Requeue(Why.STOPPED), Requeue(Why.HELD, NOON + HOUR, HeldBy.PAUSE)],
+    ids=lambda ending: str(ending.why),
+)
+def test_a_job_that_was_put_back_in_good_order_can_be_settled_from_outside(pool: Backend, ending: Requeue) -> None:
     queue(pool, "a")
-    pool.claims.end_and_take_next(claim(pool), Requeue(Why.INTERRUPTED), NOON, more=False)
-    job = pool.jobs.settle_unstarted("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
+    pool.claims.end_and_take_next(claim(pool), ending, NOON, more=False)
+    job = pool.jobs.settle_waiting("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
+    assert (job.state, job.outcome) == (JobState.SETTLED, Outcome.CANCELLED)
+    assert pool.jobs.open_jobs(AMELIA_SCOTT) == []
+
+
+def test_of_a_job_that_failed_a_worker_looks_at_once_what_it_has_published(pool: Backend) -> None:
+    queue(pool, "a")
+    begun = claim(pool)
+    pool.claims.end_and_take_next(begun, Requeue(Why.RETRY, NOON + HOUR), NOON, more=False)
+    job = pool.jobs.settle_waiting("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.cancel_requested) == (JobState.QUEUED, True)
+    started = pool.claims.start_next(begun.claim, NOON)
+    assert started
+    assert started.cancel_requested
+    looked = Started(begun.claim, started)
+    pool.claims.end_and_take_next(looked, Requeue(Why.RETRY, NOON + HOUR), NOON, more=False)
+    assert pool.claims.start_next(begun.claim, NOON) is None, "a look that failed waits like any other start"
 
 
 def test_a_settled_job_stays_as_it_ended(pool: Backend) -> None:
     queue(pool, "a")
     pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
-    job = pool.jobs.settle_unstarted("a", Settlement(Outcome.DEAD, JobResult("no")), NOON + SECOND)
+    job = pool.jobs.settle_waiting("a", Settlement(Outcome.DEAD, JobResult("no")), NOON + SECOND)
     assert (job.outcome, job.result) == (Outcome.SUCCEEDED, DONE.result)
 
 
@@ -385,6 +425,18 @@ def test_another_thread_overtakes_one_that_prepares(pool: Backend) -> None:
     assert claim(pool).job.job_id == "other"
 
 
+def test_a_job_that_waits_for_something_else_gets_its_start_back_and_its_workflow_waits_on(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.jobs.bind_token("a", "token")
+    started = claim(pool)
+    turn = pool.claims.end_and_take_next(started, Requeue(Why.WAITING, NOON + SECOND, words="a build"), NOON, more=True)
+    assert turn.owed is None
+    assert pool.claims.start_next(started.claim, NOON) is None
+    again = pool.claims.start_next(started.claim, NOON + SECOND)
+    assert again
+    assert (again.attempts, again.task_token) == (1, "token")
+
+
 def test_a_job_that_backs_off_starts_when_its_time_has_come(pool: Backend) -> None:
     queue(pool, "a")
     started = claim(pool)
@@ -482,6 +534,50 @@ def test_a_job_interrupted_again_before_its_workflow_was_told_still_owes_that_wo
     assert turn.started
     pool.claims.end_and_take_next(turn.started, Requeue(Why.INTERRUPTED), NOON, more=False)
     assert [(job.preempted_token, job.task_token) for job in pool.owed.owed(10)] == [("old", None)]
+
+
+HOLD = Requeue(Why.HELD, NOON + HOUR, HeldBy.PAUSE)
+
+
+def test_a_held_job_waits_knows_why_and_its_workflow_is_told(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.jobs.bind_token("a", "token")
+    begun = claim(pool)
+    turn = pool.claims.end_and_take_next(begun, HOLD, NOON, more=True)
+    assert turn.started is None
+    assert turn.owed
+    [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
+    assert job == turn.owed
+    assert (job.held, job.not_before, job.attempts) == (HeldBy.PAUSE, NOON + HOUR, 0)
+    assert (job.preempted_token, job.task_token) == ("token", None)
+
+
+def test_a_held_job_that_must_wait_on_is_not_told_again(pool: Backend) -> None:
+    queue(pool, "a")
+    begun = claim(pool)
+    pool.claims.end_and_take_next(begun, HOLD, NOON, more=False)
+    pool.jobs.bind_token("a", "token")
+    later = NOON + HOUR
+    looked = pool.claims.start_next(begun.claim, later)
+    assert looked
+    assert looked.held is HeldBy.PAUSE, "nobody has worked on it yet"
+    again = Requeue(Why.HELD, later + HOUR, HeldBy.BUDGET)
+    turn = pool.claims.end_and_take_next(Started(begun.claim, looked), again, later, more=False)
+    assert turn.owed is None
+    [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
+    assert (job.held, job.not_before, job.attempts) == (HeldBy.BUDGET, later + HOUR, 0)
+    assert (job.preempted_token, job.task_token) == (None, "token")
+
+
+@pytest.mark.parametrize("ending", [Requeue(Why.INTERRUPTED), Requeue(Why.RETRY, NOON)], ids=lambda one: str(one.why))
+def test_a_job_that_was_worked_on_is_not_held_any_more(pool: Backend, ending: Requeue) -> None:
+    queue(pool, "a")
+    begun = claim(pool)
+    pool.claims.end_and_take_next(begun, HOLD, NOON, more=False)
+    started = pool.claims.start_next(begun.claim, NOON + HOUR)
+    assert started
+    pool.claims.end_and_take_next(Started(begun.claim, started), ending, NOON + HOUR, more=False)
+    assert [job.held for job in pool.jobs.open_jobs(AMELIA_SCOTT)] == [None]
 
 
 def test_paying_an_old_token_does_not_pay_the_new_one(pool: Backend) -> None:

@@ -117,9 +117,9 @@ def test_a_lease_whose_job_has_ended_is_over(pool: Backend) -> None:
     assert new
     assert new.fence > old.fence
     with pytest.raises(ClaimLost):
-        pool.leases.check(old)
+        pool.leases.confirm(old)
     pool.leases.release(old)
-    pool.leases.check(new)
+    pool.leases.confirm(new)
 
 
 def test_a_lease_whose_job_was_taken_over_is_over(pool: Backend) -> None:
@@ -127,6 +127,16 @@ def test_a_lease_whose_job_was_taken_over_is_over(pool: Backend) -> None:
     assert pool.leases.take("amelia", hold_of(begun), NOON)
     pool.claims.claim_and_start(SCOTT, "w3", NOON, over=begun.claim)
     assert pool.leases.take("amelia", ann, NOON)
+
+
+def test_a_job_that_is_tried_again_does_not_wait_for_the_lease_that_it_could_not_give_back(pool: Backend) -> None:
+    scott = hold_of(pool.run(SCOTT, "w1"))
+    first = pool.leases.take("amelia", scott, NOON)
+    assert first
+    pool.leases.confirm(first)
+    again = pool.leases.take("amelia", scott, NOON)
+    assert again
+    assert again.fence > first.fence
 
 
 def test_a_lease_of_a_dead_worker_is_over(pool: Backend) -> None:
@@ -147,7 +157,37 @@ def test_an_operators_lease_lasts_as_long_as_its_process(pool: Backend) -> None:
 def test_a_lease_that_was_given_back_is_not_current(pool: Backend) -> None:
     lease = pool.leases.take("amelia", hold_of(pool.run(SCOTT, "w1")), NOON)
     assert lease
-    pool.leases.check(lease)
+    pool.leases.confirm(lease)
     pool.leases.release(lease)
     with pytest.raises(ClaimLost):
-        pool.leases.check(lease)
+        pool.leases.confirm(lease)
+
+
+def test_an_operator_overtakes_a_job_that_builds(pool: Backend) -> None:
+    building = pool.leases.take("amelia", hold_of(pool.run(SCOTT, "w1")), NOON)
+    assert building
+    operators = pool.leases.overtake("amelia", JobHold("operator"), NOON)
+    assert operators
+    assert operators.fence > building.fence
+    pool.leases.release(building)
+    pool.leases.confirm(operators)
+    with pytest.raises(ClaimLost):
+        pool.leases.confirm(building)
+
+
+def test_nobody_overtakes_who_has_confirmed(pool: Backend) -> None:
+    lease = pool.leases.take("amelia", hold_of(pool.run(SCOTT, "w1")), NOON)
+    assert lease
+    pool.leases.confirm(lease)
+    pool.leases.confirm(lease)
+    assert pool.leases.overtake("amelia", JobHold("operator"), NOON) is None
+    pool.dead.add("w1")
+    assert pool.leases.overtake("amelia", JobHold("operator"), NOON)
+
+
+def test_an_operator_takes_what_nobody_has(pool: Backend) -> None:
+    first = pool.leases.overtake("amelia", JobHold("operator"), NOON)
+    assert first
+    pool.leases.confirm(first)
+    pool.leases.release(first)
+    assert pool.leases.overtake("amelia", JobHold("operator"), NOON)

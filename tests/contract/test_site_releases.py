@@ -65,6 +65,25 @@ def test_a_stale_worker_cannot_turn_the_site_back(releases: Releases) -> None:
     assert releases.current("amelia", Stage.EDIT) == new.path
 
 
+def test_who_is_shut_out_shows_nothing_also_where_nothing_was_ever_shown(releases: Releases) -> None:
+    release = finished(releases, A)
+    releases.shut_out("amelia", Stage.EDIT, 7)
+    assert not releases.point(release, 6)
+    assert releases.current("amelia", Stage.EDIT) is None
+    assert releases.point(release, 8)
+    assert releases.current("amelia", Stage.EDIT) == release.path
+
+
+def test_what_is_shown_stays_when_others_are_shut_out(releases: Releases) -> None:
+    old, new = finished(releases, A), finished(releases, B)
+    releases.point(old, 1)
+    releases.shut_out("amelia", Stage.EDIT, 7)
+    releases.shut_out("amelia", Stage.EDIT, 5)
+    assert not releases.point(new, 6)
+    assert releases.current("amelia", Stage.EDIT) == old.path
+    assert releases.point(new, 7)
+
+
 def test_a_higher_fence_may_show_an_older_release_again(releases: Releases) -> None:
     old, new = finished(releases, A), finished(releases, B)
     releases.point(old, 1)

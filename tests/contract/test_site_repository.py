@@ -166,7 +166,7 @@ def test_unfinished_work_goes_on_where_it_was_and_becomes_one_commit(backend: Ba
     change = two.commit(resumed, said("job-1"))
     published(two, replace(resumed, made=change), lease(1, "w-2"))
     later = two.prepare(work(backend.project, "job-2", worker="w-2", fence=11))
-    assert two.last_change(later).commit == change.commit
+    assert two.changes(later)[0].change.commit == change.commit
 
 
 def test_what_another_job_left_unfinished_is_not_taken_over(backend: Backend) -> None:
@@ -298,25 +298,32 @@ def test_undo_takes_back_the_threads_last_change_and_then_the_one_before(backend
     second = published(one, changed(backend, one, "job-2", "about.html", "All\n"), lease(2)).change
     for number, expected in ((3, second), (4, first)):
         workspace = one.prepare(work(backend.project, f"job-{number}"))
-        last = one.last_change(workspace)
+        last = next(past.change for past in one.changes(workspace) if past.stands)
         assert last == expected
         assert one.revert(workspace, last) is None
         change = one.commit(workspace, said(f"job-{number}", undoes=last.commit))
         published(one, replace(workspace, made=change), lease(number))
     workspace = one.prepare(work(backend.project, "job-5"))
-    assert one.last_change(workspace) is None
+    assert [past.stands for past in one.changes(workspace)] == [False, False]
+    assert [past.job_id for past in one.changes(workspace)] == ["job-2", "job-1"]
     assert backend.get(one, workspace, "about.html") == "About\n"
 
 
-def test_it_is_known_which_releases_have_a_change(backend: Backend) -> None:
+def test_it_is_known_which_releases_show_a_change(backend: Backend) -> None:
     one = backend.worker("w-1")
     first = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
     second = published(one, changed(backend, one, "job-2", "about.html", "All\n"), lease(2))
     workspace = one.prepare(work(backend.project, "job-3"))
-    assert one.holds(workspace, release_name(second.head), first.change.commit)
-    assert one.holds(workspace, release_name(first.head), first.change.commit)
-    assert not one.holds(workspace, release_name(first.head), second.change.commit)
-    assert not one.holds(workspace, "0" * 12, first.change.commit)
+    assert one.revert(workspace, second.change) is None
+    undoing = one.commit(workspace, said("job-3", undoes=second.change.commit))
+    third = published(one, replace(workspace, made=undoing), lease(3))
+    workspace = one.prepare(work(backend.project, "job-4"))
+    assert one.shows(workspace, release_name(second.head), first.change.commit)
+    assert one.shows(workspace, release_name(first.head), first.change.commit)
+    assert not one.shows(workspace, release_name(first.head), second.change.commit)
+    assert one.shows(workspace, release_name(third.head), first.change.commit)
+    assert not one.shows(workspace, release_name(third.head), second.change.commit), "it was taken back there"
+    assert not one.shows(workspace, "0" * 12, first.change.commit)
 
 
 def test_an_undo_knows_what_it_takes_back_also_when_it_is_found_again(backend: Backend) -> None:
@@ -350,7 +357,7 @@ def test_an_undo_in_the_way_of_later_changes_leaves_the_workspace_clean(backend:
 def test_another_threads_change_is_not_this_threads_to_undo(backend: Backend) -> None:
     one = backend.worker("w-1")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n", thread=OTHER_THREAD), lease(1))
-    assert one.last_change(one.prepare(work(backend.project, "job-2", key=SCOTT))) is None
+    assert one.changes(one.prepare(work(backend.project, "job-2", key=SCOTT))) == ()
 
 
 def test_the_same_edit_made_by_two_people_is_done_for_both(backend: Backend) -> None:

@@ -41,7 +41,7 @@ from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
 from webordinary.site.releases import Stage
 
-SCOTT, MAILBOX = "scott@example.com", "edit@example.com"
+SCOTT, MAILBOX, DOMAIN = "scott@example.com", "edit@example.com", "example.com"
 KEY = ProjectUser(sample.PROJECT_ID, "scott")
 PATIENCE_SECONDS = 90.0
 AT_ONCE_DONE = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
@@ -71,7 +71,7 @@ class Listening(io.StringIO):
 class House:
     """An account of its own with a sample site in it; its workflow is walked by hand."""
 
-    def __init__(self, endpoint: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, endpoint: str, folder: Path, patch: pytest.MonkeyPatch, domain: str = DOMAIN) -> None:
         account_id = f"{random.SystemRandom().randrange(10**11, 10**12)}"
         patch.setenv("AWS_ACCESS_KEY_ID", account_id)
         patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
@@ -83,7 +83,7 @@ class House:
             "UNCLAIMED_QUEUE_URL": f"{endpoint}/{account_id}/{names.UNCLAIMED}",
             "WORKSPACE_PATH": str(folder / "data"),
             "WEBORDINARY_BACKEND": "aws",
-            "WEBORDINARY_DOMAIN": "example.com",
+            "WEBORDINARY_DOMAIN": domain,
             "WEBORDINARY_MAILBOX": MAILBOX,
             "WEBORDINARY_PICTURES": "off",
         }
@@ -100,20 +100,20 @@ class House:
         for bucket in (names.raw_bucket(account_id), names.store_bucket(account_id)):
             make_private_bucket(clients.s3, bucket)
         for stage in Stage:
-            make_site_bucket(clients.s3, names.site_bucket(KEY.project_id, stage, "example.com"))
+            make_site_bucket(clients.s3, names.site_bucket(KEY.project_id, stage, self.config.domain))
         ensure_state_machine(clients.stepfunctions, AT_ONCE_DONE, f"arn:aws:iam::{account_id}:role/any")
         self.clients, self._raw_bucket = clients, names.raw_bucket(account_id)
         origin = sample.ensure_sample_origin(folder / "origin.git")
-        directory = cloud_ports(self.config, clients, lambda: datetime.now(UTC)).directory
-        directory.add_project(Project(KEY.project_id, str(origin), output=True), datetime.now(UTC))
-        directory.add_sender(Sender(SCOTT, KEY), datetime.now(UTC))
+        self.directory = cloud_ports(self.config, clients, lambda: datetime.now(UTC)).directory
+        self.directory.add_project(Project(KEY.project_id, str(origin), output=True), datetime.now(UTC))
+        self.directory.add_sender(Sender(SCOTT, KEY), datetime.now(UTC))
 
-    def mail(self, text: str, *files: AttachedFile) -> str:
+    def mail(self, text: str, *files: AttachedFile, sender: str = SCOTT) -> str:
         """A mail comes in; returns its id."""
         number = random.SystemRandom().randrange(10**9)
-        letter = Letter(SCOTT, MAILBOX, "Spring", text, files, f"<{number}@example.com>")
+        letter = Letter(sender, MAILBOX, "Spring", text, files, f"<{number}@example.com>")
         raw = write_mail(letter, datetime.now(UTC))
-        key = post(self.clients.s3, self._raw_bucket, raw, SCOTT, MAILBOX)
+        key = post(self.clients.s3, self._raw_bucket, raw, sender, MAILBOX)
         event = recorded("s3_put")
         [record] = event["Records"]
         record["s3"]["bucket"]["name"], record["s3"]["object"]["key"] = self._raw_bucket, key
@@ -159,8 +159,8 @@ def walk(house: House) -> None:
     waiting, other_thread = _through(house, second)
     house.step("SendInterrupt", jobId=waiting, activeJobId=job_id)
     house.step("RecordInterruption", emailId=second, jobId=waiting)
-    house.step("RunCommand", emailId=second, command="stop", threadId=other_thread)
     house.step("HandleTimeout", emailId=second, jobId=waiting)
+    house.step("RunCommand", emailId=second, command="stop", threadId=other_thread)
     house.step("GiveUp", emailId=second, job={"jobId": waiting}, error={"Error": "Broken", "Cause": "it broke"})
     failed = recorded("execution_failed")
     failed["detail"]["input"] = json.dumps({"emailId": house.mail("Set the title to Last Sale."), "redrive": 0})
@@ -168,6 +168,11 @@ def walk(house: House) -> None:
     house.invoke(names.BOUNCES, json.loads(json.dumps(recorded("sns_bounce")).replace("e" * 64, first)))
     house.mail("Set the title to No Sale.")
     house.invoke(names.RECONCILE, recorded("schedule"))
+    late = house.mail("Set the title to Too Late.")
+    house.step("ParseEmail", emailId=late)
+    assert house.step("AuthenticateSender", emailId=late) == {"verdict": "admitted"}
+    house.directory.remove_sender(SCOTT, KEY.project_id)
+    assert house.step("IdentifyProjectUser", emailId=late, redrive=0, retries=0) == {"route": "refused"}
 
 
 def _through(house: House, email_id: str) -> tuple[str, str]:

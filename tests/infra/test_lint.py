@@ -46,7 +46,7 @@ def test_a_finding_of_cdk_nag_that_nobody_accepted_stops_the_synthesis(tmp_path:
     "choices",
     [
         {"capacity": "fargate", "agent_secret": "webordinary/agent-key", "spot": True},
-        {"nat": "instance", "spot": True, "keep": False},
+        {"nat": "instance", "spot": True, "keep": False, "bedrock_model": "eu.anthropic.claude-sonnet"},
         {"hosted_zone": "Z0123456789"},
     ],
     ids=["fargate", "cheap", "hosted"],

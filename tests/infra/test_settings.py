@@ -32,11 +32,19 @@ def test_words_of_the_command_line_become_values() -> None:
         ("nat", "none", "take gateway or instance"),
         ("spot", "perhaps", "take true or false"),
         ("projects", "Amelia", "take a-z"),
+        ("bedrock_model", "claude", "take an id"),
+        ("bedrock_model", "arn:aws:bedrock:eu-west-1:1:application-inference-profile/x", "take an id"),
     ],
 )
 def test_a_wrong_word_is_answered_with_the_right_ones(name: str, value: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Settings.read({name: value}.get)
+
+
+def test_there_is_one_way_to_the_model() -> None:
+    both = {"agent_secret": "webordinary/agent-key", "bedrock_model": "eu.anthropic.claude-sonnet"}
+    with pytest.raises(ValueError, match="take one of them"):
+        Settings.read(both.get)
 
 
 def test_every_setting_has_its_row_in_the_docs() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.infra.templates import Cloud, Resource, Stack, plain, ready
 from webordinary.adapters.aws import names
+from webordinary.adapters.local.agents.claude.access import model_access
 from webordinary.config import Config
 
 pytestmark = pytest.mark.xdist_group("infra")
@@ -186,6 +187,50 @@ def test_the_agents_key_comes_from_the_secrets(cloud: Cloud) -> None:
     assert "Secrets" not in _container(cloud.workers)
     [secret] = _container(_workers(agent_secret="webordinary/agent-key"))["Secrets"]
     assert secret["Name"] == "ANTHROPIC_API_KEY"
+
+
+def test_nobody_asks_bedrock_unless_told_to(cloud: Cloud) -> None:
+    told = {one["Name"] for one in _container(cloud.workers)["Environment"]}
+    assert not [name for name in told if name.startswith(("CLAUDE_", "ANTHROPIC_"))]
+    for stack in cloud.stacks.values():
+        for role in stack.of_type("AWS::IAM::Role"):
+            assert not [action for action, _ in stack.rights(role) if action.startswith("bedrock:")]
+
+
+@pytest.mark.parametrize(
+    ("model", "resources"),
+    [
+        ("anthropic.claude-x-v1:0", {"<AWS::Region>::foundation-model/anthropic.claude-x-v1:0"}),
+        (
+            "eu.anthropic.claude-x-v1:0",
+            {
+                "*::foundation-model/anthropic.claude-x-v1:0",
+                "<AWS::Region>:<AWS::AccountId>:inference-profile/eu.anthropic.claude-x-v1:0",
+            },
+        ),
+    ],
+    ids=["a model", "an inference profile"],
+)
+def test_through_bedrock_a_worker_reaches_the_one_model_that_was_chosen(model: str, resources: set[str]) -> None:
+    workers = _workers(bedrock_model=model)
+    rights = workers.rights(_role(workers, "webordinary-worker"))
+    asked = {(action, resource) for action, resource in rights if action.startswith("bedrock:")}
+    actions = ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream")
+    assert asked == {(action, f"arn:<AWS::Partition>:bedrock:{one}") for action in actions for one in resources}
+    publisher = workers.rights(_role(workers, names.PUBLISHER_ROLE))
+    assert not [action for action, _ in publisher if action.startswith("bedrock:")]
+
+
+def test_claude_code_finds_bedrock_and_only_that_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = _container(_workers(bedrock_model="anthropic.x"))["Environment"]
+    told = {one["Name"]: plain(one["Value"]) for one in environment}
+    for name, value in {"AWS_ACCESS_KEY_ID": "of the task", "AWS_SECRET_ACCESS_KEY": "hidden"}.items():
+        monkeypatch.setenv(name, value)  # as ECS gives them, for the proxy to sign with
+    access = model_access({**told, "AWS_REGION": "eu-west-1"})
+    assert access.upstream.url == "https://bedrock-runtime.eu-west-1.amazonaws.com"
+    assert access.upstream.sign
+    assert access.env["CLAUDE_CODE_USE_BEDROCK"] == "1"
+    assert {value for name, value in access.env.items() if name.startswith("ANTHROPIC_")} == {"anthropic.x"}
 
 
 def test_a_nat_instance_is_the_cheap_way_out() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.scenario import Intervention, Letter
+from tests.simulation.scenario import PEOPLE, Intervention, Letter
 from webordinary.mail.intake import name_of
 from webordinary.mail.write import AttachedFile, write_mail
 from webordinary.mail.write import Letter as Written
@@ -99,6 +99,11 @@ class Customers:
                 chosen.process.note("SIGTERM")
                 chosen.stopping = True
                 chosen.worker.stop()
+        elif intervention.what in ("pause", "resume"):
+            project_id = list(PEOPLE.values())[intervention.whom].project_id
+            world.pause(project_id, paused=intervention.what == "pause")
+        elif intervention.what == "employ":
+            world.employ(intervention.whom)
         elif world.house:
             letters = world.scenario.letters
             letter = letters[intervention.whom % len(letters)]

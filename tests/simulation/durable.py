@@ -29,6 +29,8 @@ from webordinary.mail.authenticate import TrustedPeers
 from webordinary.model.jobs import JobState
 from webordinary.model.mail import Reply
 from webordinary.model.projects import Project, Sender
+from webordinary.site.kit import FreeOfCharge
+from webordinary.site.ports import Ledger
 from webordinary.workflow.reading import Mailroom
 
 MAILBOX = Mailbox.parse("edit@localhost")
@@ -62,6 +64,7 @@ class Durable:
     dead_letters: MemoryDeadLetters = field(default_factory=MemoryDeadLetters)
     interruptions: MemoryInterruptions = field(default_factory=MemoryInterruptions)
     sent: Sent = field(default_factory=Sent)
+    ledger: Ledger = field(default_factory=FreeOfCharge)
     releases: SimulatedReleases = field(default_factory=SimulatedReleases)
     origins: dict[str, Origin] = field(default_factory=dict)
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from tests.simulation.process import Process
 
 
+class Unforeseen(RuntimeError):
+    """What no code is prepared for by its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Climate:
     """Chances per port call, per message, and sizes in seconds; `spot` is the call that attracts the faults."""
@@ -23,6 +27,8 @@ class Climate:
     trouble: float = 0.0
     outages: float = 0.0
     """Chance that trouble lasts: a full disk is full for everybody, for a while."""
+    surprise: float = 0.0
+    """The share of trouble that nobody foresaw: an exception of none of our families."""
     lose: float = 0.0
     double: float = 0.0
     late: float = 0.0
@@ -37,6 +43,7 @@ CALLS = (
     *EFFECTS, "claim_and_start", "start_next", "begin_release", "renew", "record", "enqueue", "bind_token", "paid",
     "take", "append", "put", "send",
 )  # fmt: skip
+WORK = ("perform", "found", "save")
 CALM = Climate()
 CLIMATES: dict[str, tuple[Climate, tuple[str, ...]]] = {
     "calm": (CALM, ("",)),
@@ -45,13 +52,14 @@ CLIMATES: dict[str, tuple[Climate, tuple[str, ...]]] = {
     "pauses": (Climate(pause=0.001, drift=0.002), EFFECTS),
     "lossy": (Climate(lose=0.4, double=0.2, late=0.3), ("",)),
     "troubled": (Climate(trouble=0.01, outages=0.05), CALLS),
+    "surprising": (Climate(trouble=0.01, outages=0.02, surprise=0.8), (*CALLS, *WORK)),
     "skewed": (Climate(skew=150.0, drift=0.002, slow=0.002, crash=0.0005), CALLS),
     "storm": (
         Climate(
-            crash=0.001, pause=0.001, trouble=0.01, outages=0.02, lose=0.2, double=0.1, late=0.2, slow=0.003,
-            skew=120.0, drift=0.002,
+            crash=0.001, pause=0.001, trouble=0.01, outages=0.02, surprise=0.2, lose=0.2, double=0.1, late=0.2,
+            slow=0.003, skew=120.0, drift=0.002,
         ),
-        CALLS,
+        (*CALLS, *WORK),
     ),
 }  # fmt: skip
 """Each world has one call where faults are frequent: that reaches further than faults spread evenly."""
@@ -118,7 +126,7 @@ class Weather:
         return Fate(delay=dice.random() * 0.05)
 
     def trouble(self, process: Process, what: str, call: str, how: str) -> None:
-        """A full disk, a busy database, an answer that got lost."""
+        """A full disk, a busy database, an answer that got lost, a mistake of ours."""
         climate, now = self.climate, process.scheduler.now
         if not climate.trouble:
             return
@@ -129,6 +137,8 @@ class Weather:
                 self._outage_until = now + self.dice.uniform(1.0, 40.0)
         self.struck(now)
         process.note("TROUBLE", what, how)
+        if climate.surprise and self.dice.random() < climate.surprise:
+            raise Unforeseen(f"{what}: nobody foresaw this ({how})")
         raise Transient(f"{what}: the disk is full ({how})")
 
     def deliveries(self, now: float) -> list[float]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, cast
 
 from tests.simulation.durable import Durable
 from tests.simulation.origin import Origin, Seen
 from webordinary.adapters.memory.pool import MemoryPoolState
 from webordinary.model.claims import Claim, Started, Turn
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import Ending, Job, JobState, Settlement
+from webordinary.model.jobs import Ending, Job, JobState, Requeue, Settlement, Why
 from webordinary.model.names import ProjectUser
 from webordinary.site.fencemarks import FenceMark
 from webordinary.site.releases import Release
+from webordinary.worker.holdings import Holdings
+from webordinary.worker.slot import Slot
 
 
 class Wrapped:
@@ -129,11 +131,11 @@ class _UnseenJobs(Wrapped):
         super().__init__(inside)
         self._releasing = releasing
 
-    def open_jobs(self, key: ProjectUser, limit: int = 1000) -> Sequence[Job]:
-        if limit == 1 and key in self._releasing:
+    def open_jobs(self, key: ProjectUser, limit: int = 1000, after: int = 0) -> Sequence[Job]:
+        if key in self._releasing:
             self._releasing.discard(key)
             return ()
-        return self.inside.open_jobs(key, limit)
+        return self.inside.open_jobs(key, limit, after)
 
 
 class NoThreadOrder(MemoryPoolState):
@@ -163,6 +165,26 @@ class NoBeatRule(Wrapped):
         return self.inside.claim_and_start(key, worker, now, over or self.inside.look(key))
 
 
+class HeldForGood(Wrapped):
+    """A held job does not look again by itself: only whoever resumes its site lets it go."""
+
+    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+        if isinstance(ending, Requeue) and ending.why is Why.HELD:
+            ending = replace(ending, not_before=now + timedelta(days=365))
+        return self.inside.end_and_take_next(started, ending, now, more=more)
+
+
+class NothingLetGo(Wrapped):
+    """A slot that cannot save how its job ended goes away, and the key's lease is renewed all the same."""
+
+    def abandon(self, claim: Claim) -> None:
+        """Keep it."""
+
+
+def _never_letting_go(slot: Slot) -> Slot:
+    return Slot(slot._around, cast(Holdings, NothingLetGo(slot._holdings)), slot._keeper, slot._stopping)
+
+
 def _set(name: str, wrap: Callable[[Any, Durable], Any]) -> Callable[[Durable], None]:
     def switch(durable: Durable) -> None:
         setattr(durable, name, wrap(getattr(durable, name), durable))
@@ -179,11 +201,12 @@ def _no_thread_order(durable: Durable) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A safeguard switched off, and the weather in which that shows soonest."""
+    """A safeguard switched off, in the stores or in a slot, and the weather in which that shows soonest."""
 
-    switch: Callable[[Durable], object]
+    switch: Callable[[Durable], object] | None
     climate: str
     spot: str = ""
+    slot: Callable[[Slot], Slot] | None = None
 
 
 MUTANTS = {
@@ -203,5 +226,7 @@ MUTANTS = {
     "the reconciler": Mutant(_set("jobs", lambda jobs, _: NothingToReconcile(jobs)), "lossy"),
     "the second look at release": Mutant(BlindRelease, "slow", "begin_release"),
     "the order within a thread": Mutant(_no_thread_order, "calm"),
+    "the second look of a held job": Mutant(_set("claims", lambda claims, _: HeldForGood(claims)), "crashes", "let_go"),
+    "letting go of what cannot be ended": Mutant(None, "surprising", "end_and_take_next", _never_letting_go),
     "the beat rule": Mutant(_set("claims", lambda claims, _: NoBeatRule(claims)), "crashes"),
 }  # fmt: skip

@@ -11,6 +11,7 @@ from tests.simulation.process import EPOCH
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken
 from webordinary.asl.ports import Status
+from webordinary.mail.compose import HELD
 from webordinary.model.claims import ClaimStatus
 from webordinary.model.jobs import Job, JobState, Outcome
 from webordinary.model.mail import Command
@@ -62,7 +63,8 @@ class Progress:
         if struck is not None:
             return max(since, struck) + PATIENCE_SECONDS + reconcile
         slow = SLOW_PATIENCE_SECONDS if self._world.scenario.climate.slow else 0.0
-        backed_off = any(job.attempts for job in self._durable.state.jobs.values() if job.key == key and job.open)
+        jobs = [job for job in self._durable.state.jobs.values() if job.key == key and job.open]
+        backed_off = any(job.attempts or job.held for job in jobs)
         # Nobody holds a key only because a job of it backs off: the reconciler finds it when it is due.
         return since + CALM_PATIENCE_SECONDS + slow + (reconcile if backed_off else 0.0)
 
@@ -147,9 +149,12 @@ class Progress:
             self._site_shows_main(project_id)
 
     def _mail_was_answered(self, email_id: str) -> None:
-        replies = [reply for reply in self._durable.sent.replies.values() if reply.email_id == email_id]
+        sent = [reply for reply in self._durable.sent.replies.values() if reply.email_id == email_id]
+        replies = [reply for reply in sent if reply.kind != HELD]
         stored = self._durable.executions.load(email_id)
         assert stored is not None
+        if len(sent) - len(replies) > 1:
+            raise Broken(f"{email_id} was told {len(sent) - len(replies)} times that it has to wait")
         if len(replies) > 1:
             raise Broken(f"{email_id} was answered {len(replies)} times")
         if stored.execution.status is Status.SUCCEEDED and not replies:

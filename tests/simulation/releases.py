@@ -20,8 +20,9 @@ class Site:
 
     @property
     def shown(self) -> tuple[int, str] | None:
-        """The highest fence and the commit it points to."""
-        return max(self.pointers.items(), default=None)
+        """The highest fence and the commit it points to; none, if that is no commit."""
+        highest = max(self.pointers.items(), default=None)
+        return highest if highest and highest[1] else None
 
 
 class SimulatedReleases:
@@ -65,6 +66,11 @@ class SimulatedReleases:
         before = site.shown
         site.pointers[fence] = release.name
         return site.shown is not None and (before is None or site.shown[1] != before[1])
+
+    def shut_out(self, project_id: str, stage: Stage, fence: int) -> None:
+        """Let no lower fence make anything current."""
+        site = self._site(project_id, stage)
+        site.pointers[fence] = site.shown[1] if site.shown else ""
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """The folder that visitors see."""

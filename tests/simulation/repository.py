@@ -12,7 +12,8 @@ from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Transient
 from webordinary.site.fencemarks import FenceMark, key_fence_ref, project_fence_ref
 from webordinary.site.messages import ChangeMessage, Note, read_note
-from webordinary.site.sources import Change, Conflicted, Joined, SourceTree, Work, Workspace
+from webordinary.site.past_changes import standing
+from webordinary.site.sources import Change, Conflicted, Joined, PastChange, SourceTree, Work, Workspace
 
 _PUSH_TRIES = 40
 
@@ -127,14 +128,13 @@ class SimulatedRepository:
         if work.branch in copy.seen.refs:
             copy.push({work.branch: copy.main}, _key_fence(work))
 
-    def last_change(self, workspace: Workspace) -> Change | None:
-        """The thread's newest change on main that was not undone."""
+    def changes(self, workspace: Workspace) -> tuple[PastChange, ...]:
+        """The thread's changes on main, the newest first."""
         copy, thread_id = self._copies[workspace.path], workspace.work.thread_id
-        ours = [c for c in copy.objects.history(copy.main) if c.note.thread_id == thread_id]
-        undone = {commit.note.undoes for commit in ours}
-        found = (c for c in ours if c.note.job_id and not c.note.undoes and c.oid not in undone)
-        last = next(found, None)
-        return _change(last) if last else None
+        history = copy.objects.history
+        left = standing(lambda head: ((c.oid, c.note) for c in history(head)), copy.main, thread_id)
+        ours = [c for c in history(copy.main) if c.note.thread_id == thread_id and c.note.job_id and not c.note.undoes]
+        return tuple(PastChange(_change(c), c.note.job_id, c.note.title, c.oid in left) for c in ours)
 
     def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
         """Take a change back in the workspace."""

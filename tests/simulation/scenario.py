@@ -124,7 +124,7 @@ def draw(seed: int, climate_name: str = "", spot: str = "") -> Scenario:
             reconcile=300.0 if climate_name in ("calm", "slow") else 20.0,
         ),
         letters=letters,
-        interventions=_interventions(dice, letters, climate_name),
+        interventions=(*_interventions(dice, letters, climate_name), *_breaks(seed, letters)),
     )
 
 
@@ -157,3 +157,13 @@ def _interventions(dice: random.Random, letters: tuple[Letter, ...], climate_nam
         Intervention(dice.uniform(0, last), dice.choice(kinds), dice.randrange(9))
         for _ in range(dice.choice((0, 0, 1, 2)))
     )
+
+
+def _breaks(seed: int, letters: tuple[Letter, ...]) -> tuple[Intervention, ...]:
+    """Now and then a project is paused for a while; drawn apart, so that the other seeds stay as they were."""
+    dice = random.Random(f"breaks {seed}")
+    if dice.random() < 0.7:
+        return ()
+    begin, whom = dice.uniform(0, letters[-1].at + 10.0), dice.randrange(len(PEOPLE))
+    end = begin + dice.choice((0.2, 5.0, 60.0, 900.0)) * dice.random()
+    return (Intervention(begin, "pause", whom), Intervention(end, "resume", whom))

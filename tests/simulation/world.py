@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import cast
 
 from tests.simulation.customers import Customers
 from tests.simulation.durable import Durable
-from tests.simulation.faults import Weather
+from tests.simulation.faults import Unforeseen, Weather
 from tests.simulation.house import House
 from tests.simulation.journal import Journal
 from tests.simulation.pool_rules import PoolRules, WatchedTokens
@@ -22,6 +25,8 @@ from tests.simulation.site import SimulatedAgent, SimulatedBuilder
 from tests.simulation.site_rules import SiteRules
 from tests.simulation.telling import Told
 from webordinary.adapters.local.callbacks import EngineCallbacks
+from webordinary.app.services import Services
+from webordinary.app.upkeep import pause
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Instruction
@@ -29,6 +34,7 @@ from webordinary.model.projects import Project
 from webordinary.pool.ports import Pool
 from webordinary.site.kit import SiteKit
 from webordinary.worker.job import SiteWork
+from webordinary.worker.slot import Slot
 from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.worker import Worker
 
@@ -53,8 +59,11 @@ class Employed:
 class World:
     """Built from a scenario; `run` plays it to its end and returns the broken invariant, if one is."""
 
-    def __init__(self, scenario: Scenario, switch: Switch | None = None) -> None:
-        self.scenario = scenario
+    def __init__(
+        self, scenario: Scenario, switch: Switch | None = None, slot: Callable[[Slot], Slot] | None = None
+    ) -> None:
+        """`switch` and `slot` take a safeguard away, from the stores or from every slot."""
+        self.scenario, self._slot = scenario, slot
         self.dice = random.Random(f"world {scenario.seed}")
         self.journal = Journal()
         self.weather = Weather(scenario.climate, self.dice)
@@ -72,6 +81,7 @@ class World:
         self.progress = Progress(self)
         self.customers = Customers(self)
         self._incarnations = 0
+        self._wanted: dict[str, bool] = {}
 
     # -- running --------------------------------------------------------------------------------------
 
@@ -91,7 +101,7 @@ class World:
     def _play(self) -> None:
         self._open_house()
         for place in range(self.scenario.workers):
-            self._employ(place)
+            self.employ(place)
         self.customers.arrive()
         self.scheduler.run(self.scenario.faults_end_at, lambda: self.scenario.calm and self.progress.at_rest)
         self.weather.calm_down()
@@ -132,14 +142,15 @@ class World:
         self._when_gone(process, 20.0, self._open_house)
         self.house.open()
 
-    def _employ(self, place: int) -> None:
+    def employ(self, place: int) -> None:
+        """One more worker comes."""
         process = self.new_process(f"w{place}")
         ear = Ear(process)
         around = Surroundings(
             worker_id=process.name,
             settings=self.scenario.settings,
             pool=self._pool(process),
-            work=self._site_work(process),
+            work=Port(self._site_work(process), "work", process),
             events=Told(process),
             clock=process,
             threads=process,
@@ -147,6 +158,9 @@ class World:
             dice=random.Random(f"{process.name} {self.scenario.seed}"),
         )
         worker = Worker(around)
+        if mutated := self._slot:
+            carry = worker._carry
+            worker._carry = lambda slot, hold: carry(mutated(slot), hold)
         worker.run_once = _honest(worker.run_once)  # type: ignore[method-assign]
         self.employed[process.name] = Employed(place, process, ear, worker)
         self._when_gone(process, 40.0, lambda: self._replace(process.name))
@@ -158,8 +172,29 @@ class World:
 
         process.spawn("loop", serve)
 
+    def pause(self, project_id: str, *, paused: bool) -> None:
+        """The operator's command, which may be killed on its way; who sees that it had no effect gives it again."""
+        self._wanted[project_id] = paused
+        process = self.new_process("operator")
+        pool, directory = self._pool(process), Port(self.durable.directory, "directory", process)
+        services = cast("Services", SimpleNamespace(
+            directory=directory, clock=process, jobs=pool.jobs, pool=pool, events=Told(process)
+        ))  # fmt: skip
+
+        def command() -> None:
+            with suppress(WebOrdinaryError, Unforeseen):
+                pause(services, project_id, paused=paused)
+            self.scheduler.crash(process.life)
+
+        def again() -> None:
+            if self._project_of(project_id).paused is not self._wanted[project_id]:
+                self.pause(project_id, paused=self._wanted[project_id])
+
+        self._when_gone(process, 10.0, again)
+        process.spawn("command", command)
+
     def _replace(self, gone: str) -> None:
-        self._employ(self.employed[gone].place)
+        self.employ(self.employed[gone].place)
 
     def _when_gone(self, process: Process, longest: float, then: Callable[[], None]) -> None:
         """A supervisor starts another one after a while; on one host the others see the death at once."""
@@ -211,6 +246,7 @@ class World:
             project_of=self._project_of,
             attachment_path=lambda attachment: attachment.digest,
             site_url=lambda project_id, stage: f"http://{stage}.{project_id}/",
+            ledger=durable.ledger,
             wait=process.sleep,
         )
         return SiteWork(kit, self._instruction_of, Told(process), process.now)
@@ -228,12 +264,12 @@ class World:
 
 
 def _honest(run_once: Callable[[], None]) -> Callable[[], None]:
-    """The loop forgives every error; here only those that somebody foresaw."""
+    """The loop forgives every error; here only those that somebody foresaw, or that the weather made."""
 
     def run() -> None:
         try:
             run_once()
-        except WebOrdinaryError:
+        except (WebOrdinaryError, Unforeseen):
             raise
         except Exception as problem:
             raise Broken(f"the worker's loop raised {problem!r}") from problem

@@ -31,7 +31,7 @@ def open_services(config: Config) -> AbstractContextManager[Services]:
 
 
 def run_worker(
-    config: Config, name: str, slots: int, stop: threading.Event, *, sole: bool, began: Callable[[], None]
+    config: Config, name: str, slots: int, stop: threading.Event, *, sole: bool, began: Callable[[str], None]
 ) -> None:
     """Run one generic worker on the backend that the settings name, until `stop` is set; see `run_embedded_worker`."""
     if config.backend != AWS:

@@ -13,12 +13,14 @@ import boto3
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import config_of, connect, translated
+from webordinary.adapters.aws.mail.undelivered import AwsUndelivered
 from webordinary.adapters.aws.overview import AwsOverview
 from webordinary.adapters.aws.overview_timeline import WorkflowSteps
+from webordinary.adapters.aws.pool.diary import ToldOf, nothing_told
 from webordinary.adapters.aws.pool.ledger import AwsLedger
 from webordinary.adapters.aws.pool.pool_look import PoolLook
 from webordinary.adapters.aws.pool.project_leases import AwsProjectLeases
-from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, remove_key_queues
+from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, keys_with_queues, remove_key_queues
 from webordinary.adapters.aws.setup.removal import remove_bucket, remove_objects
 from webordinary.adapters.aws.setup.site_buckets import make_site_bucket
 from webordinary.adapters.aws.site.build_logs import S3BuildLogs
@@ -69,12 +71,17 @@ def open_cloud(config: Config, session: boto3.Session | None = None) -> Iterator
 
 
 def cloud_of(
-    config: Config, worker_id: str, scratch: Path, events: Events, session: boto3.Session | None = None
+    config: Config,
+    worker_id: str,
+    scratch: Path,
+    events: Events,
+    session: boto3.Session | None = None,
+    told_of: ToldOf = nothing_told,
 ) -> Cloud:
     """The services of one process; `scratch` is its own. Without `session` boto3 looks for credentials."""
     clock = SystemClock()
     endpoint = config.aws_endpoint or None
-    ports = cloud_ports(config, connect(config.aws_region, endpoint, session), clock.now)
+    ports = cloud_ports(config, connect(config.aws_region, endpoint, session), clock.now, told_of)
     s3_of = rights_of(ports.clients.s3, config.aws_project_role, worker_id, config.aws_region, endpoint)
     own_secrets = (session or boto3.Session()).client(
         "secretsmanager", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint
@@ -92,7 +99,7 @@ def cloud_of(
             make_site_bucket(ports.clients.s3, bucket_of(key.project_id, stage))
 
     def clear_room(project_id: str, keys: Sequence[ProjectUser]) -> None:
-        for key in keys:
+        for key in {*keys, *keys_with_queues(ports.clients, project_id)}:
             ports.claim_table.forget(key)
             remove_key_queues(ports.clients, key)
         for stage in Stage:
@@ -121,6 +128,7 @@ def cloud_of(
         directory=ports.directory,
         threads=ports.threads,
         outbox=ports.outbox,
+        undelivered=AwsUndelivered(ports.mail_items),
         pool=ports.pool,
         jobs=ports.jobs,
         dead_letters=ports.dead_letters,

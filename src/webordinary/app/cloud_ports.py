@@ -23,6 +23,7 @@ from webordinary.adapters.aws.pool.claim_requests import ClaimRequests
 from webordinary.adapters.aws.pool.claim_table import ClaimTable
 from webordinary.adapters.aws.pool.claims import AwsClaims
 from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters
+from webordinary.adapters.aws.pool.diary import ToldOf, nothing_told
 from webordinary.adapters.aws.pool.hints import AwsHints
 from webordinary.adapters.aws.pool.interruptions import AwsInterruptions
 from webordinary.adapters.aws.pool.interrupts import AwsInterrupts
@@ -72,12 +73,14 @@ class CloudPorts:
     workflows: StepFunctions
 
 
-def cloud_ports(config: Config, clients: Clients, now: Callable[[], datetime]) -> CloudPorts:
+def cloud_ports(
+    config: Config, clients: Clients, now: Callable[[], datetime], told_of: ToldOf = nothing_told
+) -> CloudPorts:
     """The ports over an account of AWS. `config.aws_account` must be known."""
     dynamo = Dynamo(clients.dynamodb)
     queues = Queues(clients.sqs, QueueUrls(clients.sqs, beside=config.aws_unclaimed_url))
     ownership = config.aws_ownership_table or names.OWNERSHIP
-    job_table = JobTable(dynamo, config.aws_jobs_table or names.JOBS)
+    job_table = JobTable(dynamo, config.aws_jobs_table or names.JOBS, told_of)
     claim_table = ClaimTable(dynamo, ownership, config.lease_seconds)
     mail_items = MailItems(dynamo, now)
     raw_bucket, store_bucket = names.raw_bucket(config.aws_account), names.store_bucket(config.aws_account)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
+from webordinary.adapters.aws import names
 from webordinary.adapters.aws.events import EventLines
+from webordinary.adapters.aws.outages import outage_behind
 from webordinary.adapters.aws.pool.diary import Diary
-from webordinary.adapters.aws.pool.presence import EACH_SECONDS, Presence
+from webordinary.adapters.aws.pool.presence import Presence
 from webordinary.adapters.aws.pool.wakeups import PollingWakeups
 from webordinary.adapters.aws.worker.ecs import container_id
 from webordinary.adapters.aws.worker.protection import ProtectedWork, TaskProtection
@@ -31,8 +32,7 @@ from webordinary.worker.ports import Wakeups
 from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.worker import Worker
 
-_log = logging.getLogger(__name__)
-BEAT_SECONDS, LEAVE_SECONDS = 15.0, 5.0
+BEAT_SECONDS = 15.0
 CLAIMS_HELD, TOLD_EACH_SECONDS = "ClaimsHeld", 60.0
 RECONCILE_SECONDS = 300.0
 """A lambda reconciles each minute; a worker does so in case that has stopped."""
@@ -45,11 +45,12 @@ def run_cloud_worker(
     name: str = "",
     *,
     sole: bool = False,
-    began: Callable[[], None] = lambda: None,
+    began: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Run one generic worker until `stop` is set; what runs is finished or saved, and every claim released.
 
-    On ECS people know it by its task's id, elsewhere by its name: see `run_embedded_worker` for that.
+    On ECS people know it by its task's id, elsewhere by its name: see `run_embedded_worker` for that. Where AWS does
+    not answer, `began` is told so: the worker goes on asking, less and less often, down to twice a minute.
     """
     config = with_account(config)
     task = os.environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
@@ -63,15 +64,20 @@ def run_cloud_worker(
         closing.callback(lock_files.leave, worker_id)
         if sole:
             _refuse_namesakes(lock_files, name)
-        began()
         lines = EventLines(worker_id)
         events = Diary(lines, lambda: datetime.now(UTC))
-        services = cloud_of(config, worker_id, home.path, events)
-        services.ports.job_table.diary = events.of
+        services = cloud_of(config, worker_id, home.path, events, told_of=events.of)
         protection = TaskProtection(os.environ.get("ECS_AGENT_URI", ""))
         closing.callback(protection.close)
-        wakeups = PollingWakeups(services.ports.queues, services.ports.hints, slots, config.aws_poll_seconds)
+        wakeups = PollingWakeups(
+            services.ports.queues,
+            services.ports.hints,
+            slots,
+            config.aws_poll_seconds,
+            lambda words: lock_files.note(worker_id, words),
+        )
         closing.callback(wakeups.close)
+        began(_trouble(services))
         worker = Worker(
             Surroundings(
                 worker_id=worker_id,
@@ -85,38 +91,25 @@ def run_cloud_worker(
                 dice=random.Random(),  # noqa: S311  jitter needs no secrecy
             )
         )
+
+        def goes_round() -> bool:
+            return time.time() - (lock_files.last_beat(worker_id) or 0.0) < config.lease_seconds
+
         threading.Thread(target=stop_when, args=(stop, worker), name="stop", daemon=True).start()
         me = WorkerSummary(worker_id, name, os.getpid(), slots, services.clock.now())
-        closing.enter_context(present(services, me, lambda: lock_files.last_beat(worker_id) or 0.0))
+        presence = Presence(services.ports.dynamo, services.ports.claim_table.name)
+        closing.enter_context(presence.kept(me, goes_round, services.clock.now))
         worker.run()
 
 
-@contextmanager
-def present(services: Cloud, me: WorkerSummary, last_beat: Callable[[], float]) -> Iterator[None]:
-    """Let people see this worker for as long as the block lasts and its loop goes round."""
-    presence, ended = Presence(services.ports.dynamo, services.ports.claim_table.name), threading.Event()
-
-    def keep_telling() -> None:
-        while not ended.is_set():
-            if time.time() - last_beat() < services.config.lease_seconds:
-                _unless_deaf(presence.tell, me, services.clock.now())
-            ended.wait(EACH_SECONDS)
-        _unless_deaf(presence.leave, me, services.clock.now())
-
-    thread = threading.Thread(target=keep_telling, name="presence", daemon=True)
-    thread.start()
+def _trouble(services: Cloud) -> str:
+    """What keeps us from AWS, in words; the first question that a worker has anyway."""
     try:
-        yield
-    finally:
-        ended.set()
-        thread.join(LEAVE_SECONDS)
-
-
-def _unless_deaf(tell: Callable[[WorkerSummary, datetime], None], me: WorkerSummary, now: datetime) -> None:
-    try:
-        tell(me, now)
-    except WebOrdinaryError as problem:  # people see it a little later, or a little longer
-        _log.info("%s", problem)
+        services.ports.queues.url_of(names.UNCLAIMED)
+    except WebOrdinaryError as problem:
+        outage = outage_behind(problem)
+        return f"{outage.what}; {outage.todo}" if outage else str(problem)
+    return ""
 
 
 def _refuse_namesakes(lock_files: LockFiles, name: str) -> None:

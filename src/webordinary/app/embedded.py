@@ -62,7 +62,6 @@ class Embedded(Services):
     executions: SqliteExecutions
     ledger: SqliteLedger
     releases: FolderReleases
-    undelivered: SqliteUndelivered
     workers: SqliteWorkers
     lock_files: LockFiles
     alarms: SqliteAlarms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from webordinary.mail.delivery import deliver_due
 from webordinary.mail.intake import Accepted
@@ -20,6 +20,8 @@ from webordinary.workflow.start import Workflows, start, start_missing
 from webordinary.workflow.steps import Step, steps
 
 Chore = Callable[[], int]
+LONGEST_AWAITED = timedelta(days=21)
+"""A mail expires after 30 days. A held one is looked at once a week, so it is given up while it is still there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ def answering_of(services: LambdaServices) -> Answering:
         now=now,
         wake_outbox=outbox.deliver_written,
         renamed=True,
+        longest_awaited=LONGEST_AWAITED,
     )
 
 

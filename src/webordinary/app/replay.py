@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from webordinary.adapters.local.git import GitHistory, GitRepository
@@ -24,7 +25,7 @@ from webordinary.model.mail import Command, RefusedAttachment
 from webordinary.model.names import job_id_of
 from webordinary.site.kit import NoLogs, NoSessions, SiteKit
 from webordinary.site.rollback import OperatorHold
-from webordinary.worker.job import perform
+from webordinary.worker.job import SiteWork
 
 _FENCE = 1
 
@@ -69,10 +70,8 @@ def replay(services: Services, name: str, folder: Path) -> Replayed:
     rehearsed = replace(project, repo=str(folder / "origin.git"))
     worker, heard = f"replay-{os.getpid()}", Heard()
     kit = replace(_kit(services, worker, folder), project_of=lambda _: rehearsed)
-    settlement = perform(
-        _started(job, worker), instruction_of(services, job), OperatorHold(worker, _FENCE, job.job_id), kit, heard,
-        services.clock.now,
-    )  # fmt: skip
+    work = SiteWork(kit, partial(instruction_of, services), heard, services.clock.now)
+    settlement = work.perform(_started(job, worker), OperatorHold(worker, _FENCE, job.job_id))
     commit = settlement.result.commit
     diff = GitHistory(folder / "mirrors").diff(rehearsed, commit) if commit else None
     return Replayed(

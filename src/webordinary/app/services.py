@@ -11,7 +11,7 @@ from typing import Protocol
 from webordinary.adapters.local.git import Credentials, GitHistory
 from webordinary.adapters.local.system import SystemClock
 from webordinary.config import Config
-from webordinary.mail.ports import Blobs, Directory, Outbox, RawMails, Threads
+from webordinary.mail.ports import Blobs, Directory, Outbox, RawMails, Threads, UndeliveredReplies
 from webordinary.model.events import Events
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.mail import Attachment
@@ -51,7 +51,10 @@ class Overview(Protocol):
 
 
 class WaitingJobs(Jobs, Protocol):
-    """Jobs, as an operator who pauses and resumes sees them."""
+    """Jobs, as an operator sees them who pauses, resumes or removes."""
+
+    def keys_of(self, project_id: str) -> Sequence[ProjectUser]:
+        """Every key of a project that has open jobs, in key order."""
 
     def let_go(self, project_id: str) -> Sequence[ProjectUser]:
         """Jobs of a project that were put off may start now; the keys that have such jobs."""
@@ -85,6 +88,7 @@ class Services:
     directory: Directory
     threads: Threads
     outbox: Outbox
+    undelivered: UndeliveredReplies
     pool: Pool
     jobs: WaitingJobs
     dead_letters: Letters

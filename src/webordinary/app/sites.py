@@ -54,10 +54,11 @@ def onboard(
     agent: str = "",
     credential: bytes | None = None,
     builder: str = "",
-) -> None:
+) -> tuple[str, ...]:
     """Add a site and one person who may change it; doing it again changes only what differs.
 
-    Without `agent` a new site gets the one of the settings, and a known one keeps its own.
+    Without `agent` a new site gets the one of the settings, and a known one keeps its own. Returns the files of its
+    repository that no site can show, because of their names.
     """
     key = ProjectUser(project_id, user_id)
     origins = origins_of(services)
@@ -72,7 +73,7 @@ def onboard(
     if builder:
         project = replace(project, builder="" if builder == DETECTED else builder)
     with services.credentials.on_trial(project_id, address, credential) if credential else nullcontext():
-        origins.check(project)
+        unshown = origins.check(project)
     progress("making room for it")
     services.make_room(key)
     services.directory.add_project(project, services.clock.now())
@@ -84,6 +85,7 @@ def onboard(
         known_builders = builders_of(services.config, jail, Path(name))
         if problem := show_first(project, origins.export, known_builders, services.releases):
             progress(f"it cannot be shown yet: {problem}")
+    return unshown
 
 
 def repository_left_by(services: Services, project_id: str) -> Path | None:

@@ -19,13 +19,16 @@ from webordinary.pool.reconciler import Reconciler
 
 
 def pause(services: Services, project_id: str, *, paused: bool) -> int:
-    """Stop or resume the work on a site; returns how many waiting jobs a resume set free."""
+    """Stop or resume the work on a site; returns how many people's jobs a resume set free."""
     project = services.directory.project(project_id)
     if project is None:
         raise Permanent(f"there is no site {project_id!r}: see `webordinary project list`")
     services.directory.add_project(replace(project, paused=paused), services.clock.now())
-    if paused:
-        return 0
+    return 0 if paused else let_go(services, project_id)
+
+
+def let_go(services: Services, project_id: str) -> int:
+    """Let what waits on a site look again now; returns how many people's jobs did."""
     keys = services.jobs.let_go(project_id)
     for job in (job for key in keys for job in services.jobs.open_jobs(key, limit=1)):
         services.pool.tickets.ticket(job, RESUMED)

@@ -25,12 +25,13 @@ from webordinary.app.services import Services
 from webordinary.app.sites import project_of, site_url
 from webordinary.app.workshop import builders_of, jail_of
 from webordinary.config import Config
+from webordinary.mail.commands import named_change
 from webordinary.mail.ports import Threads
 from webordinary.mail.subjects import own_words
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import Job, JobState
-from webordinary.model.mail import Attachment, Instruction
-from webordinary.model.names import ProjectUser
+from webordinary.model.mail import Attachment, Command, Instruction, ParsedMail
+from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.site.kit import SiteKit
 from webordinary.site.ports import SessionFiles
 from webordinary.site.studio import Studio
@@ -57,11 +58,12 @@ def run_embedded_worker(
     stop: threading.Event,
     *,
     sole: bool = False,
-    began: Callable[[], None] = lambda: None,
+    began: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Run one generic worker until `stop` is set; what runs is finished or saved, and every claim released.
 
-    Raises NameTaken where it must be the `sole` one of its name; `began` is called once it is there.
+    Raises NameTaken where it must be the `sole` one of its name; `began` is called once it is there, with what
+    keeps it from work, if anything does.
     """
     with ExitStack() as closing:
         services = closing.enter_context(open_embedded(config))
@@ -76,7 +78,7 @@ def run_embedded_worker(
         )
         if other:
             raise NameTaken(other.name, other.pid)
-        began()
+        began("")
         listener = services.bus.listen(ear_of(worker_id))
         closing.callback(listener.close)
         deaths = DeathWatch(services.lock_files)
@@ -119,6 +121,7 @@ def settings_of(config: Config, slots: int, reconcile_seconds: float) -> Setting
         job_limit=config.job_limit_seconds,
         stop_grace=config.interrupt_grace_seconds + SAVING_SECONDS,
         reconcile=reconcile_seconds,
+        retry_base=config.retry_seconds,
     )
 
 
@@ -192,4 +195,11 @@ def instruction_of(services: Services, job: Job) -> Instruction:
         raise Permanent(f"job {job.job_id}: its mail {job.email_id} was never parsed; was a backup restored?")
     lines = room.manifest.of(job.email_id) if mail.attachment_count else ()
     files = tuple(line for line in lines if isinstance(line, Attachment))
-    return Instruction(mail.text, own_words(mail.subject), mail.sender, job.command, files)
+    named, answers = _change_meant(room.threads, mail) if job.command is Command.UNDO else ("", "")
+    return Instruction(mail.text, own_words(mail.subject), mail.sender, job.command, files, named, answers)
+
+
+def _change_meant(threads: Threads, mail: ParsedMail) -> tuple[str, str]:
+    """What an `undo` says about the change that it takes back, in words and by what it answers."""
+    answered = threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))  # the other references are the whole thread
+    return named_change(mail.text, mail.subject), job_id_of(answered) if answered else ""

@@ -6,12 +6,14 @@ import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from webordinary.adapters.local.free_ports import free_port, is_free
 from webordinary.entrypoints import keeper
@@ -22,7 +24,7 @@ _DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # our 
 PORT = 4566
 """Where emulators of AWS answer by custom; always the same, so that an address in a shell's history stays true."""
 READY_SECONDS, STOP_MARGIN_SECONDS, FREE_SECONDS = 30.0, 10.0, 30.0
-LOG, SCRATCH, LOCK = "emulator.log", "scratch", "lock"
+LOG, SCRATCH, LOCK, USER = "emulator.log", "scratch", "lock", "user"
 _SHOWN_CHARACTERS = 2000
 
 
@@ -46,8 +48,10 @@ def running_emulator(program: str, folder: Path, port: int) -> Iterator[Emulator
     Killed, we let go of it as well: it ends then with the last process that holds its lifeline.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK).open("ab") as lock, (folder / LOG).open("ab") as log:
-        _be_alone(lock.fileno(), folder)
+    with ExitStack() as held:
+        lock, log = held.enter_context((folder / LOCK).open("ab")), held.enter_context((folder / LOG).open("ab"))
+        _be_alone(lock, folder)
+        port_lock = held.enter_context(sole_on(port))
         log.truncate(0)
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
         (folder / SCRATCH).mkdir()
@@ -58,7 +62,7 @@ def running_emulator(program: str, folder: Path, port: int) -> Iterator[Emulator
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            pass_fds=[lock.fileno()],  # its keeper holds the folder for as long as it runs
+            pass_fds=[lock.fileno(), port_lock.fileno()],  # its keeper holds both for as long as it runs
             start_new_session=True,  # Ctrl-C is for us: it ends after who uses it
         )
         assert process.stdin
@@ -70,17 +74,52 @@ def running_emulator(program: str, folder: Path, port: int) -> Iterator[Emulator
             _stop(process)
 
 
-def _be_alone(lock: int, folder: Path) -> None:
+@contextmanager
+def sole_user(folder: Path) -> Iterator[None]:
+    """Be the only one who runs emulators in this folder, until the block, or this process, ends; raises InUse."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / USER).open("a+b") as user:
+        if not _locked(user):
+            user.seek(0)
+            pid = user.read(20).strip().decode(errors="replace") or "unknown"
+            raise InUse(f"{folder.parent} is in use by another `webordinary aws local` (process {pid})")
+        user.truncate(0)
+        user.write(b"%d\n" % os.getpid())
+        user.flush()
+        yield
+
+
+def _be_alone(lock: IO[bytes], folder: Path) -> None:
     """Two emulators would write over each other's state; one whose user was killed needs a moment to end."""
     deadline = time.monotonic() + FREE_SECONDS
-    while True:
+    while not _locked(lock):
+        if time.monotonic() > deadline:
+            raise InUse(f"another emulator works in {folder}")
+        time.sleep(0.1)  # nobody tells when a lock is let go
+
+
+@contextmanager
+def sole_on(port: int) -> Iterator[IO[bytes]]:
+    """Be the only emulator of this user that starts on a port; raises InUse.
+
+    Of two that start at once on a free port, the slower one would take the faster one's answer for its own.
+    """
+    path = Path(tempfile.gettempdir(), f"webordinary-{os.getuid()}-emulator-{port}.lock")
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as lock:
+        if not _locked(lock):
+            raise InUse(f"port {port} is in use by another emulator of yours")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise InUse(f"another emulator works in {folder}") from None
-            time.sleep(0.1)  # nobody tells when a lock is let go
+            yield lock
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _locked(lock: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(lock.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def port_for(wanted: int | None) -> int:

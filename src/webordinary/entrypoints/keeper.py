@@ -24,8 +24,19 @@ def command(program: str) -> list[str]:
 
 def keep(program: Sequence[str]) -> int:
     """Run it to its end; SIGTERM ends it and all that it started at once."""
+    child: subprocess.Popen[bytes] | None = None
+    unwanted = False
+
+    def end(*_: object) -> None:
+        nonlocal unwanted
+        unwanted = True
+        if child:
+            _kill(child)
+
+    signal.signal(signal.SIGTERM, end)
     child = subprocess.Popen(program, stdin=subprocess.DEVNULL, start_new_session=True)
-    signal.signal(signal.SIGTERM, lambda *_: _kill(child))
+    if unwanted:  # said so while it was being started
+        _kill(child)
     threading.Thread(target=_end_with_the_pipe, args=(child,), name="pipe", daemon=True).start()
     code = child.wait()
     _kill(child)  # what it started, and left behind

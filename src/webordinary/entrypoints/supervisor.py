@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from webordinary.model.errors import reason_of
+
 FIRST_DELAY_SECONDS = 0.2
 MAX_DELAY_SECONDS = 30.0
 GROWN_UP_SECONDS = 60.0
@@ -74,6 +76,16 @@ class Supervisor:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
 
+    def kill_child(self, name: str, pid: int) -> bool:
+        """End this child at once, so that it is started again; False if it is another by now, or all is stopping."""
+        with self._guard:
+            process = self._running.get(name)
+            if process is None or process.pid != pid or self._stopping.is_set():
+                return False
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+            return True
+
     def pids(self) -> dict[str, int]:
         """The children that run now."""
         with self._guard:
@@ -100,7 +112,7 @@ class Supervisor:
             try:
                 process = subprocess.Popen(child.argv, stdin=subprocess.PIPE, env=self._env, start_new_session=True)
             except OSError as problem:
-                return f"cannot be started ({problem})"
+                return f"cannot be started ({reason_of(problem)})"
             self._running[child.name] = process
         code = process.wait()
         with self._guard:

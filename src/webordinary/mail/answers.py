@@ -72,7 +72,7 @@ def answer_job(
         case Outcome.CANCELLED:
             return Answer("Stopped", (Paragraph(result.summary or "Nothing was changed."), *notes))
         case Outcome.TIMED_OUT:
-            return Answer("This took too long", (Paragraph(_TIMED_OUT), *notes))
+            return Answer("This took too long", (Paragraph(result.summary), *notes))
         case Outcome.DEAD:
             return gave_up(mail, refused)
         case Outcome.FAILED:
@@ -80,28 +80,37 @@ def answer_job(
             return Answer("Nothing was changed", (said, *notes))
 
 
-_TIMED_OUT = (
-    "The work on your mail did not end in the time it may take, so it was stopped. Your site is as it was "
-    "before. Asking for less at once often helps."
-)
-
-
 def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) -> Answer:
-    if mail.command is Command.UNDO:
-        headline = "Taken back" if result.commit else "Nothing to undo"
-    else:
-        headline = "Published" if mail.command is Command.PUBLISH else "Done"
     blocks: list[Block] = [Paragraph(result.summary)]
     if result.url:
-        blocks.append(Link("See it on your site", result.url))
+        site = "public" if mail.command is Command.PUBLISH else "edit"
+        blocks.append(Link(f"See it on your {site} site", result.url))
     if result.changed_files:
         blocks.append(Listing("What changed", _bounded(result.changed_files)))
     if result.cost_usd >= SHOWN_COST_USD:
-        blocks.append(Paragraph(f"This change cost ${result.cost_usd:.2f}."))
-    if mail.command is Command.EDIT and result.commit:
-        blocks.append(Paragraph("Not what you meant? Reply with the one word “undo” and it is taken back."))
-        blocks.append(Paragraph("All as it should be? Reply “publish” to show it on your public site."))
-    return Answer(headline, (*blocks, *notes))
+        what = "change" if result.commit else "answer"
+        blocks.append(Paragraph(f"This {what} cost ${result.cost_usd:.2f}."))
+    if mail.command is Command.EDIT:
+        blocks += map(Paragraph, _AFTER_A_CHANGE if result.commit else _AFTER_AN_ANSWER)
+    return Answer(_headline(mail.command, result), (*blocks, *notes))
+
+
+_AFTER_A_CHANGE = (
+    "Not what you meant? Reply with the one word “undo” and it is taken back.",
+    "This is on your edit site. All as it should be? Reply “publish”, and your public site shows it, too.",
+)
+_AFTER_AN_ANSWER = ("Nothing was changed on your site.",)
+
+
+def _headline(command: Command, result: JobResult) -> str:
+    """What a customer believes who reads nothing else: so it says which site is meant."""
+    match command:
+        case Command.PUBLISH:
+            return "Your public site is up to date"
+        case Command.UNDO:
+            return "Taken back on your edit site" if result.commit else "Nothing to undo"
+        case _:
+            return "Done on your edit site" if result.commit else "Here is my answer"
 
 
 def gave_up(mail: ParsedMail, refused: Sequence[RefusedAttachment] = ()) -> Answer:

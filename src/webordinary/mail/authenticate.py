@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from webordinary.model.errors import Permanent
 from webordinary.model.mail import Envelope, ParsedMail
@@ -22,6 +22,7 @@ class Held:
     """A known sender, but it may be somebody else writing: kept for a person, and nothing is done."""
 
     reason: str
+    word: ClassVar[str] = "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Refused:
     """Not for us. Nobody gets a reply: a stranger's address may be forged, a machine would answer back."""
 
     reason: str
+    word: ClassVar[str] = "refused"
 
 
 Verdict = Admitted | Held | Refused

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from webordinary.mail.charsets import clean
 from webordinary.mail.html_text import html_to_text
 from webordinary.mail.parts import Part, Parts
+from webordinary.model.text import clean
 
 MAX_TEXT = 200_000
 

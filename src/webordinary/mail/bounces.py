@@ -96,7 +96,7 @@ def take_notice(notice: Notice, region: str, outbox: Outbox, threads: Threads, e
     if entry and entry.sent_at is None:
         sent_as = ses_message_id(notice.ses_id, region)
         outbox.mark_sent(entry.reply, now, sent_as)
-        file_under_thread(entry.reply.thread_id, sent_as, threads)
+        file_under_thread(entry.reply, sent_as, threads)
     if notice.news is not News.BOUNCED or (entry and entry.bounced == notice.reason):
         return
     if entry:

@@ -1,9 +1,8 @@
-"""Bytes to text: the declared charset if it fits, else the likeliest one; always clean text."""
+"""Bytes to text: the declared charset if it fits, else the likeliest one."""
 
 from __future__ import annotations
 
 import codecs
-import re
 
 _ALIASES = {
     "us-ascii": "utf-8",  # what claims to be ASCII and is not, is UTF-8 nowadays
@@ -25,7 +24,6 @@ _ALIASES = {
     "x-sjis": "cp932",
     "unicode-1-1-utf-7": "utf-7",
 }
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u2028\u2029]")
 
 
 def decode(data: bytes, charset: str) -> str:
@@ -52,8 +50,3 @@ def _text_codec(name: str) -> codecs.CodecInfo | None:
 
 
 _NOT_CHARSETS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"}
-
-
-def clean(text: str) -> str:
-    """Text that every store and page can hold: no control characters, no lone surrogates."""
-    return _CONTROLS.sub("", text).encode("utf-8", "replace").decode("utf-8")

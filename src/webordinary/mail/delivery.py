@@ -16,6 +16,7 @@ from webordinary.mail.errors import PerhapsSent
 from webordinary.mail.ports import Outbox, OutboxEntry, Threads, Transport
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, Events
+from webordinary.model.mail import Reply
 
 BATCH = 50
 MAX_TRIES = 12
@@ -48,16 +49,16 @@ def deliver(
         return False
     outbox.mark_sent(reply, now, sent_as)
     if sent_as:
-        file_under_thread(reply.thread_id, sent_as, threads)
+        file_under_thread(reply, sent_as, threads)
     events.emit(Event("ReplySent", email_id=reply.email_id, data=told))
     return True
 
 
-def file_under_thread(thread_id: str, sent_as: str, threads: Threads) -> None:
+def file_under_thread(reply: Reply, sent_as: str, threads: Threads) -> None:
     """An answer names the Message-ID that our reply left under: let it be recognised by that."""
-    if thread_id:
+    if reply.thread_id:
         with suppress(Transient, Permanent):  # it has left; its references and Reply-To find the thread as well
-            threads.add_message(thread_id, sent_as)
+            threads.add_message(reply.thread_id, sent_as, reply.email_id)
 
 
 def _next_try(problem: Transient | Permanent, attempts: int, now: datetime) -> datetime | None:

@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from webordinary.mail.charsets import clean, decode
+from webordinary.mail.charsets import decode
+from webordinary.model.text import clean
 
 MAX_HEADER_BYTES = 64 * 1024
 MAX_FIELD_BYTES = 8 * 1024

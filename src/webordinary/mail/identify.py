@@ -42,10 +42,11 @@ def identify(
 ) -> Identified | Ambiguous:
     """`entitled` are the directory's entries of an admitted sender; the same answer on every retry."""
     token = mailbox.token(envelope.recipient)
-    for known in _conversations(token, mail, entitled, threads):
-        if known and _entitled_to(known, entitled):
-            return Identified(known, is_new=False)
-    key = _chosen(token, entitled)
+    known = [thread for thread in _conversations(token, mail, entitled, threads) if thread]
+    for thread in known:
+        if _entitled_to(thread, entitled):
+            return Identified(thread, is_new=False)
+    key = _chosen(token, entitled, elsewhere=bool(known))
     if key is None:
         project_ids = tuple(entry.key.project_id for entry in entitled)
         return Ambiguous(project_ids, tuple(with_token(mailbox.address, project) for project in project_ids))
@@ -66,12 +67,13 @@ def _entitled_to(thread: Thread, entitled: Sequence[Sender]) -> bool:
     return any(entry.key.project_id == thread.key.project_id for entry in entitled)
 
 
-def _chosen(token: str, entitled: Sequence[Sender]) -> ProjectUser | None:
+def _chosen(token: str, entitled: Sequence[Sender], *, elsewhere: bool) -> ProjectUser | None:
+    """`elsewhere`: the mail goes on in a conversation about a site that is none of theirs, or not any more."""
     named = [entry.key for entry in entitled if entry.key.project_id == token]
     if named:
         return named[0]
     # Who names a site that is none of theirs means another one than their only one.
-    meant = "" if _THREAD_ID.fullmatch(token) else token
+    meant = elsewhere or (token and not _THREAD_ID.fullmatch(token))
     return entitled[0].key if len(entitled) == 1 and not meant else None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from webordinary.mail.authenticate import Held, Refused
 from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment, Reply
 from webordinary.model.projects import Project, Sender, Thread
 
@@ -43,10 +44,10 @@ class RawMails(Protocol):
     def mark_started(self, email_id: str) -> None:
         """Note that its workflow runs; again is harmless."""
 
-    def mark_placed(self, email_id: str, verdict: str = "", reason: str = "") -> None:
+    def mark_placed(self, email_id: str, stopped: Held | Refused | None = None) -> None:
         """Note that it has its place among its sender's jobs, or will never get one; again is harmless.
 
-        One that was held or refused goes no further: `verdict` and `reason` are for people who ask what became of it.
+        One that was `stopped` goes no further: that is for people who ask what became of it.
         """
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
@@ -95,11 +96,14 @@ class Threads(Protocol):
     def get(self, thread_id: str) -> Thread | None:
         """The thread of that name."""
 
-    def record(self, thread: Thread, message_id: str, now: datetime) -> Thread:
-        """Begin a thread, or find it begun, and file this message under it; returns what is stored."""
+    def record(self, thread: Thread, message_id: str, now: datetime, email_id: str = "") -> Thread:
+        """Begin a thread, or find it begun, and file this mail under it; returns what is stored."""
 
-    def add_message(self, thread_id: str, message_id: str) -> None:
-        """File a message under a thread, so that an answer to it is recognised."""
+    def add_message(self, thread_id: str, message_id: str, email_id: str = "") -> None:
+        """File our answer to a mail under its thread, so that an answer to it is recognised."""
+
+    def mail_of(self, message_ids: Sequence[str]) -> str:
+        """The mail that the first known of these Message-IDs belongs to, as its own or as our answer's; else empty."""
 
     def save_session(self, thread_id: str, agent_session: str) -> None:
         """Keep the agent's session, so that the next mail of the thread continues it."""
@@ -153,6 +157,29 @@ class Outbox(Protocol):
 
     def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
         """Every reply written to a mail, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """One reply that failed at least once; `next_try_at` is None once it is given up."""
+
+    email_id: str
+    kind: str
+    recipient: str
+    written_at: datetime
+    next_try_at: datetime | None
+    attempts: int
+    error: str
+
+
+class UndeliveredReplies(Protocol):
+    """The outbox's failures, for an operator who has mended their reason."""
+
+    def all(self, limit: int) -> Sequence[Undelivered]:
+        """The newest first."""
+
+    def send_again(self, reply: Undelivered, now: datetime) -> bool:
+        """It is due now, with all its tries before it; False if it has left meanwhile."""
 
 
 class Transport(Protocol):

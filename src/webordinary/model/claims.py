@@ -98,12 +98,16 @@ class ClaimRequest:
     def for_job(cls, job: Job, preferred: str | None = None, fence: int | None = None) -> Self:
         """Say that this job waits."""
         since = job.queued_at or job.recorded_at
-        return cls(job.key, since, preferred, fence, job.email_id, job.thread_id, job.not_before)
+        ready_at = None if job.cancel_requested else job.not_before
+        return cls(job.key, since, preferred, fence, job.email_id, job.thread_id, ready_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """A stored request to end the running job early; naming another job or attempt, it hits nothing."""
+    """A stored request to look at a key's queue now, because a job may have to make way. The records decide.
+
+    All but the key is for people who read the queue.
+    """
 
     key: ProjectUser
     job_id: str

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from webordinary.model.jobs import HeldBy
 
 
 class WebOrdinaryError(Exception):
@@ -42,11 +46,19 @@ class JobTimedOut(WebOrdinaryError):
 
 
 class NotNow(WebOrdinaryError):
-    """Nothing is wrong, but this job has to wait: the words are for the customer."""
+    """Nothing is wrong, but this job has to wait; somebody looks again then."""
 
-    def __init__(self, words: str, until: datetime) -> None:
+    def __init__(self, held: HeldBy, look_again_at: datetime) -> None:
+        super().__init__(f"held by the {held}")
+        self.held, self.look_again_at = held, look_again_at
+
+
+class MustWait(WebOrdinaryError):
+    """Nothing is wrong with this job: something else has to end first. It is queued again, its start given back."""
+
+    def __init__(self, words: str, seconds: float) -> None:
         super().__init__(words)
-        self.until = until
+        self.seconds = seconds
 
 
 class Cancelled(WebOrdinaryError):
@@ -55,3 +67,8 @@ class Cancelled(WebOrdinaryError):
 
 class Stopped(Interrupted):
     """The worker ends in good order: the job keeps its place and its start is given back."""
+
+
+def reason_of(problem: BaseException) -> str:
+    """Why it failed, for people: what the operating system said, without the number of its error."""
+    return (isinstance(problem, OSError) and problem.strerror) or str(problem)

@@ -29,6 +29,13 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
+class HeldBy(StrEnum):
+    """Why a job has to wait although nothing is wrong with it."""
+
+    PAUSE = "pause"
+    BUDGET = "budget"
+
+
 @dataclass(frozen=True, slots=True)
 class JobResult:
     """What the reply is written from; small, and free of file contents."""
@@ -79,6 +86,8 @@ class Job:
     not_before: datetime | None = None
     started_at: datetime | None = None
     settled_at: datetime | None = None
+    held: HeldBy | None = None
+    """Why nobody may work on it yet, as the worker saw that looked last; its workflow was told of it once."""
 
     @property
     def open(self) -> bool:
@@ -127,6 +136,7 @@ class Why(StrEnum):
     STOPPED = "stopped"
     RETRY = "retry"
     HELD = "held"
+    WAITING = "waiting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +145,17 @@ class Requeue:
 
     INTERRUPTED moves it to the tail and gives its start back, STOPPED (a worker that ends gracefully) keeps
     its place and gives its start back, RETRY keeps both and waits until `not_before`, HELD (a pause, a daily cap)
-    waits so too and gives its start back. INTERRUPTED and HELD are told to the job's workflow.
+    waits so too and gives its start back. INTERRUPTED is told to the job's workflow, and so is HELD, unless it was
+    held already and only looked again. WAITING (a colleague publishes, the disk is full) is HELD for seconds rather
+    than days: nobody but the timeline is told.
     """
 
     why: Why
     not_before: datetime | None = None
+    held: HeldBy | None = None
+    """What holds it, if it is HELD."""
+    words: str = ""
+    """What it waits for, if it is WAITING."""
 
 
 Ending = Settlement | Requeue

@@ -106,6 +106,10 @@ class Instruction:
     sender: str
     command: Command
     attachments: tuple[Attachment, ...] = field(default=())
+    named: str = ""
+    """Which change an `undo` names in words: a commit, a page or file, a title."""
+    answers: str = ""
+    """The job of the mail that an `undo` answers, or whose answer it answers; empty where nobody knows it."""
 
 
 @dataclass(frozen=True, slots=True)

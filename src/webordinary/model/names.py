@@ -37,6 +37,11 @@ class ProjectUser:
         return f"{self.project_id}#{self.user_id}"
 
 
+def may_name_a_project(text: str) -> bool:
+    """Whether there could be a project of this name."""
+    return _PROJECT_ID.fullmatch(text) is not None
+
+
 def email_id_of(message_id: str, sender: str, recipient: str, body: bytes) -> str:
     """Name one accepted mail; the same mail delivered again gets the same name."""
     digest = hashlib.sha256()

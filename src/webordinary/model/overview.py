@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -86,6 +86,23 @@ class TimelineEntry:
     key: str | None
     worker: str | None
     data: Mapping[str, Any]
+
+
+OTHER_WORKER = ("previous", "to")
+"""The small values of an event that name another worker than the one it happened to."""
+
+
+def workers_in(entries: Iterable[TimelineEntry]) -> set[str]:
+    """The ids of all workers that these speak of."""
+    ids = {entry.worker for entry in entries} | {entry.data.get(name) for entry in entries for name in OTHER_WORKER}
+    return {one for one in ids if isinstance(one, str)}
+
+
+def with_names(entry: TimelineEntry, names: Mapping[str, str]) -> TimelineEntry:
+    """The same, with workers called as people know them; one whose name is forgotten keeps its id."""
+    others = {name: names.get(entry.data[name], entry.data[name]) for name in OTHER_WORKER if name in entry.data}
+    worker = names.get(entry.worker, entry.worker) if entry.worker else None
+    return replace(entry, worker=worker, data={**entry.data, **others})
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ class Project:
     builder: str = ""
     agent: str = "builtin"
     default_instruction: str = ""
+    """What a mail without words asks for."""
     daily_cap_usd: float = 0.0
     """What agents may cost on one day; 0 means the cap of the configuration."""
     paused: bool = False

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from webordinary.model.jobs import Job, Outcome
-from webordinary.pool.ports import Callbacks, Pool
+import logging
+from datetime import datetime
 
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.jobs import Job, Outcome, Settlement
+from webordinary.pool.ports import STOP, Callbacks, Pool
+from webordinary.pool.turns import tells
+
+STOPPED = "This was stopped. Nothing was changed."
+"""What the customer reads, whoever ends the job: nobody does before it is certain."""
 PREEMPTED = "PREEMPTED"
 JOB_DIED = "JobDied"
 _BATCH = 100
+_log = logging.getLogger(__name__)
 
 
 def pay(job: Job, pool: Pool) -> None:
@@ -22,6 +30,19 @@ def pay(job: Job, pool: Pool) -> None:
         _answer(job, job.task_token, pool.callbacks)
         pool.outputs.send(job)
         pool.owed.paid(job.job_id, job.task_token)
+
+
+def end(job: Job, settlement: Settlement, pool: Pool, now: datetime) -> Job:
+    """End a job for good: one that waits at once, and its workflow is told; of one that runs, its worker hears it."""
+    ended = pool.jobs.settle_waiting(job.job_id, settlement, now)
+    if ended.open:
+        pool.tickets.ticket(ended, STOP)
+    elif tells(ended):
+        try:
+            pay(ended, pool)
+        except (Transient, Permanent) as problem:  # asked again, we would find nothing to end: the reconciler pays
+            _log.warning("job %s is ended; its callback is owed: %s", ended.job_id, problem)
+    return ended
 
 
 def pay_all(pool: Pool) -> int:

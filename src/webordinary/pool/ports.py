@@ -30,16 +30,17 @@ class Jobs(Protocol):
     def get(self, job_id: str) -> Job | None:
         """One job, open or settled."""
 
-    def open_jobs(self, key: ProjectUser, limit: int = 1000) -> Sequence[Job]:
-        """The open jobs of a key, in order."""
+    def open_jobs(self, key: ProjectUser, limit: int = 1000, after: int = 0) -> Sequence[Job]:
+        """The open jobs of a key, in order, from behind the order `after`; `pool.reading` reads all."""
 
     def bind_token(self, job_id: str, token: str) -> Job:
         """Name whom to call back; the job as it is then tells whether that is due already."""
 
-    def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
-        """End a job that never started; of one that did, only a worker knows what it has published.
+    def settle_waiting(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
+        """End a job that waits, in one conditional write.
 
-        That one gets its cancellation requested instead.
+        One that runs, or has a start that nobody saw end, gets its cancellation requested instead: only a worker
+        can find out what it has published. That is done at once, whatever the job waited for.
         """
 
     def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
@@ -60,7 +61,7 @@ class OwedCallbacks(Protocol):
 
 
 class Claims(Protocol):
-    """Who acts for which ProjectUser. Only workers call these. Each is one atomic write."""
+    """Who acts for which ProjectUser. Each is one atomic step, and a worker's; to `look` is everybody's."""
 
     def claim_and_start(
         self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
@@ -126,7 +127,7 @@ class Tickets(Protocol):
     def ticket(self, job: Job, news: str = QUEUED) -> None:
         """The owner of this job's key, if there is one, should look at its queue.
 
-        The same news of the same start of a job may be told once.
+        The same news of the same start of a job may be told once, but each time that it is resumed.
         """
 
     def unclaimed(self) -> None:
@@ -134,7 +135,7 @@ class Tickets(Protocol):
 
 
 class Interrupts(Protocol):
-    """Stored requests to end a running job early."""
+    """Stored requests to look whether a running job has to make way. Never trusted, only hurried by."""
 
     def send(self, interrupt: Interrupt, now: datetime) -> None:
         """Ask; asking twice for the same job is asking once."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from webordinary.model.claims import Claim, ClaimRequest
+from webordinary.model.jobs import Job
 from webordinary.pool.ports import Pool
+from webordinary.pool.rules import next_job
 
 
 def release(claim: Claim, pool: Pool, now: datetime) -> bool:
@@ -16,9 +18,16 @@ def release(claim: Claim, pool: Pool, now: datetime) -> bool:
     """
     if not pool.claims.begin_release(claim):
         return False
-    waiting = pool.jobs.open_jobs(claim.key, limit=1)
+    waiting = _first_to_serve(claim, pool, now)
     if waiting:
-        pool.hints.send(ClaimRequest.for_job(waiting[0], claim.worker, claim.fence), now)
+        pool.hints.send(ClaimRequest.for_job(waiting, claim.worker, claim.fence), now)
         pool.tickets.unclaimed()
     pool.claims.end_release(claim)
-    return bool(waiting)
+    return waiting is not None
+
+
+def _first_to_serve(claim: Claim, pool: Pool, now: datetime) -> Job | None:
+    """What the next owner can start; else what it can start soonest."""
+    jobs = pool.jobs.open_jobs(claim.key)
+    ready = next_job(jobs, claim.fence + 1, now)
+    return ready or min(jobs, key=lambda job: job.not_before or now, default=None)

@@ -10,7 +10,6 @@ from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Command
 
 _PREPARING_WAIT = timedelta(seconds=PREPARING_WAIT_SECONDS)
-_WORTH_A_NOTICE = timedelta(minutes=10)
 
 
 def next_job(open_jobs: Iterable[Job], fence: int, now: datetime) -> Job | None:
@@ -29,18 +28,31 @@ def next_due_at(open_jobs: Iterable[Job]) -> datetime | None:
     return min(due, default=None)
 
 
-def put_off(job: Job, now: datetime) -> bool:
-    """Waits so long that its customer should hear of it; a retry comes back sooner than that."""
-    return job.state is JobState.QUEUED and job.not_before is not None and job.not_before > now + _WORTH_A_NOTICE
+def settles_at_once(job: Job) -> bool:
+    """It waits, and every start that it had was seen to end: nobody has published it, nor can any more."""
+    return job.state is not JobState.RUNNING and not job.attempts
+
+
+def held_up(job: Job, of_thread: Iterable[Job]) -> bool:
+    """Nobody may work on it yet: it is held, or an earlier job of its thread is, and it must not overtake that."""
+    return any(one.held for one in of_thread if one.thread_order <= job.thread_order)
 
 
 def interrupting_job(running: Job, open_jobs: Sequence[Job], now: datetime) -> Job | None:
-    """The job that `running` must make way for: an edit of another thread that never started yet."""
+    """The job that `running` must make way for: an edit of another thread that came in while it ran.
+
+    What waited already when `running` began keeps its turn: a backlog would else be begun as a whole and only then
+    finished. A clock that is wrong here makes a mail wait its turn, or be early; nothing depends on it.
+    """
     if running.command is not Command.EDIT or running.interruptions >= MAX_INTERRUPTIONS:
         return None
     others = (job for job in open_jobs if job.thread_id != running.thread_id and job.command is Command.EDIT)
-    fresh = (job for job in others if not job.attempts and not job.interruptions)
+    fresh = (job for job in others if not job.attempts and not job.interruptions and _came_after(job, running))
     return next((job for job in fresh if _startable(job, 0, now) and not _blocked(job, open_jobs, now)), None)
+
+
+def _came_after(job: Job, running: Job) -> bool:
+    return job.queued_at is None or running.started_at is None or job.queued_at >= running.started_at
 
 
 def _startable(job: Job, fence: int, now: datetime) -> bool:

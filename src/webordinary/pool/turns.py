@@ -67,11 +67,13 @@ def makes_way_after(claim: Claim, own: Job | None, open_jobs: Collection[Job], n
 def _requeued(job: Job, requeue: Requeue, tail: int) -> Job:
     queued = replace(job, state=JobState.QUEUED, started_at=None)
     if requeue.why is Why.RETRY:
-        return replace(queued, not_before=requeue.not_before)
+        return replace(queued, not_before=requeue.not_before, held=None)
     given_back = replace(queued, attempts=job.attempts - 1)
     if requeue.why is Why.STOPPED:
         return given_back
+    if requeue.why is Why.WAITING:
+        return replace(given_back, not_before=requeue.not_before, held=None)
     told = replace(given_back, preempted_token=job.task_token or job.preempted_token, task_token=None)
     if requeue.why is Why.HELD:
-        return replace(told, not_before=requeue.not_before)
-    return replace(told, interruptions=job.interruptions + 1, order=tail)
+        return replace(given_back if job.held else told, not_before=requeue.not_before, held=requeue.held)
+    return replace(told, interruptions=job.interruptions + 1, order=tail, held=None)

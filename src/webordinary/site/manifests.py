@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from webordinary.model.text import is_text
+
 FOLDER = ".webordinary"
 SPARE = f"{FOLDER}/spare"
 """Where an outlived release may lie in a folder to build into, to be turned into the new one."""
@@ -34,8 +36,12 @@ Manifest = Mapping[str, Mark]
 
 
 def is_hidden(path: str) -> bool:
-    """Names that begin with a dot are never part of a site, but for what the web itself agreed on."""
-    return (path.startswith(".") and path.partition("/")[0] not in _PUBLIC_DOT_NAMES) or "/." in path
+    """Names that begin with a dot are never part of a site, but for what the web itself agreed on.
+
+    Nor are names that are no UTF-8: no address leads to them.
+    """
+    hidden = path.startswith(".") and path.partition("/")[0] not in _PUBLIC_DOT_NAMES
+    return hidden or "/." in path or not is_text(path)
 
 
 def manifest_text(manifest: Manifest) -> str:

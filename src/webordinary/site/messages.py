@@ -64,6 +64,9 @@ class Note:
     saved_for: str = ""
     thread_id: str = ""
     undoes: str = ""
+    title: str = ""
+    rolled_back_to: str = ""
+    """The commit whose content an operator brought back."""
 
 
 def read_note(text: str) -> Note:
@@ -79,6 +82,8 @@ def read_note(text: str) -> Note:
         saved_for=trailers.get("Saved-For", ""),
         thread_id=trailers.get("Thread", ""),
         undoes=trailers.get("Undoes", ""),
+        title=paragraphs[0].strip() if "Job-Id" in trailers else "",
+        rolled_back_to=trailers.get("Rolled-Back-To", ""),
     )
 
 

@@ -23,6 +23,7 @@ from webordinary.site.sources import (
     Change,
     Conflicted,
     Joined,
+    PastChange,
     SourceTree,
     Unfit,
     Work,
@@ -41,12 +42,16 @@ class ProjectLeases(Protocol):
     def take(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
         """Take the right to publish for the job of `hold`, under a new and higher fence.
 
-        None while another job holds it; a holder whose job no longer runs, or whose process is dead, does not.
+        None while another job holds it; a holder whose job no longer runs, or whose process is dead, does not. A job
+        that is tried again does not wait for its own.
         A hold without a job is an operator's, and lasts as long as the operator's process.
         """
 
-    def check(self, lease: ProjectLease) -> None:
-        """Raise ClaimLost when a newer lease exists."""
+    def overtake(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
+        """Take it also from a job that has not confirmed yet: for an operator, who does not wait for a build."""
+
+    def confirm(self, lease: ProjectLease) -> None:
+        """Before the first effect: nobody overtakes from now on. Raises ClaimLost when a newer lease exists."""
 
     def release(self, lease: ProjectLease) -> None:
         """Give it back; nothing happens if a newer lease exists."""
@@ -70,14 +75,14 @@ class Workspaces(Protocol):
     def abandon(self, workspace: Workspace) -> None:
         """Put the thread's branch back to main, here and on the origin: its next mail starts from the site as it is."""
 
-    def last_change(self, workspace: Workspace) -> Change | None:
-        """The thread's newest change on main that was not undone."""
+    def changes(self, workspace: Workspace) -> tuple[PastChange, ...]:
+        """The thread's changes on main, the newest first, at most some hundreds; also those that were undone."""
 
     def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
         """Take a change back in the workspace (not yet recorded); Conflicted leaves the workspace clean."""
 
-    def holds(self, workspace: Workspace, release: str, commit: str) -> bool:
-        """Whether a release, by its name, was made from a source that has this commit; False if nobody knows it."""
+    def shows(self, workspace: Workspace, release: str, commit: str) -> bool:
+        """Whether a release, by its name, shows this change of the thread: it was there, and not taken back again."""
 
 
 class MainLine(Protocol):
@@ -151,6 +156,9 @@ class Releases(Protocol):
         Where that takes long, `check` is asked meanwhile, and what it raises ends it; the next holder finishes it.
         """
 
+    def shut_out(self, project_id: str, stage: Stage, fence: int) -> None:
+        """Let no lower fence make anything current from now on; what is current stays, and so does nothing at all."""
+
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """The folder that visitors see; where sites lie in buckets, a worker may have no copy of it."""
 
@@ -206,7 +214,8 @@ class Jail(Protocol):
         """A cell for a program working in `workspace`; when the block ends, all that ran in it is gone.
 
         Leaving raises Permanent when the program used up its memory, processes or disk, or left what is neither
-        file nor folder. Entering raises Permanent where no jail works, unless the operator allows that.
+        file nor folder, and MustWait when others filled the disk. Entering raises Permanent where no jail works,
+        unless the operator allows that.
         The thread that starts the program must live as long as the program.
         """
 

@@ -1,8 +1,10 @@
 """Rolling back: an operator shows an earlier release again, and the source follows.
 
 It is an operator's act and no job: the project's lease is taken in the operator's own name, for as long as the command
-runs, under a new fence. The site flips first. Then main gets a commit with the same content, so that the next change
-starts from what is shown and does not bring back what was taken away.
+runs, under a new fence. No build is waited for: whoever builds loses the lease, and goes on afterwards from what is
+shown then; only what is being pushed and shown this moment comes to its end. The site flips first. Then main gets a
+commit with the same content, so that the next change starts from what is shown and does not bring back what was taken
+away.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class Rollback:
         release = self.find(project.project_id, stage, name)
         lease = self._take(project.project_id, OperatorHold(operator))
         try:
-            self.leases.check(lease)
+            self.leases.confirm(lease)
             flipped = self.releases.point(release, lease.fence)
             if self.releases.current(project.project_id, stage) != release.path:
                 raise Transient(f"a newer publication of {project.project_id} came first; look at it, then try again")
@@ -100,7 +102,7 @@ class Rollback:
     def _take(self, project_id: str, hold: OperatorHold) -> ProjectLease:
         began = self.now()
         while True:
-            lease = self.leases.take(project_id, hold, self.now())
+            lease = self.leases.overtake(project_id, hold, self.now())
             if lease is not None:
                 return lease
             if (self.now() - began).total_seconds() > WAIT_SECONDS:

@@ -42,6 +42,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class PastChange:
+    """A change that a job of a thread brought to main; `stands` unless it was undone or rolled back since."""
+
+    change: Change
+    job_id: str
+    title: str
+    stands: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
     """A key's copy of the source, clean, on the branch of the work's thread."""
 

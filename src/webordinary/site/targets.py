@@ -8,7 +8,7 @@ writes anew whatever the other one may have touched.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -94,7 +94,19 @@ def show(
             check()
             shown = begun.ended(lease.fence, _entry(wanted, standing), wanted.files, written, keep)
             return Deployed(plan, before.release != wanted.name, _end(shown, version, lease, store))
-    raise Transient(f"{lease.project_id}: the bucket's manifest moved {_TRIES} times; it will be tried again")
+    raise _moved_on(lease)
+
+
+def shut_out(lease: ProjectLease, store: ObjectStore) -> Standing:
+    """Let no lower fence end or begin a publication from now on; what the store shows stays as it is."""
+    for standing in _looks(store, None):
+        if standing.shown.fence >= lease.fence:
+            return standing
+        shown = replace(standing.shown, fence=lease.fence)
+        version = store.swap_manifest(shown.text(), standing.version)
+        if version is not None:
+            return Standing(shown, version)
+    raise _moved_on(lease)
 
 
 def look(store: ObjectStore) -> Standing:
@@ -125,6 +137,10 @@ def _looks(store: ObjectStore, seen: Standing | None) -> Iterator[Standing]:
         yield seen
     for _ in range(_TRIES):
         yield look(store)
+
+
+def _moved_on(lease: ProjectLease) -> Transient:
+    return Transient(f"{lease.project_id}: the bucket's manifest moved {_TRIES} times; it will be tried again")
 
 
 def _entry(wanted: Wanted, standing: Standing) -> Kept:

@@ -11,15 +11,30 @@ from pathlib import Path
 
 from webordinary.model.mail import Attachment
 
+SMALLER = "Nothing was changed. Please ask for it in smaller steps."
+
 
 @dataclass(frozen=True, slots=True)
 class AgentLimits:
-    """What one run may use up."""
+    """What one run may use up; of money, what earlier runs for the same mail have left."""
 
     seconds: float = 1800.0
     output_bytes: int = 1_000_000
     turns: int = 60
     cost_usd: float = 5.0
+    """For one mail, all runs together."""
+    spent_usd: float = 0.0
+    """By earlier runs."""
+
+    @property
+    def left_usd(self) -> float:
+        """What this run may cost."""
+        return max(0.0, self.cost_usd - self.spent_usd)
+
+    @property
+    def too_costly(self) -> str:
+        """What became too much, in words."""
+        return f"more work than one mail may cost (${self.cost_usd:.2f})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,19 @@ import random
 from datetime import datetime, timedelta
 
 from webordinary.model.claims import MAX_ATTEMPTS
-from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut, NotNow, Permanent, Stopped
+from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut, MustWait, NotNow, Permanent, Stopped
 from webordinary.model.jobs import Ending, Job, JobResult, Outcome, Requeue, Settlement, Why
+from webordinary.model.text import clean
+from webordinary.pool.effects import STOPPED
 
-_MAX_BACKOFF_SECONDS = 300.0
+_BACKOFF_FACTOR = 30
 _ERROR_CHARACTERS = 2000
 
 DEAD_SUMMARY = "I tried this several times and could not finish it. A person will look at it."
-TIMED_OUT_SUMMARY = "This took longer than I may spend on one mail, so I stopped. Nothing was published."
-CANCELLED_SUMMARY = "Stopped, as asked. Nothing was published."
+TIMED_OUT_SUMMARY = (
+    "The work on your mail did not end in the time it may take, so it was stopped. Your site is as it was before. "
+    "Asking for less at once often helps."
+)
 
 
 def may_look(job: Job) -> bool:
@@ -27,7 +31,7 @@ def refusal_to_start(job: Job) -> Settlement | None:
     if not may_look(job):
         return _dead(f"started {job.attempts - 1} times; not even a look at what it has published came to an end")
     if job.cancel_requested:
-        return Settlement(Outcome.CANCELLED, JobResult(CANCELLED_SUMMARY))
+        return Settlement(Outcome.CANCELLED, JobResult(STOPPED))
     if job.attempts > MAX_ATTEMPTS:
         return _dead(f"started {MAX_ATTEMPTS} times without ending")
     return None
@@ -41,9 +45,13 @@ def ending_of(problem: Exception, job: Job, now: datetime, retry_base_seconds: f
         case Interrupted():
             return Requeue(Why.INTERRUPTED)
         case NotNow():
-            return Requeue(Why.HELD, problem.until)
+            return Requeue(Why.HELD, problem.look_again_at, problem.held)
+        case MustWait():
+            # Jitter: those who wait for the same thing do not come back together.
+            seconds = dice.uniform(problem.seconds / 2, problem.seconds)
+            return Requeue(Why.WAITING, now + timedelta(seconds=seconds), words=str(problem))
         case Cancelled():
-            return Settlement(Outcome.CANCELLED, JobResult(CANCELLED_SUMMARY, error=str(problem)))
+            return Settlement(Outcome.CANCELLED, JobResult(STOPPED, error=str(problem)))
         case JobTimedOut():
             return Settlement(Outcome.TIMED_OUT, JobResult(TIMED_OUT_SUMMARY, error=str(problem)))
         case Permanent():
@@ -51,13 +59,14 @@ def ending_of(problem: Exception, job: Job, now: datetime, retry_base_seconds: f
         case _ if job.attempts >= MAX_ATTEMPTS:
             return _dead(f"failed {job.attempts} times, at last with {_words(problem)}")
         case _:
-            # Full jitter: jobs that failed together do not come back together.
-            ceiling = min(_MAX_BACKOFF_SECONDS, retry_base_seconds * 2 ** (job.attempts - 1))
+            # Jitter: jobs that failed together do not come back together. Few tries, so they soon lie far apart: a
+            # remote or a model that is away for two minutes must not cost anybody their mail.
+            ceiling = retry_base_seconds * _BACKOFF_FACTOR ** (job.attempts - 1)
             return Requeue(Why.RETRY, now + timedelta(seconds=dice.uniform(ceiling / 2, ceiling)))
 
 
 def _dead(reason: str) -> Settlement:
-    return Settlement(Outcome.DEAD, JobResult(DEAD_SUMMARY, error=reason[:_ERROR_CHARACTERS]))
+    return Settlement(Outcome.DEAD, JobResult(DEAD_SUMMARY, error=clean(reason)[:_ERROR_CHARACTERS]))
 
 
 def _words(problem: Exception) -> str:

@@ -27,8 +27,10 @@ class Holdings:
     def __init__(self) -> None:
         self._held: dict[ProjectUser, Holding] = {}
         self._news: set[ProjectUser] = set()
+        self._late_news: set[ProjectUser] = set()
         self._unread: dict[ProjectUser, bool] = {}
         """News for busy keys, and whether they were heard; else a look is only due."""
+        self._abandoned: list[Claim] = []
         self._guard = threading.Lock()
 
     def begin(self, hold: RunningHold, now: float, yielded: Claim | None = None) -> None:
@@ -39,20 +41,47 @@ class Holdings:
                 self._forget(yielded)
             self._held[claim.key] = Holding(claim, now, hold)
 
-    def rest(self, claim: Claim, now: float, *, look: bool = True) -> None:
+    def rest(self, claim: Claim, now: float, *, look: bool = True, last: bool = False) -> None:
         """The claim is ours and idle; unless it is known to be empty, its queue is worth one more look.
 
         For jobs that wait for their moment. Of work that came in just now there is news, kept while the key was busy.
+        With `last`, it is looked at only after the keys that nobody serves.
         """
         with self._guard:
             self._held[claim.key] = Holding(claim, now)
             if look:
                 self._news.add(claim.key)
+            if last and claim.key in self._news:
+                self._news.remove(claim.key)
+                self._late_news.add(claim.key)
+
+    def end_of_line(self) -> bool:
+        """Whether there are keys to be looked at last; now they are to be looked at."""
+        with self._guard:
+            late, self._late_news = self._late_news, set()
+            self._news |= late
+            return bool(late)
 
     def drop(self, claim: Claim) -> None:
         """The claim is not ours any more; a newer one of ours for the same key stays."""
         with self._guard:
             self._forget(claim)
+
+    def abandon(self, claim: Claim) -> None:
+        """Nobody serves this claim any more, though it is ours: it is renewed no longer, and waits to be released."""
+        with self._guard:
+            self._forget(claim)
+            self._abandoned.append(claim)
+
+    def abandoned(self) -> list[Claim]:
+        """Claims that wait to be released; if that cannot be done, they run out."""
+        with self._guard:
+            return list(self._abandoned)
+
+    def released(self, claim: Claim) -> None:
+        """It does not wait any more."""
+        with self._guard:
+            self._abandoned = [other for other in self._abandoned if other is not claim]
 
     def tell(self, keys: Iterable[ProjectUser]) -> None:
         """There may be work for these keys."""

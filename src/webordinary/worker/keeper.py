@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 from webordinary.model.claims import Claim
-from webordinary.model.errors import ClaimLost, WebOrdinaryError
+from webordinary.model.errors import ClaimLost
 from webordinary.model.names import ProjectUser
+from webordinary.model.text import clean
 from webordinary.worker.holdings import Holdings
 from webordinary.worker.ports import Bell
 from webordinary.worker.surroundings import Surroundings
+
+_log = logging.getLogger(__name__)
 
 
 class LeaseKeeper:
@@ -52,8 +56,9 @@ class LeaseKeeper:
         began = self._around.clock.monotonic()
         try:
             still_mine = self._around.pool.claims.renew(claims, self._around.clock.now())
-        except WebOrdinaryError as problem:
-            self._around.tell("ClaimRenewalFailed", error=str(problem)[:500])
+        except Exception as problem:
+            _log.warning("worker %s: renews nothing: %s: %s", self._around.worker_id, type(problem).__name__, problem)
+            self._around.tell("ClaimRenewalFailed", error=clean(str(problem))[:500])
             return {claim.key for claim in claims}  # unknown: the trust simply runs out
         for claim in claims:
             if claim.key in still_mine:

@@ -35,7 +35,7 @@ class Limits:
         for hold, heard in self._holdings.busy_with_news():
             self._look_at_queue(hold)
             if heard:
-                self._around.pool.interrupts.take(hold.started.claim.key)
+                self._around.pool.interrupts.take(hold.started.claim.key)  # it made us look, and is used up
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self._around.settings.heartbeat
             running = {hold.job_id: hold for hold in self._holdings.running()}
@@ -45,10 +45,12 @@ class Limits:
                 self._ask_whether_wanted(hold)
 
     def _look_at_queue(self, hold: RunningHold) -> None:
-        """Level-triggered: the records decide; a stored interrupt only made us look, and is used up then."""
+        """Level-triggered: the records decide, whatever made us look."""
         running = hold.started.job
         open_jobs = self._around.pool.jobs.open_jobs(running.key)
         current = next((job for job in open_jobs if job.job_id == running.job_id), None)
+        if current is None:  # behind a thousand others
+            current = self._around.pool.jobs.get(running.job_id)
         if current and current.cancel_requested:
             hold.end(Cancelled("stopped by the customer or the operator"))
         elif newcomer := interrupting_job(running, open_jobs, self._around.clock.now()):

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from webordinary.site.manifests import manifest_of
-from webordinary.site.pictures import page_to_show
 from webordinary.site.publish import Published
 from webordinary.worker.run import JobRun
 
 
-def take_pictures(run: JobRun, published: Published, before: Path | None) -> tuple[str, ...]:
+def take_pictures(run: JobRun, published: Published) -> tuple[str, ...]:
     """Digests of the pictures, the newer one last; none where nobody takes them or the reply should not wait."""
-    studio = run.kit.studio
-    if studio is None or not published.flipped or not studio.worth_it(run.seconds_since_start()):
+    studio, page = run.kit.studio, published.page
+    if studio is None or not page or not published.flipped or not studio.worth_it(run.seconds_since_start()):
         return ()
-    began, after = run.now(), published.release.path
-    page = page_to_show(manifest_of(before), manifest_of(after))
-    if page is None:
-        return ()
-    pictures = studio.take(before, after, page)
+    began = run.now()
+    pictures = studio.take(published.before, published.release.path, page)
     kept = tuple(studio.keep(picture) for picture in (pictures.before, pictures.after) if picture)
     run.tell("PicturesTaken", began, page=page, pictures=len(kept))
     return kept if pictures.after else ()

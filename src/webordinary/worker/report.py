@@ -8,12 +8,14 @@ from webordinary.model.jobs import JobResult, Outcome, Settlement
 from webordinary.model.mail import Attachment
 from webordinary.site.publish import Published
 from webordinary.site.releases import Release, Stage
-from webordinary.site.sources import BuildFailed, Conflicted, Unfit
+from webordinary.site.sources import BuildFailed, Conflicted, PastChange, Unfit
 from webordinary.site.task import Answered, Asked, Changed, NotUnderstood
 from webordinary.worker.run import JobRun
 
 LISTED_FILES = 50
 LOG_CHARACTERS = 8000
+_CHOICES = 10
+_DIGITS = 8
 STILL_PUBLIC = "Your public site still shows it. Reply “publish” to take it back there, too."
 
 
@@ -77,18 +79,24 @@ def of_publication(
 ) -> Settlement:
     """The change is live, or it is not and the site is as it was."""
     match outcome:
-        case Published(change=change, pictures=pictures):
+        case Published(stands=False, change=change):
+            words = (
+                "The site was taken back to an earlier state meanwhile; your change is not on it. "
+                "Write again if you still want it."
+            )
+            return Settlement(Outcome.FAILED, JobResult(words, error=f"{change.commit} was rolled back or undone"))
+        case Published(change=change, page=page, pictures=pictures):
             files = change.changed_files[:LISTED_FILES]
             words = f"{change.summary}\n\n{STILL_PUBLIC}" if still_public else change.summary
-            result = JobResult(words, change.commit, run.edit_url, None, files, pictures=pictures)
+            result = JobResult(words, change.commit, run.edit_url(page), None, files, pictures=pictures)
             return Settlement(Outcome.SUCCEEDED, result)
         case Conflicted(files=files):
             return Settlement(Outcome.FAILED, _conflict(files))
         case Unfit(reason=reason):
-            words = f"Your change was not published, and the site is as it was: {reason}"
+            words = f"Your change was left out, and the site is as it was: {reason}"
             return Settlement(Outcome.FAILED, JobResult(words, error=reason))
         case BuildFailed(reason=reason, log=log):
-            words = f"Your change was made, but the site could not be built with it, so nothing was published. {reason}"
+            words = f"The site could not be built with your change, so it stays as it was. {reason}"
             return Settlement(Outcome.FAILED, JobResult(words, error=(log or reason)[-LOG_CHARACTERS:]))
 
 
@@ -98,7 +106,7 @@ def of_promotion(run: JobRun, release: Release | None) -> Settlement:
         return Settlement(
             Outcome.FAILED,
             JobResult(
-                "There is nothing to publish yet: ask for a change first.",
+                "There is nothing to show on your public site yet: ask for a change first.",
                 error="the edit site has no release",
             ),
         )
@@ -111,8 +119,21 @@ def of_promotion(run: JobRun, release: Release | None) -> Settlement:
 
 def of_nothing_to_undo() -> Settlement:
     """There was nothing to take back."""
-    words = "There is nothing to undo: no change that was asked for in this conversation is on the site any more."
+    words = (
+        "There is nothing to undo: no change that was asked for in this conversation is on the site. To take back one "
+        "of another conversation, reply “undo” to the mail that told you of it."
+    )
     return Settlement(Outcome.SUCCEEDED, JobResult(words))
+
+
+def of_undecided_undo(named: str, choices: Sequence[PastChange]) -> Settlement:
+    """Ask back which change to take back; without a name, the one that was answered is gone already."""
+    if not choices:
+        return of_nothing_to_undo()
+    why = f"I cannot tell which change you mean by “{named}”" if named else "That change is not on the site any more"
+    lines = "\n\n".join(f"undo {one.change.commit[:_DIGITS]}\n({one.title})" for one in choices[:_CHOICES])
+    words = f"{why}, so nothing was changed. Reply with one of these lines to take that change back:\n\n{lines}"
+    return Settlement(Outcome.SUCCEEDED, JobResult(words, question=words))
 
 
 def of_undo_in_the_way(files: tuple[str, ...]) -> Settlement:
@@ -126,7 +147,7 @@ def of_undo_in_the_way(files: tuple[str, ...]) -> Settlement:
 
 def _conflict(files: tuple[str, ...]) -> JobResult:
     words = (
-        f"Somebody else changed the same lines{_in(files)} while I was working, so I did not publish your change and "
+        f"Somebody else changed the same lines{_in(files)} while I was working, so I left your change out and "
         "nothing was lost. Please look at the site as it is now and send your wish again if you still want it."
     )
     return JobResult(words, error=f"conflict with main in {', '.join(files)}")

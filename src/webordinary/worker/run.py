@@ -13,6 +13,7 @@ from webordinary.model.jobs import Job
 from webordinary.model.mail import Instruction
 from webordinary.model.names import first_job_of
 from webordinary.model.projects import Project
+from webordinary.site.changed_page import address_of
 from webordinary.site.kit import SiteKit
 from webordinary.site.messages import ChangeMessage
 from webordinary.site.publish import Publisher
@@ -45,10 +46,9 @@ class JobRun:
         texts = (self.instruction.text, self.instruction.subject, self.project.default_instruction)
         return next((text.strip() for text in texts if text.strip()), "")
 
-    @property
-    def edit_url(self) -> str:
-        """Where the customer sees the change."""
-        return self.kit.site_url(self.project.project_id, Stage.EDIT)
+    def edit_url(self, page: str) -> str:
+        """Where the customer sees the change: this page of the edit site."""
+        return self.kit.site_url(self.project.project_id, Stage.EDIT) + address_of(page)
 
     def work(self) -> Work:
         """This job in the words of the site room, where a redriven job goes on as the one that was given up."""

@@ -19,7 +19,7 @@ class Settings:
     stop_grace: float = 100.0
     reconcile: float = 20.0
     heartbeat: float = 60.0
-    retry_base: float = 2.0
+    retry_base: float = 10.0
 
     @property
     def lease_margin(self) -> float:

@@ -45,19 +45,19 @@ class Slot:
         """Run this job to its end; the one that the pool gave for it has the slot then."""
         started = hold.started
         try:
-            ending = self._run(hold)
-            turn, asked_at = self._save_ending(started, ending)
+            ending, turn, asked_at = self._end(started, self._run(hold))
         except ClaimLost as lost:
             self._stand_down(started, lost)
             return None
-        except Transient as problem:
-            # The claim runs out by itself and the job starts again, here or elsewhere.
+        except Exception as problem:
+            # The job starts again, here or elsewhere, and this start counts as an attempt.
+            self._log_unforeseen(started.job, problem)
             _log.warning("%s: could not save the end of %s: %s", started.claim.key, started.job.job_id, problem)
-            self._holdings.drop(started.claim)
+            self._holdings.abandon(started.claim)
             return None
         self._tell(started, ending)
         self._call_back(turn.owed)
-        return self._go_on(started.claim, turn, asked_at)
+        return self._go_on(started.claim, turn, asked_at, last=_waits(ending))
 
     def _run(self, hold: RunningHold) -> Ending:
         started = hold.started
@@ -69,31 +69,61 @@ class Slot:
         except ClaimLost:
             raise
         except Exception as problem:
-            return self._unless_done(hold, self._ending(hold, hold.reason or problem))
+            reason = hold.reason or problem
+            return self._unless_done(hold, self._ending(hold, reason), failed=problem is not reason)
 
     def _ending(self, hold: RunningHold, problem: Exception) -> Ending:
         """Decide by why the job had to end, if it had to; else by what went wrong."""
-        job = hold.started.job
         if isinstance(problem, ClaimLost):
             raise problem
         if isinstance(problem, Interrupted):
+            self._save_work(hold)
+        return self._ending_of(problem, hold.started.job)
+
+    def _save_work(self, hold: RunningHold) -> None:
+        """What cannot be saved is done again when the job goes on."""
+        job = hold.started.job
+        try:
             self._around.work.save(hold.started, SavingHold(hold))
-        elif not isinstance(problem, WebOrdinaryError):
-            _log.error("job %s failed in a way nobody foresaw", job.job_id, exc_info=problem)
+        except ClaimLost:
+            raise
+        except Exception as problem:
+            self._log_unforeseen(job, problem)
+            _log.warning("%s: unfinished work of %s is not saved: %s", job.key, job.job_id, problem)
+
+    def _ending_of(self, problem: Exception, job: Job) -> Ending:
         around = self._around
+        self._log_unforeseen(job, problem)
         return ending_of(problem, job, around.clock.now(), around.settings.retry_base, around.dice)
 
-    def _unless_done(self, hold: RunningHold, ending: Ending) -> Ending:
-        """Nobody is told that nothing was published before somebody looked, and shut out earlier attempts."""
+    def _log_unforeseen(self, job: Job, problem: Exception) -> None:
+        if not isinstance(problem, WebOrdinaryError):
+            _log.error("job %s failed in a way nobody foresaw", job.job_id, exc_info=problem)
+
+    def _unless_done(self, hold: RunningHold, ending: Ending, *, failed: bool = False) -> Ending:
+        """Nobody is told that nothing was published before somebody looked, and shut out earlier attempts.
+
+        A start that is given back says so, too: one that `failed` while it was told to end is looked at.
+        """
         job, around = hold.started.job, self._around
-        if isinstance(ending, Requeue) or not may_look(job):
+        if (isinstance(ending, Requeue) and not failed) or not may_look(job):
             return ending
         try:
             return around.work.found(hold.started, SavingHold(hold)) or ending
         except ClaimLost:
             raise
-        except WebOrdinaryError as problem:
-            return ending_of(problem, job, around.clock.now(), around.settings.retry_base, around.dice)
+        except Exception as problem:
+            return self._ending_of(problem, job)
+
+    def _end(self, started: Started, ending: Ending) -> tuple[Ending, Turn, float]:
+        """Save this end, or, of one that the store cannot hold, that the job failed so."""
+        try:
+            return ending, *self._save_ending(started, ending)
+        except (ClaimLost, Transient):
+            raise
+        except Exception as problem:
+            failed = self._ending_of(problem, started.job)
+            return failed, *self._save_ending(started, failed)
 
     def _save_ending(self, started: Started, ending: Ending) -> tuple[Turn, float]:
         """Try again while the claim is ours: a full disk must not lose what was done.
@@ -102,7 +132,7 @@ class Slot:
         """
         around, claim = self._around, started.claim
         while True:
-            more, asked_at = not self._stopping.wait(0), around.clock.monotonic()
+            more, asked_at = not _waits(ending) and not self._stopping.wait(0), around.clock.monotonic()
             try:
                 turn = around.pool.claims.end_and_take_next(started, ending, around.clock.now(), more=more)
                 return turn, asked_at
@@ -121,9 +151,12 @@ class Slot:
                 latency_ms=self._around.ms_since_queued(started.job),
             )
         elif ending.why is Why.HELD:
-            self._around.tell("JobHeld", job=started.job, until=str(ending.not_before))
+            if ending.held is not started.job.held:  # else it only looked again
+                self._around.tell("JobHeld", job=started.job, by=str(ending.held), looks_again=str(ending.not_before))
         elif ending.why is Why.INTERRUPTED:
             self._around.tell("JobInterrupted", job=started.job, times=started.job.interruptions + 1)
+        elif ending.why is Why.WAITING:
+            self._around.tell("JobWaits", job=started.job, reason=ending.words[:500])
         else:
             self._around.tell("JobRequeued", job=started.job, why=str(ending.why))
 
@@ -133,14 +166,15 @@ class Slot:
             return
         try:
             pay(owed, self._around.pool)
-        except WebOrdinaryError as problem:
+        except Exception as problem:
+            self._log_unforeseen(owed, problem)
             _log.warning("job %s: its callback is owed: %s", owed.job_id, problem)
 
-    def _go_on(self, claim: Claim, turn: Turn, asked_at: float) -> RunningHold | None:
+    def _go_on(self, claim: Claim, turn: Turn, asked_at: float, *, last: bool) -> RunningHold | None:
         if turn.kept is None:
             return self._change_keys(claim, turn.started, asked_at)
         if turn.started is None:
-            self._holdings.rest(claim, self._around.clock.monotonic(), look=not turn.empty)
+            self._holdings.rest(claim, self._around.clock.monotonic(), look=not turn.empty, last=last)
             return None
         return self.begin(turn.started)
 
@@ -160,3 +194,8 @@ class Slot:
         _log.warning("%s", lost)
         self._holdings.drop(started.claim)
         self._around.tell("ClaimLost", job=started.job, fence=started.claim.fence)
+
+
+def _waits(ending: Ending) -> bool:
+    """It waits for somebody else, who may be waiting for this slot: nobody but the loop gives that away then."""
+    return isinstance(ending, Requeue) and ending.why is Why.WAITING

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from webordinary.model.claims import Claim, Started
-from webordinary.model.errors import ClaimLost, InvalidName, Stopped, Transient, WebOrdinaryError
+from webordinary.model.errors import ClaimLost, InvalidName, Stopped
 from webordinary.model.names import ProjectUser
+from webordinary.model.text import clean
 from webordinary.pool.reconciler import Reconciler
 from webordinary.pool.release import release
 from webordinary.pool.rules import next_due_at
@@ -22,6 +23,7 @@ from webordinary.worker.surroundings import Surroundings
 
 _log = logging.getLogger(__name__)
 _QUICK_SECONDS = 2.5
+_RETRY_SECONDS = 1.0
 Carry = Callable[[Slot, RunningHold], None]
 """Serves a slot, from a job that has begun on, beside the worker's loop; pokes the loop when the slot is free."""
 
@@ -66,9 +68,12 @@ class Worker:
     def react(self, heard: Sequence[str]) -> None:
         """Do what there is to do now, and come back at once."""
         self._hear(heard)
+        self._release_abandoned_keys()
         self._limits.enforce()
         self._serve_held_keys()
         self._claiming.serve_waiting_keys()
+        if self._holdings.end_of_line():
+            self._around.wakeups.poke()
         self._release_idle_keys()
         self._reconcile()
 
@@ -77,7 +82,7 @@ class Worker:
             self.run_once()
         except Exception as problem:
             if self._breaker.failed():
-                self._around.tell("BreakerOpened", error=f"{type(problem).__name__}: {problem}"[:500])
+                self._around.tell("BreakerOpened", error=clean(f"{type(problem).__name__}: {problem}")[:500])
             _log.warning("worker %s: %s: %s", self._around.worker_id, type(problem).__name__, problem)
             self._stopping.wait(self._breaker.pause_seconds())
             self._holdings.tell_all()  # what was heard may be lost with the round that failed
@@ -149,9 +154,9 @@ class Worker:
         except ClaimLost:
             self._holdings.drop(claim)
             return
-        except Transient:
+        except Exception:
             # Perhaps a job was started and only the answer is lost: under this fence nobody would run it.
-            self._release(claim, "ClaimReleased")
+            self._holdings.abandon(claim)
             raise
         if job:
             self._run_in_slot(Started(claim, job))
@@ -166,7 +171,11 @@ class Worker:
 
     def _run_in_slot(self, started: Started) -> None:
         slot = Slot(self._around, self._holdings, self._keeper, self._stopping)
-        self._carry(slot, slot.begin(started))
+        try:
+            self._carry(slot, slot.begin(started))
+        except BaseException:
+            self._holdings.abandon(started.claim)  # else its lease is renewed, and nobody runs its job
+            raise
 
     def _carry_in_a_thread(self, slot: Slot, hold: RunningHold) -> None:
         def serve() -> None:
@@ -183,11 +192,28 @@ class Worker:
         for holding in self._holdings.idle()[: max(0, surplus)]:
             self._release(holding.claim, "ClaimYielded")
 
+    def _release_abandoned_keys(self) -> None:
+        """Those that nobody serves; one that cannot be released is tried again until it has run out."""
+        for claim in self._holdings.abandoned():
+            released, now = self._try_to_release(claim), self._around.clock.monotonic()
+            if released or now > self._keeper.trusted_until(claim.key, claim.fence):
+                self._holdings.released(claim)
+            else:
+                self._retry_at[claim.key] = now + _RETRY_SECONDS
+
     def _release_idle_keys(self) -> None:
         now = self._around.clock.monotonic()
         for holding in self._holdings.idle():
             if now - holding.used_at >= self._around.settings.idle_release:
                 self._release(holding.claim, "ClaimReleased")
+
+    def _try_to_release(self, claim: Claim) -> bool:
+        try:
+            self._release(claim, "ClaimReleased")
+        except Exception as problem:
+            _log.warning("%s: not released, so its lease must run out: %s", claim.key, problem)
+            return False
+        return True
 
     def _release(self, claim: Claim, kind: str) -> None:
         around = self._around
@@ -215,11 +241,9 @@ class Worker:
         for hold in self._holdings.running():
             hold.end(Stopped("the worker is stopping"))
         self._wait_for_slots(clock.monotonic() + settings.stop_grace)
+        self._release_abandoned_keys()
         for holding in self._holdings.idle():
-            try:
-                self._release(holding.claim, "ClaimReleased")
-            except WebOrdinaryError as problem:
-                _log.warning("%s: not released, so its lease must run out: %s", holding.claim.key, problem)
+            self._try_to_release(holding.claim)
 
     def _wait_for_slots(self, deadline: float) -> None:
         while self._holdings.running() and self._around.clock.monotonic() < deadline:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from webordinary.mail import answers
@@ -16,18 +16,24 @@ from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.ports import Outbox
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, Events
-from webordinary.model.jobs import Job, JobResult, JobState, Outcome, Settlement
+from webordinary.model.jobs import HeldBy, Job, JobResult, JobState, Outcome, Settlement
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.pool.effects import pay
+from webordinary.pool.effects import STOPPED, end
 from webordinary.pool.ports import STOP, DeadLetters, Pool
+from webordinary.pool.reading import all_open
+from webordinary.pool.rules import held_up
 from webordinary.workflow.causes import words_of
 from webordinary.workflow.reading import Mailroom
 
 Payload = dict[str, Any]
 _MAX_REASON = 1000
-_STOPPED = Settlement(Outcome.CANCELLED, JobResult("Stopped, as asked. Nothing of it was published."))
-_TIMED_OUT = Settlement(Outcome.TIMED_OUT, JobResult("This waited too long and was ended. Nothing was published."))
+_STOPPED = Settlement(Outcome.CANCELLED, JobResult(STOPPED))
+_LONGEST_RUN = timedelta(days=1)  # a job's own limit ends it sooner: its worker is lost, and nobody came
+_HELD = {
+    HeldBy.PAUSE: "kept until the pause of your site is over",
+    HeldBy.BUDGET: "kept until tomorrow, as today's budget of your site is used up",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,8 @@ class Answering:
     events: Events
     now: Callable[[], datetime]
     wake_outbox: Callable[[], None]
+    longest_awaited: timedelta = timedelta(days=350)
+    """What is held longer is given up, while its mail is still there to be answered."""
     renamed: bool = False
     """Replies leave under other Message-IDs than ours: nobody can answer to ours, and delivery files the others."""
 
@@ -49,28 +57,33 @@ class Answering:
         thread = self.mailroom.threads.get(payload["threadId"])
         if thread is None or payload["command"] != Command.STOP:
             return {}
-        stopped = 0
-        for job in self.pool.jobs.open_jobs(thread.key):
-            if job.thread_id == thread.thread_id:
-                self._stop(job)
-                stopped += 1
-        return {"stopped": stopped}
+        of_thread = {job.job_id: job for job in self._of_thread(thread.key, thread.thread_id)}
+        for job in of_thread.values():
+            end(job, _STOPPED, self.pool, self.now())
+        return {"stopped": len(of_thread)}
 
     def tell_held(self, job: Job) -> None:
         """Say once that the mail is kept and will be done later; its answer follows then."""
         _, mail = self.mailroom.read(job.email_id)
-        project = self.mailroom.directory.project(job.key.project_id)
-        answer = answers.held(mail, paused=project is not None and project.paused)
+        answer = answers.held(mail, paused=job.held is HeldBy.PAUSE)
         self._write(answer, job.email_id, mail, job.thread_id, kind=HELD)
 
     def handle_timeout(self, payload: Payload) -> Payload:
-        """A week is over: end the job wherever it is."""
-        self._end(payload["jobId"], _TIMED_OUT)
-        return {}
+        """A week is over. What is held, or ends by itself, is awaited on; what no worker came for is given up."""
+        job = self.pool.jobs.get(payload["jobId"])
+        return {"awaitOn": job is not None and self._awaits_on(job)}
+
+    def _awaits_on(self, job: Job) -> bool:
+        now = self.now()
+        if job.recorded_at < now - self.longest_awaited:
+            return False
+        if job.state is JobState.SETTLED or (job.state is JobState.RUNNING and _runs_yet(job, now)):
+            return True
+        return held_up(job, self._of_thread(job.key, job.thread_id))
 
     def give_up(self, payload: Payload) -> Payload:
-        """Keep the mail where a person sees it, with the reason; a job that never ran is ended."""
-        job = self._end_unstarted(payload)
+        """Keep the mail where a person sees it, with the reason; a job that waits is ended."""
+        job = self._end_waiting(payload)
         if job and job.outcome not in (None, Outcome.DEAD):
             return {"gaveUp": False}  # a worker was faster: that is the answer, and nothing is left to redrive
         self._dead_letter(payload, job)
@@ -82,19 +95,19 @@ class Answering:
         `payload` is what the execution was started with. Safe to repeat, and told again until it returns.
         """
         broken = {**payload, "error": {"Error": error, "Cause": cause}}
-        known = self._end_unstarted(broken)
+        known = self._end_waiting(broken)
         self._dead_letter(broken, known)
         job = {"jobId": known.job_id, "threadId": known.thread_id} if known else {}
         with suppress(Permanent):  # what cannot be answered lies with the dead letters, where a person sees it
             self.reply({**payload, "job": job, "answer": {"gaveUp": known is None}})
 
-    def _end_unstarted(self, payload: Payload) -> Job | None:
+    def _end_waiting(self, payload: Payload) -> Job | None:
         """The mail's job, also where no step could say that it recorded one: then only the answer was lost."""
         email_id, redrives = payload["emailId"], payload.get("redrive", 0)
         job = self.pool.jobs.get(job_id_of(email_id, redrives))
         if job:
             dead = Settlement(Outcome.DEAD, JobResult("", error=_reason(payload)))
-            job = self.pool.jobs.settle_unstarted(job.job_id, dead, self.now())
+            job = self.pool.jobs.settle_waiting(job.job_id, dead, self.now())
             with suppress(Transient, Permanent):  # only a wake-up: without it the mail is given up all the same
                 self._wake(job)
         self.mailroom.raw_mails.mark_placed(email_id)
@@ -118,6 +131,8 @@ class Answering:
 
     def _is_admitted(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> bool:
         """Whoever was admitted is answered; a mail that never got as far as that is judged now."""
+        if (payload.get("job") or {}).get("route") == "refused":
+            return False
         judged = (payload.get("sender") or {}).get("verdict")
         return judged == "admitted" or isinstance(self.mailroom.judge(envelope, mail)[0], Admitted)
 
@@ -125,7 +140,7 @@ class Answering:
         now, address, thread = self.now(), self.mailroom.mailbox.address, thread_id or ""
         reply = compose(answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread)
         if thread_id and not self.renamed:
-            self.mailroom.threads.add_message(thread_id, reply.message_id)
+            self.mailroom.threads.add_message(thread_id, reply.message_id, email_id)
         if self.outbox.put(reply, now):
             self.events.emit(Event("ReplyWritten", email_id, data={"headline": answer.headline}))
         self.wake_outbox()
@@ -174,18 +189,10 @@ class Answering:
         mail = self.mailroom.parsed_mails.load(job.email_id)
         subject = mail.subject if mail and mail.subject else "(no subject)"
         words = {JobState.RUNNING: "in work now", JobState.QUEUED: "waits its turn"}
-        return f"{subject}: {words.get(job.state, 'being prepared')}"
+        return f"{subject}: {_HELD[job.held] if job.held else words.get(job.state, 'being prepared')}"
 
-    def _stop(self, job: Job) -> None:
-        ended = self._end(job.job_id, _STOPPED)
-        if not ended.open and ended.task_token:
-            pay(ended, self.pool)
-
-    def _end(self, job_id: str, settlement: Settlement) -> Job:
-        """End a job that never started; of one that did, its worker hears at once that nobody wants it any more."""
-        job = self.pool.jobs.settle_unstarted(job_id, settlement, self.now())
-        self._wake(job)
-        return job
+    def _of_thread(self, key: ProjectUser, thread_id: str) -> list[Job]:
+        return [job for job in all_open(self.pool.jobs, key) if job.thread_id == thread_id]
 
     def _wake(self, job: Job) -> None:
         if job.open:
@@ -196,6 +203,11 @@ class Answering:
         return (*(line for line in lines if isinstance(line, RefusedAttachment)), *mail.refused_attachments)
 
 
+def _runs_yet(job: Job, now: datetime) -> bool:
+    return job.started_at is not None and job.started_at > now - _LONGEST_RUN
+
+
 def _reason(payload: Payload) -> str:
     error = payload.get("error") or {}
-    return f"{error.get('Error', 'unknown error')}: {words_of(error.get('Cause', ''))}"[:_MAX_REASON]
+    cause = words_of(error.get("Cause") or "it was not done in the time that it may wait")  # a timeout has no cause
+    return f"{error.get('Error', 'unknown error')}: {cause}"[:_MAX_REASON]

@@ -14,9 +14,11 @@ from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
 from webordinary.pool.effects import pay
 from webordinary.pool.ports import INTERRUPT, Interruptions, Pool
-from webordinary.pool.rules import interrupting_job, put_off
+from webordinary.pool.rules import interrupting_job
 
 Payload = dict[str, Any]
+_ANOTHER_THREAD = "a mail on another thread"
+"""The one reason to interrupt a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Queueing:
     def send_interrupt(self, payload: Payload) -> Payload:
         """Hurry the owner to look; the records decide whether the job really ends."""
         job = self._job(payload)
-        asked = Interrupt(job.key, payload["activeJobId"], job.thread_id, "a mail on another thread")
+        asked = Interrupt(job.key, payload["activeJobId"], job.thread_id, _ANOTHER_THREAD)
         self.pool.interrupts.send(asked, self.now())
         self.pool.tickets.ticket(job, INTERRUPT)
         return {}
@@ -78,17 +80,17 @@ class Queueing:
         job = self.pool.jobs.bind_token(payload["jobId"], payload["taskToken"])
         if not job.open:
             pay(job, self.pool)
-        elif put_off(job, self.now()):  # before anybody could be called back
+        elif job.held:  # before anybody could be called back
             self.tell_held(job)
         return {}
 
     def record_interruption(self, payload: Payload) -> Payload:
         """Keep the audit, or tell the customer of a job that has to wait; it is queued again already."""
         job = self._job(payload)
-        if put_off(job, self.now()):
+        if job.open and job.held:
             self.tell_held(job)
         else:
-            self.interruptions.record(job, "a mail on another thread", self.now())
+            self.interruptions.record(job, _ANOTHER_THREAD, self.now())
         return {}
 
     def _key(self, payload: Payload) -> ProjectUser:

@@ -9,7 +9,7 @@ from typing import Any
 
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.attachments import store_attachment
-from webordinary.mail.authenticate import Admitted, Held, SenderPolicy, Verdict, authenticate
+from webordinary.mail.authenticate import Admitted, Held, Refused, SenderPolicy, Verdict, authenticate
 from webordinary.mail.errors import EarlierMailFirst
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.parse import outline, parse
@@ -75,12 +75,14 @@ class Reading:
         """Admitted, held or refused; fail closed."""
         email_id = payload["emailId"]
         verdict, _ = self.mailroom.judge(*self.mailroom.read(email_id))
-        if isinstance(verdict, Admitted):
-            return {"verdict": "admitted"}
-        kind, word = ("MailHeld", "held") if isinstance(verdict, Held) else ("MailRefused", "refused")
-        self.mailroom.raw_mails.mark_placed(email_id, word, verdict.reason)
+        return {"verdict": "admitted" if isinstance(verdict, Admitted) else self._stopped(email_id, verdict)}
+
+    def _stopped(self, email_id: str, verdict: Held | Refused) -> str:
+        """It goes no further; the verdict in a word."""
+        self.mailroom.raw_mails.mark_placed(email_id, verdict)
+        kind = "MailHeld" if isinstance(verdict, Held) else "MailRefused"
         self.events.emit(Event(kind, email_id, data={"reason": verdict.reason}))
-        return {"verdict": word}
+        return verdict.word
 
     def identify_project_user(self, payload: Payload) -> Payload:
         """Find key and thread; what a worker must do becomes a job, in its order; without files it is ready."""
@@ -99,11 +101,13 @@ class Reading:
 
     def _identify(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> Payload:
         email_id = payload["emailId"]
-        _, entitled = self.mailroom.judge(envelope, mail)
+        verdict, entitled = self.mailroom.judge(envelope, mail)
+        if isinstance(verdict, Refused):  # its sender was removed since they were admitted
+            return {"route": self._stopped(email_id, verdict)}
         found = identify(envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
         if isinstance(found, Ambiguous):
             return {"route": "ask"}
-        thread = self.mailroom.threads.record(found.thread, mail.message_id, self.now())
+        thread = self.mailroom.threads.record(found.thread, mail.message_id, self.now(), email_id)
         if mail.command not in ROUTES:
             return {"route": "command", "command": str(mail.command), "threadId": thread.thread_id}
         job_id = job_id_of(email_id, payload.get("redrive", 0))

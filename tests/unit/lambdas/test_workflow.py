@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from tests.unit.lambdas.cloud import DONE, FIRST_MAIL, SCOTT, Cloud, raw_mail, recorded
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.events import EventLines
+from webordinary.adapters.aws.mail.mail_items import KEEP_DAYS
+from webordinary.app.lambda_services import answering_of
 from webordinary.asl.ports import Status
 
 
@@ -17,3 +22,9 @@ def test_a_mail_in_the_bucket_becomes_a_job_and_its_result_a_reply(cloud: Cloud)
     [reply] = cloud.post.sent
     assert reply.recipient == SCOTT
     assert b"Spring Sale" in reply.raw
+
+
+def test_a_job_that_is_held_is_given_up_while_its_mail_is_still_there(cloud: Cloud) -> None:
+    looked_at_every = timedelta(days=7)
+    longest = answering_of(cloud.services(EventLines())).longest_awaited + looked_at_every
+    assert longest < timedelta(days=KEEP_DAYS)

@@ -78,20 +78,28 @@ def test_the_address_of_a_thread_selects_and_never_authorises() -> None:
     thread = threads.record(Thread(thread_id_of("<0@x>"), ProjectUser("museum", "ann"), "Secret"), "<0@x>", NOON)
     to_it = envelope(recipient=f"edit+{thread.thread_id}@localhost")
     found = identify(to_it, parsed(), (AMELIA,), threads, EDIT)
-    assert isinstance(found, Identified)
-    assert (found.key, found.is_new) == (AMELIA.key, True)
+    assert found == Ambiguous(("amelia",), ("edit+amelia@localhost",))
     unknown = identify(envelope(recipient="edit+0123456789abcdef@localhost"), parsed(), (AMELIA,), threads, EDIT)
-    assert unknown == found
+    assert isinstance(unknown, Identified)
+    assert (unknown.key, unknown.is_new) == (AMELIA.key, True)
 
 
 def test_a_stranger_to_a_project_cannot_join_its_threads() -> None:
     threads = MemoryThreads()
     root = "<0@example.com>"
     threads.record(Thread(thread_id_of(root), ProjectUser("museum", "ann"), "Secret"), root, NOON)
-    found = identify(envelope(), parsed(references=(root,)), (AMELIA,), threads, EDIT)
+    named = envelope(recipient="edit+amelia@localhost")
+    found = identify(named, parsed(references=(root,)), (AMELIA,), threads, EDIT)
     assert isinstance(found, Identified)
     assert (found.key, found.is_new) == (AMELIA.key, True)
     assert found.thread.thread_id != thread_id_of(root)
+
+
+def test_words_about_a_site_that_somebody_left_do_not_change_their_other_one() -> None:
+    threads = MemoryThreads()
+    threads.record(Thread("t1", BAKERY.key, "Bread"), "<answer@localhost>", NOON)
+    reply = parsed(in_reply_to=("<answer@localhost>",))
+    assert identify(envelope(), reply, (AMELIA,), threads, EDIT) == Ambiguous(("amelia",), ("edit+amelia@localhost",))
 
 
 def test_a_reply_that_overtook_its_root_is_in_the_same_thread() -> None:

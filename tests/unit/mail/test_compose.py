@@ -11,6 +11,7 @@ from tests.unit.mail.letters import NOON, SCOTT, parsed
 from webordinary.mail.answers import (
     Answer,
     Excerpt,
+    Link,
     Paragraph,
     answer_job,
     choose_project,
@@ -91,6 +92,29 @@ def test_success_says_what_changed_where_to_look_and_how_to_take_it_back() -> No
         assert "index.html" in body
         assert "undo" in body
         assert "change the title" in body
+
+
+def test_nobody_takes_the_edit_site_for_the_public_one() -> None:
+    edit, undo = (answer_job(parsed(command=one), Outcome.SUCCEEDED, DONE) for one in (Command.EDIT, Command.UNDO))
+    assert (edit.headline, undo.headline) == ("Done on your edit site", "Taken back on your edit site")
+    for answer in (edit, undo):
+        assert Link("See it on your edit site", DONE.url or "") in answer.blocks
+    text, _ = bodies(replied(edit))
+    assert "Reply “publish”, and your public site shows it, too." in " ".join(text.split())
+    public = JobResult("Your public site now shows what the edit site shows.", "abc", "http://amelia.localhost:8080/")
+    promoted = answer_job(parsed(command=Command.PUBLISH), Outcome.SUCCEEDED, public)
+    assert promoted.headline == "Your public site is up to date"
+    assert Link("See it on your public site", "http://amelia.localhost:8080/") in promoted.blocks
+
+
+def test_an_answer_without_a_change_is_headed_as_one() -> None:
+    answer = answer_job(parsed(), Outcome.SUCCEEDED, JobResult("You can ask for titles and photos.", cost_usd=0.02))
+    assert answer.headline == "Here is my answer"
+    text, _ = bodies(replied(answer))
+    assert "Nothing was changed on your site." in text
+    assert "This answer cost $0.02." in text
+    assert "publish" not in text
+    assert "Done" not in text
 
 
 def test_an_undo_is_not_offered_an_undo() -> None:

@@ -16,7 +16,7 @@ from webordinary.model.events import Event
 from webordinary.model.jobs import Job, JobResult, NewJob, Outcome, Requeue, Settlement, Why
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.pool.effects import pay_all
+from webordinary.pool.effects import end, pay_all
 from webordinary.pool.ports import QUEUED, Pool
 from webordinary.pool.reconciler import Reconciler
 from webordinary.pool.release import release
@@ -100,6 +100,17 @@ def test_an_output_that_did_not_leave_is_owed(pool: Pool, ears: Ears) -> None:
     pay_all(pool)
     assert ears.told[-1] == "output a"
     assert pay_all(pool) == 0
+
+
+def test_a_waiting_job_is_ended_although_nobody_can_be_told_yet(pool: Pool, ears: Ears) -> None:
+    pool.jobs.record(NewJob("a", AMELIA_SCOTT, "thread", "mail", Command.EDIT), NOON, ready=True)
+    pool.jobs.bind_token("a", "token")
+    [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
+    ears.deaf = True
+    assert end(job, Settlement(Outcome.CANCELLED, JobResult("stopped")), pool, NOON).outcome is Outcome.CANCELLED
+    ears.deaf = False
+    assert pay_all(pool) == 1
+    assert ears.told[-1] == "output a"
 
 
 def test_an_interrupted_job_has_no_output_yet(pool: Pool, ears: Ears) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from webordinary.model.jobs import Job, JobState
+from webordinary.model.jobs import HeldBy, Job, JobState
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.pool.rules import interrupting_job, next_due_at, next_job, put_off
+from webordinary.pool.rules import held_up, interrupting_job, next_due_at, next_job
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEY = ProjectUser("amelia", "scott")
@@ -45,6 +45,13 @@ def test_a_fresh_edit_of_another_thread_interrupts() -> None:
     assert interrupting_job(running, [running, fresh], NOON) == fresh
 
 
+def test_what_waited_already_when_a_job_began_waits_its_turn() -> None:
+    running = job("a", 1, state=JobState.RUNNING, started_at=NOON + MINUTE)
+    waiting, newcomer = job("b", 2), job("c", 3, queued_at=NOON + 2 * MINUTE)
+    assert interrupting_job(running, [running, waiting], NOON + 3 * MINUTE) is None
+    assert interrupting_job(running, [running, waiting, newcomer], NOON + 3 * MINUTE) == newcomer
+
+
 def test_nothing_of_the_same_thread_interrupts() -> None:
     running = job("a", 1, thread="t", state=JobState.RUNNING)
     assert interrupting_job(running, [running, job("b", 2, thread="t")], NOON) is None
@@ -68,6 +75,7 @@ def test_after_three_interruptions_a_job_is_left_to_end() -> None:
     assert interrupting_job(running, [running, job("b", 2)], NOON) is None
 
 
-def test_only_a_long_wait_is_worth_a_notice() -> None:
-    assert put_off(job("a", 1, not_before=NOON + 60 * MINUTE), NOON)
-    assert not put_off(job("a", 1, not_before=NOON + 5 * MINUTE), NOON)
+def test_what_stands_behind_a_held_mail_of_its_thread_is_held_up_with_it() -> None:
+    first, second, later = job("a", 1, held=HeldBy.PAUSE), job("b", 2), job("c", 3, held=HeldBy.BUDGET)
+    assert held_up(second, [first, second, later])
+    assert not held_up(second, [second, later])

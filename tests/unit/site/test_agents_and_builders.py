@@ -40,5 +40,13 @@ def test_a_programs_answer_is_json_or_plain_text() -> None:
     assert read_result('{"not_understood": "?"}') == NotUnderstood("?")
     assert read_result(" Did it.\n") == Changed("Did it.")
     assert read_result("") == Changed("Done as you asked.")
+    assert read_result('{"changed": "Did it.", "session": null, "cost_usd": "0.5"}') == Changed("Did it.", "", 0.5)
     with pytest.raises(Permanent):
         read_result('{"done": true}')
+
+
+@pytest.mark.parametrize("cost", ["null", '"a lot"', "NaN", "-1", "true", "[1]", "1" * 400])
+def test_a_bill_that_makes_no_sense_is_told_and_the_work_is_not_done_again(cost: str) -> None:
+    told: list[str] = []
+    assert read_result(f'{{"changed": "Did it.", "cost_usd": {cost}}}', told.append) == Changed("Did it.")
+    assert "counts as 0" in told[0]

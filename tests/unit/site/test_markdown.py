@@ -110,6 +110,8 @@ def test_a_title_in_a_script_cannot_leave_its_quotes(words: str) -> None:
         ("<!-- no --> yes\n\n<script>\nno\n</script>\n\n<div>yes</div>", ["yes", "yes"]),
         ("[ref]: /no\n\n- one\n  - two\n\n> three\n> four", ["one", "two", "three\n", "four"]),
         ("{{< figure src=no >}}\n\n| a | b |\n|---|---|", ["a", "b"]),
+        ('Read [our story](http://x.y/a\n "T") and go.', ["Read", "our story", "and go."]),
+        ("a [b](c\n\nd) e", ["a", "b", "(c", "d) e"]),
         ("---\ntitle: Pots # comment\n---\nx", ["Pots", "x"]),
         ("+++\ntitle = 'Pots'\n[params]\ntitle = 'no'\n+++\nx", ["Pots", "x"]),
     ],

@@ -19,13 +19,18 @@ def test_a_commit_names_the_instruction_the_job_the_thread_and_the_customer() ->
 
 def test_what_a_commit_says_is_read_back() -> None:
     text = ChangeMessage("undo", "Undone: it.\n\nAll of it.", "job-2", "b" * 16, "zoe", "z@e.com", undoes="abc").text()
-    assert read_note(text) == Note("Undone: it.\n\nAll of it.", "job-2", "", "b" * 16, "abc")
+    assert read_note(text) == Note("Undone: it.\n\nAll of it.", "job-2", "", "b" * 16, "abc", title="undo")
 
 
 def test_unfinished_work_carries_no_job_id() -> None:
     unfinished = ChangeMessage("x", "", "job-1", "a" * 16, "scott", "s@e.com", unfinished=True)
     note = read_note(unfinished.text())
     assert (note.job_id, note.saved_for) == ("", "job-1")
+
+
+def test_a_rollback_says_where_it_went() -> None:
+    note = read_note("Go back to abc\n\nAn operator put the site back.\n\nRolled-Back-To: abc\n")
+    assert note == Note("An operator put the site back.", rolled_back_to="abc")
 
 
 def test_somebody_elses_commit_says_nothing() -> None:

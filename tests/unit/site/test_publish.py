@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from webordinary.adapters.memory.releases import MemoryReleases
 from webordinary.adapters.memory.repositories import MAIN, MemoryOrigin, MemoryRepository
-from webordinary.model.errors import ClaimLost, Interrupted, Transient
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import ClaimLost, Interrupted, MustWait
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project
 from webordinary.site.fencemarks import project_fence_ref
@@ -18,6 +20,7 @@ from webordinary.site.messages import ChangeMessage
 from webordinary.site.ports import free_to_go_on
 from webordinary.site.publish import Published, Publisher
 from webordinary.site.releases import Release, Stage
+from webordinary.site.rollback import OperatorHold
 from webordinary.site.sources import BuildFailed, Built, Conflicted, SourceTree, Workspace
 
 from .world import OTHER_THREAD, SCOTT, THREAD, ZOE, Clock, Crash, CrashingBefore, TestHold, leases, work
@@ -183,7 +186,7 @@ def test_while_another_worker_publishes_the_work_is_saved_and_waits() -> None:
     site = Site()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
-    assert site.leases.take("amelia", TestHold("w-9"), Clock()())
+    assert site.leases.take("amelia", TestHold("w-9", job_id="job-9"), Clock()())
     waits: list[float] = []
 
     def wait(seconds: float) -> None:
@@ -200,24 +203,71 @@ def test_waiting_for_the_lease_ends_with_an_interrupt() -> None:
     site, hold = Site(), TestHold()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
-    assert site.leases.take("amelia", TestHold("w-9"), Clock()())
+    assert site.leases.take("amelia", TestHold("w-9", job_id="job-9"), Clock()())
     publisher = replace(site.publisher(repository), wait=lambda seconds: hold.end(Interrupted("another thread")))
     with pytest.raises(Interrupted):
         publisher.publish(workspace, build, hold)
     assert site.origin.branches[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
 
 
-def test_waiting_for_the_lease_has_an_end() -> None:
+def test_who_waits_for_long_gives_its_slot_back_and_loses_nothing() -> None:
     site, clock = Site(), Clock()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
-    assert site.leases.take("amelia", TestHold("w-9"), clock())
+    assert site.leases.take("amelia", TestHold("w-9", job_id="job-9"), clock())
 
     def wait(seconds: float) -> None:
-        clock.time = clock.time.replace(hour=clock.time.hour + 1)
+        clock.time += timedelta(seconds=20)
 
-    with pytest.raises(Transient):
+    with pytest.raises(MustWait, match="somebody else"):
         replace(site.publisher(repository), wait=wait, now=clock).publish(workspace, build, TestHold())
+    assert site.origin.branches[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
+
+
+def overtake(site: Site) -> ProjectLease:
+    lease = site.leases.overtake("amelia", OperatorHold("operator"), Clock()())
+    assert lease
+    site.leases.confirm(lease)
+    return lease
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_an_operator_does_not_wait_for_a_build_and_who_builds_goes_on_afterwards(failing: bool) -> None:
+    site = Site()
+    repository = site.repository()
+    workspace = edited(repository, "job-1", {"index.html": "Sale"})
+    main, operators = site.origin.branches["main"], []
+
+    def slow(tree: SourceTree, into: Path, previous: Path | None) -> Built | BuildFailed:
+        operators.append(overtake(site))
+        return BuildFailed("its folder was swept away") if failing else build(tree, into, previous)
+
+    publisher = site.publisher(repository)
+    with pytest.raises(MustWait, match="operator"):
+        publisher.publish(workspace, slow, TestHold())
+    assert site.origin.branches["main"] == main
+    assert site.origin.branches[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
+    assert site.releases.current("amelia", Stage.EDIT) is None
+    site.leases.release(operators[0])
+    again = repository.prepare(workspace.work)
+    assert isinstance(publisher.publish(again, build, TestHold()), Published)
+
+
+def test_an_operator_waits_while_something_is_being_shown() -> None:
+    site = Site()
+    repository = site.repository()
+    workspace = edited(repository, "job-1", {"index.html": "Sale"})
+    asked: list[object] = []
+
+    class Watched(MemoryReleases):
+        def point(self, release: Release, fence: int, check: Callable[[], None] = lambda: None) -> bool:
+            asked.append(site.leases.overtake("amelia", OperatorHold("operator"), Clock()()))
+            return super().point(release, fence, check)
+
+    publisher = replace(site.publisher(repository), releases=Watched())
+    assert isinstance(publisher.publish(workspace, build, TestHold()), Published)
+    assert asked == [None]
+    assert overtake(site)
 
 
 def test_publish_shows_the_edit_site_to_the_public() -> None:

@@ -11,12 +11,13 @@ from webordinary.model.errors import (
     Cancelled,
     Interrupted,
     JobTimedOut,
+    MustWait,
     NotNow,
     Permanent,
     Stopped,
     Transient,
 )
-from webordinary.model.jobs import Job, JobState, Outcome, Requeue, Settlement, Why
+from webordinary.model.jobs import HeldBy, Job, JobState, Outcome, Requeue, Settlement, Why
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.worker.breaker import Breaker
@@ -41,7 +42,8 @@ def ended(problem: Exception, attempts: int = 1) -> Settlement | Requeue:
     [
         (Interrupted("a mail came in"), Why.INTERRUPTED),
         (Stopped("the worker ends"), Why.STOPPED),
-        (NotNow("paused", NOON + timedelta(days=1)), Why.HELD),
+        (NotNow(HeldBy.PAUSE, NOON + timedelta(days=1)), Why.HELD),
+        (MustWait("a colleague publishes", 15.0), Why.WAITING),
         (Transient("disk full"), Why.RETRY),
         (RuntimeError("a bug"), Why.RETRY),
     ],
@@ -73,7 +75,7 @@ def test_retries_wait_longer_each_time_and_the_third_failure_is_the_last() -> No
     assert first.not_before
     assert second.not_before
     assert NOON + timedelta(seconds=1) <= first.not_before <= NOON + timedelta(seconds=2)
-    assert NOON + timedelta(seconds=2) <= second.not_before <= NOON + timedelta(seconds=4)
+    assert NOON + timedelta(seconds=30) <= second.not_before <= NOON + timedelta(seconds=60)
     last = ended(Transient("busy"), 3)
     assert isinstance(last, Settlement)
     assert last.outcome is Outcome.DEAD

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.unit.worker.around import WORKER, Around
+from tests.unit.worker.around import DONE, WORKER, Around
 from webordinary.adapters.memory.pool_state import MemoryPoolState
 from webordinary.capacity.clockwork import MIDNIGHT, VirtualTime
 from webordinary.capacity.stepped import SilentBell
 from webordinary.model.claims import ClaimRequest, Started
-from webordinary.model.jobs import NewJob
+from webordinary.model.errors import MustWait
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.worker.hold import RunningHold
 from webordinary.worker.keeper import LeaseKeeper
 from webordinary.worker.slot import Slot
+from webordinary.worker.worker import Worker
 
 SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 
@@ -68,3 +71,34 @@ def test_news_of_a_busy_key_are_kept_until_it_rests() -> None:
     assert around.holdings.idle_with_news() == []
     around.holdings.rest(started.claim, 0.0, look=False)
     assert [holding.claim.key for holding in around.holdings.idle_with_news()] == [SCOTT]
+
+
+def test_a_job_that_waits_for_another_gives_its_slot_to_whom_nobody_serves() -> None:
+    """The lease that it waits for may be that of a key which only a free slot can take over."""
+    state = MemoryPoolState()
+
+    class Publishing(Around):
+        def is_dead(self, worker: str) -> bool:
+            return worker == "container-dead"
+
+        def perform(self, started: Started, hold: Hold) -> Settlement:
+            self.served.append(started.job.job_id)
+            if self.served == ["a"]:
+                surroundings.pool.hints.send(ClaimRequest(ANN, MIDNIGHT), MIDNIGHT)
+                raise MustWait("somebody else's change is being published", 15.0)
+            return DONE
+
+    around = Publishing()
+    surroundings = around.surroundings(state)
+    jobs = surroundings.pool.jobs
+    jobs.record(NewJob("ann", ANN, "thread", "mail-ann", Command.EDIT), MIDNIGHT, ready=True)
+    assert isinstance(surroundings.pool.claims.claim_and_start(ANN, "container-dead", MIDNIGHT), Started)
+    for name in ("a", "b"):
+        jobs.record(NewJob(name, SCOTT, f"thread-{name}", f"mail-{name}", Command.EDIT), MIDNIGHT, ready=True)
+    surroundings.pool.hints.send(ClaimRequest(SCOTT, MIDNIGHT), MIDNIGHT)
+
+    worker = Worker(surroundings, carry=lambda slot, hold: slot.serve(hold))
+    worker.react([])
+    worker.react([])
+
+    assert around.served == ["a", "ann", "b"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from webordinary.adapters.aws import names
@@ -28,6 +28,8 @@ from webordinary.model.overview import (
     PoolSnapshot,
     SentReply,
     TimelineEntry,
+    with_names,
+    workers_in,
 )
 from webordinary.model.projects import Sender
 from webordinary.pool.ports import DeadLetters
@@ -76,13 +78,13 @@ class AwsOverview:
             if len(ids) >= limit:
                 break
         dead = self._dead()
-        return [self._look(email_id, dead).summary for email_id in ids]
+        return self._named([self._look(email_id, dead).summary for email_id in ids])
 
     def mails_in_flight(self, limit: int) -> Sequence[MailSummary]:
         """See Overview: those with an open job."""
         dead = self._dead()
         jobs = self.pool_look.open_jobs(limit)
-        mails = (self._look(job.email_id, dead, Record(job, 0)).summary for job in jobs)
+        mails = self._named([self._look(job.email_id, dead, Record(job, 0)).summary for job in jobs])
         return sorted(mails, key=lambda mail: mail.received_at, reverse=True)
 
     def mail(self, email_id: str) -> MailDetail | None:
@@ -93,12 +95,14 @@ class AwsOverview:
             return None
         mail = self.parsed_mails.load(email_id)
         replies = tuple(_reply(entry) for entry in self.outbox.of(email_id))
+        told = timeline(looked.summary, looked.record, replies, self.steps.of(email_id))
+        called = self.pool_look.names(workers_in(told))
         return MailDetail(
-            summary=looked.summary,
+            summary=_with_name(looked.summary, called),
             text=_text(mail) if mail else None,
             attachments=self.manifest.of(email_id),
             replies=replies,
-            timeline=timeline(looked.summary, looked.record, replies, self.steps.of(email_id)),
+            timeline=tuple(with_names(entry, called) for entry in told),
         )
 
     def pool(self, now: datetime, limit: int = MAX_ROWS) -> PoolSnapshot:
@@ -117,6 +121,10 @@ class AwsOverview:
     def last_seq(self) -> int:
         """See events_after."""
         return int(time.time() // LOOK_SECONDS)
+
+    def _named(self, mails: Sequence[MailSummary]) -> list[MailSummary]:
+        called = self.pool_look.names({mail.job.worker for mail in mails if mail.job and mail.job.worker})
+        return [_with_name(mail, called) for mail in mails]
 
     def _last_run(self, email_id: str) -> tuple[Record | None, int]:
         """A redriven mail has several jobs: the last of them, and after how many redrives that is."""
@@ -166,6 +174,12 @@ class _Looked:
 
     summary: MailSummary
     record: Record | None
+
+
+def _with_name(mail: MailSummary, called: Mapping[str, str]) -> MailSummary:
+    """With its worker called as people know it."""
+    job = mail.job
+    return replace(mail, job=replace(job, worker=called.get(job.worker, job.worker))) if job and job.worker else mail
 
 
 def _answered_at(replies: Sequence[OutboxEntry], redrives: int) -> datetime | None:

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from webordinary.adapters.local.free_ports import bound
+from webordinary.model.errors import reason_of
 from webordinary.model.findings import Finding, broken, doubtful, good
 
 ENOUGH_BYTES, LEAST_BYTES = 2_000_000_000, 200_000_000
@@ -59,7 +60,7 @@ def look_at_git() -> Finding:
             ["git", "--version"], capture_output=True, text=True, timeout=_PROGRAM_SECONDS, check=True
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError) as problem:
-        return broken(f"git does not run ({problem})", "install it (Debian, Ubuntu: apt install git)")
+        return broken(f"git does not run ({reason_of(problem)})", "install it (Debian, Ubuntu: apt install git)")
     numbers = tuple(int(part) for part in said.split()[-1].split(".")[:2] if part.isdecimal())
     if numbers < OLDEST_GIT:
         return doubtful(said, f"use git {'.'.join(map(str, OLDEST_GIT))} or newer")
@@ -81,7 +82,7 @@ def look_at_listener(host: str, port: int, name: str) -> Finding:
     try:
         socket.create_connection((host, port), timeout=_RELAY_SECONDS).close()
     except OSError as problem:
-        return broken(f"nobody answers at {name} {host}:{port} ({problem})", "restart `webordinary up`")
+        return broken(f"nobody answers at {name} {host}:{port} ({reason_of(problem)})", "restart `webordinary up`")
     return good(f"{name} {host}:{port} answers")
 
 
@@ -95,5 +96,6 @@ def look_at_relay(host: str, port: int, user: str, password: str, *, starttls: b
                 relay.login(user, password)
             relay.noop()
     except (OSError, smtplib.SMTPException) as problem:
-        return broken(f"{host}:{port} does not take our mail ({problem})", "check relay_host, relay_port and the login")
+        todo = "check relay_host, relay_port and the login"
+        return broken(f"{host}:{port} does not take our mail ({reason_of(problem)})", todo)
     return good(f"replies leave through {host}:{port}")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 _LOCKS = Path("/proc/locks")  # Linux; elsewhere nobody can tell who it is
 _WRITE_LOCK = 120  # the byte of the -shm file that whoever writes has locked: part of SQLite's file format
+_STOPPED = ("T", "t")  # by a signal, by a debugger
 _log = logging.getLogger(__name__)
 
 
@@ -72,4 +73,4 @@ def _is_stopped(pid: int) -> bool:
         told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
-    return told.rpartition(")")[2].split()[0] == "T"
+    return told.rpartition(")")[2].split()[0] in _STOPPED

@@ -13,10 +13,14 @@ from pathlib import Path
 
 MARKER, JOB_MARKER = "WEBORDINARY_WORKER", "WEBORDINARY_JOB"
 _SURVIVOR_SECONDS = 2.0
+_NOTE_CHARACTERS = 500
 
 
 class LockFiles:
-    """`{folder}/{worker}` is locked while that worker's process lives; it holds the process id, and perhaps a name."""
+    """`{folder}/{worker}` is locked while that worker's process lives; it holds the process id, and perhaps a name.
+
+    A note, what keeps it from work, lies beside it: the time of the file itself is the last beat.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,10 +41,20 @@ class LockFiles:
         with contextlib.suppress(FileNotFoundError):
             (self._folder / worker).unlink()
         os.close(self._own.pop(worker))
+        self._note_file(worker).unlink(missing_ok=True)
 
     def beat(self, worker: str) -> None:
         """Say that this worker's loop goes round."""
         os.utime(self._own[worker])
+
+    def note(self, worker: str, words: str) -> None:
+        """Leave word, for whoever asks after this worker's health, what keeps it from work; empty: nothing does."""
+        if worker in self._own:  # else it has left
+            self._note_file(worker).write_text(" ".join(words.split())[:_NOTE_CHARACTERS], encoding="utf-8")
+
+    def note_of(self, worker: str) -> str:
+        """What keeps it from work; empty if nothing does."""
+        return _text(self._note_file(worker))
 
     def last_beat(self, worker: str) -> float | None:
         """When, in seconds since the epoch, that worker's loop last went round; None if it left no file."""
@@ -83,25 +97,22 @@ class LockFiles:
         return {name: pid for name in alive if (pid := self._pid(name))}
 
     def clear_dead(self, worker: str) -> None:
-        """Forget a dead worker's file."""
-        with contextlib.suppress(FileNotFoundError):
-            (self._folder / worker).unlink()
+        """Forget a dead worker's files."""
+        (self._folder / worker).unlink(missing_ok=True)
+        self._note_file(worker).unlink(missing_ok=True)
 
     def name_of(self, worker: str) -> str:
         """What people call it; else what it is called here."""
-        return self._said(worker).partition("\n")[2] or worker
+        return _text(self._folder / worker).partition("\n")[2] or worker
 
     def _pid(self, worker: str) -> int | None:
         try:
-            return int(self._said(worker).partition("\n")[0])
+            return int(_text(self._folder / worker).partition("\n")[0])
         except ValueError:
             return None
 
-    def _said(self, worker: str) -> str:
-        try:
-            return (self._folder / worker).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return ""
+    def _note_file(self, worker: str) -> Path:
+        return self._folder / f".{worker}.note"
 
 
 class DeathWatch:
@@ -139,6 +150,13 @@ class DeathWatch:
         for descriptor in self._watched.values():
             os.close(descriptor)
         self._watched.clear()
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
 
 
 def _processes() -> Iterator[int]:

@@ -6,7 +6,7 @@ import smtplib
 import ssl
 from dataclasses import dataclass
 
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Permanent, Transient, reason_of
 from webordinary.model.mail import Reply
 
 
@@ -44,7 +44,7 @@ class RelayTransport:
             answer = f"relay {where} answered {problem.smtp_code} {_text(problem.smtp_error)}"
             raise _failure(problem.smtp_code, answer) from problem
         except (OSError, smtplib.SMTPException) as problem:
-            raise Transient(f"relay {where} cannot be used now ({problem}): we try again") from problem
+            raise Transient(f"relay {where} cannot be used now ({reason_of(problem)}): we try again") from problem
 
     def _send(self, reply: Reply) -> None:
         settings = self._settings

@@ -1,7 +1,7 @@
 """Releases in a folder: built aside, renamed into place, shown by pointers that need no lock.
 
-`{project}/{stage}/releases/{commit12}/` never changes; `pointers/{fence}` names a release; the highest fence
-is current. A stale worker can only write its own lower pointer, which nobody reads. `current` is a convenience
+`{project}/{stage}/releases/{commit12}/` never changes; `pointers/{fence}` names a release, or nothing; the highest
+fence is current. A stale worker can only write its own lower pointer, which nobody reads. `current` is a convenience
 for web servers that follow a link. A release that is not kept any longer becomes the `spare`: the next one is made
 out of it, so that a large site costs what changed, not what it has.
 """
@@ -16,11 +16,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Permanent, Transient, reason_of
 from webordinary.site.manifests import FOLDER, SPARE
 from webordinary.site.ports import free_to_go_on
 from webordinary.site.releases import KEPT_RELEASES, Release, Stage, release_name
 
+NOTHING = "-"
+"""What a pointer names before the first release."""
 _FLIP_TRIES = 20
 _SYNC_EACH = 16
 
@@ -60,7 +62,8 @@ class FolderReleases:
                 staged.rename(release.path)
             except OSError as problem:
                 if not release.path.exists():
-                    raise Transient(f"{release.path} cannot be made ({problem}); free some disk space") from problem
+                    words = f"{release.path} cannot be made ({reason_of(problem)}); free some disk space"
+                    raise Transient(words) from problem
             _sync(release.path.parent)
         shutil.rmtree(staged, ignore_errors=True)
         return release
@@ -86,13 +89,16 @@ class FolderReleases:
         """Make it current unless a higher fence has spoken; True if visitors now see another release."""
         before = self.current(release.project_id, release.stage)
         place = self._place(release.project_id, release.stage)
-        pointers = place / "pointers"
-        pointers.mkdir(exist_ok=True)
-        _link(Path("..") / "releases" / release.name, pointers / f"{fence:020d}")
+        _point(place, release.name, fence)
         self._turn(place)
         self._prune(release.project_id, release.stage)
         after = self.current(release.project_id, release.stage)
         return after == release.path and before != after
+
+    def shut_out(self, project_id: str, stage: Stage, fence: int) -> None:
+        """Let no lower fence make anything current from now on."""
+        place = self._place(project_id, stage)
+        _point(place, _highest(place) or NOTHING, fence)
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """The folder that visitors see."""
@@ -114,7 +120,9 @@ class FolderReleases:
         """Let `current` follow the highest pointer, and look again: another may have pointed meanwhile."""
         current = place / "current"
         for _ in range(_FLIP_TRIES):
-            target = Path("releases") / _highest(place)
+            if not (highest := _highest(place)):
+                return
+            target = Path("releases") / highest
             if current.is_symlink() and current.readlink() == target:
                 return
             _link(target, current)
@@ -136,6 +144,12 @@ class FolderReleases:
         return Release(project_id, stage, name, self._place(project_id, stage) / "releases" / name)
 
 
+def _point(place: Path, name: str, fence: int) -> None:
+    pointers = place / "pointers"
+    pointers.mkdir(parents=True, exist_ok=True)
+    _link(Path("..") / "releases" / name, pointers / f"{fence:020d}")
+
+
 def _highest(place: Path) -> str:
     """The release that the highest fence names; empty when there is none."""
     try:
@@ -144,7 +158,8 @@ def _highest(place: Path) -> str:
         return ""
     for name in names:
         try:
-            return (place / "pointers" / name).readlink().name
+            release = (place / "pointers" / name).readlink().name
+            return "" if release == NOTHING else release
         except FileNotFoundError:
             continue  # pruned meanwhile
     return ""

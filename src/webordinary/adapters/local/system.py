@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from queue import SimpleQueue
+
+GAVE_UP = 1
+_log = logging.getLogger(__name__)
 
 
 class SystemClock:
@@ -36,21 +41,29 @@ class ThreadBell:
         return self._event.wait(seconds) if seconds > 0 else self._event.is_set()
 
 
+def end_process() -> None:
+    """Leave at once, as by kill -9: who supervises starts another, and others take over what this one held."""
+    os._exit(GAVE_UP)
+
+
 class SystemThreads:
     """Daemon threads: everything that matters is on disk, so none has to be waited for.
 
-    A thread that is done waits for the next task, of which a started one would be aware three times as late.
+    A thread that is done waits for the next task, of which a started one would be aware three times as late. One that
+    dies of what nobody foresaw would leave a process that looks alive and does half of its work: `last_resort` is
+    called then.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, last_resort: Callable[[], None] = end_process) -> None:
         self._resting: list[_Thread] = []
+        self._last_resort = last_resort
 
     def spawn(self, name: str, run: Callable[[], None]) -> None:
         """Run beside the caller."""
         try:
             thread = self._resting.pop()
         except IndexError:
-            thread = _Thread(self._resting)
+            thread = _Thread(self._resting, self._last_resort)
             thread.start()
         thread.tasks.put((name, run))
 
@@ -60,13 +73,18 @@ class SystemThreads:
 
 
 class _Thread(threading.Thread):
-    def __init__(self, resting: list[_Thread]) -> None:
+    def __init__(self, resting: list[_Thread], last_resort: Callable[[], None]) -> None:
         super().__init__(daemon=True)
         self.tasks: SimpleQueue[tuple[str, Callable[[], None]]] = SimpleQueue()
-        self._resting = resting
+        self._resting, self._last_resort = resting, last_resort
 
     def run(self) -> None:
         while True:
             self.name, task = self.tasks.get()
-            task()
+            try:
+                task()
+            except BaseException:
+                _log.critical("thread %r died of what nobody foresaw; the process ends", self.name, exc_info=True)
+                self._last_resort()
+                raise
             self._resting.append(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import datetime
 
+from webordinary.mail.authenticate import Held, Refused
 from webordinary.mail.errors import UnknownMail
 from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment
 
@@ -41,7 +42,7 @@ class MemoryRawMails:
         """See RawMails."""
         self._started.add(email_id)
 
-    def mark_placed(self, email_id: str, verdict: str = "", reason: str = "") -> None:
+    def mark_placed(self, email_id: str, stopped: Held | Refused | None = None) -> None:
         """See RawMails. What became of it, the events tell."""
         self._placed.add(email_id)
 

@@ -23,7 +23,7 @@ from webordinary.model.errors import ClaimLost, Permanent
 from webordinary.model.jobs import Ending, Job, JobState, NewJob, Settlement
 from webordinary.model.names import ProjectUser
 from webordinary.pool import turns
-from webordinary.pool.rules import next_job
+from webordinary.pool.rules import next_job, settles_at_once
 
 
 class MemoryJobs:
@@ -52,10 +52,10 @@ class MemoryJobs:
         with self._state.lock:
             return self._state.jobs.get(job_id)
 
-    def open_jobs(self, key: ProjectUser, limit: int = 1000) -> Sequence[Job]:
+    def open_jobs(self, key: ProjectUser, limit: int = 1000, after: int = 0) -> Sequence[Job]:
         """The open jobs of a key, in order."""
         with self._state.lock:
-            return self._state.open_of(key)[:limit]
+            return [job for job in self._state.open_of(key) if job.order > after][:limit]
 
     def bind_token(self, job_id: str, token: str) -> Job:
         """Name whom to call back."""
@@ -63,14 +63,14 @@ class MemoryJobs:
             self._state.called_back.discard(job_id)
             return self._state.put(replace(self._get(job_id), task_token=token))
 
-    def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
-        """End a job that never started, or ask the worker."""
+    def settle_waiting(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
+        """End a job that waits, or ask a worker."""
         with self._state.lock:
             job = self._get(job_id)
             if not job.open:
                 return job
-            if job.fence:
-                return self._state.put(replace(job, cancel_requested=True))
+            if not settles_at_once(job):
+                return self._state.put(replace(job, cancel_requested=True, not_before=None))
             return self._state.put(turns.settled(job, settlement, now))
 
     def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
@@ -91,6 +91,20 @@ class MemoryJobs:
                 self._state.told(job)
             if job.preempted_token == token:
                 self._state.put(replace(job, preempted_token=None))
+
+    def keys_of(self, project_id: str) -> Sequence[ProjectUser]:
+        """Every key of a project that has open jobs."""
+        with self._state.lock:
+            return self._state.keys_of(project_id)
+
+    def let_go(self, project_id: str) -> Sequence[ProjectUser]:
+        """Jobs of a project that were put off may start now; the keys that have such jobs."""
+        with self._state.lock:
+            mine = (job for job in self._state.jobs.values() if job.key.project_id == project_id)
+            put_off = [job for job in mine if job.state is JobState.QUEUED and job.not_before]
+            for job in put_off:
+                self._state.put(replace(job, not_before=None))
+            return sorted({job.key for job in put_off})
 
     def _get(self, job_id: str) -> Job:
         if job := self._state.jobs.get(job_id):
@@ -258,7 +272,7 @@ class MemoryHints:
 
 
 class MemoryInterrupts:
-    """Requests to end a running job early."""
+    """Requests to look at a key's queue."""
 
     def __init__(self, state: MemoryPoolState) -> None:
         self._state = state

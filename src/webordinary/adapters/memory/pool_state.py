@@ -85,6 +85,10 @@ class MemoryPoolState:
         begin = bisect_right(self._open_keys, str(after)) if after else 0
         return [ProjectUser.parse(key) for key in self._open_keys[begin : begin + limit]]
 
+    def keys_of(self, project_id: str) -> list[ProjectUser]:
+        """The keys of a project that have work."""
+        return [key for key in map(ProjectUser.parse, self._open_keys) if key.project_id == project_id]
+
     def running_at(self, worker: str) -> int:
         """How many jobs that worker runs."""
         return len(self._running.get(worker, ()))

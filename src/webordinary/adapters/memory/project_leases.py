@@ -17,6 +17,7 @@ class _Row:
     job_id: str
     job_fence: int
     held: bool
+    confirmed: bool = False
 
 
 @dataclass
@@ -30,8 +31,16 @@ class MemoryProjectLeases:
     def take(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
         """Take the right to publish under a new, higher fence; None while another running job has it."""
         row = self._rows.get(project_id)
-        if row and row.held and self._goes_on(row):
-            return None
+        mine = row and row.job_id and (row.job_id, row.job_fence) == (hold.job_id, hold.fence)
+        return None if row and row.held and self._goes_on(row) and not mine else self._give(project_id, hold, now)
+
+    def overtake(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
+        """Take it from a job that has not confirmed yet, too."""
+        row = self._rows.get(project_id)
+        return self._give(project_id, hold, now) if row and not row.confirmed else self.take(project_id, hold, now)
+
+    def _give(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease:
+        row = self._rows.get(project_id)
         lease = ProjectLease(project_id, hold.worker, next_fence(row.lease.fence if row else 0, now))
         self._rows[project_id] = _Row(lease, hold.job_id, hold.fence, held=True)
         return lease
@@ -41,11 +50,12 @@ class MemoryProjectLeases:
         runs = not row.job_id or self.runs(row.job_id, row.job_fence)
         return runs and not self.is_dead(row.lease.worker)
 
-    def check(self, lease: ProjectLease) -> None:
-        """Raise ClaimLost when a newer lease exists."""
+    def confirm(self, lease: ProjectLease) -> None:
+        """Let nobody overtake any more; raises ClaimLost when a newer lease exists."""
         row = self._rows.get(lease.project_id)
         if not row or not row.held or row.lease.fence != lease.fence:
             raise ClaimLost(lease.project_id, lease.worker, lease.fence)
+        row.confirmed = True
 
     def release(self, lease: ProjectLease) -> None:
         """Give it back; nothing happens if a newer lease exists."""

@@ -47,10 +47,15 @@ class MemoryReleases:
         self._prune(release.project_id, release.stage)
         return after == release.path and before != after
 
+    def shut_out(self, project_id: str, stage: Stage, fence: int) -> None:
+        """See Releases."""
+        current = self.current(project_id, stage)
+        self.pointers.setdefault((project_id, stage), {})[fence] = current.name if current else ""
+
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """See Releases."""
-        pointers = self.pointers.get((project_id, stage))
-        return self._release(project_id, stage, pointers[max(pointers)]).path if pointers else None
+        _, name = max(self.pointers.get((project_id, stage), {}).items(), default=(0, ""))
+        return self._release(project_id, stage, name).path if name else None
 
     def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
         """See Releases."""

@@ -11,8 +11,9 @@ from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Transient
 from webordinary.site.fencemarks import FenceMark, key_fence_ref, project_fence_ref
 from webordinary.site.messages import ChangeMessage, Note, read_note
+from webordinary.site.past_changes import standing
 from webordinary.site.releases import release_name
-from webordinary.site.sources import Change, Conflicted, Joined, SourceTree, Work, Workspace
+from webordinary.site.sources import Change, Conflicted, Joined, PastChange, SourceTree, Work, Workspace
 
 MAIN = "main"
 
@@ -135,15 +136,19 @@ class MemoryRepository:
         if work.branch in desk.known and self._push(work, {work.branch: desk.head}, desk.known):
             desk.known[work.branch] = desk.head
 
-    def last_change(self, workspace: Workspace) -> Change | None:
+    def changes(self, workspace: Workspace) -> tuple[PastChange, ...]:
         """See Workspaces."""
-        origin, desk = self._origin(workspace.work), self._desks[workspace.path]
-        ours = [c for c in origin.history(desk.known[MAIN]) if c.note.thread_id == workspace.work.thread_id]
-        undone = {commit.note.undoes for commit in ours}
-        for commit in ours:
-            if commit.note.job_id and not commit.note.undoes and commit.commit not in undone:
-                return _change(origin, commit)
-        return None
+        return self._changes(workspace, self._desks[workspace.path].known[MAIN])
+
+    def _changes(self, workspace: Workspace, head: str) -> tuple[PastChange, ...]:
+        origin, thread_id = self._origin(workspace.work), workspace.work.thread_id
+        left = standing(lambda at: ((c.commit, c.note) for c in origin.history(at)), head, thread_id)
+        ours = [c for c in origin.history(head) if c.note.thread_id == thread_id]
+        return tuple(
+            PastChange(_change(origin, c), c.note.job_id, c.note.title, c.commit in left)
+            for c in ours
+            if c.note.job_id and not c.note.undoes
+        )
 
     def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
         """See Workspaces."""
@@ -152,11 +157,11 @@ class MemoryRepository:
         before = origin.commits[commit.parent].files if commit.parent else {}
         return _merge(desk.files, base=commit.files, theirs=before)
 
-    def holds(self, workspace: Workspace, release: str, commit: str) -> bool:
+    def shows(self, workspace: Workspace, release: str, commit: str) -> bool:
         """See Workspaces."""
-        origin = self._origin(workspace.work)
-        made_from = [known for known in origin.commits if release_name(known) == release]
-        return any(one.commit == commit for known in made_from for one in origin.history(known))
+        made_from = [known for known in self._origin(workspace.work).commits if release_name(known) == release]
+        past = (one for known in made_from for one in self._changes(workspace, known))
+        return any(one.stands and one.change.commit == commit for one in past)
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
         """See MainLine."""

@@ -17,6 +17,7 @@ class MemoryThreads:
     def __init__(self) -> None:
         self._threads: dict[str, Thread] = {}
         self._messages: dict[str, str] = {}
+        self._mails: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def find(self, message_ids: Sequence[str]) -> Thread | None:
@@ -29,18 +30,25 @@ class MemoryThreads:
         """See Threads."""
         return self._threads.get(thread_id)
 
-    def record(self, thread: Thread, message_id: str, now: datetime) -> Thread:
+    def record(self, thread: Thread, message_id: str, now: datetime, email_id: str = "") -> Thread:
         """See Threads."""
         with self._lock:
+            self._mails.setdefault(message_id, email_id)
             self._messages.setdefault(message_id, thread.thread_id)
             return self._threads.setdefault(thread.thread_id, thread)
 
-    def add_message(self, thread_id: str, message_id: str) -> None:
+    def add_message(self, thread_id: str, message_id: str, email_id: str = "") -> None:
         """See Threads."""
         with self._lock:
             if thread_id not in self._threads:
                 raise Permanent(f"thread {thread_id} is not recorded: {message_id} cannot join it")
+            self._mails.setdefault(message_id, email_id)
             self._messages.setdefault(message_id, thread_id)
+
+    def mail_of(self, message_ids: Sequence[str]) -> str:
+        """See Threads."""
+        with self._lock:
+            return next((self._mails[m] for m in message_ids if m in self._mails), "")
 
     def save_session(self, thread_id: str, agent_session: str) -> None:
         """See Threads."""

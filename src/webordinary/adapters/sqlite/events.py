@@ -9,17 +9,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.rows import at, json_text
-from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.events import Event
 from webordinary.model.names import ProjectUser
 
 RIDE_AFTER_SECONDS = 0.01  # until then a burst gathers: its events share their pages, and one word to the readers
 QUIET_SECONDS = 0.03
+FAILED_SECONDS = 1.0
+SAY_AGAIN_SECONDS = 300.0
 MAX_BATCH = 500
 MAX_WAITING = 10_000
 _log = logging.getLogger(__name__)
@@ -56,6 +58,8 @@ class SqliteEvents:
         self._waiting: deque[Row] = deque(maxlen=MAX_WAITING)
         self._boarded: list[Row] = []  # touched by the thread whose turn it is to write
         self._untold = False
+        self._say_at = 0.0
+        """When, on the monotonic clock, to say again that events cannot be written."""
         self._some = threading.Event()
         self._closing = False
         self._flusher: threading.Thread | None = None
@@ -63,13 +67,17 @@ class SqliteEvents:
         db.carry(self)
 
     def emit(self, event: Event) -> None:
-        """Tell the timeline."""
-        data = json_text(dict(event.data)) if event.data else "{}"
-        key = str(event.key) if event.key else None
-        self._waiting.append((time.time(), event.kind, event.email_id, event.job_id, key, event.worker, data))
+        """Tell the timeline. Never fails its caller: an event that cannot be stored is told to the log instead."""
+        try:
+            row = _row(event)
+        except (TypeError, ValueError) as problem:
+            _log.error("an event is lost, %s of job %s: %s", event.kind, event.job_id, problem)
+            return
+        self._waiting.append(row)
         if not self._some.is_set():
-            self._some.set()
-            self._start_flusher()
+            with suppress(RuntimeError):  # no thread can be had now; others' transactions take it along
+                self._start_flusher()
+                self._some.set()
 
     def board(self, conn: sqlite3.Connection) -> None:
         """Add what has waited to a transaction that is about to commit."""
@@ -93,8 +101,7 @@ class SqliteEvents:
         self._some.set()
         if self._flusher:
             self._flusher.join(timeout=5)
-        self._flush()
-        self._tell_readers()
+        self._flushed(at_once=True)
 
     def _waited_seconds(self) -> float:
         """For how long the oldest event has waited; less than nothing if there is none."""
@@ -106,33 +113,54 @@ class SqliteEvents:
     def _start_flusher(self) -> None:
         with self._guard:
             if self._flusher is None:
-                self._flusher = threading.Thread(target=self._flush_when_quiet, name="events", daemon=True)
-                self._flusher.start()
+                flusher = threading.Thread(target=self._flush_when_quiet, name="events", daemon=True)
+                flusher.start()
+                self._flusher = flusher
 
     def _flush_when_quiet(self) -> None:
         while not self._closing:
             self._some.wait()
             time.sleep(QUIET_SECONDS)  # most events leave with somebody else's transaction meanwhile
-            if self._waited_seconds() >= QUIET_SECONDS:
-                self._flush()
-            self._tell_readers()
+            if not self._flushed(at_once=False):
+                time.sleep(FAILED_SECONDS)
             if not self._waiting:
                 self._some.clear()
                 if self._waiting:  # it came in between
                     self._some.set()
 
-    def _flush(self) -> None:
+    def _flushed(self, *, at_once: bool) -> bool:
+        """Write what waits, and tell. Whatever goes wrong, this thread goes on: nobody would notice its end."""
         try:
-            for _ in range(0, len(self._waiting), MAX_BATCH):
-                with self._db.write():
-                    pass  # the rows board by themselves
-        except (WebOrdinaryError, sqlite3.Error) as problem:
-            _log.warning("events wait in memory: %s", problem)
+            if at_once or self._waited_seconds() >= QUIET_SECONDS:
+                self._flush()
+            self._tell_readers()
+        except Exception as problem:
+            if time.monotonic() >= self._say_at:
+                self._say_at = time.monotonic() + SAY_AGAIN_SECONDS
+                _log.warning("%d events wait in memory: %s", len(self._waiting), problem)
+            return False
+        return True
+
+    def _flush(self) -> None:
+        for _ in range(0, len(self._waiting), MAX_BATCH):
+            with self._db.write():
+                pass  # the rows board by themselves
 
     def _tell_readers(self) -> None:
         if self._untold:
             self._untold = False
             self._notify("page")
+
+
+def _row(event: Event) -> Row:
+    """Raises ValueError or TypeError where the row could not be written: it would keep all others from it too."""
+    data = json_text(dict(event.data)) if event.data else "{}"
+    key = str(event.key) if event.key else None
+    row = (time.time(), event.kind, event.email_id, event.job_id, key, event.worker, data)
+    for text in row[1:]:
+        if text is not None and not text.isascii():
+            text.encode()
+    return row
 
 
 class SqliteEventLog:

@@ -61,7 +61,7 @@ class SqliteHints:
 
 
 class SqliteInterrupts:
-    """Requests to end a running job early."""
+    """Requests to look at a key's queue."""
 
     def __init__(self, db: Database) -> None:
         self._db = db

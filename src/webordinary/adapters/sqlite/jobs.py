@@ -28,15 +28,17 @@ ENQUEUE = "UPDATE jobs SET state = 'queued', queued_at = :now WHERE job_id = :jo
 HINT = "INSERT INTO hints (key, waiting_since, sent_at) VALUES (?, ?, ?)"
 
 GET = f"{JOBS} WHERE job_id = ?"
-OPEN_JOBS = f"{JOBS} WHERE key = ? AND state <> 'settled' ORDER BY ord LIMIT ?"
+OPEN_JOBS = f"{JOBS} WHERE key = ? AND state <> 'settled' AND ord > ? ORDER BY ord LIMIT ?"
 
 BIND_CALLBACK = "UPDATE jobs SET task_token = :token, called_back = 0 WHERE job_id = :job_id"
 
-SETTLE_UNSTARTED = """
+# A start that nobody saw end is an attempt or an outage, also once the job is queued again.
+SETTLE_WAITING = """
 UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now
-WHERE job_id = :job_id AND state IN ('preparing', 'queued') AND fence = 0"""
+WHERE job_id = :job_id AND state IN ('preparing', 'queued') AND attempts = 0 AND outages = 0"""
 
-REQUEST_CANCEL = "UPDATE jobs SET cancel_requested = 1 WHERE job_id = :job_id AND state <> 'settled'"
+REQUEST_CANCEL = """
+UPDATE jobs SET cancel_requested = 1, not_before = NULL WHERE job_id = :job_id AND state <> 'settled'"""
 
 OWED = f"""{JOBS}
 WHERE (state = 'settled' AND called_back = 0 AND task_token IS NOT NULL) OR preempted_token IS NOT NULL
@@ -54,6 +56,7 @@ WHERE state <> 'settled' AND key > ?
 ORDER BY key LIMIT ?"""
 
 # '$' is the character after '#': together they bound the keys of one project.
+KEYS_OF = "SELECT DISTINCT key FROM jobs WHERE key > ? AND key < ? AND state <> 'settled' ORDER BY key"
 LET_GO = """
 UPDATE jobs SET not_before = NULL
 WHERE key > ? AND key < ? AND state <> 'settled' AND state = 'queued' AND not_before IS NOT NULL
@@ -103,10 +106,10 @@ class SqliteJobs:
         with self._db.read() as conn:
             return _find(conn, job_id)
 
-    def open_jobs(self, key: ProjectUser, limit: int = 1000) -> Sequence[Job]:
+    def open_jobs(self, key: ProjectUser, limit: int = 1000, after: int = 0) -> Sequence[Job]:
         """The open jobs of a key, in order."""
         with self._db.read() as conn:
-            return [job_of(row) for row in conn.execute(OPEN_JOBS, (str(key), limit))]
+            return [job_of(row) for row in conn.execute(OPEN_JOBS, (str(key), after, limit))]
 
     def bind_token(self, job_id: str, token: str) -> Job:
         """Name whom to call back."""
@@ -114,8 +117,8 @@ class SqliteJobs:
             conn.execute(BIND_CALLBACK, {"job_id": job_id, "token": token})
             return _get(conn, job_id)
 
-    def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
-        """End a job that never started, or ask the worker."""
+    def settle_waiting(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
+        """End a job that waits, or ask a worker."""
         with self._db.write() as conn:
             fields = {
                 "job_id": job_id,
@@ -123,7 +126,7 @@ class SqliteJobs:
                 "result": result_text(settlement.result),
                 "now": now.timestamp(),
             }
-            if not conn.execute(SETTLE_UNSTARTED, fields).rowcount:
+            if not conn.execute(SETTLE_WAITING, fields).rowcount:
                 conn.execute(REQUEST_CANCEL, {"job_id": job_id})
             return _get(conn, job_id)
 
@@ -144,10 +147,15 @@ class SqliteJobs:
             conn.execute(PAID_SETTLED, {"job_id": job_id, "token": token})
             conn.execute(PAID_PREEMPTED, {"job_id": job_id, "token": token})
 
+    def keys_of(self, project_id: str) -> Sequence[ProjectUser]:
+        """Every key of a project that has open jobs."""
+        with self._db.read() as conn:
+            return [key_of(row["key"]) for row in conn.execute(KEYS_OF, _bounds(project_id))]
+
     def let_go(self, project_id: str) -> Sequence[ProjectUser]:
         """Jobs of a project that were put off may start now; the keys that have such jobs."""
         with self._db.write() as conn:
-            rows = conn.execute(LET_GO, (f"{project_id}#", f"{project_id}$")).fetchall()
+            rows = conn.execute(LET_GO, _bounds(project_id)).fetchall()
         return sorted({ProjectUser.parse(row["key"]) for row in rows})
 
     def forget(self, before: datetime, limit: int = 1000) -> int:
@@ -159,6 +167,10 @@ class SqliteJobs:
             with self._db.write() as conn:
                 forgotten += conn.executemany(FORGET, ids[first : first + _BITE]).rowcount
         return forgotten
+
+
+def _bounds(project_id: str) -> tuple[str, str]:
+    return f"{project_id}#", f"{project_id}$"
 
 
 def _new_fields(job: Job) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from webordinary.adapters.durable import write_durably
 from webordinary.adapters.sqlite.database import Database
+from webordinary.mail.authenticate import Held, Refused
 from webordinary.mail.errors import UnknownMail
 from webordinary.mail.records import (
     attachment_from_json,
@@ -130,7 +131,7 @@ class SqliteRawMails:
         with self._db.write() as conn:
             conn.execute(MARK_STARTED, (email_id,))
 
-    def mark_placed(self, email_id: str, verdict: str = "", reason: str = "") -> None:
+    def mark_placed(self, email_id: str, stopped: Held | Refused | None = None) -> None:
         """See RawMails. What became of it, the events tell."""
         with self._db.write() as conn:
             conn.execute(MARK_PLACED, (email_id,))

@@ -23,9 +23,17 @@ from webordinary.adapters.sqlite.overview_rows import (
     worker_of,
 )
 from webordinary.adapters.sqlite.rows import at, at_or_none
+from webordinary.adapters.sqlite.workers import names_of
 from webordinary.mail.records import attachment_from_json
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.model.overview import MailDetail, MailSummary, PoolSnapshot, TimelineEntry
+from webordinary.model.overview import (
+    MailDetail,
+    MailSummary,
+    PoolSnapshot,
+    TimelineEntry,
+    with_names,
+    workers_in,
+)
 from webordinary.model.projects import Sender
 
 MAX_ROWS = 200
@@ -86,10 +94,7 @@ DEAD = "SELECT email_id, reason FROM dead_letters WHERE email_id IN (SELECT valu
 TEXT = "SELECT record FROM parsed_mails WHERE email_id = :id"
 ATTACHMENTS = "SELECT record FROM attachments WHERE email_id = :id ORDER BY position LIMIT :limit"
 REPLIES = "SELECT * FROM outbox WHERE email_id = :id ORDER BY outbox_id LIMIT :limit"
-TIMELINE = """
-SELECT e.*, coalesce(w.name, e.worker) AS worker_name
-FROM events e LEFT JOIN workers w ON w.worker = e.worker
-WHERE e.email_id = :id ORDER BY e.seq LIMIT :limit"""
+TIMELINE = "SELECT * FROM events WHERE email_id = :id ORDER BY seq LIMIT :limit"
 
 WORKERS = "SELECT * FROM workers WHERE ended_at IS NULL ORDER BY name, worker LIMIT :limit"
 
@@ -131,7 +136,7 @@ DEAD_LETTER_COUNT = "SELECT count(*) FROM (SELECT 1 FROM dead_letters LIMIT :lim
 
 SENDERS = "SELECT address, project_id, user_id FROM senders ORDER BY address, project_id LIMIT :limit"
 
-EVENTS_AFTER = "SELECT *, worker AS worker_name FROM events WHERE seq > :seq ORDER BY seq LIMIT :limit"
+EVENTS_AFTER = "SELECT * FROM events WHERE seq > :seq ORDER BY seq LIMIT :limit"
 
 LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM events"
 
@@ -243,10 +248,12 @@ def _of_this_run(answer: sqlite3.Row, mail: sqlite3.Row) -> bool:
 def _detail(conn: sqlite3.Connection, summary: MailSummary) -> MailDetail:
     bound = {"id": summary.email_id, "limit": MAX_TIMELINE}
     text = conn.execute(TEXT, bound).fetchone()
+    timeline = [entry_of(row) for row in conn.execute(TIMELINE, bound)]
+    names = names_of(conn, workers_in(timeline))
     return MailDetail(
         summary=summary,
         text=text_of(text) if text else None,
         attachments=tuple(attachment_from_json(row["record"]) for row in conn.execute(ATTACHMENTS, bound)),
         replies=tuple(reply_of(row) for row in conn.execute(REPLIES, bound)),
-        timeline=tuple(entry_of(row) for row in conn.execute(TIMELINE, bound)),
+        timeline=tuple(with_names(entry, names) for entry in timeline),
     )

@@ -77,7 +77,7 @@ def entry_of(row: sqlite3.Row) -> TimelineEntry:
         kind=row["kind"],
         email_id=row["email_id"],
         key=row["key"],
-        worker=row["worker_name"],
+        worker=row["worker"],
         data=json.loads(row["data"]),
     )
 

@@ -12,20 +12,21 @@ from operator import attrgetter
 from typing import Any
 
 from webordinary.model.claims import Claim, ClaimStatus
-from webordinary.model.jobs import Job, JobResult, JobState, Outcome
+from webordinary.model.jobs import HeldBy, Job, JobResult, JobState, Outcome
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
 JOBS = """
 SELECT job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at, attempts, interruptions,
   worker, fence, outcome, result, cancel_requested, task_token, preempted_token,
-  queued_at, not_before, started_at, settled_at
+  queued_at, not_before, started_at, settled_at, held
 FROM jobs"""
 
 # A worker reads the same few keys and words over and over, and these are on the path of every job.
 key_of = lru_cache(maxsize=4096)(ProjectUser.parse)
 _COMMANDS = {str(command): command for command in Command}
 _STATES = {str(state): state for state in JobState}
+_HELD_BY = {str(held): held for held in HeldBy}
 _OUTCOMES = {str(outcome): outcome for outcome in Outcome}
 _RESULT_FIELDS = tuple(field.name for field in fields(JobResult))
 _result_values = attrgetter(*_RESULT_FIELDS)
@@ -47,7 +48,7 @@ def job_of(row: Sequence[Any]) -> Job:
     (
         job_id, key, order, thread_order, thread_id, email_id, command, state, recorded_at, attempts, interruptions,
         worker, fence, outcome, result, cancel_requested, task_token, preempted_token,
-        queued_at, not_before, started_at, settled_at,
+        queued_at, not_before, started_at, settled_at, held,
     ) = row  # fmt: skip
     return Job(
         job_id,
@@ -72,6 +73,7 @@ def job_of(row: Sequence[Any]) -> Job:
         at_or_none(not_before),
         at_or_none(started_at),
         at_or_none(settled_at),
+        _HELD_BY[held] if held else None,
     )
 
 

@@ -39,21 +39,27 @@ UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled
 WHERE id = :id"""
 
 RETRY = """
-UPDATE jobs SET state = 'queued', not_before = :not_before, started_at = NULL
+UPDATE jobs SET state = 'queued', not_before = :not_before, started_at = NULL, held = NULL
 WHERE id = :id"""
 
 STOP = """
 UPDATE jobs SET state = 'queued', attempts = attempts - 1, started_at = NULL
 WHERE id = :id"""
 
+WAIT = """
+UPDATE jobs SET state = 'queued', attempts = attempts - 1, not_before = :not_before, started_at = NULL, held = NULL
+WHERE id = :id"""
+
+# Held already, it only looked again: then its workflow has heard of it, and waits on.
 HOLD = """
-UPDATE jobs SET state = 'queued', attempts = attempts - 1, not_before = :not_before, started_at = NULL,
-  preempted_token = coalesce(task_token, preempted_token), task_token = NULL
+UPDATE jobs SET state = 'queued', attempts = attempts - 1, not_before = :not_before, started_at = NULL, held = :held,
+  preempted_token = iif(held IS NULL, coalesce(task_token, preempted_token), preempted_token),
+  task_token = iif(held IS NULL, NULL, task_token)
 WHERE id = :id"""
 
 INTERRUPT = """
 UPDATE jobs SET state = 'queued', attempts = attempts - 1, interruptions = interruptions + 1,
-  started_at = NULL, preempted_token = coalesce(task_token, preempted_token), task_token = NULL,
+  started_at = NULL, preempted_token = coalesce(task_token, preempted_token), task_token = NULL, held = NULL,
   ord = (SELECT max(ord) + 1 FROM jobs AS open WHERE open.key = jobs.key AND open.state <> 'settled')
 WHERE id = :id"""
 
@@ -113,7 +119,9 @@ def _ending(ending: Ending, now: float) -> tuple[str, dict[str, object]]:
         case Why.RETRY:
             return RETRY, {"not_before": ending.not_before and ending.not_before.timestamp()}
         case Why.HELD:
-            return HOLD, {"not_before": ending.not_before and ending.not_before.timestamp()}
+            return HOLD, {"not_before": ending.not_before and ending.not_before.timestamp(), "held": ending.held}
+        case Why.WAITING:
+            return WAIT, {"not_before": ending.not_before and ending.not_before.timestamp()}
         case Why.STOPPED:
             return STOP, {}
         case Why.INTERRUPTED:

@@ -22,8 +22,10 @@ VALUES (:thread_id, :key, :subject, :agent_session, :now)
 ON CONFLICT (thread_id) DO NOTHING"""
 
 ADD_MESSAGE = """
-INSERT INTO thread_messages (message_id, thread_id) VALUES (?, ?) ON CONFLICT (message_id) DO NOTHING"""
+INSERT INTO thread_messages (message_id, thread_id, email_id) VALUES (?, ?, ?) ON CONFLICT (message_id) DO NOTHING"""
 # The first thread keeps a Message-ID, so that a forged copy of an id cannot move a conversation.
+
+MAIL_OF = "SELECT email_id FROM thread_messages WHERE message_id = ?"
 
 SAVE_SESSION = "UPDATE threads SET agent_session = ? WHERE thread_id = ?"
 
@@ -47,7 +49,7 @@ class SqliteThreads:
             row = conn.execute(GET, (thread_id,)).fetchone()
         return _thread(row) if row else None
 
-    def record(self, thread: Thread, message_id: str, now: datetime) -> Thread:
+    def record(self, thread: Thread, message_id: str, now: datetime, email_id: str = "") -> Thread:
         """See Threads."""
         row = {
             "thread_id": thread.thread_id,
@@ -58,16 +60,23 @@ class SqliteThreads:
         }
         with self._db.write() as conn:
             conn.execute(RECORD, row)
-            conn.execute(ADD_MESSAGE, (message_id, thread.thread_id))
+            conn.execute(ADD_MESSAGE, (message_id, thread.thread_id, email_id))
             return _thread(conn.execute(GET, (thread.thread_id,)).fetchone())
 
-    def add_message(self, thread_id: str, message_id: str) -> None:
+    def add_message(self, thread_id: str, message_id: str, email_id: str = "") -> None:
         """See Threads."""
         try:
             with self._db.write() as conn:
-                conn.execute(ADD_MESSAGE, (message_id, thread_id))
+                conn.execute(ADD_MESSAGE, (message_id, thread_id, email_id))
         except sqlite3.IntegrityError as problem:
             raise Permanent(f"thread {thread_id} is not recorded: {message_id} cannot join it") from problem
+
+    def mail_of(self, message_ids: Sequence[str]) -> str:
+        """See Threads."""
+        with self._db.read() as conn:
+            rows = (conn.execute(MAIL_OF, (message_id,)).fetchone() for message_id in message_ids)
+            row = next((row for row in rows if row is not None), None)
+        return str(row["email_id"]) if row else ""
 
     def save_session(self, thread_id: str, agent_session: str) -> None:
         """See Threads."""

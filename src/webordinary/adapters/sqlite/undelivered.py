@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from webordinary.adapters.sqlite.database import Database
+from webordinary.mail.ports import Undelivered
 
 FAILED = """
 SELECT email_id, kind, recipient, created_at, next_try_at, attempts, last_error, given_up FROM outbox
@@ -16,27 +16,14 @@ UPDATE outbox SET given_up = 0, attempts = 0, next_try_at = :now
 WHERE email_id = :email_id AND kind = :kind AND sent_at IS NULL"""
 
 
-@dataclass(frozen=True, slots=True)
-class Undelivered:
-    """One reply that failed at least once; `next_try_at` is None once it is given up."""
-
-    email_id: str
-    kind: str
-    recipient: str
-    written_at: datetime
-    next_try_at: datetime | None
-    attempts: int
-    error: str
-
-
 class SqliteUndelivered:
-    """The outbox's failures."""
+    """See UndeliveredReplies."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def all(self, limit: int) -> list[Undelivered]:
-        """The newest first."""
+        """See UndeliveredReplies."""
         with self._db.read() as conn:
             rows = conn.execute(FAILED, {"limit": limit}).fetchall()
         return [
@@ -53,7 +40,7 @@ class SqliteUndelivered:
         ]
 
     def send_again(self, reply: Undelivered, now: datetime) -> bool:
-        """It is due now, with all its tries before it; False if it has left meanwhile."""
+        """See UndeliveredReplies."""
         row = {"email_id": reply.email_id, "kind": reply.kind, "now": now.timestamp()}
         with self._db.write() as conn:
             return conn.execute(SEND_AGAIN, row).rowcount == 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +14,7 @@ ENTER = """
 INSERT INTO workers (worker, name, pid, slots, started_at) VALUES (:worker, :name, :pid, :slots, :now)"""
 LEAVE = "UPDATE workers SET ended_at = :now WHERE worker = :worker AND ended_at IS NULL"
 PRESENT = "SELECT * FROM workers WHERE ended_at IS NULL ORDER BY started_at, worker"
+NAMES = "SELECT worker, name FROM workers WHERE worker IN (SELECT value FROM json_each(:ids))"
 FORGET = "DELETE FROM workers WHERE ended_at < ?"
 
 
@@ -55,10 +57,20 @@ class SqliteWorkers:
         with self._db.read() as conn:
             return [_entry(row) for row in conn.execute(PRESENT)]
 
+    def names(self, workers: Iterable[str]) -> dict[str, str]:
+        """What people call these workers, alive or not; one that ended long ago is left out."""
+        with self._db.read() as conn:
+            return names_of(conn, workers)
+
     def forget(self, before: datetime) -> int:
         """Delete those that ended long ago."""
         with self._db.write() as conn:
             return conn.execute(FORGET, (before.timestamp(),)).rowcount
+
+
+def names_of(conn: sqlite3.Connection, workers: Iterable[str]) -> dict[str, str]:
+    """See `SqliteWorkers.names`."""
+    return {row["worker"]: row["name"] for row in conn.execute(NAMES, {"ids": json.dumps(sorted(workers))})}
 
 
 def _entry(row: sqlite3.Row) -> WorkerEntry:

@@ -7,15 +7,16 @@ with an optional `session` and `cost_usd`; plain text counts as the summary of a
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.hold import Hold
 from webordinary.site.ports import Programs
 from webordinary.site.reach import Network, Reach
-from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
+from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood, to_nobody
 
 _KINDS: dict[str, type[Changed] | type[Answered] | type[Asked] | type[NotUnderstood]] = {
     "changed": Changed,
@@ -60,7 +61,7 @@ class CommandAgent:
             words = err.decode(errors="replace").strip()[-600:] or "no words"
             family = Transient if code < 0 or code == os.EX_TEMPFAIL else Permanent
             raise family(f"the agent {self._args[0]} ended with {code}: {words}")
-        result = read_result(out.decode(errors="replace"))
+        result = read_result(out.decode(errors="replace"), task.tell)
         task.spent(result.cost_usd)
         return result
 
@@ -75,8 +76,8 @@ class CommandAgent:
         }  # fmt: skip
 
 
-def read_result(text: str) -> AgentResult:
-    """Read what the program printed."""
+def read_result(text: str, tell: Callable[[str], None] = to_nobody) -> AgentResult:
+    """Read what the program printed; `tell` hears what of it made no sense."""
     text = text.strip()
     try:
         told: Any = json.loads(text)
@@ -87,5 +88,17 @@ def read_result(text: str) -> AgentResult:
     for name, kind in _KINDS.items():
         if name in told:
             words = str(told[name])[:_TEXT_CHARACTERS]
-            return kind(words, str(told.get("session", "")), float(told.get("cost_usd", 0.0)))
+            return kind(words, str(told.get("session") or ""), _cost(told.get("cost_usd", 0.0), tell))
     raise Permanent(f"the agent's answer has none of {', '.join(_KINDS)}: {text[:200]}")
+
+
+def _cost(told: object, tell: Callable[[str], None]) -> float:
+    """In dollars. The work is done: a bill that makes no sense is no reason to do it again."""
+    try:
+        cost = float(told) if isinstance(told, int | float | str) and not isinstance(told, bool) else math.nan
+    except (ValueError, OverflowError):
+        cost = math.nan
+    if math.isfinite(cost) and cost >= 0:
+        return cost
+    tell(f"the agent's cost_usd is no amount of money, and counts as 0: {str(told)[:80]!r}")
+    return 0.0

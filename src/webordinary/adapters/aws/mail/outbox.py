@@ -20,7 +20,9 @@ from webordinary.model.mail import Reply
 
 REPLY = "reply"
 """What an item is due for until its reply was sent or given up."""
-_PREFIX = "reply#"
+GIVEN_UP_REPLY = "given-up"
+"""What it stands under in that index afterwards, if it was given up: an operator looks for it there."""
+PREFIX = "reply#"
 
 RESERVE = "SET #dueAt = :until"
 AS_SEEN = "#due = :reply AND #dueAt = :seen"
@@ -29,7 +31,7 @@ UNSENT = "attribute_exists(#emailId) AND attribute_not_exists(#sentAt)"
 SENT = "SET #sentAt = :now, #sentAs = :sent_as, #attempts = #attempts + :one REMOVE #due, #dueAt, #lastError"
 SENT_AS_OURS = "SET #sentAt = :now, #attempts = #attempts + :one REMOVE #due, #dueAt, #lastError"
 FAILED = "SET #attempts = #attempts + :one, #lastError = :error, #dueAt = :next"
-GIVEN_UP = "SET #attempts = #attempts + :one, #lastError = :error, #givenUp = :yes REMOVE #due, #dueAt"
+GIVEN_UP = "SET #attempts = #attempts + :one, #lastError = :error, #givenUp = :yes, #due = :given_up"
 BOUNCED = "SET #bounced = :reason"
 
 
@@ -51,7 +53,7 @@ class AwsOutbox:
             "dueAt": moment(now + self._patience),
             **self._bodies.keep(reply.raw),
         }
-        part = _PREFIX + reply.kind
+        part = PREFIX + reply.kind
         return self._items.add(f"keeping the reply to mail {reply.email_id}", reply.email_id, part, fields)
 
     def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
@@ -79,7 +81,7 @@ class AwsOutbox:
         if next_try_at:
             self._change(reply, FAILED, UNSENT, one=1, error=error, next=moment(next_try_at))
         else:
-            self._change(reply, GIVEN_UP, UNSENT, one=1, error=error, yes=True)
+            self._change(reply, GIVEN_UP, UNSENT, one=1, error=error, yes=True, given_up=GIVEN_UP_REPLY)
 
     def mark_bounced(self, reply: Reply, reason: str) -> None:
         """See Outbox."""
@@ -87,7 +89,7 @@ class AwsOutbox:
 
     def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
         """See Outbox."""
-        found = self._items.beginning(f"reading the replies to mail {email_id}", email_id, _PREFIX)
+        found = self._items.beginning(f"reading the replies to mail {email_id}", email_id, PREFIX)
         return tuple(self._entry(item) for item in sorted(found, key=lambda item: str(item["createdAt"])))
 
     def _reserved(self, seen: Fields, now: datetime) -> Fields | None:
@@ -100,7 +102,7 @@ class AwsOutbox:
 
     def _change(self, reply: Reply, change: str, when: str, **values: object) -> None:
         """A reply that is sent already, or expired, stays as it is."""
-        key = self._items.key(reply.email_id, _PREFIX + reply.kind)
+        key = self._items.key(reply.email_id, PREFIX + reply.kind)
         what = f"noting what became of the reply to mail {reply.email_id}"
         self._items.dynamo.write(what, update(self._items.table, key, change, when, **values))
 
@@ -108,7 +110,7 @@ class AwsOutbox:
         return OutboxEntry(
             reply=Reply(
                 item["emailId"],
-                item["part"].removeprefix(_PREFIX),
+                item["part"].removeprefix(PREFIX),
                 item["recipient"],
                 item["messageId"],
                 self._bodies.read(item),

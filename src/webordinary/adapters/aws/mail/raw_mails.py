@@ -22,6 +22,7 @@ from webordinary.adapters.aws.dynamo import Fields
 from webordinary.adapters.aws.items import at, moment
 from webordinary.adapters.aws.mail.mail_items import MAIL, MailItems
 from webordinary.adapters.aws.writes import put, update
+from webordinary.mail.authenticate import Held, Refused
 from webordinary.mail.errors import UnknownMail
 from webordinary.model.mail import Email, Envelope, TransportVerdicts
 
@@ -99,13 +100,14 @@ class AwsRawMails:
         while len(self._started) > _STARTED_REMEMBERED:
             self._started.popitem(last=False)
 
-    def mark_placed(self, email_id: str, verdict: str = "", reason: str = "") -> None:
+    def mark_placed(self, email_id: str, stopped: Held | Refused | None = None) -> None:
         """See RawMails. Nothing waits for it here, see `waits_for_earlier`: only what stopped it is noted."""
-        if not verdict:
+        if stopped is None:
             return
-        stopped = {"verdict": verdict, "reason": reason[:MOST_REASON], "at": moment(self._items.now())}
+        verdict, reason = stopped.word, stopped.reason[:MOST_REASON]
+        noted = {"verdict": verdict, "reason": reason, "at": moment(self._items.now())}
         key, there = self._items.key(email_id, MAIL), "attribute_exists(#emailId)"
-        write = update(self._items.table, key, "SET #stopped = :stopped", there, stopped=stopped)
+        write = update(self._items.table, key, "SET #stopped = :stopped", there, stopped=noted)
         self._items.dynamo.write(f"noting that mail {email_id} is {verdict}", write)
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:

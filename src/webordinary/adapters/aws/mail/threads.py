@@ -31,7 +31,7 @@ SET #projectUserId = if_not_exists(#projectUserId, :owner), #subject = if_not_ex
 AS_GIVEN = """
 attribute_not_exists(#id) OR (#projectUserId = :owner AND #subject = :subject AND #agentSession = :session)"""
 
-FILE = "SET #threadId = if_not_exists(#threadId, :thread)"
+FILE = "SET #threadId = if_not_exists(#threadId, :thread), #emailId = if_not_exists(#emailId, :mail)"
 # The first thread keeps a Message-ID, so that a forged copy of an id cannot move a conversation.
 
 
@@ -59,7 +59,7 @@ class AwsThreads:
         item = self._dynamo.get(f"reading thread {thread_id}", (self._table, _thread(thread_id)))
         return _read(item) if item else None
 
-    def record(self, thread: Thread, message_id: str, now: datetime) -> Thread:
+    def record(self, thread: Thread, message_id: str, now: datetime, email_id: str = "") -> Thread:
         """See Threads. One transaction where the thread is new, or as the caller has found it."""
         what = f"recording thread {thread.thread_id}"
         values: dict[str, Any] = {
@@ -69,7 +69,7 @@ class AwsThreads:
             "branch": branch_of(thread.thread_id),
             "now": moment(now),
         }
-        key, filed = _thread(thread.thread_id), self._filed(thread.thread_id, message_id)
+        key, filed = _thread(thread.thread_id), self._filed(thread.thread_id, message_id, email_id)
         as_given = update(self._table, key, BEGIN, AS_GIVEN, **values)
         if self._dynamo.transact(what, [as_given, filed], secrets.token_hex(16)) is None:
             return thread
@@ -78,19 +78,26 @@ class AwsThreads:
         assert not isinstance(stored, Refused), "a write without a condition is not refused"
         return _read(stored)
 
-    def add_message(self, thread_id: str, message_id: str) -> None:
+    def add_message(self, thread_id: str, message_id: str, email_id: str = "") -> None:
         """See Threads."""
-        writes = [self._filed(thread_id, message_id), check(self._table, _thread(thread_id), _THERE)]
+        writes = [self._filed(thread_id, message_id, email_id), check(self._table, _thread(thread_id), _THERE)]
         if self._dynamo.transact(f"filing a message under thread {thread_id}", writes, secrets.token_hex(16)):
             raise Permanent(f"thread {thread_id} is not recorded: {message_id} cannot join it")
+
+    def mail_of(self, message_ids: Sequence[str]) -> str:
+        """See Threads."""
+        for message_id in message_ids:
+            if item := self._dynamo.get("finding the mail that is answered", (self._table, _message(message_id))):
+                return str(item.get("emailId", ""))
+        return ""
 
     def save_session(self, thread_id: str, agent_session: str) -> None:
         """See Threads."""
         keep = update(self._table, _thread(thread_id), "SET #agentSession = :session", _THERE, session=agent_session)
         self._dynamo.write(f"keeping the agent's session of thread {thread_id}", keep)
 
-    def _filed(self, thread_id: str, message_id: str) -> Write:
-        return update(self._table, _message(message_id), FILE, thread=thread_id)
+    def _filed(self, thread_id: str, message_id: str, email_id: str) -> Write:
+        return update(self._table, _message(message_id), FILE, thread=thread_id, mail=email_id)
 
 
 def _message(message_id: str) -> dict[str, str]:

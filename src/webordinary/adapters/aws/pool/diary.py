@@ -32,6 +32,15 @@ class Told(NamedTuple):
         return found
 
 
+ToldOf = Callable[[str], Iterable[Told]]
+"""What was told of a job, by its id."""
+
+
+def nothing_told(job_id: str) -> tuple[Told, ...]:
+    """Of whoever keeps no diary."""
+    return ()
+
+
 class Diary:
     """See Events: passes them on, and remembers those of the last jobs. Thread-safe."""
 

@@ -52,12 +52,18 @@ class AwsHints:
         """Somebody polls: then what is not here yet is not there either."""
 
     def send(self, request: ClaimRequest, now: datetime, *, again: bool = False) -> bool:
-        """Say that a key has work and no owner; whom it should prefer cannot be told to a queue."""
+        """Say that a key has work and no owner; whom it should prefer cannot be told to a queue.
+
+        What is said for later does not count as said: it must not silence who has work before that.
+        """
+        if delay := _seconds_until(request.ready_at, now):
+            self._queues.send(self._queue, self._body(request), delay)
+            return True
         saying = self._requests.first_to_say(request.key, request.fence, now, again=again)
         if saying is None:
             return False
         try:
-            self._queues.send(self._queue, self._body(request), _seconds_until(request.ready_at, now))
+            self._queues.send(self._queue, self._body(request))
         except WebOrdinaryError:
             self._requests.take_back(request.key, saying, again=again)
             raise

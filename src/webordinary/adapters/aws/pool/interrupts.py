@@ -16,7 +16,7 @@ _MOST_ROUNDS = 10
 
 
 class AwsInterrupts:
-    """Requests to end a running job early."""
+    """Requests to look at a key's queue."""
 
     def __init__(self, queues: Queues) -> None:
         self._queues = queues

@@ -7,7 +7,7 @@ from typing import Any
 
 from webordinary.adapters.aws.items import at, at_or_none, epoch, moment, moment_or_none
 from webordinary.adapters.aws.pool.diary import Told, from_text, to_text
-from webordinary.model.jobs import Job, JobResult, JobState, Outcome
+from webordinary.model.jobs import HeldBy, Job, JobResult, JobState, Outcome
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
@@ -77,6 +77,7 @@ def fields_of(record: Record, request: str | None = None) -> dict[str, object]:
         "calledBack": record.called_back or None,
         "queuedAt": moment_or_none(job.queued_at),
         "notBefore": moment_or_none(job.not_before),
+        "held": str(job.held) if job.held else None,
         "claimedAt": moment_or_none(job.started_at),
         "settledAt": moment_or_none(job.settled_at),
         "openShard": OPEN if job.open else None,
@@ -113,6 +114,7 @@ def record_of(fields: dict[str, Any]) -> Record:
         not_before=at_or_none(fields.get("notBefore")),
         started_at=at_or_none(fields.get("claimedAt")),
         settled_at=at_or_none(fields.get("settledAt")),
+        held=HeldBy(fields["held"]) if "held" in fields else None,
     )
     return Record(job, fields["revision"], fields.get("calledBack", False), from_text(fields.get("told")))
 

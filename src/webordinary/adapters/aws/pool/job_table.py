@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import Dynamo, Fields
-from webordinary.adapters.aws.pool.diary import Told, merged
+from webordinary.adapters.aws.pool.diary import ToldOf, merged, nothing_told
 from webordinary.adapters.aws.pool.job_items import (
     Record,
     counter_key,
@@ -67,10 +67,9 @@ class Queue:
 class JobTable:
     """Reads are consistent. Where jobs lie is remembered, and looked up again when they have moved."""
 
-    def __init__(self, dynamo: Dynamo, name: str = names.JOBS) -> None:
-        self.dynamo, self.name = dynamo, name
-        self.diary: Callable[[str], Iterable[Told]] = lambda job_id: ()
-        """What this process has told of a job; it is written with the job's next change."""
+    def __init__(self, dynamo: Dynamo, name: str = names.JOBS, told_of: ToldOf = nothing_told) -> None:
+        """What was told of a job by this process is written with the job's next change."""
+        self.dynamo, self.name, self._told_of = dynamo, name, told_of
         self._places: dict[str, dict[str, object]] = {}
         self._guard = threading.Lock()
 
@@ -80,9 +79,9 @@ class JobTable:
         last_order = found[0]["lastOrder"] if found and found[0]["order"] == 0 else 0
         return Queue(last_order, self._records(fields for fields in found if fields["order"] > 0))
 
-    def open(self, key: ProjectUser, limit: int) -> list[Record]:
-        """The first open jobs of a key."""
-        return self._records(self._read(key, 1, limit))
+    def open(self, key: ProjectUser, limit: int, after: int = 0) -> list[Record]:
+        """The first open jobs of a key behind the order `after`."""
+        return self._records(self._read(key, after + 1, limit))
 
     def find(self, job_id: str) -> Record | None:
         """One job, wherever it lies; None if it is not recorded."""
@@ -128,7 +127,7 @@ class JobTable:
 
     def change(self, before: Record, after: Job, request: str) -> list[Write]:
         """Make a job what it is to be, unless somebody changed it; it moves when it settles or goes to the tail."""
-        told = merged(before.told, self.diary(after.job_id))
+        told = merged(before.told, self._told_of(after.job_id))
         fields = fields_of(Record(after, before.revision + 1, before.called_back, told), request)
         if key_of(after) == before.key:
             return [put(self.name, fields, UNCHANGED, revision=before.revision)]

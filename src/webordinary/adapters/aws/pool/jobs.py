@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from webordinary.adapters.aws import names
@@ -15,6 +16,7 @@ from webordinary.adapters.aws.pool.job_items import (
     Record,
     counter_key,
     fields_of,
+    key_of,
     pointer_key,
     pointer_of,
     record_of,
@@ -24,6 +26,8 @@ from webordinary.adapters.aws.writes import put, update
 from webordinary.model.errors import Transient
 from webordinary.model.jobs import Job, NewJob, Settlement
 from webordinary.model.names import ProjectUser
+from webordinary.pool.reading import all_open
+from webordinary.pool.rules import settles_at_once
 from webordinary.pool.turns import settled
 
 IS_IT = "#jobId = :job"
@@ -31,13 +35,11 @@ ENQUEUE = "SET #state = :queued, #queuedAt = :now ADD #revision :one"
 PREPARING = f"{IS_IT} AND #state = :preparing"
 BIND = "SET #taskToken = :token REMOVE #calledBack ADD #revision :one"
 BIND_SETTLED = "SET #taskToken = :token, #owes = :owes REMOVE #calledBack ADD #revision :one"
-STILL_OPEN = f"{IS_IT} AND #state <> :settled"
-CANCEL = "SET #cancelRequested = :yes ADD #revision :one"
 LET_GO = "REMOVE #notBefore ADD #revision :one"
 PUT_OFF = f"{IS_IT} AND #state = :queued AND attribute_exists(#notBefore)"
 
 OF_SHARD = "#openShard = :open AND #projectUserId > :after"
-OF_PROJECT = "#openShard = :open AND begins_with(#projectUserId, :project)"
+OF_PROJECT = "#openShard = :open AND #projectUserId BETWEEN :first AND :last"
 
 _TRIES = 8
 _RECORD_TRIES = 24
@@ -77,9 +79,9 @@ class AwsJobs:
         record = self._table.find(job_id)
         return record.job if record else None
 
-    def open_jobs(self, key: ProjectUser, limit: int = 1000) -> Sequence[Job]:
+    def open_jobs(self, key: ProjectUser, limit: int = 1000, after: int = 0) -> Sequence[Job]:
         """The open jobs of a key, in order."""
-        return [record.job for record in self._table.open(key, limit)]
+        return [record.job for record in self._table.open(key, limit, after)]
 
     def bind_token(self, job_id: str, token: str) -> Job:
         """Name whom to call back."""
@@ -96,15 +98,17 @@ class AwsJobs:
             self._table.missed(job_id, place)
         raise Transient(f"job {job_id} moves faster than it can be written")
 
-    def settle_unstarted(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
-        """End a job that never started, or ask the worker."""
+    def settle_waiting(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
+        """End a job that waits, or ask a worker."""
         for _ in range(_TRIES):
             record = self._table.get(job_id)
             if not record.job.open:
                 return record.job
-            if record.job.fence:
-                return self._update(job_id, CANCEL, STILL_OPEN, {"yes": True, "settled": "settled", "one": 1}).job
-            after, request = settled(record.job, settlement, now), str(uuid.uuid4())
+            at_once = settles_at_once(record.job)
+            if record.job.cancel_requested and not at_once:
+                return record.job
+            asked = replace(record.job, cancel_requested=True, not_before=None)
+            after, request = settled(record.job, settlement, now) if at_once else asked, str(uuid.uuid4())
             writes = self._table.change(record, after, request)
             if self._dynamo.transact(f"settling job {job_id}", writes, request) is None:
                 self._table.remember(after)
@@ -116,28 +120,37 @@ class AwsJobs:
         keys: list[str] = []
         last = str(after) if after else " "
         while len(keys) < limit:
-            found = self._index(OF_SHARD, open=OPEN, after=last)
-            keys += dict.fromkeys(fields["projectUserId"] for fields in found)
+            found = self._index(OF_SHARD, after=last)
+            keys += _keys(found)
             if len(found) < _PAGE:
                 break
             last = keys[-1]
         return [ProjectUser.parse(key) for key in keys[:limit]]
 
+    def keys_of(self, project_id: str) -> Sequence[ProjectUser]:
+        """Every key of a project that has open jobs, as the index knew it a moment ago."""
+        keys: list[str] = []
+        first, last = f"{project_id}#", f"{project_id}$"  # '$' is the character after '#'
+        while found := self._index(OF_PROJECT, first=first, last=last):
+            keys += _keys(found)
+            if len(found) < _PAGE:
+                break
+            first = f"{keys[-1]} "  # no name has a space: it is behind this key, and before every other
+        return [ProjectUser.parse(key) for key in keys]
+
     def let_go(self, project_id: str) -> Sequence[ProjectUser]:
         """Jobs of a project that were put off may start now; the keys that have such jobs."""
-        found = self._index(OF_PROJECT, open=OPEN, project=f"{project_id}#")
-        keys = [ProjectUser.parse(key) for key in dict.fromkeys(fields["projectUserId"] for fields in found)]
-        return sorted(key for key in keys if self._let_go(key))
+        return [key for key in self.keys_of(project_id) if self._let_go(key)]
 
     def _let_go(self, key: ProjectUser) -> bool:
-        waiting = [record for record in self._table.queue(key).records if record.job.not_before]
+        waiting = [job for job in all_open(self, key) if job.not_before]
         values = {"queued": "queued", "one": 1}
         freed = [
             self._dynamo.write(
-                f"letting job {record.job.job_id} go",
-                update(self._table.name, record.key, LET_GO, PUT_OFF, job=record.job.job_id, **values),
+                f"letting job {job.job_id} go",
+                update(self._table.name, key_of(job), LET_GO, PUT_OFF, job=job.job_id, **values),
             )
-            for record in waiting
+            for job in waiting
         ]
         return any(not isinstance(written, Refused) for written in freed)
 
@@ -164,5 +177,9 @@ class AwsJobs:
         raise Transient(f"job {job_id} moves faster than it can be written")
 
     def _index(self, where: str, **values: object) -> list[Fields]:
-        what = "looking for keys with work"
+        what, values = "looking for keys with work", {"open": OPEN, **values}
         return self._dynamo.query(what, self._table.name, where, values, _PAGE, index=names.OPEN_INDEX)
+
+
+def _keys(found: Iterable[Fields]) -> list[str]:
+    return list(dict.fromkeys(fields["projectUserId"] for fields in found))

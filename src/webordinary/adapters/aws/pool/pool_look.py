@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from webordinary.adapters.aws.items import from_item
 from webordinary.adapters.aws.pool.claim_table import ClaimTable, claim_of
 from webordinary.adapters.aws.pool.job_items import OPEN, record_of
 from webordinary.adapters.aws.pool.job_table import JobTable
-from webordinary.adapters.aws.pool.presence import worker_in
+from webordinary.adapters.aws.pool.presence import Presence, worker_in
 from webordinary.adapters.aws.pool.queues import Queues
 from webordinary.model.claims import Claim, ClaimStatus
 from webordinary.model.jobs import Job, JobState
@@ -76,6 +76,10 @@ class PoolLook:
             dead_letter_count=len(dead),
             unclaimed=self._unclaimed(queues),
         )
+
+    def names(self, workers: Iterable[str]) -> dict[str, str]:
+        """What people call these workers."""
+        return Presence(self.jobs.dynamo, self.claims.name).names(workers)
 
     def _owners(self, now: datetime, limit: int) -> tuple[list[Claim], list[WorkerSummary]]:
         """What is held, and the workers that say that they are there."""

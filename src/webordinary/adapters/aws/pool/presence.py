@@ -5,7 +5,10 @@ For people to look at. Nothing is decided by it: whether a claim is still somebo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,12 +17,17 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import Dynamo
 from webordinary.adapters.aws.items import at, epoch, moment
 from webordinary.adapters.aws.writes import put
+from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.overview import WorkerSummary
 
-EACH_SECONDS = 180.0
+_log = logging.getLogger(__name__)
+Ended = Callable[[float], bool]
+"""Waits for so many seconds, and says whether it is over."""
+EACH_SECONDS, LEAVE_SECONDS = 180.0, 5.0
 BELIEVED = timedelta(seconds=EACH_SECONDS + 30)
 """Who has not been heard of for longer is not shown."""
-GARBAGE_AFTER_SECONDS = 24 * 3600
+GARBAGE_AFTER_SECONDS = 7 * 24 * 3600
+"""For so long the mails that it worked on tell its name."""
 _PREFIX = "worker:"
 """No key has a colon, so none is called so; `worker#ann` may be one."""
 
@@ -38,6 +46,42 @@ class Presence:
     def leave(self, worker: WorkerSummary, now: datetime) -> None:
         """This worker ends in good order."""
         self._write(worker, now, gone=True)
+
+    def keep(self, worker: WorkerSummary, alive: Callable[[], bool], now: Callable[[], datetime], ended: Ended) -> None:
+        """Tell it now and then while that is so, and leave once `ended`."""
+        over = False
+        while not over:
+            if alive():
+                self._unless_deaf(self.tell, worker, now)
+            over = ended(EACH_SECONDS)
+        self._unless_deaf(self.leave, worker, now)
+
+    @contextmanager
+    def kept(self, worker: WorkerSummary, alive: Callable[[], bool], now: Callable[[], datetime]) -> Iterator[None]:
+        """The same beside a block, until that ends."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self.keep, args=(worker, alive, now, ended.wait), name="presence", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(LEAVE_SECONDS)
+
+    @staticmethod
+    def _unless_deaf(
+        say: Callable[[WorkerSummary, datetime], None], worker: WorkerSummary, now: Callable[[], datetime]
+    ) -> None:
+        try:
+            say(worker, now())
+        except WebOrdinaryError as problem:  # people see it a little later, or a little longer
+            _log.info("%s", problem)
+
+    def names(self, workers: Iterable[str]) -> dict[str, str]:
+        """What people call these workers, also those that are gone; who was forgotten is left out."""
+        keys = [{"projectKey": f"{_PREFIX}{worker}"} for worker in sorted(workers)]
+        rows = self.dynamo.get_all("looking how workers are called", self.table, keys)
+        return {str(row["projectKey"]).removeprefix(_PREFIX): row["name"] for row in rows}
 
     def _write(self, worker: WorkerSummary, now: datetime, *, gone: bool) -> None:
         fields = {

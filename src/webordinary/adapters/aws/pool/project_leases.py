@@ -18,9 +18,11 @@ from webordinary.model.hold import Hold
 from webordinary.model.jobs import JobState
 
 TAKEABLE = "attribute_not_exists(#projectKey) OR (#status = :free AND #fence < :fence)"
-OR_SEEN = " OR #fence = :seen"
+OR_SEEN = " OR (#fence = :seen AND #status = :seenAs)"
 RELEASE = "SET #status = :free"
 CURRENT = "#fence = :fence"
+CONFIRM = "SET #status = :showing"
+STILL_HELD = "#fence = :fence AND #status <> :free"
 
 OPERATOR_SECONDS = 900.0
 """So long a lease without a job is left alone, on the own clock of who wants it: no process tells that it lives."""
@@ -45,21 +47,30 @@ class AwsProjectLeases:
 
     def take(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
         """Take the right to publish under a new, higher fence; None while another running job has it."""
+        return self._take(project_id, hold, now, overtaking=False)
+
+    def overtake(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
+        """Take it from a job that has not confirmed yet, too."""
+        return self._take(project_id, hold, now, overtaking=True)
+
+    def _take(self, project_id: str, hold: Hold, now: datetime, *, overtaking: bool) -> ProjectLease | None:
         seen: Fields = {}
         for _ in range(_TRIES):
             lease = ProjectLease(project_id, hold.worker, next_fence(seen.get("fence", 0), now))
             row = self._put(lease, hold, seen, now)
             if row is None:
                 return lease
-            if row["status"] == "held" and self._goes_on(project_id, row, hold):
+            overtaken = overtaking and row["status"] == "held"
+            if row["status"] != "free" and not overtaken and self._goes_on(project_id, row, hold):
                 return None
             seen = row
         raise Transient(f"{project_id}: others keep taking the right to publish it")
 
-    def check(self, lease: ProjectLease) -> None:
-        """Raise ClaimLost when a newer lease exists."""
-        row = self._dynamo.get(f"{lease.project_id}: looking who publishes it", self._place(lease.project_id))
-        if row is None or (row["fence"], row["status"]) != (lease.fence, "held"):
+    def confirm(self, lease: ProjectLease) -> None:
+        """Let nobody overtake any more; raises ClaimLost when a newer lease exists."""
+        table, key = self._place(lease.project_id)
+        confirmed = update(table, key, CONFIRM, STILL_HELD, showing="showing", free="free", fence=lease.fence)
+        if isinstance(self._dynamo.write(f"{lease.project_id}: about to show its new state", confirmed), Refused):
             raise ClaimLost(lease.project_id, lease.worker, lease.fence)
 
     def release(self, lease: ProjectLease) -> None:
@@ -85,7 +96,7 @@ class AwsProjectLeases:
         }
         values: Fields = {"free": "free", "fence": lease.fence}
         if seen:
-            values["seen"] = seen["fence"]
+            values |= {"seen": seen["fence"], "seenAs": seen["status"]}
         write = put(table, fields, TAKEABLE + OR_SEEN if seen else TAKEABLE, **values)
         written = self._dynamo.write(f"{lease.project_id}: taking the right to publish it", write)
         if not isinstance(written, Refused) or written.by[0].get("request") == request:

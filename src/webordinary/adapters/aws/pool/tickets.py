@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.pool.queues import Queues
 from webordinary.model.jobs import Job
-from webordinary.pool.ports import QUEUED
+from webordinary.pool.ports import QUEUED, RESUMED
 
 
 class AwsTickets:
@@ -35,8 +36,13 @@ class AwsTickets:
 
 
 def ticket_id(job: Job, news: str = QUEUED) -> str:
-    """Names one reason to look: a start of a job is announced once, however often its step is retried."""
+    """Names one reason to look: a start of a job is announced once, however often its step is retried.
+
+    A site that is resumed twice within the minutes for which SQS knows a name is a reason each time.
+    """
     start = f"{job.job_id}-{job.attempts}-{job.interruptions}"
+    if news == RESUMED:
+        return f"{start}-{news}-{secrets.token_hex(8)}"
     return start if news == QUEUED else f"{start}-{news}"
 
 

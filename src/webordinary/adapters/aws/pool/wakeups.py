@@ -11,13 +11,14 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS
 from webordinary.adapters.aws.pool.hints import AwsHints
 from webordinary.adapters.aws.pool.queues import Queues
 from webordinary.adapters.aws.pool.tickets import is_old
+from webordinary.adapters.aws.pool.trouble import Trouble
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
@@ -34,8 +35,16 @@ _Target = ProjectUser | None
 class PollingWakeups:
     """Starts a thread for what the worker attends to; a thread ends with its poll when it is not wanted any more."""
 
-    def __init__(self, queues: Queues, hints: AwsHints, slots: int, poll_seconds: int = LONG_POLL_SECONDS) -> None:
-        self._queues, self._hints, self._poll_seconds = queues, hints, poll_seconds
+    def __init__(
+        self,
+        queues: Queues,
+        hints: AwsHints,
+        slots: int,
+        poll_seconds: int = LONG_POLL_SECONDS,
+        troubled: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`troubled` is told what keeps a poll from its queue, and nothing, in words, when one gets through again."""
+        self._queues, self._hints, self._poll_seconds, self._troubled = queues, hints, poll_seconds, troubled
         # The unclaimed queue, a key for each slot, and as many polls again that only run out.
         self._most_threads = 2 * slots + 2
         self._heard: dict[str, None] = {}
@@ -104,20 +113,20 @@ class PollingWakeups:
                 thread.start()
 
     def _poll(self, target: _Target) -> None:
-        failures, said = 0, ""
+        trouble = Trouble(f"polling for {target or 'keys that wait'}", _log)
         try:
             while self._goes_on(target):
                 began = time.monotonic()
                 try:
                     came = self._round(target)
                 except WebOrdinaryError as problem:
-                    failures += 1
-                    if str(problem) != said:  # once is enough
-                        _log.warning("%s", problem)
-                    said = str(problem)
-                    self._closed.wait(self._pause(failures))
+                    trouble.met(problem)
+                    self._troubled(str(problem))
+                    self._closed.wait(self._pause(trouble.failures))
                 else:
-                    failures, said = 0, ""
+                    if trouble.failures:
+                        self._troubled("")
+                    trouble.over()
                     if not came:
                         self._closed.wait(max(0.0, SHORTEST_ROUND_SECONDS - (time.monotonic() - began)))
         finally:

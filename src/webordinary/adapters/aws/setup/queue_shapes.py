@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from botocore.exceptions import ClientError
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS, NOT_THERE, Clients, code_of, translated
 from webordinary.adapters.aws.pool.queues import VISIBILITY_SECONDS
+from webordinary.model.errors import InvalidName
 from webordinary.model.names import ProjectUser
 
 if TYPE_CHECKING:
@@ -78,8 +80,20 @@ def create_shared_queues(clients: Clients, suffix: str = "") -> None:
         _create(clients, QueueShape(shape.name + suffix, dead_letters, shape.receives))
 
 
+def keys_with_queues(clients: Clients, project_id: str) -> tuple[ProjectUser, ...]:
+    """Everybody of a project for whom queues were made, also those who may not change it any more."""
+    prefix = names.queues_of(ProjectUser(project_id, "x")).output.removesuffix("x")
+    keys = []
+    with translated(f"looking for queues of {project_id}"):
+        for page in clients.sqs.get_paginator("list_queues").paginate(QueueNamePrefix=prefix):
+            for url in page.get("QueueUrls", []):
+                with suppress(InvalidName):  # of a project whose name begins like this one's
+                    keys.append(ProjectUser(project_id, url.rpartition("/")[2].removeprefix(prefix)))
+    return tuple(keys)
+
+
 def remove_key_queues(clients: Clients, key: ProjectUser) -> None:
-    """Remove a customer's queues with all that is in them. Idempotent."""
+    """Remove a customer's queues with all that is in them, and last the one that they are found by. Idempotent."""
     for shape in key_queues(key):
         with translated(f"removing queue {shape.name}"):
             try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from webordinary.model.errors import Transient
+from webordinary.model.errors import Transient, reason_of
 from webordinary.site.manifests import FOLDER, SPARE, Manifest, keep_manifest, manifest_of
 from webordinary.site.releases import Release, Stage
 
@@ -109,7 +109,7 @@ class LocalCopies:
             path.parent.mkdir(parents=True, exist_ok=True)
             staged.rename(path)
         except OSError as problem:
-            raise Transient(f"{path} cannot be made ({problem}): free some disk space") from problem
+            raise Transient(f"{path} cannot be made ({reason_of(problem)}): free some disk space") from problem
 
     def _make_room(self, site: Site) -> None:
         copies = self._sites[site]

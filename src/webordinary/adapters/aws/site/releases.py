@@ -19,7 +19,7 @@ from webordinary.model.errors import ClaimLost, Transient
 from webordinary.site.ports import free_to_go_on
 from webordinary.site.releases import KEPT_RELEASES, Release, Stage, release_name
 from webordinary.site.shown import Kept
-from webordinary.site.targets import Standing, Wanted, in_folder, in_store, look, show
+from webordinary.site.targets import Standing, Wanted, in_folder, in_store, look, show, shut_out
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -77,7 +77,7 @@ class S3Releases:
     def point(self, release: Release, fence: int, check: Callable[[], None] = free_to_go_on) -> bool:
         """See Releases."""
         site = (release.project_id, release.stage)
-        lease = ProjectLease(release.project_id, "this worker", fence)
+        lease = _lease(release.project_id, fence)
         seen = self._standing(site)
         wanted = self._wanted(site, release, seen)
         try:
@@ -93,6 +93,11 @@ class S3Releases:
         with self._guard:
             self._promoted.pop((site, release.name), None)
         return done.flipped
+
+    def shut_out(self, project_id: str, stage: Stage, fence: int) -> None:
+        """See Releases."""
+        site = (project_id, stage)
+        self._keep_seen(site, shut_out(_lease(project_id, fence), self._store(site)))
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """See Releases; of a release that was not built here there is the manifest alone."""
@@ -151,6 +156,10 @@ class S3Releases:
     def _forget(self, site: Site) -> None:
         with self._guard:
             self._seen.pop(site, None)
+
+
+def _lease(project_id: str, fence: int) -> ProjectLease:
+    return ProjectLease(project_id, "this worker", fence)
 
 
 def _remember(memory: dict[K, V], key: K, value: V) -> None:

@@ -11,7 +11,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
-from webordinary.model.errors import Transient
+from webordinary.model.errors import Transient, reason_of
 
 ANSWER_SECONDS = 5.0
 _ANSWER_BYTES = 1_000_000
@@ -41,7 +41,7 @@ def ask(method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[st
         text = answer.read(_ANSWER_BYTES)
         said = json.loads(text)
     except (OSError, HTTPException, ValueError) as problem:
-        raise Transient(f"the ECS agent does not answer at {url}: {problem}") from problem
+        raise Transient(f"the ECS agent does not answer at {url}: {reason_of(problem)}") from problem
     finally:
         connection.close()
     if answer.status != 200 or not isinstance(said, dict):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from webordinary.model.errors import JobTimedOut, Permanent
 from webordinary.model.hold import Hold
+from webordinary.model.text import clean
 from webordinary.site.ports import Programs
 from webordinary.site.reach import NOTHING_ELSE, Reach
 from webordinary.site.sources import SourceTree
@@ -28,7 +29,7 @@ class NotBuilt(Exception):
 
     def __init__(self, reason: str, *, mendable: bool = True) -> None:
         super().__init__(reason)
-        self.reason, self.mendable = reason, mendable
+        self.reason, self.mendable = clean(reason), mendable
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class Bench:
         return "".join(self.said)[-LOG_CHARACTERS:]
 
     def _say(self, shown: str, text: str) -> None:
-        plain = _COLOURS.sub("", text).replace("\r", "\n").replace(os.fspath(self.path), ".").strip()
+        plain = clean(_COLOURS.sub("", text).replace("\r", "\n")).replace(os.fspath(self.path), ".").strip()
         self.said.append(f"$ {shown.replace(os.fspath(self.path), '.')}\n{plain[-STEP_CHARACTERS:]}\n")
 
 

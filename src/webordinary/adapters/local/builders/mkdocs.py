@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from webordinary.adapters.local.builders.bench import Bench
@@ -29,8 +30,13 @@ class MkDocs:
         """One call."""
         mkdocs = find_program(self._program)
         output = bench.path / ".output"
-        env = {"PYTHONDONTWRITEBYTECODE": "1"}
+        env = {"PYTHONDONTWRITEBYTECODE": "1", "SOURCE_DATE_EPOCH": _this_year()}
         words = ["build", "--site-dir", str(output)]
         bench.run([mkdocs, *words], hold, env=env, reach=Reach(readable=home_of(mkdocs)))
         output.mkdir(exist_ok=True)
         return output
+
+
+def _this_year() -> str:
+    """The time that MkDocs writes into pages as that of the build: were it exact, no page would ever stay the same."""
+    return str(int(datetime(datetime.now(UTC).year, 1, 1, tzinfo=UTC).timestamp()))

@@ -39,16 +39,20 @@ class Origins:
             self._copy(folder, origin)
         return str(origin)
 
-    def check(self, project: Project) -> None:
-        """Raise Permanent, in words, unless the repository answers, can be served and would take a push."""
+    def check(self, project: Project) -> tuple[str, ...]:
+        """Raise Permanent, in words, unless the repository answers, can be served and would take a push.
+
+        Returns the files in it that no site can show.
+        """
         try:
             self._mirrors.reach(project)
             mirror = self._mirrors.refresh(project)
             main = main_branch(mirror, project)
-            check_sources(mirror, f"refs/heads/{main}")
+            unshown = check_sources(mirror, f"refs/heads/{main}")
             check_writable(self._mirrors.remote(mirror, project), project, main)
         except (GitFailed, Transient) as problem:
             raise Permanent(f"{problem}: check the address and that this machine may read and write it") from problem
+        return unshown
 
     def export(self, project: Project, into: Path) -> tuple[str, SourceTree]:
         """The files of main as they are now, and which commit that is."""

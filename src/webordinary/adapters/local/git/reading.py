@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import cache
 
 from webordinary.adapters.local.git.command import Git
 from webordinary.adapters.local.git.fitness import check_tree
+from webordinary.model.text import clean
 from webordinary.site.messages import Note, read_note
-from webordinary.site.sources import Change, SourceTree
+from webordinary.site.past_changes import standing
+from webordinary.site.sources import Change, PastChange, SourceTree
+
+_PAST_CHANGES = 500
 
 
 def head(git: Git) -> str:
@@ -32,9 +38,59 @@ def files_of(git: Git, commit: str) -> tuple[str, ...]:
     return tuple(name for name in listing.split("\0") if name)
 
 
+def files_added_by(git: Git, commit: str) -> frozenset[str]:
+    """The files that were not there before a commit."""
+    listing = git("diff-tree", "--no-commit-id", "--name-only", "-r", "-z", "--no-renames", "--diff-filter=A", commit)
+    return frozenset(listing.split("\0")) - {""}
+
+
+def files_removed(git: Git) -> tuple[str, ...]:
+    """What the next commit would remove."""
+    listing = git("diff", "--cached", "--name-only", "-z", "--no-renames", "--diff-filter=D", "--no-ext-diff")
+    return tuple(name for name in listing.split("\0") if name)
+
+
 def change(git: Git, commit: str, note: Note) -> Change:
     """A commit of ours as the change that it is."""
-    return Change(commit, note.summary, files_of(git, commit), note.undoes)
+    return Change(commit, note.summary, for_people(files_of(git, commit)), note.undoes)
+
+
+def for_people(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of files to be told; the file system may know them by other bytes."""
+    return tuple(clean(name) for name in names)
+
+
+def past_changes(git: Git, head: str, thread_id: str) -> tuple[PastChange, ...]:
+    """What a thread brought to main, the newest first."""
+
+    @cache
+    def history(commit: str) -> list[tuple[str, Note]]:
+        if commit != head and git.attempt("cat-file", "-e", f"{commit}^{{commit}}").code != 0:
+            return []  # somebody rewrote main since it was rolled back
+        return notes(git, commit, f"Thread: {thread_id}", _PAST_CHANGES, or_saying="Rolled-Back-To: ")
+
+    left = standing(history, head, thread_id)
+    ours = [(sha, note) for sha, note in history(head) if note.thread_id == thread_id and note.job_id]
+    files = _files_of_each(git, [sha for sha, _ in ours])
+    return tuple(
+        PastChange(Change(sha, note.summary, files.get(sha, ())), note.job_id, note.title, sha in left)
+        for sha, note in ours
+        if not note.undoes
+    )
+
+
+def _files_of_each(git: Git, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The files that each of these commits changed, asked for at once."""
+    asked = "".join(f"{commit}\n" for commit in commits).encode()
+    listing = git("diff-tree", "--stdin", "--name-only", "-r", "-z", "--root", "--no-renames", stdin=asked)
+    files: dict[str, list[str]] = {}
+    wanted, current = set(commits), ""
+    for name in listing.split("\0"):
+        if name in wanted:
+            current = name
+        elif name:
+            files.setdefault(current, []).append(name)
+    return {commit: for_people(names) for commit, names in files.items()}
 
 
 def conflicted_files(git: Git) -> tuple[str, ...]:
@@ -55,11 +111,12 @@ def tree(git: Git) -> SourceTree:
     return SourceTree(git.tree, files)
 
 
-def notes(git: Git, where: str, saying: str, limit: int, since: datetime | None = None) -> list[tuple[str, Note]]:
+def notes(
+    git: Git, where: str, saying: str, limit: int, since: datetime | None = None, or_saying: str = ""
+) -> list[tuple[str, Note]]:
     """Our notes on the commits of a range, newest first; `saying` narrows them by a line of the message."""
-    options = [f"--max-count={limit}", "-z", "--format=%H%n%B"]
-    if saying:
-        options += ["--fixed-strings", f"--grep={saying}"]
+    options = [f"--max-count={limit}", "-z", "--format=%H%n%B", "--fixed-strings"]
+    options += [f"--grep={words}" for words in (saying, or_saying) if words]
     if since is not None:
         options.append(f"--since={since.isoformat()}")
     found = []

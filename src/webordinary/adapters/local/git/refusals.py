@@ -7,6 +7,8 @@ from webordinary.model.errors import Permanent, Transient
 from webordinary.model.projects import Project
 
 _WORDS = 300
+_ALWAYS_SAID = "fatal: Could not read from remote repository."
+"""What git ends with whatever happened, and some advice after it."""
 _NO_ENTRY = (
     "Authentication failed",
     "could not read Username",
@@ -25,7 +27,7 @@ class AccessRefused(Permanent):
 
     def __init__(self, project: Project, words: str) -> None:
         super().__init__(
-            f"{project.project_id}: its repository {project.repo} does not let us in ({words.strip()[-_WORDS:]}); "
+            f"{project.project_id}: its repository {project.repo} does not let us in ({_short(words)}); "
             f"give it the right credential with `webordinary project credential {project.project_id} FILE`"
         )
 
@@ -42,7 +44,7 @@ def reach(git: Git, project: Project) -> None:
     if finished.code != 0:
         words = finished.err.decode(errors="replace").strip()
         check_access(project, words)
-        raise Transient(f"{project.project_id}: its repository {project.repo} does not answer ({words[-_WORDS:]})")
+        raise Transient(f"{project.project_id}: its repository {project.repo} does not answer ({_short(words)})")
 
 
 def check_writable(git: Git, project: Project, branch: str) -> None:
@@ -53,4 +55,10 @@ def check_writable(git: Git, project: Project, branch: str) -> None:
     words = finished.err.decode(errors="replace").strip()
     if finished.code != 0 and "[rejected]" not in words:  # it moved on meanwhile: it would have taken the push
         check_access(project, words)
-        raise Permanent(f"{project.project_id}: its repository {project.repo} takes no push ({words[-_WORDS:]})")
+        raise Permanent(f"{project.project_id}: its repository {project.repo} takes no push ({_short(words)})")
+
+
+def _short(words: str) -> str:
+    """On one line, as it stands in a sentence."""
+    said = words.partition(_ALWAYS_SAID)[0].strip() or words
+    return " ".join(said.split())[-_WORDS:]

@@ -8,18 +8,20 @@ from datetime import timedelta
 from pathlib import Path
 
 from webordinary.adapters.local.git import reading
+from webordinary.adapters.local.git.added_lines import take_out_added_lines
 from webordinary.adapters.local.git.cache import WorkspaceCache
 from webordinary.adapters.local.git.command import GitFailed
 from webordinary.adapters.local.git.copies import Copy, Fence
 from webordinary.adapters.local.git.credentials import Credentials
-from webordinary.adapters.local.git.fitness import unfit
+from webordinary.adapters.local.git.fitness import not_taken_in, unfit
 from webordinary.adapters.local.git.mirrors import Mirrors
+from webordinary.adapters.local.git.shared_files import keep_what_others_use
 from webordinary.adapters.local.git.workspaces import GitWorkspaces
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import Transient
 from webordinary.site.fencemarks import key_fence_ref, project_fence_ref
 from webordinary.site.messages import ChangeMessage, Note
-from webordinary.site.sources import Change, Conflicted, Joined, Unfit, Work, Workspace
+from webordinary.site.sources import Change, Conflicted, Joined, PastChange, Unfit, Work, Workspace
 
 QUICK_SECONDS = 5.0
 """What took longer is worth a push of its own before it is built, and main is worth another look."""
@@ -57,7 +59,13 @@ class GitRepository:
     def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | Unfit | None:
         """Record what differs in the workspace; None when nothing does."""
         copy = self._workspaces.held(workspace)
-        copy.git("add", "--all")
+        try:
+            copy.git("add", "--all")
+        except GitFailed as failed:
+            if refused := not_taken_in(failed.words):
+                self._workspaces.distrust(copy)
+                return refused
+            raise
         changed = reading.staged_files(copy.git)
         if not changed:
             return None
@@ -74,7 +82,7 @@ class GitRepository:
             "--file=-",
             stdin=message.text().encode(),
         )
-        return Change(reading.head(copy.git), message.summary, tuple(changed), message.undoes)
+        return Change(reading.head(copy.git), message.summary, reading.for_people(changed), message.undoes)
 
     def save(self, workspace: Workspace) -> None:
         """Put the thread's branch on the origin under the claim's fence."""
@@ -91,31 +99,29 @@ class GitRepository:
         if f"refs/heads/{work.branch}" in copy.refs:
             copy.push({f"refs/heads/{work.branch}": main}, [_key_fence(work)], work.branch)
 
-    def last_change(self, workspace: Workspace) -> Change | None:
-        """The thread's newest change on main that was not undone."""
-        copy = self._workspaces.held(workspace)
-        main = copy.refs[copy.main_ref]
-        notes = reading.notes(copy.git, main, f"Thread: {workspace.work.thread_id}", limit=500)
-        ours = [(sha, note) for sha, note in notes if note.thread_id == workspace.work.thread_id]
-        undone = {note.undoes for _, note in ours}
-        for sha, note in ours:
-            if note.job_id and not note.undoes and sha not in undone:
-                return reading.change(copy.git, sha, note)
-        return None
+    def changes(self, workspace: Workspace) -> tuple[PastChange, ...]:
+        """The thread's changes on main, the newest first."""
+        copy, thread_id = self._workspaces.held(workspace), workspace.work.thread_id
+        return reading.past_changes(copy.git, copy.refs[copy.main_ref], thread_id)
 
     def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
         """Take a change back in the workspace; a conflict leaves the workspace clean."""
         copy = self._workspaces.held(workspace)
-        if copy.git.attempt("revert", "--no-commit", "--no-edit", change.commit).code == 0:
-            return None
-        files = reading.conflicted_files(copy.git) or change.changed_files
-        copy.git("reset", "--quiet", "--hard")
-        return Conflicted(files)
+        if copy.git.attempt("revert", "--no-commit", "--no-edit", change.commit).code != 0:
+            files = reading.conflicted_files(copy.git)
+            if not take_out_added_lines(copy.git, change.commit, files):
+                copy.git("reset", "--quiet", "--hard")
+                return Conflicted(reading.for_people(files) or change.changed_files)
+        keep_what_others_use(copy.git, change.commit)
+        return None
 
-    def holds(self, workspace: Workspace, release: str, commit: str) -> bool:
+    def shows(self, workspace: Workspace, release: str, commit: str) -> bool:
         """See Workspaces; releases are named after their commit."""
         git = self._workspaces.held(workspace).git
-        return git.attempt("merge-base", "--is-ancestor", commit, release).code == 0
+        if git.attempt("merge-base", "--is-ancestor", commit, release).code != 0:
+            return False
+        past = reading.past_changes(git, release, workspace.work.thread_id)
+        return any(one.stands and one.change.commit == commit for one in past)
 
     # -- MainLine -----------------------------------------------------------------------------------
 
@@ -141,7 +147,7 @@ class GitRepository:
         if not self._contains(copy, main) and not self._rebased(copy, main):
             files = reading.conflicted_files(copy.git)
             copy.git.attempt("rebase", "--abort")
-            return Conflicted(files)
+            return Conflicted(reading.for_people(files))
         copy.based_on = main
         head = reading.head(copy.git)  # asked, not remembered: an earlier round may have rebased already
         return Joined(head, replace(workspace.made, commit=head), reading.tree(copy.git), on_main=False)

@@ -22,10 +22,20 @@ from webordinary.adapters.local.jail.proxy import Proxy
 from webordinary.adapters.local.jail.result import judge, remove
 from webordinary.adapters.local.jail.trial import PROGRAM, no_reason
 from webordinary.adapters.local.processes import WORKER_MARK
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import (
+    Cancelled,
+    ClaimLost,
+    Interrupted,
+    JobTimedOut,
+    MustWait,
+    Permanent,
+    Transient,
+    reason_of,
+)
 from webordinary.site.reach import NOTHING_ELSE, Network, Reach
 
 PROXY_PORT = 3128
+_FULL_SECONDS = 60.0
 _PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 _BASIC_ENV = {
     "HOME": bubblewrap.HOME,
@@ -114,8 +124,12 @@ class BubblewrapJail:
                 (*self._readable, *readable), writable, PROXY_PORT if reach.network else 0,
             )  # fmt: skip
             prefix = bubblewrap.command(self._bwrap, view, self._limits)
+            must_end = False
             try:
                 yield BubblewrapCell(folder, prefix, self._worker, guard)
+            except (ClaimLost, Interrupted, Cancelled, JobTimedOut):
+                must_end = True
+                raise
             finally:  # also when its driver gave up: what it left is about to be saved
                 if not guard.end():
                     raise Transient("a jailed program does not die; is the disk stuck?")
@@ -123,6 +137,8 @@ class BubblewrapJail:
                     if not own_git:
                         remove(workspace / ".git")  # planted: ours lies elsewhere, and git never cleans this name
                     judge(folders, self._limits, guard.reached)
+                if guard.disk_full and not must_end:
+                    raise MustWait("the disk of this worker is full: make room, nothing else is needed", _FULL_SECONDS)
 
     def _inside(self, env: Mapping[str, str], network: Network) -> dict[str, str]:
         proxy = _PROXY_ENV if network.hosts else {}
@@ -144,7 +160,7 @@ class BubblewrapJail:
                     check=False,
                 )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired, Permanent, Transient) as problem:
-            return f"a trial failed: {problem}"
+            return f"a trial failed: {reason_of(problem)}"
         return no_reason(tried)
 
 

@@ -12,7 +12,14 @@ from socket import socket
 
 from webordinary.adapters.local.jail.door import Door, Inmates
 from webordinary.adapters.local.jail.limits import JailLimits
-from webordinary.adapters.local.jail.usage import family, look_at_disk, look_at_files, resident_bytes, scratch_use
+from webordinary.adapters.local.jail.usage import (
+    disk_is_full,
+    family,
+    look_at_all_files,
+    look_at_files,
+    resident_bytes,
+    scratch_use,
+)
 
 _log = logging.getLogger(__name__)
 _EACH_SECONDS = 0.2
@@ -36,6 +43,8 @@ class Guard:
         """Whether the program was let in."""
         self.reached = ""
         """Which limit was reached, in words."""
+        self.disk_full = False
+        """It was ended as the disk was full, and not by what it wrote itself."""
         self._thread = threading.Thread(target=self._watch, name="jail guard", daemon=True)
         self._thread.start()
 
@@ -88,12 +97,16 @@ class Guard:
         pause, files_at = _EACH_SECONDS, time.monotonic() + _FILES_EACH_SECONDS
         while not self._over.wait(pause) and not inmates.gone(0):
             began = time.monotonic()
-            reached = self._processes(inmates) or look_at_disk(self._folders[0], self._limits)
+            reached = self._processes(inmates)
+            if not reached and disk_is_full(self._folders[0], self._limits):
+                pids = family(inmates.init, self._limits.processes)
+                reached = look_at_all_files(self._folders, self._limits, pids)
+                self.disk_full = not reached
             if not reached and began >= files_at:
                 reached = look_at_files(self._folders, self._limits)
                 took = time.monotonic() - began
                 files_at = began + max(_FILES_EACH_SECONDS, took / _SHARE)
-            if reached:
+            if reached or self.disk_full:
                 self.reached = reached
                 inmates.end()
                 return

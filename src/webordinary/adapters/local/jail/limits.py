@@ -31,7 +31,7 @@ class JailLimits:
     scratch_bytes: int = 512 * MEGABYTE
     """Each of /tmp, /dev/shm and the home folder; they are memory."""
     free_bytes: int = 200 * MEGABYTE
-    """Below this the disk counts as full, whoever filled it."""
+    """Below this the disk counts as full; nobody is blamed for that who kept to `disk_bytes`."""
 
     def rlimits(self) -> dict[str, int]:
         """What the kernel enforces per process, by the names of `resource`."""

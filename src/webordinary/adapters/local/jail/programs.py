@@ -35,7 +35,7 @@ class JailedPrograms:
                 cell.argv(args), cwd=cwd, stdin=stdin, env=cell.env, seconds=seconds, hold=hold, grace=self._grace,
                 interrupt=cell.interrupt,
             )  # fmt: skip
-        hold.check()
+            hold.check()  # in the cell still: the job's own end goes before a full disk
         if finished.timed_out:
             raise JobTimedOut(f"{args[0]} ran longer than {seconds:.0f} s and was ended")
         if finished.overflowed:

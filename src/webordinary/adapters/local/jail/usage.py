@@ -64,17 +64,47 @@ class Tally:
 
 def look_at_files(folders: tuple[Path, ...], limits: JailLimits) -> str:
     """In words what is too much in these folders; empty if nothing is."""
+    return _look(Tally(limits), folders)
+
+
+def look_at_all_files(folders: tuple[Path, ...], limits: JailLimits, pids: list[int]) -> str:
+    """The same with files that processes hold open and nobody can name."""
     tally = Tally(limits)
+    for size in _nameless(pids, folders[0].stat().st_dev):
+        if reached := tally.add(size, 0):
+            return reached
+    return _look(tally, folders)
+
+
+def disk_is_full(folder: Path, limits: JailLimits) -> bool:
+    """Whether it is about to be, whoever filled it."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize < limits.free_bytes
+
+
+def _look(tally: Tally, folders: tuple[Path, ...]) -> str:
     for entry, depth in entries(folders):
         if reached := tally.add(_size(entry), depth):
             return reached
     return ""
 
 
-def look_at_disk(folder: Path, limits: JailLimits) -> str:
-    """In words that the disk is about to be full; files without a name are seen only so."""
-    disk = os.statvfs(folder)
-    return "the last free space of the disk" if disk.f_bavail * disk.f_frsize < limits.free_bytes else ""
+def _nameless(pids: list[int], device: int) -> list[int]:
+    """The sizes on disk of removed files that are still open, each once."""
+    found: dict[int, int] = {}
+    for pid in pids:
+        try:
+            held = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208  names are all that is wanted
+        except OSError:
+            continue
+        for name in held:
+            try:
+                status = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
+            except OSError:
+                continue
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 0 and status.st_dev == device:
+                found[status.st_ino] = status.st_blocks * 512
+    return list(found.values())
 
 
 def entries(folders: tuple[Path, ...], make_readable: bool = False) -> Iterator[tuple[os.DirEntry[str], int]]:

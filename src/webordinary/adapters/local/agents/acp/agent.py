@@ -57,7 +57,6 @@ class AcpAgent:
         with self._homes.open(NAME, task, _worth_keeping) as home:
             went_on = home.memo.interrupted
             ending = self._run_in_cell(home, task, hold)
-            task.spent(ending.cost_usd)
             home.memo = Memo(NAME, ending.session, ending.total_cost_usd, ending.stopped)
         hold.check()
         if ending.stopped:

@@ -134,8 +134,8 @@ class SiteClient:
 
     def _count_cost(self, amount: float) -> None:
         self.total_cost_usd = max(self.total_cost_usd, amount)
-        if self.total_cost_usd - self._cost_before > self._around.limits.cost_usd:
-            self._cap(f"more work than one mail may cost (${self._around.limits.cost_usd:.2f})")
+        if self.total_cost_usd - self._cost_before > self._around.limits.left_usd:
+            self._cap(self._around.limits.too_costly)
 
     def _cap(self, words: str) -> None:
         if not self.capped:

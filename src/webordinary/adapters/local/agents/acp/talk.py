@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -69,6 +70,7 @@ def talk(
         finally:
             await exchange.close()
             await channel.close()
+            task.spent(exchange.cost_usd)  # however it ended
 
     return converse(talking, hold)
 
@@ -81,11 +83,16 @@ class _Exchange:
     ) -> None:
         self._task, self._memo, self._luggage = task, memo, luggage
         self._around = around
-        self._session = ""
+        self._session, self._cost_before = "", math.inf  # until the session is open, nothing is this run's
         self._client = SiteClient(around)
         self._calling_off: asyncio.Task[None] | None = None
         client: Any = self._client  # it has what this side can do, and not the rest of the protocol
         self._connection: ClientSideConnection = connect_to_agent(client, channel)
+
+    @property
+    def cost_usd(self) -> float:
+        """As far as the agent has told."""
+        return max(0.0, self._client.total_cost_usd - self._cost_before)
 
     async def run(self) -> AcpEnding:
         """To the agent's last word."""
@@ -101,13 +108,12 @@ class _Exchange:
                 f"the agent speaks version {met.protocol_version} of the Agent Client Protocol, we speak "
                 f"{PROTOCOL_VERSION}: install another version of it"
             )
-        self._session, before = await self._open_session(met)
-        self._client.begin(before, self._call_off)
+        self._session, self._cost_before = await self._open_session(met)
+        self._client.begin(self._cost_before, self._call_off)
         answer = await self._connection.prompt(session_id=self._session, prompt=self._prompt(met))
         client = self._client
         return AcpEnding(
-            answer.stop_reason, client.last_message, self._session, client.total_cost_usd,
-            client.total_cost_usd - before, client.capped,
+            answer.stop_reason, client.last_message, self._session, client.total_cost_usd, self.cost_usd, client.capped
         )  # fmt: skip
 
     async def cancel(self) -> None:

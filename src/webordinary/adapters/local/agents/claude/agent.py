@@ -18,7 +18,7 @@ from webordinary.adapters.local.agents.luggage import pack
 from webordinary.adapters.local.agents.outcome import result_of
 from webordinary.adapters.local.agents.process import AgentProcess
 from webordinary.model.claims import INTERRUPT_GRACE_SECONDS
-from webordinary.model.errors import JobTimedOut, Permanent
+from webordinary.model.errors import JobTimedOut, Permanent, WebOrdinaryError
 from webordinary.model.hold import Hold
 from webordinary.site.ports import Jail
 from webordinary.site.reach import Network, Reach
@@ -56,10 +56,8 @@ class ClaudeAgent:
         before = footprint(task.workspace)
         with self._homes.open(NAME, task, _is_transcript) as home:
             went_on = home.memo.interrupted
-            ending = self._run_in_cell(cli, access, home, task, hold)
-            cost = max(0.0, ending.total_cost_usd - home.memo.total_cost_usd)
-            task.spent(cost)
-            capped = None if ending.stopped else judge(ending, task.limits.cost_usd, task.limits.turns, cost)
+            ending, cost = self._run_in_cell(cli, access, home, task, hold)
+            capped = None if ending.stopped else judge(ending, task.limits, cost)
             home.memo = Memo(NAME, ending.session, ending.total_cost_usd, ending.stopped)
         hold.check()
         if ending.stopped:
@@ -71,7 +69,10 @@ class ClaudeAgent:
             session=ending.session, cost_usd=cost,
         )  # fmt: skip
 
-    def _run_in_cell(self, cli: Path, access: ModelAccess, home: AgentHome, task: AgentTask, hold: Hold) -> Ending:
+    def _run_in_cell(
+        self, cli: Path, access: ModelAccess, home: AgentHome, task: AgentTask, hold: Hold
+    ) -> tuple[Ending, float]:
+        """How it ended and what it cost; that is written down before anybody judges what it left behind."""
         from webordinary.adapters.local.agents.claude.talk import talk  # noqa: PLC0415  see there
 
         luggage = pack(task.attachments, home.folder / "attachments")
@@ -91,7 +92,14 @@ class ClaudeAgent:
             # Not a variable: the environment is given before the address is known. Not a flag: others can read those.
             settings.write_text(json.dumps({"env": {access.address_variable: cell.url(_UPSTREAM)}}), encoding="utf-8")
             process = partial(AgentProcess.start, cell.argv(invocation.args()), cell.env, task.workspace)
-            return talk(process, task, luggage, hold, self._settings.grace_seconds)
+            try:
+                ending = talk(process, task, luggage, hold, self._settings.grace_seconds)
+            except WebOrdinaryError:
+                task.tell("ended before it said what it cost")
+                raise
+            cost = max(0.0, ending.total_cost_usd - home.memo.total_cost_usd)
+            task.spent(cost)
+            return ending, cost
 
 
 def bundled_cli() -> Path:

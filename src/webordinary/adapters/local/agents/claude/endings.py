@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webordinary.model.errors import Permanent, Transient
-from webordinary.site.task import NotUnderstood
+from webordinary.site.task import SMALLER, AgentLimits, NotUnderstood
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ResultMessage
@@ -51,22 +51,19 @@ def read_ending(result: ResultMessage) -> Ending:
     )
 
 
-def judge(ending: Ending, limit_usd: float, limit_turns: int, cost_usd: float) -> NotUnderstood | None:
+def judge(ending: Ending, limits: AgentLimits, cost_usd: float) -> NotUnderstood | None:
     """None for a run that ended well; words for the customer where a cap was reached; else raises."""
     if not ending.failed:
         return None
     words = ending.words[:_ERROR_CHARACTERS] or "no words"
     if ending.reason in ("budget_exhausted", "error_max_budget_usd"):
-        text = f"This took more work than one mail may cost (${limit_usd:.2f}), so I stopped. {_SMALLER}"
+        text = f"This took {limits.too_costly}, so I stopped. {SMALLER}"
         return NotUnderstood(text, ending.session, cost_usd)
     if ending.reason in ("max_turns", "error_max_turns"):
-        text = f"This took more than the {limit_turns} steps that one mail may take, so I stopped. {_SMALLER}"
+        text = f"This took more than the {limits.turns} steps that one mail may take, so I stopped. {SMALLER}"
         return NotUnderstood(text, ending.session, cost_usd)
     if ending.status in _NO_RIGHT:
         raise Permanent(f"the model refuses the key of the agent claude ({words}): check it, then redrive this mail")
     if ending.status in _TRY_AGAIN or (ending.reason == "api_error" and ending.status is None):
         raise Transient(f"the model cannot be reached now: {words}")
     raise Permanent(f"the agent claude gave up ({ending.reason}): {words}")
-
-
-_SMALLER = "Nothing was changed. Please ask for it in smaller steps."

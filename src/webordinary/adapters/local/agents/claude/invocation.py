@@ -51,7 +51,7 @@ class Invocation:
             "--setting-sources=", "--settings", str(self.settings),
             "--strict-mcp-config", "--mcp-config", json.dumps({"mcpServers": _SERVERS}),
             "--json-schema", json.dumps(OUTCOME_SCHEMA),
-            "--max-turns", str(self.limits.turns), "--max-budget-usd", str(self.limits.cost_usd),
+            "--max-turns", str(self.limits.turns), "--max-budget-usd", str(self.limits.left_usd),
             *(["--model", self.model] if self.model else []),
             *([f"--resume={self.session}"] if self.session else []),
         ]  # fmt: skip

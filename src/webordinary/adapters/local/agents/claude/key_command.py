@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Permanent, Transient, reason_of
 
 KEPT_SECONDS = 180.0
 """Shorter than what programs such as gcloud leave on a key that they hand out (225 s)."""
@@ -49,7 +49,7 @@ class KeyCommand:
             words = problem.stderr.decode(errors="replace")[-300:] or f"it ended with {problem.returncode}"
             raise Transient(f"agent_key_command {name} gave no key: {words}") from problem
         except OSError as problem:
-            raise Permanent(f"agent_key_command {name} cannot be run: {problem}; correct it") from problem
+            raise Permanent(f"agent_key_command {name} cannot be run: {reason_of(problem)}; correct it") from problem
         key = printed.stdout.decode(errors="replace").strip()
         if not key or len(key) > _CHARACTERS or not key.isprintable():
             raise Permanent(f"agent_key_command {name} printed something that is not a key")

@@ -1,0 +1,55 @@
+"""What mails and workers cost in calls of AWS, all together: the bars that `benchmarks/aws_cost.py` measures.
+
+A mail goes its whole way; time is virtual where only time passes.
+"""
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.extras import needs_extra
+
+needs_extra("boto3", "aws")
+needs_extra("aws_lambda_powertools", "aws")
+
+from tests.aws.counted_house import CountedHouse
+from tests.aws.emulator import Emulator
+from tests.aws.patient_worker import patient_worker
+from webordinary.model.names import ProjectUser
+
+MOST_PER_MAIL, MOST_PER_JOB_MINUTE, MOST_PER_IDLE_HOUR = 45, 8, 620
+MAKING_WAY = 3
+"""Giving up another key, where no slot is free: others are let in, a last look, the end."""
+SCOTT, ANN = ProjectUser("kiln", "scott"), ProjectUser("kiln", "ann")
+
+
+@pytest.mark.parametrize(("slots", "more"), [(2, 0), (1, MAKING_WAY)], ids=["with a free slot", "making way"])
+def test_a_mail_keeps_to_its_bar_whether_its_key_is_held_or_has_to_be_claimed(
+    ministack: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int, more: int
+) -> None:
+    house = CountedHouse(ministack.endpoint, tmp_path, monkeypatch)
+    house.onboard(SCOTT)
+    house.onboard(ANN)
+    with house.working(slots):
+        house.calls_of_a_mail(SCOTT, slots)  # what is looked up once
+        held = house.calls_of_a_mail(SCOTT, slots)
+        unclaimed = house.calls_of_a_mail(ANN, slots)
+    assert "sqs:SendMessage" in held
+    assert unclaimed["sqs:SendMessage"] == held["sqs:SendMessage"] + 1, "no hint was sent"
+    assert held.total() <= MOST_PER_MAIL, held
+    assert unclaimed.total() <= MOST_PER_MAIL + more, unclaimed
+
+
+def test_a_worker_that_waits_with_a_claim_keeps_to_its_bar(ministack: Emulator) -> None:
+    with patient_worker(ministack.endpoint, lasts=False) as worker:
+        calls = worker.calls_in(hours=1)
+    assert calls.total() <= MOST_PER_IDLE_HOUR, calls
+
+
+def test_a_job_keeps_to_its_bar_for_each_minute(ministack: Emulator) -> None:
+    with patient_worker(ministack.endpoint, lasts=True) as worker:
+        calls = worker.calls_in(hours=0.75)  # within a job's limit
+    assert calls.total() <= 45 * MOST_PER_JOB_MINUTE, calls

@@ -1,0 +1,282 @@
+"""Whatever a job's work or the pool raises, the slot goes on, and no lease is renewed for a job that nobody runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import pytest
+
+from tests.unit.worker.around import DONE, WORKER, Around
+from webordinary.adapters.memory.pool_state import MemoryPoolState
+from webordinary.capacity.clockwork import MIDNIGHT, VirtualTime
+from webordinary.capacity.stepped import SilentBell
+from webordinary.model.claims import LEASE_SECONDS, MAX_ATTEMPTS, Claim, ClaimRequest, ClaimStatus, Started, Turn
+from webordinary.model.errors import Interrupted, JobTimedOut
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import Ending, Job, NewJob, Outcome, Settlement
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import Claims
+from webordinary.worker.keeper import LeaseKeeper
+from webordinary.worker.slot import Slot
+from webordinary.worker.surroundings import Surroundings
+from webordinary.worker.worker import Worker
+
+SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
+SURPRISE = RuntimeError("nobody foresaw this")
+
+
+@dataclass
+class Troubled(Around):
+    """Work that raises what it is told to."""
+
+    performing: list[Exception] = field(default_factory=list)
+    saving: Exception | None = None
+    finding: Exception | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def perform(self, started: Started, hold: Hold) -> Settlement:
+        if self.performing:
+            raise self.performing.pop()
+        return super().perform(started, hold)
+
+    def save(self, started: Started, hold: Hold) -> None:
+        if self.saving:
+            raise self.saving
+
+    def found(self, started: Started, hold: Hold) -> Settlement | None:
+        if self.finding:
+            raise self.finding
+        return None
+
+
+@dataclass
+class TroubledClaims:
+    """Claims that raise a surprise: before they do something, or after."""
+
+    inside: Claims
+    refuses: Callable[[Ending], bool] = lambda ending: False
+    tried: list[Ending] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inside, name)
+
+    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+        self.tried.append(ending)
+        if self.refuses(ending):
+            raise SURPRISE
+        return self.inside.end_and_take_next(started, ending, now, more=more)
+
+    def start_next(self, claim: Claim, now: datetime) -> Job | None:
+        self.inside.start_next(claim, now)
+        raise SURPRISE
+
+
+def test_work_that_cannot_be_saved_for_an_unforeseen_reason_is_done_again_later() -> None:
+    around, state = Troubled(saving=OSError(28, "No space left")), _queued()
+    around.performing = [Interrupted("a mail came in")]
+    _serve(around, around.surroundings(state))
+    job = state.jobs["a"]
+    assert (job.outcome, job.interruptions, job.attempts) == (Outcome.SUCCEEDED, 1, 1)
+    assert around.holdings.running() == []
+
+
+def test_a_look_for_what_was_published_that_fails_unforeseen_is_a_failed_attempt() -> None:
+    around, state = Troubled(performing=[JobTimedOut("too long")] * MAX_ATTEMPTS, finding=SURPRISE), _queued()
+    surroundings = around.surroundings(state)
+    for _ in range(MAX_ATTEMPTS):
+        _serve(around, surroundings)
+        assert around.holdings.running() == []
+        _wait_for_the_next_try(state)
+    job = state.jobs["a"]
+    assert job.outcome is Outcome.DEAD
+    assert job.result
+    assert "RuntimeError: nobody foresaw this" in (job.result.error or "")
+
+
+def test_an_end_that_the_store_cannot_hold_is_a_failed_attempt_with_its_reason() -> None:
+    around, state = Around(), _queued()
+    surroundings, claims = _with_claims(around, state, lambda ending: ending is DONE)
+    for _ in range(MAX_ATTEMPTS):
+        _serve(around, surroundings)
+        assert around.holdings.running() == []
+        _wait_for_the_next_try(state)
+    job = state.jobs["a"]
+    assert job.outcome is Outcome.DEAD
+    assert job.result
+    assert "nobody foresaw this" in (job.result.error or "")
+    assert len(claims.tried) == 2 * MAX_ATTEMPTS
+
+
+def test_a_key_whose_job_cannot_even_be_given_up_is_let_go_of_so_that_its_lease_runs_out() -> None:
+    around, state = Around(), _queued()
+    surroundings, _ = _with_claims(around, state, lambda ending: True)
+    _serve(around, surroundings)
+    assert around.holdings.claims() == []
+    assert state.jobs["a"].attempts == 1
+
+
+def test_the_words_of_a_failure_are_text_that_every_store_holds(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL)  # a log holds such words; a report of tests cannot
+    around, state = Troubled(performing=[ValueError("caf\udce9.html")] * MAX_ATTEMPTS), _queued()
+    surroundings = around.surroundings(state)
+    for _ in range(MAX_ATTEMPTS):
+        _serve(around, surroundings)
+        _wait_for_the_next_try(state)
+    result = state.jobs["a"].result
+    assert result
+    assert "ValueError: caf?.html" in (result.error or "")
+
+
+def test_a_callback_that_fails_unforeseen_is_owed_and_the_slot_goes_on() -> None:
+    class Deaf(Around):
+        def succeed(self, token: str, output: dict[str, str]) -> bool:
+            raise SURPRISE
+
+    around, state = Deaf(), _queued()
+    surroundings = around.surroundings(state)
+    surroundings.pool.jobs.bind_token("a", "token")
+    _serve(around, surroundings)
+    assert state.jobs["a"].outcome is Outcome.SUCCEEDED
+    assert around.holdings.running() == []
+    assert [job.job_id for job in surroundings.pool.owed.owed(10)] == ["a"]
+
+
+def test_a_renewal_that_fails_unforeseen_does_not_end_the_lease_keeper() -> None:
+    class Unrenewed(TroubledClaims):
+        def renew(self, claims: object, now: datetime) -> set[ProjectUser]:
+            raise SURPRISE
+
+    around, state = Around(), _queued()
+    surroundings = around.surroundings(state)
+    surroundings = replace(surroundings, pool=replace(surroundings.pool, claims=Unrenewed(surroundings.pool.claims)))
+    started = surroundings.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
+    assert isinstance(started, Started)
+    keeper = LeaseKeeper(surroundings, around.holdings)
+    keeper.trust(SCOTT, started.claim.fence, 0.0)
+    around.holdings.rest(started.claim, 0.0)
+    keeper.renew_once()
+    assert "ClaimRenewalFailed" in around.taken
+
+
+def test_a_job_that_may_have_been_started_when_the_answer_was_lost_is_let_go_of() -> None:
+    around, state = Around(), _queued()
+    surroundings, _ = _with_claims(around, state, lambda ending: False)
+    worker = Worker(surroundings, carry=lambda slot, hold: slot.serve(hold))
+    worker.react([])
+    surroundings.pool.jobs.record(NewJob("b", SCOTT, "thread", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
+    with pytest.raises(RuntimeError, match="nobody foresaw this"):
+        worker.react([f"ticket {SCOTT}"])
+    worker.react([])
+    assert state.jobs["b"].outcome is Outcome.SUCCEEDED
+    assert state.jobs["b"].attempts == 2
+
+
+@dataclass
+class Unreleasable(TroubledClaims):
+    """A store that takes no release, as long as it is told to."""
+
+    refusing: bool = True
+
+    def begin_release(self, claim: Claim) -> bool:
+        if self.refusing:
+            raise SURPRISE
+        return self.inside.begin_release(claim)
+
+
+def test_a_key_that_cannot_be_released_keeps_no_other_from_being_served() -> None:
+    around, state = Around(), _queued()
+    worker, _, claims = _with_an_abandoned_key(around, state)
+    worker.react([])
+    assert around.served == [str(SCOTT), str(ANN)]
+    assert worker.seconds_to_wait() <= 1.0, "it is tried again soon"
+    claims.refusing = False
+    worker.react([])
+    assert state.jobs["b"].outcome is Outcome.SUCCEEDED
+
+
+def test_a_key_that_cannot_be_released_is_forgotten_once_its_lease_has_run_out() -> None:
+    around, state = Around(), _queued()
+    worker, clock, _ = _with_an_abandoned_key(around, state)
+    worker.react([])
+    assert [claim.key for claim in worker._holdings.abandoned()] == [SCOTT]
+    clock.after(LEASE_SECONDS, lambda: None)
+    clock.run(LEASE_SECONDS, lambda: False)
+    worker.react([])
+    assert worker._holdings.abandoned() == []
+
+
+def test_a_worker_that_stops_releases_what_nobody_serves_any_more() -> None:
+    around, state = Around(), _queued()
+    worker, _, claims = _with_an_abandoned_key(around, state)
+    claims.refusing = False
+    worker._wind_down()
+    claim = claims.inside.look(SCOTT)
+    assert claim is None or claim.status is not ClaimStatus.HELD
+
+
+def test_a_job_that_no_thread_can_be_had_for_is_let_go_of() -> None:
+    around, state = Around(), _queued()
+    surroundings = around.surroundings(state)
+
+    def no_thread(slot: Slot, hold: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    worker = Worker(surroundings, carry=no_thread)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        worker.react([])
+    assert worker.seconds_to_wait() >= 0
+    assert worker._holdings.claims() == []
+
+
+def _queued() -> MemoryPoolState:
+    state = MemoryPoolState()
+    pool = Around().surroundings(state).pool
+    pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
+    pool.hints.send(ClaimRequest(SCOTT, MIDNIGHT), MIDNIGHT)
+    return state
+
+
+def _with_claims(
+    around: Around, state: MemoryPoolState, refuses: Callable[[Ending], bool]
+) -> tuple[Surroundings, TroubledClaims]:
+    surroundings = around.surroundings(state)
+    claims = TroubledClaims(surroundings.pool.claims, refuses)
+    return replace(surroundings, pool=replace(surroundings.pool, claims=claims)), claims
+
+
+def _with_an_abandoned_key(around: Around, state: MemoryPoolState) -> tuple[Worker, VirtualTime, Unreleasable]:
+    """A worker that let go of a key, while another key waits."""
+    surroundings = around.surroundings(state)
+    claims = Unreleasable(surroundings.pool.claims)
+    surroundings = replace(surroundings, pool=replace(surroundings.pool, claims=claims))
+    worker = Worker(surroundings, carry=lambda slot, hold: slot.serve(hold))
+    worker.react([])
+    surroundings.pool.jobs.record(NewJob("b", SCOTT, "thread", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
+    with pytest.raises(RuntimeError, match="nobody foresaw this"):
+        worker.react([f"ticket {SCOTT}"])
+    surroundings.pool.jobs.record(NewJob("c", ANN, "thread-c", "mail-c", Command.EDIT), MIDNIGHT, ready=True)
+    surroundings.pool.hints.send(ClaimRequest(ANN, MIDNIGHT), MIDNIGHT)
+    assert isinstance(surroundings.clock, VirtualTime)
+    return worker, surroundings.clock, claims
+
+
+def _serve(around: Around, surroundings: Surroundings) -> None:
+    claim = surroundings.pool.claims.look(SCOTT)
+    started = surroundings.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT, claim)
+    assert isinstance(started, Started)
+    keeper = LeaseKeeper(surroundings, around.holdings)
+    keeper.trust(SCOTT, started.claim.fence, 0.0)
+    slot = Slot(surroundings, around.holdings, keeper, SilentBell())
+    slot.serve(slot.begin(started))
+
+
+def _wait_for_the_next_try(state: MemoryPoolState) -> None:
+    job = state.jobs["a"]
+    if job.open:
+        state.put(replace(job, not_before=None))
