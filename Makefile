@@ -11,7 +11,9 @@ DEV := $(VENV)/.dev-installed
 ALL := $(VENV)/.all-installed
 EMULATOR := $(VENV)-emulator/.installed
 TOOLS := $(if $(EXTRAS),$(ALL) $(EMULATOR),$(DEV))
-PIP := $(RUN) pip --disable-pip-version-check --quiet install --no-deps
+# Twice: a machine's own settings of pip may make it warn about every package; errors are always shown.
+QUIET := --disable-pip-version-check --quiet --quiet
+PIP := $(RUN) pip $(QUIET) install --no-deps
 LOCK := $(VENV)-lock/bin/python -m uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
 TESTS ?=
@@ -83,29 +85,28 @@ $(CREATED):
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "'$(PYTHON)' cannot make virtual environments; install that part of it" >&2; \
 		echo "(Debian, Ubuntu: apt install python3-venv) and try again." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 $(BASE): requirements/base.lock requirements/build.lock pyproject.toml $(CREATED)
 	@echo "installing what WebOrdinary needs; the first time takes a minute"
-	$(PIP) --require-hashes -r requirements/base.lock -r requirements/build.lock
-	$(PIP) --no-index --no-build-isolation --editable .
+	@$(PIP) --require-hashes -r requirements/base.lock -r requirements/build.lock
+	@$(PIP) --no-index --no-build-isolation --editable .
 	@touch $@
 
 $(DEV): requirements/dev.lock $(BASE)
-	@echo "installing the tools for tests"
-	$(PIP) --require-hashes -r requirements/dev.lock
+	@echo "installing the tools for tests; the first time takes a minute"
+	@$(PIP) --require-hashes -r requirements/dev.lock
 	@touch $@
 
 $(ALL): requirements/all.lock $(DEV)
-	@echo "installing every extra"
-	$(PIP) --require-hashes -r requirements/all.lock
+	@echo "installing every extra; the first time takes a few minutes"
+	@$(PIP) --require-hashes -r requirements/all.lock
 	@touch $@
 
 # Emulators of AWS, apart: what they pin must not hold back what we use.
 $(EMULATOR): requirements/emulator.lock
-	@echo "installing the emulators of AWS"
-	$(PYTHON) -m venv $(VENV)-emulator
-	$(VENV)-emulator/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --require-hashes \
-		-r requirements/emulator.lock
+	@echo "installing the emulators of AWS; the first time takes a minute or two"
+	@$(PYTHON) -m venv $(VENV)-emulator
+	@$(VENV)-emulator/bin/python -m pip $(QUIET) install --no-deps --require-hashes -r requirements/emulator.lock
 	@touch $@

@@ -10,7 +10,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 def wait_gone(pid: int) -> None:
@@ -21,6 +21,12 @@ def wait_gone(pid: int) -> None:
         return
     assert select.select([watch], [], [], SECONDS)[0], f"process {pid} still runs"
     os.close(watch)
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that it started and that live yet."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")  # a child belongs to the thread that started it
+    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 def stands_still(pid: int) -> bool:

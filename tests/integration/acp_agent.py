@@ -155,6 +155,10 @@ class Agent:
         sys.stderr.flush()
         os._exit(3)
 
+    def spend_and_crash(self, blocks: Blocks, known: list[str]) -> None:
+        self.update("usage_update", used=10, size=100, cost={"amount": 0.5, "currency": "USD"})
+        self.crash(blocks, known)
+
     def mischief(self, blocks: Blocks, known: list[str]) -> None:
         """Whatever is not ours to do; says how many of the tries were let through."""
         outside = self.cwd.parent / "outside.txt"

@@ -35,16 +35,28 @@ class House:
     engine: Engine
     _mails: int = 0
 
-    def receive(self, text: str = "Change the title to Spring Sale", message_id: str = "") -> str:
+    def receive(
+        self,
+        text: str = "Change the title to Spring Sale",
+        message_id: str = "",
+        sender: str = SCOTT,
+        answers: str = "",
+    ) -> str:
         """A mail arrives and goes as far as it can without a worker."""
+        email_id = self.accept(text, message_id, sender, answers)
+        start(email_id, self.engine, self.services.raw_mails)
+        self.engine.run_ready()
+        return email_id
+
+    def accept(self, text: str, message_id: str = "", sender: str = SCOTT, answers: str = "") -> str:
+        """A mail is safely stored, and nothing more; `answers` is the Message-ID that it goes on from."""
         self._mails += 1
         message_id = message_id or f"<{self._mails}@example.com>"
         now = self.services.clock.now()
-        raw = write_mail(Letter(SCOTT, "edit@localhost", f"Mail {self._mails}", text, message_id=message_id), now)
-        envelope = Envelope("127.0.0.1", SCOTT, "edit@localhost", now)
-        [mail] = accept(raw, [envelope], self.services.raw_mails, self.services.events)
-        start(mail.email_id, self.engine, self.services.raw_mails)
-        self.engine.run_ready()
+        subject = f"Mail {self._mails}"
+        letter = Letter(sender, "edit@localhost", subject, text, message_id=message_id, in_reply_to=answers)
+        envelope = Envelope("127.0.0.1", sender, "edit@localhost", now)
+        [mail] = accept(write_mail(letter, now), [envelope], self.services.raw_mails, self.services.events)
         return mail.email_id
 
     def work(self, settlement: Settlement = DONE) -> Started:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
 from tests.unit.site.world import TestHold
 from webordinary.app import sites, working
 from webordinary.model.claims import Started
-from webordinary.model.jobs import Job
+from webordinary.model.jobs import Job, Settlement
 from webordinary.pool.effects import pay
 from webordinary.site.releases import Stage
-from webordinary.worker.job import perform
+from webordinary.worker.job import SiteWork
 
 
 class SiteHouse:
@@ -21,17 +22,30 @@ class SiteHouse:
 
     def __init__(self, house: House, data: Path) -> None:
         self.house, self.services, self.data = house, house.services, data
-        self._kit = working.site_kit(house.services, WORKER, data / "workspaces" / "w0")
+        self.kit = working.site_kit(house.services, WORKER, data / "workspaces" / "w0")
 
-    def mail(self, text: str, message_id: str = "") -> Job:
-        """A mail arrives and is done."""
-        self.house.receive(text, message_id)
-        pool, services = self.services.pool, self.services
-        started = pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
+    def mail(self, text: str, message_id: str = "", answers: str = "") -> Job:
+        """A mail arrives and is done; `answers` is the Message-ID that it goes on from."""
+        started = self.begin(text, message_id, answers)
+        return self.end(started, self.work().perform(started, self.hold(started)))
+
+    def begin(self, text: str, message_id: str = "", answers: str = "") -> Started:
+        """A mail arrives, and its job is started."""
+        self.house.receive(text, message_id, answers=answers)
+        started = self.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, self.services.clock.now())
         assert isinstance(started, Started)
-        hold = TestHold(WORKER, started.claim.fence, started.job.job_id)
-        instruction = working.instruction_of(services, started.job)
-        settled = perform(started, instruction, hold, self._kit, services.events, services.clock.now)
+        return started
+
+    def hold(self, started: Started) -> TestHold:
+        return TestHold(WORKER, started.claim.fence, started.job.job_id)
+
+    def work(self) -> SiteWork:
+        services = self.services
+        return SiteWork(self.kit, partial(working.instruction_of, services), services.events, services.clock.now)
+
+    def end(self, started: Started, settled: Settlement) -> Job:
+        """The job is settled, and its mail answered."""
+        pool, services = self.services.pool, self.services
         pool.claims.end_and_take_next(started, settled, services.clock.now(), more=False)
         assert pool.claims.begin_release(started.claim)
         pool.claims.end_release(started.claim)
@@ -41,10 +55,14 @@ class SiteHouse:
         self.house.engine.run_ready()
         return job
 
-    def page(self, stage: Stage = Stage.EDIT) -> str:
+    def answer_to(self, job: Job) -> str:
+        """The Message-ID of our answer to a job's mail."""
+        return self.house.replies(job.email_id)[-1].reply.message_id
+
+    def page(self, stage: Stage = Stage.EDIT, name: str = "index.html") -> str:
         current = self.services.releases.current("amelia", stage)
         assert current
-        return (current / "index.html").read_text()
+        return (current / name).read_text()
 
     def shown(self) -> str:
         current = self.services.releases.current("amelia", Stage.EDIT)

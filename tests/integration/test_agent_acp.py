@@ -185,6 +185,18 @@ def test_a_crash_is_tried_again_with_its_last_words(jailed: World) -> None:
         jailed.ask("crash")
 
 
+def test_what_a_crashed_run_cost_is_written_down(jailed: World) -> None:
+    with pytest.raises(Transient):
+        jailed.ask("spend_and_crash")
+    assert jailed.spent == [0.5]
+
+
+def test_what_earlier_runs_for_the_mail_cost_counts(jailed: World) -> None:
+    capped = jailed.ask("spend", limits=AgentLimits(cost_usd=60.0, spent_usd=20.0))
+    assert isinstance(capped, NotUnderstood)
+    assert "may cost ($60.00)" in capped.text
+
+
 def test_caps_on_cost_and_steps_call_it_off(jailed: World) -> None:
     costly = jailed.ask("spend", limits=AgentLimits(cost_usd=5.0))
     assert isinstance(costly, NotUnderstood)

@@ -193,6 +193,23 @@ def test_a_reached_budget_is_told_to_the_customer_and_counted(world: World) -> N
     assert len(api.requests) == 1
 
 
+def test_what_earlier_runs_for_the_mail_cost_counts(world: World) -> None:
+    limits = AgentLimits(cost_usd=5.0, spent_usd=4.5)
+    with ScriptedApi([Use("Read", {"file_path": str(world.page)}, tokens=100_000)] * 5) as api:
+        result = world.agent(api).run(world.task("Go", limits=limits), TestHold())
+    assert isinstance(result, NotUnderstood)
+    assert "may cost ($5.00)" in result.text
+    assert len(api.requests) == 1
+
+
+def test_what_is_refused_is_paid_for_all_the_same(world: World) -> None:
+    script = [Use("Bash", {"command": f"mkfifo {world.site}/pipe"}, tokens=1000), ends("changed", "Done.", tokens=1000)]
+    with ScriptedApi(script) as api, pytest.raises(Permanent, match="neither a file nor a folder"):
+        world.ask(api)
+    assert len(world.spent) == 1
+    assert world.spent[0] > 0
+
+
 def test_too_many_steps_are_told_to_the_customer(world: World) -> None:
     with ScriptedApi([Use("Read", {"file_path": str(world.page)})] * 9) as api:
         result = world.agent(api).run(world.task("Go", limits=AgentLimits(turns=2)), TestHold())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -64,6 +65,11 @@ def test_a_mkdocs_site_is_built(place: Yard, tmp_path: Path) -> None:
     assert isinstance(built, Built), built
     assert built.builder == "mkdocs"
     assert "Thrown by hand." in (place.site / "about" / "index.html").read_text()
+
+
+def test_a_page_that_nobody_changed_is_built_the_same_by_mkdocs(place: Yard, tmp_path: Path) -> None:
+    place.build(source(tmp_path / "tree", DOCS))
+    assert re.search(r"Build Date UTC : \d+-01-01 00:00:00", (place.site / "index.html").read_text())
 
 
 def test_a_mkdocs_site_with_a_wrong_setting_is_explained(place: Yard, tmp_path: Path) -> None:

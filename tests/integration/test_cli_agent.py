@@ -16,7 +16,9 @@ pytestmark = pytest.mark.needs("bwrap")
 
 def test_the_builtin_agent_needs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["agent", "test", "--agent", "builtin"]) == Exit.OK
-    assert capsys.readouterr().out.startswith("it works: changed")
+    told = capsys.readouterr().out
+    assert told.startswith("it works: the agent builtin changed the page as asked, in ")
+    assert "does simple wishes only" in told
 
 
 def test_any_program_can_be_tried(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,14 +30,18 @@ def test_any_program_can_be_tried(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_agent_that_does_something_else_fails_the_test(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["agent", "test", "--agent", "command", "--agent-command", "echo hello"]) == Exit.FAILED
-    assert "not as it was asked for" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "not as it was asked for: the agent command ran, and says that it is done" in told
+    assert "try again, then another --agent-model or --agent" in told
 
 
 def test_claude_can_be_tried_without_a_key(capsys: pytest.CaptureFixture[str]) -> None:
     needs_extra("claude_agent_sdk", "claude")
     assert main(["agent", "test", "--scripted"]) == Exit.OK
     told = capsys.readouterr()
-    assert told.out.startswith("it works: changed")
+    assert told.out.startswith("it works: the agent claude changed the page as asked, in ")
+    assert "for real mails it needs a key" in told.out
+    assert "$" not in told.out, "a script costs nothing"
     assert "edits index.html" in told.err
 
 

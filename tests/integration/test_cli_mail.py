@@ -65,7 +65,7 @@ def test_a_mail_is_sent_done_and_told(
     assert json.loads(capsys.readouterr().out)["new"] is False
     assert main(["status", "--data", str(up.data)]) == 0
     out = capsys.readouterr().out
-    assert "published" in out
+    assert "on the edit site" in out
     assert "dead letters: 0" in out
     assert up.stop() == 0
 
@@ -79,7 +79,7 @@ def test_when_nothing_runs_it_says_what_to_do(mail: Path, tmp_path: Path, capsys
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "is empty"), (b"Subject: x\n\nhi", "no From header with an address; name the sender with --from")],
+    [(b"", "is empty"), (b"Subject: x\n\nhi", "no From header with an address; write one")],
 )
 def test_a_mail_that_cannot_be_sent_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, message: str

@@ -190,3 +190,37 @@ def test_a_site_with_open_jobs_is_removed_only_by_force(
     assert main(["project", "remove", "amelia", "--yes", "--data", str(data)]) == 1
     assert "amelia has open jobs (amelia#scott)" in capsys.readouterr().err
     assert main(["project", "remove", "amelia", "--yes", "--force", "--data", str(data)]) == 0
+
+
+def test_what_a_site_may_cost_and_what_a_mail_without_words_asks_for_can_be_set(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    add(data, repo)
+    instruction = "Add the photos to the gallery"
+    change = ["project", "set", "kiln", "--data", str(data)]
+    assert main([*change, "--daily-cap", "2.5", "--default-instruction", instruction]) == 0
+    capsys.readouterr()
+    assert main([*change, "--daily-cap", "3", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["daily_cap_usd"], shown["default_instruction"]) == (3.0, instruction)
+    assert main(["project", "show", "kiln", "--data", str(data)]) == 0
+    told = capsys.readouterr().out
+    assert "$3 a day" in told
+    assert instruction in told
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [([], "nothing to set"), (["--daily-cap", "-1"], "a number from 0"), (["--daily-cap", "nan"], "a number from 0")],
+)
+def test_what_cannot_be_set_is_refused_with_words(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str], flags: list[str], words: str
+) -> None:
+    data = tmp_path / "data"
+    add(data, repo)
+    try:
+        code = main(["project", "set", "kiln", *flags, "--data", str(data)])
+    except SystemExit as refused:
+        code = int(refused.code or 0)
+    assert (code, words in capsys.readouterr().err) == (2, True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Up
+from tests.processes import children_of, wait_gone
 
 StartUp = Callable[..., Up]
 FREE_PORTS = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
@@ -26,19 +27,12 @@ def webordinary(*args: object, env: dict[str, str] | None = None) -> subprocess.
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=env)
 
 
-def children_of(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")  # a child belongs to the thread that started it
-    return [int(child) for task in tasks for child in task.read_text().split()]
-
-
-def wait_gone(pids: list[int]) -> None:
-    for pid in pids:
-        try:
-            watch = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        assert select.select([watch], [], [], 60)[0], f"process {pid} still runs"
-        os.close(watch)
+def workers_of(up: Up, count: int) -> list[int]:
+    """Its workers' processes, once there are as many: it is ready before they are."""
+    deadline = time.monotonic() + 60
+    while len(pids := children_of(up.process.pid)) != count:
+        assert time.monotonic() < deadline, f"it has {len(pids)} workers"
+    return pids
 
 
 def test_it_answers_when_it_says_ready_and_ends_with_0(start_up: StartUp) -> None:
@@ -132,18 +126,18 @@ def test_a_database_of_a_newer_version_is_refused_in_words(tmp_path: Path) -> No
 
 def test_a_killed_up_takes_its_workers_along(start_up: StartUp) -> None:
     up = start_up("--no-sample")
-    workers = children_of(up.process.pid)
-    assert len(workers) == 2
+    workers = workers_of(up, 2)
     up.process.kill()
-    wait_gone(workers)
+    for worker in workers:
+        wait_gone(worker)
 
 
 def test_ctrl_c_ends_the_workers_too(start_up: StartUp) -> None:
     up = start_up("--no-sample", "--workers", "1")
-    workers = children_of(up.process.pid)
+    [worker] = workers_of(up, 1)
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(timeout=60) == 0
-    wait_gone(workers)
+    wait_gone(worker)
 
 
 def test_a_worker_started_by_hand_has_its_name_for_itself_and_ends_on_sigterm_with_0(start_up: StartUp) -> None:

@@ -73,6 +73,8 @@ def test_a_damaged_database_and_a_silent_mail_server_are_told(tmp_path: Path) ->
     done = subprocess.run([sys.executable, "-m", "webordinary", *command], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "is damaged: " in done.stdout
+    assert "the sites cannot be listed: " in done.stdout
+    assert done.stdout.splitlines()[-1].endswith(" to mend"), "it looked at all of it"
     assert "127.0.0.1:1 does not take our mail" in done.stdout
 
 

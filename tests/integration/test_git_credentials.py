@@ -33,7 +33,7 @@ from webordinary.sample import make_origin
 from webordinary.site.agents.builtin import BuiltinAgent
 from webordinary.site.kit import SiteKit
 from webordinary.site.task import AgentResult, AgentTask
-from webordinary.worker.job import perform
+from webordinary.worker.job import SiteWork
 
 pytestmark = pytest.mark.needs("git")
 TOKEN = "s3cret-t0ken-that-nobody-sees"
@@ -93,7 +93,7 @@ def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: W
         project_of=lambda _: world.project, attachment_path=lambda _: world.folder, site_url=lambda *_: "http://x/",
     )  # fmt: skip
     mail = Instruction("change the homepage title to Spring Sale", "", "scott@example.com", Command.EDIT)
-    settled = perform(started("job-1"), mail, TestHold(), kit, heard, SystemClock().now)
+    settled = SiteWork(kit, lambda job: mail, heard, SystemClock().now).perform(started("job-1"), TestHold())
     assert settled.outcome is Outcome.SUCCEEDED
     log = ["git", "-C", str(world.folder / "served" / "site.git"), "log", "-1", "--format=%s", "main"]
     assert subprocess.run(log, capture_output=True, text=True, check=True).stdout.startswith("change the homepage")

@@ -142,6 +142,34 @@ def test_a_commit_that_a_person_pushed_meanwhile_is_kept(world: World) -> None:
     assert world.git("log", "--format=%s", "main").splitlines()[:2] == ["please", "By hand"]
 
 
+@pytest.mark.parametrize(
+    ("name", "beside", "left"),
+    [
+        ("my kiln.jpg", "<img src='my%20kiln.jpg'>\n", True),
+        ("my kiln.jpg", "<img src='/my kiln.jpg'>\n", True),
+        ("my kiln.jpg", "<img src='my kiln.png'>\n", False),
+        ("new.html", "<a href='new.html'>New</a>\n", False),
+    ],
+    ids=["shown by another page", "shown by its plain name", "shown by none", "a page"],
+)
+def test_what_another_page_shows_stays_when_the_change_that_added_it_goes(
+    world: World, name: str, beside: str, left: bool
+) -> None:
+    one = world.worker(quick_seconds=0)
+    workspace = one.prepare(work(world.project))
+    (workspace.path / "index.html").write_text(f"{PAGE}{name}\n")
+    mine, lease = changed(one, workspace, name, "as it was"), ProjectLease("amelia", "w-1", 1)
+    one.enter(mine, lease)
+    joined = one.join(mine)
+    assert isinstance(joined, Joined)
+    assert one.push(mine, joined, lease)
+    commit_by_hand(world.clone("person"), "about.html", beside)
+    workspace = one.prepare(work(world.project, "job-2"))
+    assert one.revert(workspace, joined.change) is None
+    assert (workspace.path / "index.html").read_text() == PAGE
+    assert (workspace.path / name).exists() == left
+
+
 def test_the_commit_is_the_customers(world: World) -> None:
     one = world.worker()
     one.save(changed(one, one.prepare(work(world.project)), "about.html", "Us\n"))

@@ -20,7 +20,7 @@ from webordinary.adapters.local.jail.bubblewrap import python
 from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.open_cells import OpenJail
 from webordinary.adapters.local.jail.programs import JailedPrograms
-from webordinary.model.errors import Interrupted, JobTimedOut, Permanent
+from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut, MustWait, Permanent
 from webordinary.site.ports import Jail
 from webordinary.site.reach import Reach
 
@@ -246,10 +246,19 @@ def test_a_second_folder_may_be_written_and_is_measured_too(
         programs.run(["sh", "-c", fill], workspace, b"", {}, 60, TestHold(), reach)
 
 
-def test_a_disk_that_is_about_to_be_full_ends_the_program_whoever_filled_it(tmp_path: Path, workspace: Path) -> None:
+def test_a_disk_that_others_filled_ends_the_program_and_nobody_is_blamed(tmp_path: Path, workspace: Path) -> None:
+    (workspace / "mine").write_text("as it was")
     jail = working_jail(tmp_path / "scratch", replace(SMALL, free_bytes=10**18))
-    with pytest.raises(Permanent, match="the last free space of the disk"):
+    with pytest.raises(MustWait, match="make room, nothing else is needed"):
         run(jail, workspace, "sleep", "60")
+    assert (workspace / "mine").read_text() == "as it was"
+
+
+def test_a_full_disk_does_not_hide_that_the_job_must_end(tmp_path: Path, workspace: Path) -> None:
+    jail = working_jail(tmp_path / "scratch", replace(SMALL, free_bytes=10**18))
+    with pytest.raises(Cancelled), jail.cell(workspace, {}) as cell:  # noqa: PT012
+        subprocess.run(cell.argv(["sleep", "60"]), env=dict(cell.env), check=False)
+        raise Cancelled("the customer wrote cancel")
 
 
 def test_where_bubblewrap_is_missing_an_outside_program_is_refused_with_words(

@@ -206,3 +206,16 @@ def test_only_the_programs_of_the_named_jobs_are_ended(files: LockFiles, start: 
 
 def test_a_worker_that_left_nothing_has_no_survivors(files: LockFiles) -> None:
     files.end_survivors("dead")
+
+
+def test_a_note_is_no_beat_and_goes_with_its_worker(files: LockFiles, tmp_path: Path) -> None:
+    files.enter("container-1", "scott's")
+    os.utime(tmp_path / "locks" / "container-1", (1000, 1000))
+    files.note("container-1", "AWS does\n not answer")
+    assert files.last_beat("container-1") == 1000
+    assert (files.note_of("container-1"), files.name_of("container-1")) == ("AWS does not answer", "scott's")
+    files.note("container-1", "")
+    assert files.note_of("container-1") == ""
+    files.leave("container-1")
+    files.note("container-1", "too late")
+    assert list((tmp_path / "locks").iterdir()) == []

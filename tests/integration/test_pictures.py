@@ -14,8 +14,8 @@ import pytest
 from tests.conftest import IN_CI
 from tests.integration.site_house import SiteHouse, open_site_house
 from webordinary.adapters.local.pictures import HEIGHT, WIDTH, ChromiumPictures, find_browser
+from webordinary.site.changed_page import address_of, page_to_show
 from webordinary.site.manifests import Mark, keep_manifest
-from webordinary.site.pictures import page_to_show
 from webordinary.site.studio import PATIENT_AFTER_SECONDS, Studio
 
 SECONDS = 60.0
@@ -46,16 +46,31 @@ def size_of(png: bytes) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("before", "after", "page"),
     [
-        ({"index.html": "1"}, {"index.html": "2", "a.html": "1"}, "index.html"),
-        ({"index.html": "1", "b/a.html": "1"}, {"index.html": "1", "b/a.html": "2", "c.html": "2"}, "c.html"),
+        ({"index.html": "1", "a.html": "1"}, {"index.html": "2", "a.html": "2"}, "index.html"),
+        ({"b/a.html": "1", "c.html": "1"}, {"b/a.html": "2", "c.html": "2"}, "c.html"),
+        ({"index.html": "1", "a.html": "1"}, {"index.html": "2", "a.html": "2", "b/c.html": "1"}, "b/c.html"),
+        ({}, {"index.html": "1", "a.html": "1"}, "index.html"),
         ({"index.html": "1"}, {"index.html": "1", "site.css": "2"}, "index.html"),
         ({"index.html": "1"}, {"index.html": "1"}, None),
     ],
-    ids=["the home page", "the topmost page", "only a style", "nothing"],
+    ids=["the home page", "the topmost page", "the new page", "a new site", "only a style", "nothing"],
 )
 def test_the_page_that_changed_is_shown(before: dict[str, str], after: dict[str, str], page: str | None) -> None:
     marks = [{path: Mark(digest, 1) for path, digest in site.items()} for site in (before, after)]
     assert page_to_show(*marks) == page
+
+
+@pytest.mark.parametrize(
+    ("page", "address"),
+    [
+        ("index.html", ""),
+        ("about.html", "about.html"),
+        ("shop/index.html", "shop/"),
+        ("a b/ü.html", "a%20b/%C3%BC.html"),
+    ],
+)
+def test_a_page_has_an_address_below_its_site(page: str, address: str) -> None:
+    assert address_of(page) == address
 
 
 def test_a_page_is_taken_before_and_after(photographer: ChromiumPictures, tmp_path: Path) -> None:

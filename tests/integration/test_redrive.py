@@ -119,7 +119,7 @@ def test_when_the_workflow_itself_breaks_the_job_is_settled_and_the_customer_tol
 def test_a_workflow_that_breaks_after_its_job_was_done_says_what_was_done(house: House) -> None:
     email_id = house.receive()
     pool, now = house.services.pool, house.services.clock.now()
-    pool.jobs.settle_unstarted(job_id_of(email_id), DONE, now)
+    pool.jobs.settle_waiting(job_id_of(email_id), DONE, now)
     house.engine.stop(email_id, "Aborted", "by hand")
     house.engine.run_ready()
     assert words(house, email_id) == [("answer", False)]

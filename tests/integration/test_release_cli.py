@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.integration.site_house import SiteHouse, open_site_house
 from tests.unit.site.world import TestHold
+from webordinary.adapters.local.builders import PlainFiles
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases
 from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
 from webordinary.entrypoints.cli.main import main
+from webordinary.model.errors import MustWait
+from webordinary.model.hold import Hold
+from webordinary.model.jobs import Outcome
 from webordinary.site.releases import Stage
 from webordinary.site.rollback import OperatorHold
+from webordinary.site.sources import BuildFailed, Built, SourceTree
 
 pytestmark = pytest.mark.needs("git")
 
@@ -94,6 +102,46 @@ def test_a_rollback_to_a_named_release_twice_changes_nothing_more(
         "project": "", "stage": "edit", "release": first, "changed": False, "commit": None, "problem": "",
     }  # fmt: skip
     assert git(site, "rev-parse", "main") == main_before
+
+
+class SlowBuilder(PlainFiles):
+    """Builds when it may."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = threading.Event(), threading.Event()
+
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: Hold) -> Built | BuildFailed:
+        self.begun.set()
+        assert self.may_end.wait(60)
+        return super().build(tree, into, previous, hold)
+
+
+def test_a_rollback_does_not_wait_for_a_build_which_goes_on_from_what_is_shown_then(
+    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site.mail("change the homepage title to Spring Sale")
+    good = site.shown()
+    site.mail("change the homepage title to Oops", "<oops@example.com>")
+    builder, usual = SlowBuilder(), site.kit.builders
+    site.kit = replace(site.kit, builders={"plain": builder})
+    started = site.begin("change “See what is new” to “See more”")
+    with ThreadPoolExecutor(1) as threads:
+        job = threads.submit(site.work().perform, started, site.hold(started))
+        assert builder.begun.wait(60)
+        code, out, _ = run(site, capsys, "rollback", "amelia")
+        assert (code, site.shown()) == (0, good), out
+        builder.may_end.set()
+        with pytest.raises(MustWait, match="an operator"):
+            job.result(60)
+    assert site.shown() == good
+    site.kit = replace(site.kit, builders=usual)
+    done = site.end(started, site.work().perform(started, site.hold(started)))
+    assert done.outcome is Outcome.SUCCEEDED
+    assert "<h1>Spring Sale</h1>" in site.page()
+    assert "See more" in site.page()
+    assert git(site, "rev-list", "--merges", "main") == ""
+    jobs = git(site, "log", "--format=%(trailers:key=Job-Id,valueonly,separator=)", "main").split()
+    assert len(jobs) == len(set(jobs)) == 3
 
 
 def test_the_public_site_goes_back_without_touching_the_source(

@@ -38,9 +38,10 @@ from webordinary.model.projects import Project
 from webordinary.sample import ensure_sample_origin, sample_photo
 from webordinary.site.agents.builtin import BuiltinAgent
 from webordinary.site.kit import SiteKit
+from webordinary.site.ports import Agent
 from webordinary.site.releases import Stage
-from webordinary.site.task import AgentResult, AgentTask, Changed
-from webordinary.worker.job import SiteWork, perform
+from webordinary.site.task import AgentResult, AgentTask, Answered, Changed
+from webordinary.worker.job import SiteWork
 from webordinary.worker.report import STILL_PUBLIC
 
 pytestmark = pytest.mark.needs("git")
@@ -78,8 +79,8 @@ class Amelia:
     ) -> Settlement:  # fmt: skip
         begun = started(job_id, command, key=key, thread=thread, worker=worker, fence=fence)
         mail = Instruction(text, subject, f"{key.user_id}@example.com", command, photos)
-        clock = SystemClock().now
-        return perform(begun, mail, hold or TestHold(worker, fence, job_id), kit or self.kit(worker), self.heard, clock)
+        site_work = SiteWork(kit or self.kit(worker), lambda job: mail, self.heard, SystemClock().now)
+        return site_work.perform(begun, hold or TestHold(worker, fence, job_id))
 
     def page(self, name: str = "index.html", stage: Stage = Stage.EDIT) -> str:
         current = self.releases.current("amelia", stage)
@@ -166,6 +167,20 @@ def test_an_undo_says_whether_the_public_site_still_shows_the_change(amelia: Ame
     assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
     amelia.send("publish", "job-10", command=Command.PUBLISH)
     assert "Spring Sale" not in amelia.page(stage=Stage.PUBLIC)
+
+
+def test_the_first_of_two_photos_that_stand_beside_each_other_is_undone(amelia: Amelia) -> None:
+    vase = replace(PHOTO, name="vase.jpg")
+    before = amelia.send("Add this photo", "job-1", photos=(PHOTO,))
+    with_one = amelia.page()
+    amelia.send("Add this photo", "job-2", photos=(vase,), thread=OTHER_THREAD)
+    settled = amelia.send("undo", "job-3", command=Command.UNDO)
+    assert settled.outcome is Outcome.SUCCEEDED, settled.result.summary
+    assert settled.result.changed_files == before.result.changed_files
+    assert "spring-table.jpg" not in amelia.page()
+    amelia.send("undo", "job-4", command=Command.UNDO, thread=OTHER_THREAD)
+    amelia.send("Add this photo", "job-5", photos=(PHOTO,))
+    assert amelia.page() == with_one, "nothing else was touched"
 
 
 def test_an_undo_under_later_changes_is_explained(amelia: Amelia) -> None:
@@ -257,6 +272,30 @@ def test_who_slept_while_publishing_is_too_late_once_somebody_has_looked(amelia:
     assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
 
 
+def test_the_answer_leads_to_the_page_that_was_changed(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    photo = amelia.send("Add this photo to the about page.", "job-2", photos=(PHOTO,))
+    assert photo.result.url == "http://edit.amelia.localhost/about.html"
+    assert amelia.send("undo", "job-3", command=Command.UNDO).result.url == photo.result.url
+    colour = amelia.send("make the background colour green", "job-4")
+    assert [file for file in colour.result.changed_files if not file.endswith(".css")] == []
+    assert colour.result.url == "http://edit.amelia.localhost/", "a style is seen on the home page"
+
+
+def test_who_slept_over_the_very_first_publication_is_too_late_as_well(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    sleeper = amelia.leases.take("amelia", TestHold("w-1", 10, "job-2"), SystemClock().now())
+    assert sleeper
+    release = amelia.releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, sleeper.fence)
+    assert release
+    amelia.dead.add("w-1")
+    assert found(amelia, "job-2", "w-2", 11) is None
+    assert not amelia.releases.point(release, sleeper.fence)
+    assert amelia.releases.current("amelia", Stage.PUBLIC) is None, "nobody was told that it is public"
+    amelia.send("publish", "job-3", worker="w-2", fence=11, command=Command.PUBLISH)
+    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
+
+
 def test_a_reply_goes_on_where_the_thread_stands(amelia: Amelia) -> None:
     amelia.send(TITLE, "job-1")
     amelia.send("change “Spring Sale” to “Summer Sale” everywhere", "job-2")
@@ -271,7 +310,7 @@ def test_a_site_without_a_home_page_is_not_published_and_the_old_one_stays(ameli
     kit = replace(amelia.kit(), agents={"builtin": Deleting("index.html")})
     settled = amelia.send("remove the homepage", "job-2", kit=kit)
     assert settled.outcome is Outcome.FAILED
-    assert "nothing was published" in settled.result.summary
+    assert "so it stays as it was" in settled.result.summary
     assert amelia.git("rev-parse", "main") == main
     assert "<h1>Spring Sale</h1>" in amelia.page()
     amelia.send("change “See what is new” to “See more”", "job-3")  # the thread is not stuck with the bad change
@@ -375,6 +414,45 @@ def test_an_interrupted_job_goes_on_from_its_saved_work_on_another_worker(amelia
     assert amelia.jobs_on_main() == ["job-1"]
     assert len(amelia.git("log", "--format=%H", "main").split()) == 2
     amelia.check()
+
+
+class InterruptedAtItsEnd:
+    """The built-in agent, with an interruption that comes when all of its work is there."""
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        result = BuiltinAgent().run(task, hold)
+        assert isinstance(hold, TestHold)
+        hold.end(Interrupted("a newer mail of another thread"))
+        return result
+
+
+class Content:
+    """Writes all that is missing and is interrupted; asked again, it says that nothing is left to do."""
+
+    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+        page = task.workspace / "about.html"
+        if "About us" not in page.read_text():
+            page.write_text(page.read_text().replace("About the workshop", "About us"))
+            assert isinstance(hold, TestHold)
+            hold.end(Interrupted("a newer mail of another thread"))
+        hold.check()
+        return Answered("It is so already.")
+
+
+@pytest.mark.parametrize(("agent", "wish"), [(InterruptedAtItsEnd(), TITLE), (Content(), "both")])
+def test_what_was_done_before_an_interruption_is_shown_whatever_the_agent_says_later(
+    amelia: Amelia, agent: Agent, wish: str
+) -> None:
+    clock, mail = SystemClock().now, Instruction(wish, "", "scott@example.com", Command.EDIT)
+    work = SiteWork(replace(amelia.kit(), agents={"builtin": agent}), lambda job: mail, amelia.heard, clock)
+    with pytest.raises(Interrupted):
+        work.perform(started("job-1"), TestHold())
+    work.save(started("job-1"), TestHold())
+    assert amelia.jobs_on_main() == []
+    settled = work.perform(started("job-1"), TestHold())
+    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.result.commit
+    assert amelia.jobs_on_main() == ["job-1"]
 
 
 def test_two_users_publishing_at_once_lose_nothing(amelia: Amelia) -> None:

@@ -13,12 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from webordinary.adapters.sqlite import database as sqlite_database
 from webordinary.adapters.sqlite import events as sqlite_events
 from webordinary.adapters.sqlite import writer as sqlite_writer
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import MAX_BATCH, SqliteEventLog, SqliteEvents
+from webordinary.adapters.sqlite.jobs import SqliteJobs
 from webordinary.model.errors import Transient
 from webordinary.model.events import Event
+from webordinary.model.jobs import HeldBy
 
 Change = Callable[[sqlite3.Connection], object]
 
@@ -226,3 +229,60 @@ def test_a_burst_is_written_in_order_and_announced_by_the_batch(
     events.close()
     assert kinds(db) == names
     assert heard.qsize() <= 20
+
+
+def test_an_event_that_cannot_be_stored_is_told_to_the_log_and_keeps_no_other_from_its_place(
+    db: Database, events: SqliteEvents, caplog: pytest.LogCaptureFixture
+) -> None:
+    events.emit(Event("JobStarted"))
+    events.emit(Event("ChangeCommitted", job_id="job-1", data={"files": ["caf\udce9.html"]}))
+    events.emit(Event("ChangeCommitted", job_id="job-2", data={"files": {"a set"}}))
+    events.emit(Event("JobSettled"))
+    with db.write() as conn:
+        conn.execute(ADD, ("a",))
+    events.close()
+    assert kinds(db) == ["JobStarted", "JobSettled"]
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "an event is lost, ChangeCommitted of job job-1",
+        "an event is lost, ChangeCommitted of job job-2",
+    ]
+
+
+def test_trouble_with_events_is_said_once_and_never_ends_their_thread(
+    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sqlite_events, "FAILED_SECONDS", 0.0)
+    heard: queue.Queue[str] = queue.Queue()
+
+    def troubled(name: str) -> None:
+        heard.put(name)
+        raise RuntimeError("nobody foresaw this")
+
+    events = SqliteEvents(db, troubled)
+    for number in range(5):
+        events.emit(Event(f"Kind{number}"))
+        assert heard.get(timeout=60) == "page"
+    events.close()
+    assert kinds(db) == [f"Kind{number}" for number in range(5)]
+    assert [record.message for record in caplog.records] == ["0 events wait in memory: nobody foresaw this"]
+
+
+HELD_FOR_A_YEAR = """
+INSERT INTO jobs (job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at, queued_at, not_before)
+VALUES ('a', 'amelia#scott', 1, 1, 't', 'mail', 'edit', 'queued', :now, :now, :now + 365 * 86400)"""
+
+
+def test_a_job_that_an_earlier_version_held_for_a_year_looks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, steps = Database(tmp_path / "webordinary.db"), sqlite_database._migrations()
+    monkeypatch.setattr(sqlite_database, "_migrations", lambda: steps[:7])
+    db.migrate()
+    with db.write() as conn:
+        conn.execute(HELD_FOR_A_YEAR, {"now": time.time()})
+    monkeypatch.setattr(sqlite_database, "_migrations", lambda: steps)
+    db.migrate()
+    job = SqliteJobs(db).get("a")
+    assert job
+    assert (job.held, job.not_before) == (HeldBy.PAUSE, None)
+    db.close()

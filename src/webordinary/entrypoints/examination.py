@@ -63,8 +63,15 @@ def examine(config: Config, *, running: bool) -> Iterator[Looked]:
     if config.backend == AWS:
         yield from _examine_cloud(config)
     elif (config.data / "webordinary.db").is_file():
+        yield from _examine_sites(config)
+
+
+def _examine_sites(config: Config) -> Iterator[Looked]:
+    try:
         with open_services(config) as services:
             yield from look_at_all(list(projects_checks(services)))
+    except WebOrdinaryError as problem:
+        yield Looked("sites", broken(f"the sites cannot be listed: {problem}", "mend what is above first"))
 
 
 def _examine_cloud(config: Config) -> Iterator[Looked]:

@@ -85,7 +85,7 @@ def running(data: Path) -> Endpoints | None:
             if _locked(lock.fileno(), fcntl.LOCK_SH):
                 return None
         return Endpoints(**json.loads(_note(data).read_text()))
-    except (FileNotFoundError, ValueError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
         return None
 
 

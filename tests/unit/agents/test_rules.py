@@ -21,7 +21,7 @@ from webordinary.adapters.local.jail.targets import may_ask
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Attachment, AttachmentKind
 from webordinary.site.reach import Outgoing
-from webordinary.site.task import Answered, Asked, AttachedFile, Changed, NotUnderstood
+from webordinary.site.task import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
 
 SITE, FILES = Path("/site"), Path("/attachments")
 
@@ -184,15 +184,15 @@ def ending(reason: str, status: int | None = None) -> Ending:
 
 
 def test_how_a_run_ended_decides_what_becomes_of_it() -> None:
-    assert judge(Ending(False, "completed", "", None, "s", 1.0, 3), 5.0, 60, 1.0) is None
+    assert judge(Ending(False, "completed", "", None, "s", 1.0, 3), AgentLimits(), 1.0) is None
     for reason in ("budget_exhausted", "max_turns"):
-        assert isinstance(judge(ending(reason), 5.0, 60, 1.0), NotUnderstood)
+        assert isinstance(judge(ending(reason), AgentLimits(), 1.0), NotUnderstood)
     for status in (429, 500, 529, None):
         with pytest.raises(Transient):
-            judge(ending("api_error", status), 5.0, 60, 1.0)
+            judge(ending("api_error", status), AgentLimits(), 1.0)
     for reason, code in (("api_error", 401), ("api_error", 400), ("error_during_execution", None)):
         with pytest.raises(Permanent):
-            judge(ending(reason, code), 5.0, 60, 1.0)
+            judge(ending(reason, code), AgentLimits(), 1.0)
 
 
 def test_files_are_laid_out_under_plain_names(tmp_path: Path) -> None:

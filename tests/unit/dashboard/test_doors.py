@@ -47,7 +47,7 @@ def test_a_site_has_none_of_the_pages_routes(page: TestClient) -> None:
     for path in ("/api/status", "/static/live.js", "/events", "/write", "/healthz"):
         answer = page.get(path, headers={"Host": "edit.amelia.localhost:8080"})
         assert answer.status_code == 404
-        assert "has not been published yet" in answer.text
+        assert "shows nothing yet" in answer.text
 
 
 def test_the_second_port_has_none_of_the_pages_routes(second_port: TestClient) -> None:

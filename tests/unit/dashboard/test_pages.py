@@ -113,6 +113,40 @@ def test_a_mails_page_tells_its_whole_story(world: World, page: TestClient) -> N
     assert "<Sale>" not in text
     assert '<a href="http://edit.amelia.localhost:8080/" target="_blank"' in text
     assert "text=undo" in text
+    assert "text=publish" in text
+    assert "The owner makes it public by replying <b>publish</b>" in text
+    assert text.index("Received and safely stored") < text.index("Reply sent"), "oldest first, as it says"
+
+
+def test_a_mails_page_calls_workers_by_their_names(world: World, page: TestClient) -> None:
+    lost, next_one = world.worker("worker 1", ended=True), world.worker("worker 2")
+    email_id = world.mail("New title")
+    world.event("ClaimTakenOver", email_id, -3, next_one, previous=lost)
+    text = page.get(f"/mails/{email_id}").text
+    assert "worker 2 took amelia#scott over from worker 1, which is lost" in text
+    assert "container-" not in text
+
+
+def test_where_a_mail_is_written_it_is_said_how_a_change_becomes_public(page: TestClient) -> None:
+    assert "Reply <b>publish</b> to its answer, and it is public" in page.get("/write").text
+    assert "not public yet: reply <b>publish</b>" in page.get("/").text
+
+
+def test_a_mails_page_leads_to_the_changed_page_under_both_addresses(world: World, page: TestClient) -> None:
+    email_id = world.published("New title")
+    text = page.get(f"/mails/{email_id}").text
+    assert "See it on the edit site" in text
+    with world.database.write() as conn:
+        conn.execute("UPDATE jobs SET result = replace(result, ':8080/', ':8080/about/')")
+    text = page.get(f"/mails/{email_id}").text
+    assert 'id="site" href="http://edit.amelia.localhost:8080/about/"' in text
+    assert 'id="site-by-port" href="http://127.0.0.1:8081/_sites/edit/amelia/about/"' in text
+    with world.database.write() as conn:
+        conn.execute("UPDATE jobs SET command = 'publish', result = replace(result, '//edit.', '//')")
+    text = page.get(f"/mails/{email_id}").text
+    assert "See it on the public site" in text
+    assert 'id="publish"' not in text
+    assert "/_sites/public/amelia/about/" in text
 
 
 def test_what_a_customer_writes_is_never_html(world: World, page: TestClient) -> None:

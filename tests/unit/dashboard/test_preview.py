@@ -9,6 +9,7 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from tests.unit.dashboard.fixture import PIXEL, World
+from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.site.releases import Stage
 
 EDIT = {"Host": "edit.amelia.localhost:8080"}
@@ -154,6 +155,26 @@ def test_the_public_site_is_another_release(world: World, site: TestClient) -> N
     assert "Public" in site.get("/", headers=host).text
 
 
+def test_an_unknown_name_is_told_what_there_is_instead(world: World, site: TestClient) -> None:
+    answer = site.get("/about/", headers={"Host": "nosuch.localhost:8080"})
+    assert answer.status_code == 404
+    assert "There is no site nosuch here" in answer.text
+    assert 'href="http://edit.amelia.localhost:8080/"' in answer.text
+    assert 'href="http://amelia.localhost:8080/"' not in answer.text, "it shows nothing yet"
+    assert 'href="http://127.0.0.1:8080/"' in answer.text
+    not_public = site.get("/", headers={"Host": "amelia.localhost:8080"}).text
+    assert "replying <b>publish</b>" in not_public
+
+
+def test_visitors_of_a_domain_are_not_told_which_sites_there_are(world: World) -> None:
+    release(world)
+    with TestClient(create_app(world.dashboard(domain="example.com")), base_url="http://127.0.0.1:8080") as page:
+        answers = [page.get("/", headers={"Host": f"{name}.example.com"}) for name in ("nosuch", "amelia")]
+    assert {answer.status_code for answer in answers} == {404}
+    assert answers[0].text == answers[1].text, "a site that is not public yet is nobody's business either"
+    assert "amelia" not in answers[0].text
+
+
 def test_the_second_port_lets_the_visitor_choose_and_remembers(world: World, second_port: TestClient) -> None:
     release(world)
     assert 'href="/_sites/edit/amelia"' in second_port.get("/").text
@@ -162,6 +183,14 @@ def test_the_second_port_lets_the_visitor_choose_and_remembers(world: World, sec
     assert "Pottery" in second_port.get("/").text
     assert second_port.get("/style.css").headers["content-type"].startswith("text/css")
     assert "Choose a site" in second_port.get("/_sites").text
+
+
+@pytest.mark.parametrize(
+    ("chosen", "location"),
+    [("/shop/index.html", "/shop/index.html"), ("/shop/", "/shop/"), ("//evil.example/", "/evil.example/")],
+)
+def test_a_page_of_a_site_is_reached_by_choosing_it(second_port: TestClient, chosen: str, location: str) -> None:
+    assert second_port.get(f"/_sites/edit/amelia{chosen}").headers["location"] == location
 
 
 def test_a_forged_cookie_chooses_nothing(world: World, second_port: TestClient) -> None:

@@ -30,7 +30,7 @@ def way(of: MailSummary) -> str:
 
 
 def test_a_mail_just_received_has_the_whole_way_before_it() -> None:
-    assert way(mail()) == "received+ queued* claimed. edited. published. answered."
+    assert way(mail()) == "received+ queued* claimed. edited. on the edit site. answered."
 
 
 def test_a_job_being_prepared_is_not_queued_yet() -> None:
@@ -39,25 +39,25 @@ def test_a_job_being_prepared_is_not_queued_yet() -> None:
 
 def test_a_queued_job_waits_for_a_worker() -> None:
     queued = mail(job(JobState.QUEUED, queued_at=later(1)))
-    assert way(queued) == "received+ queued+ claimed* edited. published. answered."
+    assert way(queued) == "received+ queued+ claimed* edited. on the edit site. answered."
     assert status_of(queued, steps_of(queued)).label == "queued"
 
 
 def test_a_running_job_names_its_worker() -> None:
     running = job(JobState.RUNNING, queued_at=later(1), started_at=later(2), worker="worker 2")
-    assert way(mail(running)) == "received+ queued+ claimed by worker 2+ edited* published. answered."
+    assert way(mail(running)) == "received+ queued+ claimed by worker 2+ edited* on the edit site. answered."
 
 
 def test_an_interrupted_job_is_back_in_the_queue_and_not_edited() -> None:
     again = job(JobState.QUEUED, queued_at=later(1), started_at=later(2), interruptions=1)
     seen = mail(again, milestones={"ChangeCommitted": later(3)})
-    assert way(seen) == "received+ queued+ claimed* edited. published. answered."
+    assert way(seen) == "received+ queued+ claimed* edited. on the edit site. answered."
 
 
 def test_a_commit_of_an_earlier_start_does_not_count_for_the_present_one() -> None:
     again = job(JobState.RUNNING, queued_at=later(1), started_at=later(9), worker="worker 1")
     seen = mail(again, milestones={"ChangeCommitted": later(3)})
-    assert way(seen) == "received+ queued+ claimed by worker 1+ edited* published. answered."
+    assert way(seen) == "received+ queued+ claimed by worker 1+ edited* on the edit site. answered."
 
 
 def settled(outcome: Outcome, commit: str | None, command: Command = Command.EDIT) -> JobSummary:
@@ -66,22 +66,23 @@ def settled(outcome: Outcome, commit: str | None, command: Command = Command.EDI
     return job(JobState.SETTLED, command, outcome=outcome, result=result, worker="worker 2", **times)
 
 
-def test_a_settled_change_counts_as_published_even_before_its_events_are_stored() -> None:
+def test_a_settled_change_counts_as_shown_even_before_its_events_are_stored() -> None:
     seen = mail(settled(Outcome.SUCCEEDED, "c" * 40))
-    assert way(seen) == "received+ queued+ claimed by worker 2+ edited+ published+ answered*"
+    assert way(seen) == "received+ queued+ claimed by worker 2+ edited+ on the edit site+ answered*"
     assert not finished(seen)
 
 
-def test_an_answered_change_is_published() -> None:
+def test_an_answered_change_is_on_the_edit_site() -> None:
     seen = mail(settled(Outcome.SUCCEEDED, "c" * 40), answered_at=later(4))
     assert finished(seen)
-    assert status_of(seen, steps_of(seen)).tone == "good"
+    status = status_of(seen, steps_of(seen))
+    assert (status.label, status.tone) == ("on the edit site", "good")
     assert [view.took for view in step_views(steps_of(seen))] == ["", "1 s", "1 s", "1 s", "0 ms", "1 s"]
 
 
 def test_a_mail_that_was_not_understood_leaves_editing_and_publishing_out() -> None:
     seen = mail(settled(Outcome.FAILED, None), answered_at=later(4))
-    assert way(seen) == "received+ queued+ claimed by worker 2+ edited- published- answered+"
+    assert way(seen) == "received+ queued+ claimed by worker 2+ edited- on the edit site- answered+"
     assert status_of(seen, steps_of(seen)).label == "not done"
 
 
@@ -91,10 +92,22 @@ def test_a_question_back_is_an_answer() -> None:
     assert status_of(seen, steps_of(seen)).label == "answered"
 
 
+def test_an_answer_without_a_change_is_no_half_done_change() -> None:
+    seen = mail(settled(Outcome.SUCCEEDED, None), answered_at=later(4))
+    status = status_of(seen, steps_of(seen))
+    assert (status.label, status.tone) == ("answered, nothing changed", "good")
+
+
+def test_only_a_publication_reaches_the_public_site() -> None:
+    seen = mail(settled(Outcome.SUCCEEDED, "c" * 12, Command.PUBLISH), answered_at=later(4))
+    assert way(seen) == "received+ queued+ claimed by worker 2+ on the public site+ answered+"
+    assert status_of(seen, steps_of(seen)).label == "on the public site"
+
+
 def test_undo_says_taken_back() -> None:
     seen = mail(settled(Outcome.SUCCEEDED, "c" * 40, Command.UNDO), answered_at=later(4))
     assert "taken back+" in way(seen)
-    assert status_of(seen, steps_of(seen)).label == "taken back"
+    assert status_of(seen, steps_of(seen)).label == "taken back on the edit site"
 
 
 def test_an_undo_that_found_nothing_did_not_take_anything_back() -> None:
@@ -115,7 +128,7 @@ def test_a_refused_mail_stops_there() -> None:
 def test_a_mail_given_up_shows_where_it_stopped() -> None:
     dead = job(JobState.SETTLED, outcome=Outcome.DEAD, queued_at=later(1), started_at=later(2), worker="worker 1")
     seen = mail(dead, dead_reason="three starts that never ended", answered_at=later(9))
-    assert way(seen) == "received+ queued+ claimed by worker 1+ given up! published- answered+"
+    assert way(seen) == "received+ queued+ claimed by worker 1+ given up! on the edit site- answered+"
     assert status_of(seen, steps_of(seen)).tone == "bad"
 
 

@@ -15,6 +15,13 @@ def test_an_event_is_told_in_a_sentence() -> None:
     assert tone_of(entry("DeadLettered")) == "bad"
 
 
+def test_which_of_the_two_sites_is_meant_is_said() -> None:
+    public = entry("SitePublished", stage="public", release="abc")
+    assert (words_for(public), details_of(public)) == ("Shown on the public site", "release abc")
+    assert words_for(entry("SitePublished", stage="edit")) == "Shown on the edit site"
+    assert words_for(entry("SiteRolledBack", stage="public")) == "The public site was rolled back by the operator"
+
+
 def test_an_event_that_nobody_worded_yet_is_spelled_out() -> None:
     assert words_for(entry("KilnOpened")) == "Kiln opened"
 

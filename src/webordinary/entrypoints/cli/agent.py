@@ -24,6 +24,19 @@ SETTINGS = (
     "agent", "agent_command", "agent_environment", "agent_hosts", "agent_key_command", "agent_model", "agent_seconds",
     "agent_turns", "agent_cost_usd", "allow_unjailed_agents", "jail_readable",
 )  # fmt: skip
+_READY_TOO = "Mails to sites that have this agent will be done by it."
+_READY = {
+    "builtin": "It needs no key and does simple wishes only, such as a title or a photo; "
+    "`webordinary doctor` says what an AI agent still needs here."
+}
+_ONLY_A_SCRIPT = "Its program and its jail are in order here; for real mails it needs a key, see docs/agents.md."
+_DID = {
+    "changed": "says that it is done",
+    "answered": "only answered",
+    "asked": "asked a question back",
+    "not understood": "did not understand",
+}
+_TODO = "Its program runs, so look at what it was told: try again, then another --agent-model or --agent."
 
 
 def add_to(commands: Commands) -> None:
@@ -46,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(trial)
     else:
-        print(clean(_words(trial)))
+        print(clean(_words(trial, scripted=args.scripted)))
     return Exit.OK if trial.ok else Exit.FAILED
 
 
@@ -77,7 +90,12 @@ def _environment(with_script: bool, folder: str) -> Iterator[Mapping[str, str]]:
         yield plain | {"ANTHROPIC_API_KEY": SCRIPT_KEY, "ANTHROPIC_BASE_URL": api.url}
 
 
-def _words(trial: Trial) -> str:
-    spent = f", ${trial.cost_usd:.4f}" if trial.cost_usd else ""
-    verdict = "it works" if trial.ok else "the page is not as it was asked for"
-    return f"{verdict}: {trial.result} after {trial.seconds:.1f} s{spent}. It said: {trial.words}"
+def _words(trial: Trial, *, scripted: bool) -> str:
+    """The verdict, what to conclude from it, and what the agent said."""
+    spent = f", for ${trial.cost_usd:.4f}" if trial.cost_usd and not scripted else ""
+    took = f"in {trial.seconds:.1f} s{spent}"
+    if not trial.ok:
+        verdict = f"the page is not as it was asked for: the agent {trial.agent} ran, and {_DID[trial.result]}, {took}"
+        return f"{verdict}. {_TODO} It said: {trial.words}"
+    verdict = f"it works: the agent {trial.agent} changed the page as asked, {took}"
+    return f"{verdict}. {_ONLY_A_SCRIPT if scripted else _READY.get(trial.agent, _READY_TOO)} It said: {trial.words}"

@@ -12,7 +12,7 @@ from webordinary.app.backends import require_boto3
 from webordinary.config import Config
 from webordinary.entrypoints.cli.checkout import add_checkout, checkout_of
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config
+from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, given, load_config
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.programs import find_program, run_program
 
@@ -27,7 +27,7 @@ def add_to(parts: Commands) -> None:
     deploying = add_command(parts, "deploy", deploy, "package the lambdas, then make or change everything on AWS")
     comparing = add_command(parts, "diff", diff, "package the lambdas, then show what deploying would change")
     removing = add_command(parts, "destroy", destroy, "remove the stacks; tables, queues and buckets stay")
-    removing.add_argument("--site", metavar="NAME", help="only the stack of this site")
+    removing.add_argument("--site", metavar="NAME", type=given, help="only the stack of this site")
     for parser in (deploying, removing):
         parser.add_argument("--yes", action="store_true", help="do not ask")
     for parser in (deploying, comparing, removing):
@@ -41,9 +41,10 @@ def deploy(args: argparse.Namespace) -> int:
     """Everything, in order; then mails are let in."""
     require_boto3()
     config, root = load_config(args), checkout_of(args)
+    context = _context(args, config)
     _package(root)
     approval = ["--require-approval", "never"] if args.yes else []
-    _cdk(config, root, "deploy", ["--all", TAKE_OVER, *approval, *_context(args, config)])
+    _cdk(config, root, "deploy", ["--all", TAKE_OVER, *approval, *context])
     words = _let_mail_in(config)
     if args.json:
         print_json({"deployed": True, "mail": words})
@@ -55,8 +56,9 @@ def deploy(args: argparse.Namespace) -> int:
 def diff(args: argparse.Namespace) -> int:
     """Changes nothing."""
     config, root = load_config(args), checkout_of(args)
+    context = _context(args, config)
     _package(root)
-    _cdk(config, root, "diff", _context(args, config))
+    _cdk(config, root, "diff", context)
     return Exit.OK
 
 

@@ -19,13 +19,13 @@ from webordinary.app.backends import AWS, require_boto3
 from webordinary.config import Config, variable_of
 from webordinary.entrypoints.cli.checkout import add_checkout, checkout_of
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
+from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config, whole
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
-from webordinary.entrypoints.emulator import PORT, Emulator, InUse, port_for, running_emulator
+from webordinary.entrypoints.emulator import PORT, Emulator, InUse, port_for, running_emulator, sole_user
 from webordinary.entrypoints.lifecycle import run_until_told
 from webordinary.model.errors import Permanent
 
-EMULATOR = "ministack"
+EMULATOR, FOLDER = "ministack", "emulator"
 STOP_MARGIN_SECONDS = 60.0
 METRICS = b'{"_aws":'
 SHELL_SETTINGS = (
@@ -38,7 +38,7 @@ def add_to(parts: Commands) -> None:
     parser = add_command(parts, "local", run, "run it all on an emulator of AWS on this machine, lambdas included")
     parser.add_argument("--emulator", metavar="PROGRAM", default=EMULATOR, help=f"the emulator's program ({EMULATOR})")
     about = f"its port ({PORT}, or a free one where that is in use; 0 takes a free one)"
-    parser.add_argument("--emulator-port", metavar="PORT", type=int, help=about)
+    parser.add_argument("--emulator-port", metavar="PORT", type=whole(0, 65_535), help=about)
     add_checkout(parser)
     add_settings(parser, (name for name in FLAGS if name not in ("data", "smtp_port")))
 
@@ -52,20 +52,26 @@ def run(args: argparse.Namespace) -> int:
         raise CommandFailed(f"there is no program {args.emulator}", "`make up-aws` installs it, or name it: --emulator")
     config, root = load_config(args), checkout_of(args)
     require_writable(config.data)
-    config = with_free_ports(replace(config, data=config.data.resolve(), backend=AWS))
-    patience = 2 * config.interrupt_grace_seconds + STOP_MARGIN_SECONDS
+    config = replace(config, data=config.data.resolve(), backend=AWS)
     try:
-        port = port_for(args.emulator_port)
-        if args.emulator_port is None and port != PORT:
-            _say(f"port {PORT} is in use: this emulator answers at {port}; --emulator-port gives it one of its own")
-        local = Local(config, root, str(Path(program).absolute()), port, as_json=args.json)
-        run_until_told(local.work, patience_seconds=patience, on_stop=local.ask, on_kill=local.kill)
+        with sole_user(config.data / FOLDER):
+            code = _run(args, with_free_ports(config), root, str(Path(program).absolute()))
     except InUse as problem:
         todo = "stop that one, or use another --data or --emulator-port"
         raise CommandFailed(str(problem), todo, Exit.IN_USE) from problem
-    if local.code:
-        raise CommandFailed(f"`webordinary up` ended with code {local.code}", "its words stand above")
+    if code:
+        raise CommandFailed(f"`webordinary up` ended with code {code}", "its words stand above")
     return Exit.OK
+
+
+def _run(args: argparse.Namespace, config: Config, root: Path, program: str) -> int:
+    port = port_for(args.emulator_port)
+    if args.emulator_port is None and port != PORT:
+        _say(f"port {PORT} is in use: this emulator answers at {port}; --emulator-port gives it one of its own")
+    local = Local(config, root, program, port, as_json=args.json)
+    patience = 2 * config.interrupt_grace_seconds + STOP_MARGIN_SECONDS
+    run_until_told(local.work, patience_seconds=patience, on_stop=local.ask, on_kill=local.kill)
+    return local.code
 
 
 class Local:
@@ -83,7 +89,8 @@ class Local:
         """Start everything; returns when all has ended."""
         from webordinary.app import cloud_emulated  # noqa: PLC0415  boto3 is an extra, and slow to import
 
-        folder = self._config.data / "emulator"
+        folder = self._config.data / FOLDER
+        _say(f"starting an emulator of AWS on port {self._port}; its state is in {folder}")
         with running_emulator(self._program, folder, self._port) as emulator:
             self._emulator = emulator.process
             config = replace(
@@ -95,6 +102,7 @@ class Local:
                 return
             write_durably(folder / "environment", _for_shells(config, cloud_emulated.credentials(config.aws_region)))
             _say(f"in another shell, `. {folder / 'environment'}` lets `webordinary` and `aws` speak to the emulator")
+            _say("starting page and workers")
             self.code = self._run_up(emulator, cloud_emulated.environment(config, os.environ))
 
     def ask(self) -> None:

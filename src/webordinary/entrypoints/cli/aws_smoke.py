@@ -10,21 +10,20 @@ from dataclasses import asdict, replace
 from webordinary.app.backends import AWS, require_boto3
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.first_mail import TEXT
-from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config
+from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, given, load_config, whole
 from webordinary.entrypoints.cli.output import print_json
 
-LOOK_SECONDS, EMULATED_LOOK_SECONDS = 5.0, 0.5
+LOOK_SECONDS, EMULATED_LOOK_SECONDS, MOST_SECONDS = 5.0, 0.5, 86_400
 
 
 def add_to(parts: Commands) -> None:
     """Declare the command."""
     parser = add_command(parts, "smoke", run, "send one mail through the account and follow it until it is answered")
     about = "who writes: an entitled address that SES may send as (else the operator's)"
-    parser.add_argument("--from", dest="sender", metavar="ADDRESS", help=about)
+    parser.add_argument("--from", dest="sender", metavar="ADDRESS", type=given, help=about)
     parser.add_argument("--text", default="", help="what is written (else a question, which changes nothing)")
-    parser.add_argument(
-        "--seconds", type=float, default=900.0, help="how long to wait (900: a machine may have to start)"
-    )
+    patience = "how long to wait (900: a machine may have to start)"
+    parser.add_argument("--seconds", type=whole(1, MOST_SECONDS), default=900, metavar="N", help=patience)
     add_settings(parser, ("mailbox", "operator", "aws_region", "domain"))
 
 

@@ -44,14 +44,18 @@ def run(args: argparse.Namespace) -> int:
 
 def _copy_database(source: Path, target: Path) -> int:
     """Copy what was committed at one instant, writers or not, and check the copy."""
-    with (
-        closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as live,
-        closing(sqlite3.connect(target)) as copy,
-    ):
-        live.backup(copy, pages=PAGES_AT_ONCE)
-        copy.execute("PRAGMA journal_mode = DELETE")
-        verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
-        version: int = copy.execute("PRAGMA user_version").fetchone()[0]
+    try:
+        with (
+            closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as live,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            live.backup(copy, pages=PAGES_AT_ONCE)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+            version: int = copy.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error as problem:
+        todo = "make room if the disk is full; else restore the last good backup"
+        raise CommandFailed(f"{source} cannot be copied ({problem})", todo) from problem
     if verdict != "ok":
         raise CommandFailed(f"{source} is damaged ({verdict})", "restore the last good backup")
     return version

@@ -19,6 +19,7 @@ from webordinary.workflow.redrive import redrive
 from webordinary.workflow.start import Workflows
 
 MAX_LETTERS, SHORT_ID, SHORTEST = 1000, 12, 6
+NOTHING = "there is no dead letter"
 HEAD = ("letter", "mail", "given up", "redriven", "reason")
 
 
@@ -77,6 +78,8 @@ def redrive_letters(args: argparse.Namespace) -> int:
     if args.json:
         print_json([_plain(letter) | {"execution": names[letter.letter_id]} for letter in chosen])
         return Exit.OK
+    if not chosen:
+        print(NOTHING)
     when = "runs again" if up else "runs again as soon as `webordinary up` does"
     for letter in chosen:
         print(f"letter {letter.letter_id}: mail {letter.email_id[:SHORT_ID]} {when}")
@@ -96,6 +99,8 @@ def drop_letters(args: argparse.Namespace) -> int:
     if args.json:
         print_json([_plain(letter) for letter in dropped])
         return Exit.OK
+    if not dropped:
+        print(NOTHING)
     for letter in dropped:
         print(f"letter {letter.letter_id} is dropped; mail {letter.email_id[:SHORT_ID]} stays where it is")
     return Exit.OK

@@ -1,4 +1,4 @@
-"""The first mail of a new customer: on an emulator it is sent, on AWS itself the operator is told what to write."""
+"""The first mail of a new site: on an emulator it is sent, on AWS itself the operator is told what to write."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ SUBJECT, TEXT = "A first mail", "What can I ask you to change on my site?"
 
 def add_flag(parser: argparse.ArgumentParser) -> None:
     """Whether one is sent."""
-    about = "send a first mail, which changes nothing (on an emulator of AWS, there also if not asked for)"
+    about = (
+        "send a first mail, which changes nothing (on an emulator of AWS, there for a new site also if not asked for)"
+    )
     parser.add_argument("--sample-mail", action=argparse.BooleanOptionalAction, default=None, help=about)
 
 
-def send(services: Services, sender: str, mailbox: str, *, wanted: bool | None) -> str | None:
-    """Post it where it can be posted; the name that it goes by."""
+def send(services: Services, sender: str, mailbox: str, *, wanted: bool | None, new: bool) -> str | None:
+    """Post it where it can be posted; the name that it goes by. A site that is there already gets one if it is wanted.
+
+    One more person's first mail is their own: an answer to what they never wrote would only puzzle them.
+    """
     config = services.config
     if config.backend != AWS or not config.aws_endpoint:
         if wanted:
@@ -30,7 +35,7 @@ def send(services: Services, sender: str, mailbox: str, *, wanted: bool | None) 
                 "a sample mail is posted on an emulator of AWS only", f"write one to {mailbox}", Exit.USAGE
             )
         return None
-    if wanted is False:
+    if not (new if wanted is None else wanted):
         return None
     from webordinary.app.cloud import Cloud  # noqa: PLC0415 - an extra, and slow to import
     from webordinary.app.cloud_operating import post_mail  # noqa: PLC0415
@@ -40,14 +45,14 @@ def send(services: Services, sender: str, mailbox: str, *, wanted: bool | None) 
     return post_mail(services, write_mail(letter, services.clock.now()), sender, mailbox)
 
 
-def words(config: Config, project_id: str, sender: str, mailbox: str, email_id: str | None) -> list[str]:
+def words(config: Config, project_id: str, sender: str, mailbox: str, email_id: str | None, *, new: bool) -> list[str]:
     """What to do next."""
     if email_id:
         return [
             f"a first mail is on its way as {email_id[:12]}, and changes nothing: {TEXT}",
             "`webordinary status` shows what becomes of it",
         ]
-    if config.backend != AWS or config.aws_endpoint:
+    if config.backend != AWS or config.aws_endpoint or not new:
         return []
     return [
         f"visitors reach it once CloudFront serves it: add {project_id} to the projects of your deployment, as in",

@@ -13,8 +13,8 @@ from webordinary.app.backends import AWS
 from webordinary.app.embedded import Embedded, open_embedded
 from webordinary.config import Config
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_existing
-from webordinary.entrypoints.cli.output import print_json
+from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, given, load_existing
+from webordinary.entrypoints.cli.output import clean, print_json
 from webordinary.model.overview import ClaimSummary
 
 MAX_CLAIMS = 1000
@@ -25,8 +25,8 @@ def add_to(commands: Commands) -> None:
     """Declare the command."""
     parser = add_command(commands, "health", run, "say whether workers live and work; the exit code tells")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--name", dest="health_name", metavar="N", help="only the worker of this name")
-    which.add_argument("--id", dest="health_id", metavar="ID", help="only the worker with this id")
+    which.add_argument("--name", dest="health_name", metavar="N", type=given, help="only the worker of this name")
+    which.add_argument("--id", dest="health_id", metavar="ID", type=given, help="only the worker with this id")
     add_settings(parser, ("lease_seconds", "renew_seconds"))
 
 
@@ -39,15 +39,23 @@ def run(args: argparse.Namespace) -> int:
         workers = _chosen(services.workers.present(), args)
         claims = services.overview.pool(now, MAX_CLAIMS).claims
         problems = {worker.worker: _problem(services, worker, claims, now) for worker in workers}
-    return _report(args, workers, problems)
+    return _report(args, workers, problems, services.lock_files)
 
 
-def _report(args: argparse.Namespace, workers: Sequence[WorkerEntry], problems: Mapping[str, Problem | None]) -> int:
+def _report(
+    args: argparse.Namespace,
+    workers: Sequence[WorkerEntry],
+    problems: Mapping[str, Problem | None],
+    lock_files: LockFiles,
+) -> int:
+    """One that lives and only cannot reach AWS is no failure: to end it would mend nothing, and lose what it does."""
+    notes = {worker.worker: lock_files.note_of(worker.worker) for worker in workers}
     if args.json:
-        print_json([_plain(worker, problems[worker.worker]) for worker in workers])
+        print_json([_plain(worker, problems[worker.worker], notes[worker.worker]) for worker in workers])
     else:
         for worker in workers:
-            print(f"{worker.name} (process {worker.pid}): {(problems[worker.worker] or ('lives and works',))[0]}")
+            lives = f"lives, and waits: {note}" if (note := notes[worker.worker]) else "lives and works"
+            print(f"{worker.name} (process {worker.pid}): {clean((problems[worker.worker] or (lives,))[0])}")
     return max((problem[1] for problem in problems.values() if problem), default=Exit.OK)
 
 
@@ -59,7 +67,7 @@ def _in_container(args: argparse.Namespace, config: Config) -> int:
     ]
     workers = _chosen(found, args)
     problems = {worker.worker: _silence(lock_files, worker, config.lease_seconds) for worker in workers}
-    return _report(args, workers, problems)
+    return _report(args, workers, problems, lock_files)
 
 
 def _chosen(present: Sequence[WorkerEntry], args: argparse.Namespace) -> list[WorkerEntry]:
@@ -93,11 +101,12 @@ def _silence(lock_files: LockFiles, worker: WorkerEntry, patience_seconds: float
     return f"hangs: its loop has not gone round for {silent:.0f} s; end it, another will go on", Exit.FAILED
 
 
-def _plain(worker: WorkerEntry, problem: Problem | None) -> dict[str, object]:
+def _plain(worker: WorkerEntry, problem: Problem | None, note: str) -> dict[str, object]:
     return {
         "worker": worker.worker,
         "name": worker.name,
         "pid": worker.pid,
         "healthy": problem is None,
         "problem": problem[0] if problem else None,
+        "note": note or None,
     }

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from itertools import chain
 
 from webordinary.adapters.sqlite.events import LoggedEvent
 from webordinary.app.backends import AWS
 from webordinary.app.embedded import Embedded, open_embedded
 from webordinary.config import Config
 from webordinary.entrypoints.cli.aws_logs import command_for, groups, lines
-from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.known import known_mail
-from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
+from webordinary.entrypoints.cli.options import Commands, add_command, given, load_existing, whole
 from webordinary.entrypoints.cli.output import print_json
-from webordinary.entrypoints.cli.wording import line_for
+from webordinary.entrypoints.cli.wording import entry_of, line_for
+from webordinary.model.overview import workers_in
 
 LIMIT, MOST, PAGE = 200, 100_000, 500
 FOLLOW_SECONDS = 0.3
@@ -28,10 +30,12 @@ def add_to(commands: Commands) -> None:
     """Declare the command."""
     parser = add_command(commands, "logs", run, "show what happened, oldest first")
     parser.add_argument("--follow", action="store_true", help="go on showing what happens, until Ctrl-C")
-    parser.add_argument("--limit", type=_count, default=LIMIT, metavar="N", help=f"the last N events ({LIMIT})")
+    parser.add_argument("--limit", type=whole(1, MOST), default=LIMIT, metavar="N", help=f"the last N events ({LIMIT})")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--mail", metavar="ID", help="only what happened to this mail; the first letters will do")
-    which.add_argument("--job", metavar="ID", help="only what happened to this job")
+    which.add_argument(
+        "--mail", metavar="ID", type=given, help="only what happened to this mail; the first letters will do"
+    )
+    which.add_argument("--job", metavar="ID", type=given, help="only what happened to this job")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,13 +45,18 @@ def run(args: argparse.Namespace) -> int:
         return _on_aws(args, config)
     with open_embedded(config) as services:
         reader = _Reader(services, known_mail(services, args.mail) if args.mail else None, args.job)
-        for logged in reader.last(args.limit):
-            _show(services, logged, as_json=args.json)
+        last = reader.last(args.limit)
+        if args.job and not last:
+            todo = "name it whole, as `webordinary dlq show` does; or its mail, with --mail"
+            raise CommandFailed(f"nothing is known of a job {args.job!r}", todo)
+        if not last:
+            print("nothing has happened yet, or it is no longer kept", file=sys.stderr)
+        _show(services, last, as_json=args.json)
         pause = threading.Event()
         with suppress(KeyboardInterrupt):
             while args.follow:
-                for logged in reader.more():
-                    _show(services, logged, as_json=args.json)
+                for page in reader.more():
+                    _show(services, page, as_json=args.json)
                 pause.wait(FOLLOW_SECONDS)
     return Exit.OK
 
@@ -69,38 +78,36 @@ class _Reader:
         self._log, self._email_id, self._job_id = services.event_log, email_id, job_id
         self._seq = 0
 
-    def last(self, limit: int) -> Iterator[LoggedEvent]:
+    def last(self, limit: int) -> list[LoggedEvent]:
         if not (self._email_id or self._job_id):
             self._seq = self._log.start_of_last(limit)
-        yield from deque(self.more(), maxlen=limit)
+        return list(deque(chain.from_iterable(self.more()), maxlen=limit))
 
-    def more(self) -> Iterator[LoggedEvent]:
+    def more(self) -> Iterator[Sequence[LoggedEvent]]:
         while page := self._log.after(self._seq, PAGE, self._email_id, self._job_id):
             self._seq = page[-1].seq
-            yield from page
+            yield page
 
 
-def _show(services: Embedded, logged: LoggedEvent, *, as_json: bool) -> None:
-    event = logged.event
+def _show(services: Embedded, events: Sequence[LoggedEvent], *, as_json: bool) -> None:
     if as_json:
-        print_json(
-            {
-                "seq": logged.seq,
-                "at": logged.at,
-                "kind": event.kind,
-                "mail": event.email_id,
-                "job": event.job_id,
-                "key": event.key and str(event.key),
-                "worker": event.worker,
-                "data": dict(event.data),
-            }
-        )
+        for one in events:
+            print_json(_plain(one))
         return
-    names = {worker.worker: worker.name for worker in services.overview.pool(datetime.now(UTC)).workers}
-    print(line_for(logged.seq, logged.at, event, names), flush=True)
+    names = services.workers.names(workers_in([entry_of(one.seq, one.at, one.event) for one in events]))
+    for one in events:
+        print(line_for(one.seq, one.at, one.event, names), flush=True)
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST:,}")
-    return int(text)
+def _plain(logged: LoggedEvent) -> dict[str, object]:
+    event = logged.event
+    return {
+        "seq": logged.seq,
+        "at": logged.at,
+        "kind": event.kind,
+        "mail": event.email_id,
+        "job": event.job_id,
+        "key": event.key and str(event.key),
+        "worker": event.worker,
+        "data": dict(event.data),
+    }

@@ -38,12 +38,14 @@ from webordinary.entrypoints.cli import (
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import add_common
 from webordinary.entrypoints.running import AlreadyRunning
-from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.errors import WebOrdinaryError, reason_of
 
 COMMANDS = (
     up, worker, send, status, claims, queues, dlq, replies, project, agent,
     pause, costs, release, replay, logs, backup, restore, doctor, aws, simulate,
 )  # fmt: skip
+
+_SHOWN_CHARACTERS = 200
 
 
 def parser() -> argparse.ArgumentParser:
@@ -101,7 +103,12 @@ def _worded(problem: Exception) -> tuple[str, Exit]:
             return f"{problem}; stop that one first, or give this one its own folder with --data", Exit.IN_USE
         case WebOrdinaryError():
             return str(problem), Exit.FAILED
+        case OSError() if problem.filename:
+            place = str(problem.filename)[:_SHOWN_CHARACTERS]
+            todo = "name another, or give access and make room"
+            return f"{place} cannot be used ({reason_of(problem)}); {todo}", Exit.FAILED
         case OSError():
-            return f"{problem}; make room or give access, then try again", Exit.FAILED
+            todo = "make room and look at the network; --debug shows where it was"
+            return f"this machine refused something ({reason_of(problem)}); {todo}", Exit.FAILED
     unexpected = f"unexpected {type(problem).__name__}: {problem}"
     return f"{unexpected}; run it again with --debug and report what it shows", Exit.FAILED

@@ -46,6 +46,24 @@ def add_common(parser: argparse.ArgumentParser, *, root: bool = False) -> None:
     group.add_argument("--debug", action="store_true", default=off, help="show where an error came from")
 
 
+def given(text: str) -> str:
+    """An argument that names something. An empty one is a variable nobody set: it must not mean "all of them"."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty; name what you mean")
+    return text
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """An argument that is a whole number within bounds."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) < 12 and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least:,} to {most:,}")
+        return int(text)
+
+    return read
+
+
 def add_command(commands: Commands, name: str, run: Run, about: str) -> argparse.ArgumentParser:
     """A command with the flags that every command has."""
     parser = commands.add_parser(name, help=about, description=about)

@@ -1,12 +1,9 @@
-"""`webordinary project`: add a site and who may change it; list, show and remove them."""
+"""`webordinary project`: add a site and who may change it; list, show, set and remove them."""
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 
 from webordinary.app import sites
@@ -14,15 +11,14 @@ from webordinary.app.backends import AWS, open_services
 from webordinary.app.services import Services
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli import first_mail, project_remove
+from webordinary.entrypoints.cli import first_mail, project_remove, project_set, project_show
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.known import known_site
+from webordinary.entrypoints.cli.known import known_site, mail_address
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config, load_existing
-from webordinary.entrypoints.cli.output import print_json, table
+from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable
 from webordinary.entrypoints.cli.progress import progress
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Sender
 from webordinary.site.releases import Stage
 
 QUESTIONS = {
@@ -33,13 +29,14 @@ QUESTIONS = {
 }
 CREDENTIAL = "file with the token (https) or private key (ssh) for its repository"
 MAX_CREDENTIAL_BYTES = 100_000
-_ADDRESS = re.compile(r"[^@\s<>]{1,64}@[^@\s<>]{1,253}")
+MAX_NAMES = 10
+_SHOWN_CHARACTERS = 200
 
 
 def add_to(commands: Commands) -> None:
     """Declare the commands."""
     parser = commands.add_parser(
-        "project", help="add, list, show or remove sites", description="Sites and their people."
+        "project", help="add, list, show, set or remove sites", description="Sites and their people."
     )
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add = add_command(parts, "add", add_project, "add a site, or one more person to a site; asks for what is missing")
@@ -56,9 +53,8 @@ def add_to(commands: Commands) -> None:
     what = credential.add_mutually_exclusive_group(required=True)
     what.add_argument("file", nargs="?", metavar="FILE", type=Path, help=CREDENTIAL)
     what.add_argument("--remove", action="store_true", help="forget it; the machine's own ways in are used again")
-    add_command(parts, "list", list_projects, "list the sites")
-    show = add_command(parts, "show", show_project, "show one site and who may change it")
-    show.add_argument("name")
+    project_show.add_to(parts)
+    project_set.add_to(parts)
     project_remove.add_to(parts)
 
 
@@ -68,23 +64,23 @@ def add_project(args: argparse.Namespace) -> int:
     config = running.as_it_runs(load_config(args))
     answers = _answers(args, config)
     key = ProjectUser(answers["name"], answers["user"])
-    sender = answers["sender"].lower()
-    if not _ADDRESS.fullmatch(sender):
-        raise CommandFailed(f"{sender!r} is not a mail address", "write --sender name@example.com", Exit.USAGE)
+    sender = mail_address(answers["sender"])
+    _refuse_nowhere(answers["repo"])
     require_writable(config.data)
     _refuse_own_folder(config, answers["repo"])
     with open_services(config) as services, progress(f"adding {key.project_id}") as report:
         secret = _secret(args.credential) if args.credential else None
         chosen = (args.agent or "", secret, args.builder or "")
+        new = services.directory.project(key.project_id) is None
         left = sites.repository_left_by(services, key.project_id)
-        sites.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
+        unshown = sites.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
         mailbox = _mailbox(services, sender, key.project_id)
         origin = sites.project_of(services, key.project_id).repo
-        first = first_mail.send(services, sender, mailbox, wanted=args.sample_mail)
+        first = first_mail.send(services, sender, mailbox, wanted=args.sample_mail, new=new)
     again = left is not None and origin == str(left) and Path(answers["repo"]).expanduser().resolve() != left
     if args.json:
         added = {"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": mailbox}
-        more = {"sample_mail": first, "repository_of_before": again}
+        more = {"sample_mail": first, "repository_of_before": again, "not_shown": list(unshown[:MAX_NAMES])}
         print_json(added | {name: value for name, value in more.items() if value})
         return Exit.OK
     print(f"{key} is ready: mail from {sender} to {mailbox} changes it.")
@@ -92,7 +88,9 @@ def add_project(args: argparse.Namespace) -> int:
     print(f"  it is kept in {origin} and shown at {sites.site_url(config, key.project_id, Stage.EDIT)}{while_up}")
     if again:
         print(f"  its repository of before is used again, {answers['repo']} is not; to begin anew, move {left} away")
-    for line in first_mail.words(config, key.project_id, sender, mailbox, first):
+    if unshown:
+        print(f"  not shown, as no address leads to a name that is not UTF-8: {', '.join(unshown[:MAX_NAMES])}")
+    for line in first_mail.words(config, key.project_id, sender, mailbox, first, new=new):
         print(f"  {line}")
     return Exit.OK
 
@@ -151,33 +149,15 @@ def keep_credential(args: argparse.Namespace) -> int:
     return Exit.OK
 
 
-def list_projects(args: argparse.Namespace) -> int:
-    """One line per site."""
-    with open_services(load_existing(args)) as services:
-        projects, senders = services.directory.projects(), services.directory.senders()
-    people = {p.project_id: [s for s in senders if s.key.project_id == p.project_id] for p in projects}
-    if args.json:
-        print_json([asdict(p) | {"senders": _plain(people[p.project_id])} for p in projects])
-        return Exit.OK
-    rows = [(p.project_id, p.repo, ", ".join(s.address for s in people[p.project_id])) for p in projects]
-    print(table(("site", "repository", "may change it"), rows))
-    return Exit.OK
-
-
-def show_project(args: argparse.Namespace) -> int:
-    """Everything about one site."""
-    with open_services(load_existing(args)) as services:
-        project = known_site(services, args.name)
-        senders = [s for s in services.directory.senders() if s.key.project_id == args.name]
-        mailbox, credential = services.config.mailbox, services.credentials.kind(args.name).value
-    if args.json:
-        print_json(asdict(project) | {"credential": credential, "senders": _plain(senders), "mailbox": mailbox})
-        return Exit.OK
-    settings = asdict(project) | {"credential": credential}
-    print(table(("setting", "value"), [(name, value or "-") for name, value in settings.items()]))
-    print(f"\nMay change it, by mail to {mailbox}:")
-    print(table(("address", "user"), [(s.address, s.key.user_id) for s in senders]))
-    return Exit.OK
+def _refuse_nowhere(repo: str) -> None:
+    """A path that leads to no folder; an address has a colon."""
+    try:
+        there = ":" in repo or Path(repo).expanduser().is_dir()
+    except (OSError, RuntimeError):  # a name too long, a home of nobody
+        there = False
+    if not there:
+        what = f"there is no folder {repo[:_SHOWN_CHARACTERS]}"
+        raise CommandFailed(what, "name one that is there, or the address of a git repository", Exit.USAGE)
 
 
 def _secret(file: Path) -> bytes:
@@ -187,10 +167,6 @@ def _secret(file: Path) -> bytes:
     except OSError as problem:
         hint = "name a file that holds only the token or the key"
         raise CommandFailed(f"{file} cannot be read ({problem.strerror})", hint, Exit.USAGE) from problem
-
-
-def _plain(senders: Iterable[Sender]) -> list[dict[str, str]]:
-    return [{"address": s.address, "user": s.key.user_id} for s in senders]
 
 
 def _ask(name: str) -> str:

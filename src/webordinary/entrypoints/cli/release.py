@@ -9,7 +9,7 @@ from webordinary.app import releases as app_releases
 from webordinary.app.backends import open_services
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.known import known_site
-from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
+from webordinary.entrypoints.cli.options import Commands, add_command, given, load_existing
 from webordinary.entrypoints.cli.output import clock, print_json, table
 from webordinary.site.releases import Stage
 
@@ -30,7 +30,10 @@ def add_to(commands: Commands) -> None:
             "--stage", choices=[stage.value for stage in Stage], default=Stage.EDIT.value, help="which site (edit)"
         )
     back.add_argument(
-        "release", nargs="?", default="", help="beginning of its name; the one before the shown one if not given"
+        "release",
+        nargs="?",
+        type=given,
+        help="beginning of its name; the one before the shown one if not given",
     )
 
 
@@ -52,7 +55,7 @@ def roll_back(args: argparse.Namespace) -> int:
     """Flip, then let main follow."""
     with open_services(load_existing(args)) as services:
         known_site(services, args.project)
-        done = app_releases.roll_back(services, args.project, Stage(args.stage), args.release)
+        done = app_releases.roll_back(services, args.project, Stage(args.stage), args.release or "")
     if args.json:
         print_json({
             "project": args.project, "stage": args.stage, "release": done.release.name, "changed": done.flipped,

@@ -12,7 +12,7 @@ from webordinary.app.replay import Replayed, replay
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.known import known_mail
-from webordinary.entrypoints.cli.options import Commands, add_command, load_folder
+from webordinary.entrypoints.cli.options import Commands, add_command, given, load_folder
 from webordinary.entrypoints.cli.output import clean, print_json
 from webordinary.entrypoints.cli.preflight import require_programs
 
@@ -25,7 +25,7 @@ def add_to(commands: Commands) -> None:
         run,
         "run a mail's job again in a folder of its own; nothing is published and nobody answered",
     )
-    parser.add_argument("job", help="a mail's id, or as much of it as `status` shows; or a job's")
+    parser.add_argument("job", type=given, help="a mail's id, or as much of it as `status` shows; or a job's")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="work in this new folder and leave it there")
 
 
@@ -33,14 +33,14 @@ def run(args: argparse.Namespace) -> int:
     """Replay, then print the difference and the reply."""
     require_programs()
     config = running.as_it_runs(load_folder(args))  # the reply names the site as its customer would be told
-    folder = _folder(args.keep, config.data)
-    try:
-        with open_embedded(config) as services:
-            job = args.job if args.job.startswith("job-") else known_mail(services, args.job)
+    with open_embedded(config) as services:
+        job = args.job if args.job.startswith("job-") else known_mail(services, args.job)
+        folder = _folder(args.keep, config.data)
+        try:
             replayed = replay(services, job, folder)
-    finally:
-        if args.keep is None:
-            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            if args.keep is None:
+                shutil.rmtree(folder, ignore_errors=True)
     if args.json:
         print_json(_plain(replayed))
     else:

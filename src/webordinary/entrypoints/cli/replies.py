@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
-from webordinary.adapters.sqlite.undelivered import Undelivered
-from webordinary.app.backends import AWS
-from webordinary.app.embedded import open_embedded
+from webordinary.app.backends import AWS, open_services
 from webordinary.config import Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import clean, clock, print_json, table
+from webordinary.mail.ports import Undelivered
 
 MAX_REPLIES, SHORT_ID, SHORTEST = 1000, 12, 6
 HEAD = ("mail", "to", "written", "tries", "stands", "last error")
@@ -29,7 +29,7 @@ def add_to(commands: Commands) -> None:
 
 def list_replies(args: argparse.Namespace) -> int:
     """One line per reply."""
-    with open_embedded(_folder(args)) as services:
+    with open_services(load_existing(args)) as services:
         replies = services.undelivered.all(MAX_REPLIES)
     if args.json:
         print_json(replies)
@@ -39,16 +39,15 @@ def list_replies(args: argparse.Namespace) -> int:
 
 
 def send_again(args: argparse.Namespace) -> int:
-    """Make them due; the process that delivers looks each half minute."""
-    config = _folder(args)
-    with open_embedded(config) as services:
+    """Make them due; whoever delivers looks each half minute, on AWS each minute."""
+    config = load_existing(args)
+    with open_services(config) as services:
         chosen = _chosen(args, services.undelivered.all(MAX_REPLIES))
         due = [reply for reply in chosen if services.undelivered.send_again(reply, services.clock.now())]
     if args.json:
         print_json([{"mail": reply.email_id, "kind": reply.kind, "to": reply.recipient} for reply in due])
         return Exit.OK
-    up = running.running(config.data) is not None
-    when = "is sent again within half a minute" if up else "is sent again as soon as `webordinary up` runs"
+    when = _when(config)
     for reply in due:
         print(f"the reply to {clean(reply.recipient)} for mail {reply.email_id[:SHORT_ID]} {when}")
     if not due:
@@ -56,12 +55,11 @@ def send_again(args: argparse.Namespace) -> int:
     return Exit.OK
 
 
-def _folder(args: argparse.Namespace) -> Config:
-    config = load_existing(args)
+def _when(config: Config) -> str:
     if config.backend == AWS:
-        where = "what SES said of a reply stands in the log of `Reply`, see `webordinary logs --backend aws`"
-        raise CommandFailed("this works on a data folder", where, Exit.USAGE)
-    return config
+        return "is sent again within two minutes"
+    up = running.running(config.data) is not None
+    return "is sent again within half a minute" if up else "is sent again as soon as `webordinary up` runs"
 
 
 def _row(reply: Undelivered) -> tuple[object, ...]:
@@ -70,7 +68,7 @@ def _row(reply: Undelivered) -> tuple[object, ...]:
     return mail, reply.recipient[:40], written, reply.attempts, stands, reply.error[:100]
 
 
-def _chosen(args: argparse.Namespace, replies: list[Undelivered]) -> list[Undelivered]:
+def _chosen(args: argparse.Namespace, replies: Sequence[Undelivered]) -> Sequence[Undelivered]:
     if args.all == bool(args.mails):
         which = "name mails, or say --all; see `webordinary replies list`"
         raise CommandFailed("it is not clear which replies", which, Exit.USAGE)
@@ -79,7 +77,7 @@ def _chosen(args: argparse.Namespace, replies: list[Undelivered]) -> list[Undeli
     return list(dict.fromkeys(reply for start in args.mails for reply in _of(start, replies)))
 
 
-def _of(start: str, replies: list[Undelivered]) -> list[Undelivered]:
+def _of(start: str, replies: Sequence[Undelivered]) -> list[Undelivered]:
     """Every undelivered reply of the one mail whose id begins so."""
     found = [reply for reply in replies if len(start) >= SHORTEST and reply.email_id.startswith(start)]
     if len({reply.email_id for reply in found}) != 1:

@@ -13,7 +13,7 @@ from webordinary.app.backends import AWS, require_boto3
 from webordinary.config import Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config
+from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, given, load_config
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.smtp import client
 from webordinary.model.errors import Transient
@@ -22,9 +22,10 @@ from webordinary.model.errors import Transient
 def add_to(commands: Commands) -> None:
     """Declare the command."""
     parser = add_command(commands, "send", run, "send a mail file to the running mail intake")
-    parser.add_argument("mail", help="an .eml file; - reads standard input")
-    parser.add_argument("--from", dest="sender", metavar="ADDRESS", help="envelope sender; else the From header")
-    parser.add_argument("--to", metavar="ADDRESS", help="recipient; else our mailbox")
+    parser.add_argument("mail", type=given, help="an .eml file; - reads standard input")
+    about = "envelope sender; else the From header"
+    parser.add_argument("--from", dest="sender", metavar="ADDRESS", type=given, help=about)
+    parser.add_argument("--to", metavar="ADDRESS", type=given, help="recipient; else our mailbox")
     add_settings(parser, ("host", "smtp_port", "mailbox"))
 
 
@@ -87,9 +88,10 @@ def _read(name: str, max_bytes: int) -> bytes:
         raise CommandFailed(
             f"{name} cannot be read ({problem.strerror})", "name a mail file, or - for standard input"
         ) from problem
-    if not raw.strip() or len(raw) > max_bytes:
-        size = "is empty" if not raw.strip() else f"is larger than {max_bytes:,} bytes"
-        raise CommandFailed(f"{name} {size}", "name a mail file, or raise max_mail_bytes on both sides")
+    if not raw.strip():
+        raise CommandFailed(f"{name} is empty", "name a mail file, or - for standard input")
+    if len(raw) > max_bytes:
+        raise CommandFailed(f"{name} is larger than {max_bytes:,} bytes", "raise max_mail_bytes on both sides")
     return raw
 
 
@@ -97,7 +99,7 @@ def _sender(mail: Message) -> str:
     for _, address in getaddresses([str(value) for value in mail.get_all("From", [])]):
         if "@" in address:
             return address
-    raise CommandFailed("the mail has no From header with an address", "name the sender with --from", Exit.USAGE)
+    raise CommandFailed("the mail has no From header with an address", "write one: it says whose it is", Exit.USAGE)
 
 
 def _recipient(mail: Message, mailbox: str) -> str:

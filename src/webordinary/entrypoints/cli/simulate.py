@@ -53,8 +53,9 @@ def add_to(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate, then print."""
-    if args.plot and not args.plot.parent.is_dir():
-        raise CommandFailed(f"there is no folder {args.plot.parent}", "make it, or write elsewhere", Exit.USAGE)
+    if args.plot and (args.plot.is_dir() or not args.plot.parent.is_dir()):
+        wrong = f"{args.plot} is a folder" if args.plot.is_dir() else f"there is no folder {args.plot.parent}"
+        raise CommandFailed(wrong, "name a file to write, in a folder that is there", Exit.USAGE)
     try:
         question = _question(args)
         with progress("simulating") as report:

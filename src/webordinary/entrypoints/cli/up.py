@@ -25,6 +25,7 @@ from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, ad
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
 from webordinary.entrypoints.cli.worker import stop_seconds
+from webordinary.entrypoints.hung_workers import hung_workers_ended
 from webordinary.entrypoints.lifecycle import run_until_told
 from webordinary.entrypoints.running import Endpoints
 from webordinary.entrypoints.supervisor import Child, Supervisor
@@ -88,7 +89,8 @@ def _serve_embedded(
             (config.data / "run" / "sample-wanted").unlink()
         upkeep.excuse_outage(services)
         supervisor.start()
-        server.run_server(services, stop, partial(_announce, services, as_json=as_json))
+        with hung_workers_ended(config, supervisor, services.events, _warn):
+            server.run_server(services, stop, partial(_announce, services, as_json=as_json))
 
 
 def _serve_cloud(config: Config, supervisor: Supervisor, stop: threading.Event, *, as_json: bool) -> None:
@@ -97,7 +99,8 @@ def _serve_cloud(config: Config, supervisor: Supervisor, stop: threading.Event, 
 
     with open_cloud(config) as services, tempfile.TemporaryDirectory(prefix="webordinary-page-") as scratch:
         supervisor.start()
-        cloud_server.run_page(services, Path(scratch), stop, partial(_announce, services, as_json=as_json))
+        with hung_workers_ended(config, supervisor, services.events, _warn):
+            cloud_server.run_page(services, Path(scratch), stop, partial(_announce, services, as_json=as_json))
 
 
 def _run_with_workers(

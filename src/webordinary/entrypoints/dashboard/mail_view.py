@@ -14,8 +14,9 @@ from webordinary.entrypoints.dashboard.formats import Moment, Piece, duration, m
 from webordinary.entrypoints.dashboard.steps import finished
 from webordinary.entrypoints.dashboard.views import MailLine, mail_line
 from webordinary.entrypoints.dashboard.wording import details_of, tone_of, words_for
-from webordinary.model.mail import Attachment, RefusedAttachment
+from webordinary.model.mail import Attachment, Command, RefusedAttachment
 from webordinary.model.overview import MailDetail, SentReply, TimelineEntry
+from webordinary.site.releases import Stage
 
 SHOWN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"})
 MAX_TEXT = 100_000
@@ -72,6 +73,8 @@ class MailView:
     commit: str
     changed_files: tuple[str, ...]
     site_url: str
+    site: str
+    """Which of the two sites that is."""
     summary: str
     operator_note: str
     redrive: str
@@ -111,6 +114,7 @@ def mail_view(looked: Looked, now: datetime) -> MailView:
         commit=(result and result.commit) or "",
         changed_files=result.changed_files if result else (),
         site_url=_web_address((result and result.url) or ""),
+        site=(Stage.PUBLIC if summary.job and summary.job.command is Command.PUBLISH else Stage.EDIT).value,
         summary=result.summary if result else "",
         operator_note=summary.dead_reason or summary.stopped_because or (result and result.error) or "",
         redrive=f"webordinary dlq redrive {summary.email_id[:12]}" if summary.dead_reason else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -73,7 +74,7 @@ class Pages:
         prefix = "_" if "fragment" in request.query_params else ""
         view = await self._readers.look(self._look_at_mail, email_id)
         if view is not None:
-            other_url = self._other_url(view.line.project)
+            other_url = self._other_url(view.line.project, view.site, urlsplit(view.site_url).path)
             return self._templates.page(f"{prefix}mail.html", mail=view, other_url=other_url)
         # Just sent and not stored yet, or never: the page waits for news of it.
         seq = await self._readers.look(self._d.overview.last_seq)
@@ -128,8 +129,8 @@ class Pages:
             for project in home.projects[:LINKED_SITES]
         ]
 
-    def _other_url(self, project: str) -> str:
-        return f"http://127.0.0.1:{self._d.preview_port}{CHOOSER}/edit/{project}" if project else ""
+    def _other_url(self, project: str, stage: str = Stage.EDIT.value, path: str = "") -> str:
+        return f"http://127.0.0.1:{self._d.preview_port}{CHOOSER}/{stage}/{project}{path}" if project else ""
 
     def _look_at_mail(self, email_id: str) -> mail_view.MailView | None:
         seq = self._d.overview.last_seq()

@@ -30,7 +30,7 @@ class Found:
 def answer(release: Path | None, path: str, headers: Headers) -> Response:
     """Answer a GET or HEAD wholly from one release, whatever is published meanwhile."""
     if release is None:
-        return HTMLResponse(_NOT_FOUND.format("This site has not been published yet."), status_code=404)
+        return HTMLResponse(_NOT_FOUND.format("This site shows nothing yet."), status_code=404)
     root = release.resolve()
     segments = _segments(path)
     if segments is None:

@@ -1,4 +1,4 @@
-"""Where a mail is on its way: received, queued, claimed, edited, published, answered."""
+"""Where a mail is on its way: received, queued, claimed, edited, on the edit site, answered."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ class Step:
 _Station = tuple[str, str, datetime | None]  # name, label, when it was reached
 
 _EDITED = {Command.UNDO: "taken back"}
+_ON_THE_EDIT_SITE = "on the edit site"
+_SHOWN = {Command.PUBLISH: "on the public site"}
 _NEVER_QUEUED = (Command.STATUS, Command.STOP)
 
 
@@ -70,14 +72,16 @@ def _stations(mail: MailSummary) -> list[_Station]:
     if job is not None and job.command in _NEVER_QUEUED:
         return [answered]
     if job is None:
-        return [(name, name, None) for name in ("queued", "claimed", "edited", "published")] + [answered]
+        to_come: list[_Station] = [(name, name, None) for name in ("queued", "claimed", "edited")]
+        return [*to_come, ("published", _ON_THE_EDIT_SITE, None), answered]
     started = job.started_at if job.state in (JobState.RUNNING, JobState.SETTLED) else None
     by = f"claimed by {job.worker}" if started and job.worker else "claimed"
+    edited: _Station = ("edited", _EDITED.get(job.command, "edited"), _edited_at(mail, job))
     return [
         ("queued", "queued", job.queued_at if job.state is not JobState.PREPARING else None),
         ("claimed", by, started),
-        ("edited", _EDITED.get(job.command, "edited"), _edited_at(mail, job)),
-        ("published", "published", _published_at(mail, job)),
+        *([] if job.command is Command.PUBLISH else [edited]),
+        ("published", _SHOWN.get(job.command, _ON_THE_EDIT_SITE), _published_at(mail, job)),
         answered,
     ]
 

@@ -14,8 +14,8 @@ from webordinary.model.overview import JobSummary, MailSummary, PoolSnapshot, Qu
 from webordinary.pool.watchdog import unowned_too_long
 
 _COMMAND_DONE = {
-    Command.UNDO: "taken back",
-    Command.PUBLISH: "made public",
+    Command.UNDO: "taken back on the edit site",
+    Command.PUBLISH: "on the public site",
     Command.STATUS: "answered",
     Command.STOP: "stopped",
 }
@@ -204,7 +204,7 @@ def _end_of(job: JobSummary) -> StatusView:
         return StatusView(_COMMAND_DONE[job.command], "good")
     if job.result is not None and job.result.question:
         return StatusView("answered", "good")  # with a question back
-    return StatusView("published", "good") if changed else StatusView("nothing changed", "warn")
+    return StatusView("on the edit site" if changed else "answered, nothing changed", "good")
 
 
 def _worker(worker: WorkerSummary, pool: PoolSnapshot, now: datetime) -> WorkerView:

@@ -42,7 +42,9 @@ def create_app(dashboard: Dashboard) -> Starlette:
 
     return Starlette(
         routes=_routes(pages, writing, Stream(dashboard, readers)),
-        middleware=[Middleware(FrontDoor, doors=doors, sites=Sites(dashboard, readers, templates))],
+        middleware=[
+            Middleware(FrontDoor, doors=doors, sites=Sites(dashboard, readers, templates), port=dashboard.port)
+        ],
         exception_handlers={HTTPException: pages.problem, 500: pages.problem},
         lifespan=lifespan,
     )
@@ -69,8 +71,8 @@ def _routes(pages: Pages, writing: Writing, stream: Stream) -> list[BaseRoute]:
 class FrontDoor:
     """Sends each request through its own door, and guards the page's."""
 
-    def __init__(self, app: ASGIApp, doors: Doors, sites: Sites) -> None:
-        self._app, self._doors, self._sites = app, doors, sites
+    def __init__(self, app: ASGIApp, doors: Doors, sites: Sites, port: int) -> None:
+        self._app, self._doors, self._sites, self._port = app, doors, sites, port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the page, a site, or a refusal in words."""
@@ -81,7 +83,7 @@ class FrontDoor:
         headers = Headers(scope=scope)
         door = self._doors.door(headers.get("host", ""), (scope.get("server") or ("", 0))[1] or 0)
         if door is None:
-            words = "This address is not served here. Open http://127.0.0.1 with the page's port instead."
+            words = f"This address is not served here. Open http://127.0.0.1:{self._port}/ instead."
             return await PlainTextResponse(words, 421)(scope, receive, send)
         if not isinstance(door, Page):
             return await self._sites(door, scope, receive, send)

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 
 from webordinary.entrypoints.dashboard.formats import duration, size
-from webordinary.model.overview import TimelineEntry
+from webordinary.model.overview import OTHER_WORKER, TimelineEntry
 
 _WORDS = {
     "MailReceived": "Received and safely stored",
@@ -19,8 +19,8 @@ _WORDS = {
     "JobQueued": "Queued for {key}",
     "ClaimRequested": "A worker was asked for",
     "ClaimTaken": "{key} claimed by {worker}",
-    "ClaimRaceLost": "{worker} came second at claiming {key}",
-    "ClaimTakenOver": "{worker} took {key} over from a lost worker",
+    "ClaimRaceLost": "{worker} came second at claiming {key}: {other} has it",
+    "ClaimTakenOver": "{worker} took {key} over from {other}, which is lost",
     "ClaimRenewalFailed": "{worker} could not renew its claim",
     "ClaimYielded": "{worker} gave {key} up for another customer",
     "ClaimReleased": "{worker} released {key}",
@@ -31,11 +31,12 @@ _WORDS = {
     "ChangeCommitted": "Change committed",
     "SiteBuilt": "Site built",
     "SiteNotBuilt": "The site could not be built",
-    "SitePublished": "Site published",
-    "SiteRolledBack": "Site rolled back by the operator",
+    "SitePublished": "Shown on the {stage} site",
+    "SiteRolledBack": "The {stage} site was rolled back by the operator",
     "PicturesTaken": "Pictures taken",
     "JobSettled": "Job settled",
     "JobHeld": "Put off; it goes on later",
+    "JobWaits": "Waits for something else to end first",
     "JobInterrupted": "Interrupted; it goes on later",
     "ReplyWritten": "Reply written",
     "ReplySent": "Reply sent",
@@ -43,12 +44,13 @@ _WORDS = {
     "DeadLettered": "Given up",
     "WorkerStarted": "{worker} started",
     "WorkerStopped": "{worker} stopped",
+    "WorkerHung": "{worker} hung and was ended",
 }
 _BAD = frozenset(
     {"MailRefused", "SiteNotBuilt", "AttachmentRefused", "ClaimRenewalFailed", "ReplyBounced", "DeadLettered"}
 )
 _GOOD = frozenset({"SitePublished", "ReplySent"})
-_NOT_SAID = frozenset({"url", "flipped"})  # shown beside the timeline, or of no use to a reader
+_NOT_SAID = frozenset({"stage", "url", "flipped", *OTHER_WORKER})  # said elsewhere, or of no use to a reader
 _SHOWN_VALUES = 6
 _SHOWN_CHARACTERS = 160
 
@@ -56,7 +58,9 @@ _SHOWN_CHARACTERS = 160
 def words_for(entry: TimelineEntry) -> str:
     """What happened, as a sentence; an unknown kind is spelled out."""
     words = _WORDS.get(entry.kind) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", entry.kind).capitalize()
-    return words.format(key=entry.key or "a customer", worker=entry.worker or "a worker")
+    other = next((entry.data[name] for name in OTHER_WORKER if entry.data.get(name)), "another worker")
+    worker, stage = entry.worker or "a worker", entry.data.get("stage", "edit")
+    return words.format(key=entry.key or "a customer", worker=worker, other=other, stage=stage)
 
 
 def tone_of(entry: TimelineEntry) -> str:

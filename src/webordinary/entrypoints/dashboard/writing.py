@@ -14,7 +14,7 @@ from webordinary.entrypoints.dashboard.form import Draft, Sent, check, read_form
 from webordinary.entrypoints.dashboard.ports import Dashboard, Example
 from webordinary.entrypoints.dashboard.reading import Readers
 from webordinary.entrypoints.dashboard.rendering import Templates
-from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.errors import WebOrdinaryError, reason_of
 
 EMAIL_ID = re.compile(r"[0-9a-f]{64}")
 
@@ -47,7 +47,7 @@ class Writing:
                 email_id = await self._readers.look(self._post, draft.letter)
                 return RedirectResponse(f"/mails/{email_id}", status_code=303)
             except (OSError, smtplib.SMTPException, ValueError, WebOrdinaryError) as problem:
-                draft = replace(draft, problem=f"The mail was not accepted: {problem}")
+                draft = replace(draft, problem=f"The mail was not accepted: {reason_of(problem)}")
                 return await self._form(draft, 502)
         return await self._form(draft, 400)
 

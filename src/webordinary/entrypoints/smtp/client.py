@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import smtplib
 
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Permanent, Transient, reason_of
 
 TIMEOUT_SECONDS = 30.0
 HERE_ALREADY = "which was here already: nothing is done twice"
@@ -25,7 +25,8 @@ def send(raw: bytes, mail_from: str, rcpt: str, host: str, port: int) -> str:
     except ConnectionRefusedError as problem:
         raise Transient(f"nothing takes mail on {host}:{port}: start it with `webordinary up`") from problem
     except (OSError, smtplib.SMTPException) as problem:
-        raise Transient(f"{host}:{port} broke off while taking the mail ({problem}): send it again") from problem
+        words = f"{host}:{port} broke off while taking the mail ({reason_of(problem)}): send it again"
+        raise Transient(words) from problem
 
 
 def email_id_in(answer: str) -> str:
