@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.chaos import STOPPED, Chaos
 from tests.acceptance.chaos_verdict import problems
 
-SECONDS = float(os.environ.get("CHAOS_SECONDS", "40"))
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "60"))
 SEED = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10**6)))
 
 
