@@ -16,6 +16,7 @@ import pytest
 
 from tests.attacks.world import SMALL, Attack, house, working_jail
 from tests.unit.site.world import TestHold
+from webordinary.adapters.local.jail import cells
 from webordinary.adapters.local.jail.bubblewrap import python
 from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.open_cells import OpenJail
@@ -27,13 +28,14 @@ from webordinary.site.reach import Reach
 pytestmark = pytest.mark.needs("bwrap")
 ROOT = Path(__file__).parents[2]
 SAVES_ON_INTERRUPT = """
-import pathlib, signal, sys
+import pathlib, signal, sys, time
 def save(*_):
     pathlib.Path("saved").write_text("half of it")
     sys.exit(3)
 signal.signal(signal.SIGINT, save)
 open("ready", "w").write("listening")
-signal.pause()
+while True:
+    time.sleep(0.01)  # a signal that comes just before a sleep is heard after it
 """
 DEAF = """
 import signal, time
@@ -64,8 +66,8 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
-def run(jail: Jail, workspace: Path, *words: str, hold: TestHold | None = None, grace: float = 10.0) -> tuple[int, str]:
-    code, out, err = JailedPrograms(jail, grace).run(words, workspace, b"from outside", {}, 60, hold or TestHold())
+def run(jail: Jail, workspace: Path, *words: str, hold: TestHold | None = None, grace: float = 60.0) -> tuple[int, str]:
+    code, out, err = JailedPrograms(jail, grace).run(words, workspace, b"from outside", {}, 120, hold or TestHold())
     return code, (out + err).decode()
 
 
@@ -284,6 +286,11 @@ def test_a_bubblewrap_that_is_installed_but_does_not_work_is_found_out_by_the_tr
     assert jail.why_not().endswith("ended with 1: bwrap: No permissions to create new namespace")
     with pytest.raises(Permanent, match="No permissions"):
         run(jail, workspace, "touch", "began")
+    monkeypatch.undo()  # it was mended: nobody has to start the worker again
+    assert "No permissions" in jail.why_not(), "each look would cost a trial"
+    monkeypatch.setattr(cells, "_TRIED_AGAIN_SECONDS", 0.0)
+    assert run(jail, workspace, "touch", "began")[0] == 0
+    assert (workspace / "began").exists()
 
 
 def test_where_the_operator_allows_it_a_program_runs_without_a_jail(workspace: Path) -> None:

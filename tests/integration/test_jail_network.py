@@ -50,6 +50,12 @@ print(proxy.recv(1000).split(b"\\r\\n")[0].decode())
 proxy.sendall(b"hello")
 print(proxy.recv(1000).decode())
 """
+LATE_READER = """
+import socket
+proxy = socket.create_connection(("127.0.0.1", 3128), 30)
+proxy.sendall(b"POST /other/ HTTP/1.1\\r\\nContent-Length: 3000000\\r\\n\\r\\n" + bytes(3_000_000))
+print(proxy.makefile("rb").readline().decode())
+"""
 
 
 class Scripted(ThreadingHTTPServer):
@@ -122,7 +128,7 @@ def reach_of(model: Scripted, **network: object) -> Reach:
 
 
 def say(programs: JailedPrograms, tmp_path: Path, reach: Reach, *words: str) -> str:
-    code, out, err = programs.run([python(), "-c", *words], tmp_path / "tree", b"", {}, 60, TestHold(), reach)
+    code, out, err = programs.run([python(), "-c", *words], tmp_path / "tree", b"", {}, 120, TestHold(), reach)
     assert code == 0, err.decode()
     return out.decode()
 
@@ -195,6 +201,12 @@ def test_anything_but_what_the_driver_named_is_refused(
     assert model.asked == []
 
 
+def test_a_refusal_reaches_a_program_that_says_all_before_it_listens(
+    model: Scripted, programs: JailedPrograms, tmp_path: Path
+) -> None:
+    assert say(programs, tmp_path, reach_of(model), LATE_READER).startswith("HTTP/1.1 403 ")
+
+
 def test_a_streamed_answer_arrives_as_it_is_spoken(model: Scripted, programs: JailedPrograms, tmp_path: Path) -> None:
     heard = say(programs, tmp_path, reach_of(model), STREAM)
     assert heard == "b'data: first\\n'\nb'data: second\\n'\n"
@@ -243,7 +255,7 @@ def test_the_key_cannot_be_found_in_the_jail_nor_the_network_be_reached_around_t
         defended.arm(workspace)
         for attack in (Attack("credentials"), Attack("network")):
             reach = reach_of(model, hosts=frozenset({"registry.example"}))
-            code, _, err = programs.run(defended.argv(attack), workspace, b"", {}, 60, TestHold(), reach)
+            code, _, err = programs.run(defended.argv(attack), workspace, b"", {}, 150, TestHold(), reach)
             assert code == 0, err.decode()
             defended.check(attack, workspace)
 

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -36,6 +37,7 @@ from webordinary.site.reach import NOTHING_ELSE, Network, Reach
 
 PROXY_PORT = 3128
 _FULL_SECONDS = 60.0
+_TRIED_AGAIN_SECONDS = 60.0
 _PROXY_URL = f"http://127.0.0.1:{PROXY_PORT}"
 _BASIC_ENV = {
     "HOME": bubblewrap.HOME,
@@ -84,15 +86,19 @@ class BubblewrapJail:
         self._worker, self._limits = worker, limits or JailLimits()
         self._scratch = scratch / f"{worker}.{secrets.token_hex(4)}"
         self._readable = tuple(readable)
-        self._bwrap = shutil.which("bwrap") or ""
+        self._bwrap = ""
         self._trying = threading.Lock()
         self._reason: str | None = None
+        self._tried_at = 0.0
 
     def why_not(self) -> str:
-        """Why no jail works here; empty when one does. Tried once, for real, then remembered."""
+        """Why no jail works here; empty when one does.
+
+        Tried for real, and now and then again until it works: a full disk or a very busy machine is no reason for ever.
+        """
         with self._trying:
-            if self._reason is None:
-                self._reason = self._try() if self._bwrap else "bubblewrap (bwrap) is not installed"
+            if self._reason is None or (self._reason and time.monotonic() - self._tried_at >= _TRIED_AGAIN_SECONDS):
+                self._reason, self._tried_at = self._try(), time.monotonic()
             return self._reason
 
     @contextmanager
@@ -145,6 +151,10 @@ class BubblewrapJail:
         return {**_BASIC_ENV, **proxy, **env, WORKER_MARK: self._worker}
 
     def _try(self) -> str:
+        self._bwrap = shutil.which("bwrap") or ""
+        if not self._bwrap:
+            return "bubblewrap (bwrap) is not installed"
+        shutil.rmtree(self._scratch, ignore_errors=True)
         try:
             self._scratch.mkdir(mode=0o700, parents=True)
             for left in self._scratch.parent.iterdir():

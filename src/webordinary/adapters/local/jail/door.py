@@ -78,13 +78,21 @@ class Door:
             return None
         visitor, _ = self._listener.accept()
         self._listener.close()  # one knock is all: nobody else in there can pretend to be the first
-        credentials = visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        leader: int = struct.unpack("3i", credentials)[0]
-        _, ancillary, _, _ = visitor.recvmsg(1, socket.CMSG_SPACE(_INT), socket.MSG_CMSG_CLOEXEC)
-        given = [data for level, kind, data in ancillary if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)]
-        listener = socket.socket(fileno=struct.unpack("i", given[0][:_INT])[0]) if given else None
-        init = _init_above(leader)
-        return visitor, Inmates(leader, os.pidfd_open(leader), init, os.pidfd_open(init)), listener
+        with contextlib.ExitStack() as left:  # to close, where it dies on the threshold
+            left.enter_context(visitor)
+            credentials = visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            leader: int = struct.unpack("3i", credentials)[0]
+            _, ancillary, _, _ = visitor.recvmsg(1, socket.CMSG_SPACE(_INT), socket.MSG_CMSG_CLOEXEC)
+            given = [data for level, kind, data in ancillary if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)]
+            listener = socket.socket(fileno=struct.unpack("i", given[0][:_INT])[0]) if given else None
+            if listener is not None:
+                left.enter_context(listener)
+            leader_fd = os.pidfd_open(leader)
+            left.callback(os.close, leader_fd)
+            init = _init_above(leader)
+            inmates = Inmates(leader, leader_fd, init, os.pidfd_open(init))
+            left.pop_all()
+        return visitor, inmates, listener
 
     def admit(self, visitor: socket.socket) -> None:
         """Let the program begin."""

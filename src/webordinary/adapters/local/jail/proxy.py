@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 
@@ -20,6 +21,8 @@ _CONNECT_SECONDS = 20.0
 _LOGGED = 200
 _WARNED = 10
 _SIGNED_AT_ONCE = 4
+_LEAVE_SECONDS = 5.0
+_CHUNK = 65_536
 
 
 class Proxy:
@@ -92,11 +95,22 @@ class Proxy:
             self.hold(connection)
             connection.settimeout(_IDLE_SECONDS)
             _Talk(connection, self)
+            _take_leave(connection)
         except (OSError, SpentUp, ValueError):
             pass  # the program went away, or has had its share
         finally:
             self.drop(connection)
             self._free.release()
+
+
+def _take_leave(connection: socket.socket) -> None:
+    """Say that we are done, then hear the other side out: closing on bytes nobody read resets the answer away."""
+    connection.shutdown(socket.SHUT_WR)
+    ends_at = time.monotonic() + _LEAVE_SECONDS
+    while (left := ends_at - time.monotonic()) > 0:
+        connection.settimeout(left)
+        if not connection.recv(_CHUNK):
+            return
 
 
 class _Talk(BaseHTTPRequestHandler):

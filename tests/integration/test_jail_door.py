@@ -1,0 +1,32 @@
+"""Who knocks at the door of a jail and dies before anybody answers."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import warnings
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from webordinary.adapters.local.jail.door import Door
+
+KNOCK = """
+import socket
+door, listener = socket.socket(socket.AF_UNIX), socket.create_server(("127.0.0.1", 0))
+door.connect("door")
+socket.send_fds(door, [b"R"], [listener.fileno()])
+"""
+
+
+def test_a_program_that_died_on_the_threshold_leaves_nothing_open(tmp_path: Path) -> None:
+    gc.collect()  # what others left
+    with closing(Door(tmp_path)) as door, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        subprocess.run([sys.executable, "-c", KNOCK], cwd=tmp_path, check=True)
+        with pytest.raises((FileNotFoundError, ProcessLookupError)):
+            door.answer()
+        gc.collect()
+    assert [str(one.message) for one in told] == []
