@@ -18,7 +18,7 @@ from webordinary.site.changed_page import address_of, page_to_show
 from webordinary.site.manifests import Mark, keep_manifest
 from webordinary.site.studio import PATIENT_AFTER_SECONDS, Studio
 
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 @pytest.fixture

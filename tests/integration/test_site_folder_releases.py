@@ -91,6 +91,15 @@ def test_a_plain_site_is_its_tracked_files_without_dotfiles(releases: FolderRele
     assert set(manifest_of(release.path)) == {"index.html"}
 
 
+def test_a_release_knows_which_of_its_pages_are_no_utf_8(releases: FolderReleases, tmp_path: Path) -> None:
+    tree = source(tmp_path / "t", index_html="Über uns", old_html="", photo_png="")
+    for name in ("old.html", "photo.png"):
+        (tree.path / name).write_bytes("Über uns".encode("latin-1"))
+    for commit, fence in ((A, 1), (B, 2)):
+        release = published(releases, tree, commit, fence)
+        assert [path for path, mark in manifest_of(release.path).items() if mark.foreign] == ["old.html"]
+
+
 def test_a_link_in_the_source_is_refused_by_the_build(tmp_path: Path) -> None:
     tree = source(tmp_path / "t", index_html="home")
     (tree.path / "passwd").symlink_to("/etc/passwd")

@@ -95,10 +95,12 @@ def plan_deploy(shown: Manifest, wanted: Manifest, touched: Collection[str] = ()
     written again.
     """
     doubtful = frozenset(touched)
-    known = {path: mark.digest for path, mark in shown.items() if path not in doubtful}
+    known = {path: (mark.digest, mark.foreign) for path, mark in shown.items() if path not in doubtful}
     present = shown.keys() | doubtful
     uploads = [
-        _upload(path, wanted, path in present) for path, mark in wanted.items() if known.get(path) != mark.digest
+        _upload(path, wanted, path in present)
+        for path, mark in wanted.items()
+        if known.get(path) != (mark.digest, mark.foreign)
     ]
     stale = sorted(present - wanted.keys())
     return DeployPlan(
@@ -128,7 +130,8 @@ def cache_control_of(path: str, replaced: bool = False) -> str:
 def _upload(path: str, wanted: Manifest, replaces: bool) -> Upload:
     mark = wanted[path]
     cached = cache_control_of(path, replaces)
-    return Upload(path, mark.digest, mark.size, _rank(path, replaces), media_type_of(path), cached)
+    media_type = media_type_of(path, foreign=mark.foreign)
+    return Upload(path, mark.digest, mark.size, _rank(path, replaces), media_type, cached)
 
 
 def _rank(path: str, replaces: bool) -> Rank:

@@ -23,13 +23,14 @@ _PUBLIC_DOT_NAMES = frozenset({".well-known"})
 class Mark(NamedTuple):
     """One file of a site: SHA-256 and size of its bytes; `source` is the id of the tracked file it was copied from.
 
-    `version` names it in an object store that keeps what is replaced.
+    `version` names it in an object store that keeps what is replaced; `foreign` text is no UTF-8.
     """
 
     digest: str
     size: int
     source: str = ""
     version: str = ""
+    foreign: bool = False
 
 
 Manifest = Mapping[str, Mark]
@@ -51,7 +52,7 @@ def manifest_text(manifest: Manifest) -> str:
 
 def manifest_record(manifest: Manifest) -> dict[str, object]:
     """As a part of something larger."""
-    return {"version": _VERSION, "files": {path: manifest[path] for path in sorted(manifest)}}
+    return {"version": _VERSION, "files": {path: _kept(manifest[path]) for path in sorted(manifest)}}
 
 
 def read_manifest(text: str | bytes) -> dict[str, Mark]:
@@ -66,7 +67,8 @@ def files_of(record: Mapping[str, Any]) -> dict[str, Mark]:
     """The files in a manifest's record; none if it is of another version. A damaged one is for the caller to catch."""
     if record["version"] != _VERSION:
         return {}
-    return {path: Mark(*fields) for path, fields in record["files"].items()}
+    known = len(Mark._fields)
+    return {path: Mark(*fields[:known]) for path, fields in record["files"].items()}
 
 
 def manifest_of(release: Path | None) -> dict[str, Mark]:
@@ -88,6 +90,11 @@ def keep_manifest(folder: Path, manifest: Manifest) -> None:
 def changed_paths(before: Manifest, after: Manifest) -> tuple[str, ...]:
     """Files that are new or other than before, in order."""
     return tuple(sorted(path for path, mark in after.items() if _digest(before.get(path)) != mark.digest))
+
+
+def _kept(mark: Mark) -> tuple[object, ...]:
+    """Without the flag where it is not set: during a deployment workers read it that do not know the flag yet."""
+    return mark if mark.foreign else mark[:-1]
 
 
 def _digest(mark: Mark | None) -> str:

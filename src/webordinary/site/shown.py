@@ -101,4 +101,4 @@ def read_shown(stored: StoredManifest | None) -> Shown:
 def _marked(mark: Mark, written: str | None, before: Mark | None) -> Mark:
     """Without its source, which only the builder that has it beside it asks for."""
     version = written if written is not None else before.version if before else ""
-    return Mark(mark.digest, mark.size, "", version)
+    return mark._replace(source="", version=version)

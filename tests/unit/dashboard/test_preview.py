@@ -60,6 +60,16 @@ def test_a_picture_is_a_picture(site: TestClient) -> None:
     assert (answer.headers["content-type"], answer.content) == ("image/png", PIXEL)
 
 
+@pytest.mark.parametrize(("name", "media_type"), [("old.html", "text/html"), ("old.css", "text/css")])
+def test_a_page_that_is_no_utf_8_says_itself_what_it_is(
+    world: World, page: TestClient, name: str, media_type: str
+) -> None:
+    folder = release(world)
+    for text in ("<meta charset=iso-8859-1>Über uns", "<meta charset=iso-8859-1>Café"):  # also at the very end
+        (folder / name).write_bytes(text.encode("latin-1"))
+        assert get(page, f"/{name}").headers["content-type"] == media_type
+
+
 def test_the_page_lends_a_site_none_of_its_rules(site: TestClient) -> None:
     assert "content-security-policy" not in get(site, "/").headers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -113,6 +114,32 @@ def test_types_are_told_by_name() -> None:
     types = {upload.path: upload.media_type for upload in plan_deploy({}, marks(NEW)).uploads}
     assert types["index.html"] == "text/html; charset=utf-8"
     assert types["b.98fe76dc.png"] == "image/png"
+
+
+def test_a_page_that_is_no_utf_8_says_itself_what_it_is_wherever_it_is_shown_again(tmp_path: Path) -> None:
+    store, old = MemoryObjects(), release(tmp_path, "old", OLD)
+    keep_manifest(old.path, {path: mark._replace(foreign=path == "about.html") for path, mark in marks(OLD).items()})
+    deploy(old, lease(1), store, check)
+    deploy(release(tmp_path, "new", NEW), lease(2), store, check)
+    kept = in_store("old", store, look(store))
+    assert kept is not None
+    show(kept, lease(3), store, check)
+    types = {path: upload.media_type for path, (_, upload) in store.objects.items()}
+    assert (types["about.html"], types["index.html"]) == ("text/html", "text/html; charset=utf-8")
+
+
+def test_a_page_that_a_bucket_shows_as_utf_8_though_it_is_not_is_written_again() -> None:
+    wanted = {path: mark._replace(foreign=path == "about.html") for path, mark in marks(OLD).items()}
+    [upload] = plan_deploy(marks(OLD), wanted).uploads
+    assert (upload.path, upload.media_type) == ("about.html", "text/html")
+
+
+def test_a_manifest_has_a_field_more_only_where_it_says_something_and_one_from_later_is_read_as_far_as_known() -> None:
+    files = {"old.html": Mark("a", 1, foreign=True), "index.html": Mark("b", 2)}
+    record = json.loads(manifest_text(files))
+    assert {path: len(fields) for path, fields in record["files"].items()} == {"old.html": 5, "index.html": 4}
+    later = {path: [*mark, "news"] for path, mark in files.items()}
+    assert read_manifest(json.dumps(record | {"files": later})) == files
 
 
 def test_paths_out_of_the_tree_are_refused() -> None:

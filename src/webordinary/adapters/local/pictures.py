@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from webordinary.adapters.local.processes import WORKER_MARK, run
 from webordinary.site.manifests import Manifest, manifest_of
-from webordinary.site.media_types import media_type_of
+from webordinary.site.media_types import is_foreign, media_type_of
 from webordinary.site.pictures import Pictures
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -78,8 +78,7 @@ def _served(releases: Mapping[str, Path]) -> Iterator[int]:
     """A proxy that shows these hosts and nothing else."""
     known = {host: (path, manifest_of(path)) for host, path in releases.items()}
     handler = type("Handler", (_Answer,), {"known": known})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="pictures", daemon=True)
     thread.start()
     try:
@@ -87,6 +86,11 @@ def _served(releases: Mapping[str, Path]) -> Iterator[int]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64  # a browser asks for all parts of a page at once; whom no place is left for knocks later
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -107,7 +111,7 @@ class _Answer(BaseHTTPRequestHandler):
             return
         content = (folder / name).read_bytes()
         self.send_response(200)
-        self.send_header("Content-Type", media_type_of(name))
+        self.send_header("Content-Type", media_type_of(name, foreign=is_foreign(name, content)))
         self.send_header("Content-Length", str(len(content)))
         if os.geteuid() == 0:
             self.send_header("Content-Security-Policy", "script-src 'none'")

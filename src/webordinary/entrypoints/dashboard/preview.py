@@ -13,7 +13,7 @@ from urllib.parse import quote
 from starlette.datastructures import Headers
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
-from webordinary.site.media_types import media_type_of
+from webordinary.site.media_types import OPENING, is_foreign, is_textual, media_type_of
 
 _NOT_FOUND = "<!doctype html><meta charset=utf-8><title>Not found</title><h1>Not found</h1><p>{}</p>"
 
@@ -91,9 +91,16 @@ def _unchanged(found: Found, headers: Headers) -> bool:
 
 
 def _file(found: Found, status: int) -> Response:
-    media_type = media_type_of(found.path.name)
+    media_type = media_type_of(found.path.name, foreign=_foreign(found.path))
     headers = {**_headers(found), "Content-Type": media_type}
     return FileResponse(found.path, status, headers, media_type, stat_result=found.info)
+
+
+def _foreign(path: Path) -> bool:
+    if not is_textual(path.name):
+        return False
+    with path.open("rb") as file:
+        return is_foreign(path.name, file.read(OPENING))
 
 
 def _headers(found: Found) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import IO
 
 from webordinary.model.errors import Permanent
 from webordinary.site.manifests import FOLDER, SPARE, Mark, manifest_of
+from webordinary.site.media_types import OPENING, is_foreign
 
 _CHUNK = 1 << 20
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -45,7 +46,7 @@ class Filling:
     def copied(self, path: str, origin: str, source: str = "") -> None:
         """Copy a file, or share it after all where its bytes turn out to be the same. Raises NotAFile."""
         with _opened(origin) as file:
-            mark = Mark(*_digest_of(file), source)
+            mark = _mark_of(path, file)._replace(source=source)
             earlier = self._earlier.get(path)
             if earlier is not None and earlier.digest == mark.digest and self._linked(path, mark):
                 return
@@ -100,12 +101,15 @@ def _folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _digest_of(file: IO[bytes]) -> tuple[str, int]:
+def _mark_of(path: str, file: IO[bytes]) -> Mark:
     digest, size = hashlib.sha256(), 0
-    while chunk := file.read(_CHUNK):
+    chunk = file.read(OPENING)
+    foreign = is_foreign(path, chunk)
+    while chunk:
         digest.update(chunk)
         size += len(chunk)
-    return digest.hexdigest(), size
+        chunk = file.read(_CHUNK)
+    return Mark(digest.hexdigest(), size, foreign=foreign)
 
 
 def _create(path: str, flags: int) -> int:
