@@ -40,7 +40,25 @@ def test_a_site_that_was_added_is_listed_and_shown(
     assert "ann@example.com" in capsys.readouterr().out
     assert main(["project", "show", "kiln", "--data", str(data), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["senders"] == [{"address": "ann@example.com", "user": "ann"}]
+    assert shown["senders"] == [{"address": "ann@example.com", "user": "ann", "mailbox": "edit@localhost"}]
+
+
+def test_a_person_with_two_sites_is_shown_with_the_address_of_each(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    for name, sender in (("kiln", "ann@example.com"), ("kiln", "bob@example.com"), ("oven", "ann@example.com")):
+        assert add(data, repo, name, sender.partition("@")[0], sender) == 0
+    capsys.readouterr()
+    assert main(["project", "show", "kiln", "--data", str(data)]) == 0
+    people = capsys.readouterr().out.partition("May change it:")[2].splitlines()
+    assert [line.split() for line in people if "@" in line] == [
+        ["ann@example.com", "ann", "edit+kiln@localhost"],
+        ["bob@example.com", "bob", "edit@localhost"],
+    ]
+    main(["project", "show", "kiln", "--data", str(data), "--json"])
+    shown = json.loads(capsys.readouterr().out)["senders"]
+    assert [person["mailbox"] for person in shown] == ["edit+kiln@localhost", "edit@localhost"]
 
 
 def test_adding_it_again_changes_nothing(tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:

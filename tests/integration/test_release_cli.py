@@ -56,8 +56,10 @@ def test_the_kept_releases_are_listed_with_the_shown_one_marked(
     assert [one["release"] for one in listed] == [site.shown(), first]
     assert [one["shown"] for one in listed] == [True, False]
     assert all(one["files"] for one in listed)
+    assert listed[0]["change"] == "change the homepage title to Spring Sale"
     code, out, _ = run(site, capsys, "list", "amelia")
     assert "now" in out
+    assert "change the homepage title to Spring Sale" in out
 
 
 @pytest.mark.parametrize("words", [("list", "nope"), ("rollback", "nope")])

@@ -22,26 +22,29 @@ from webordinary.site.rollback import Rollback, RolledBack
 
 @dataclass(frozen=True, slots=True)
 class KeptRelease:
-    """One release as an operator sees it; `files` is 0 where it does not tell."""
+    """One release as an operator sees it; `files` is 0 where it does not tell, `change` is empty."""
 
     release: str
     made_at: datetime
     files: int
     shown: bool
+    change: str
 
 
 def releases_of(services: Services, project_id: str, stage: Stage) -> list[KeptRelease]:
     """The kept releases of a site, the newest first."""
-    project_of(services, project_id)
-    shown = services.releases.current(project_id, stage)
+    project = project_of(services, project_id)
+    shown, kept = services.releases.current(project_id, stage), services.releases.list(project_id, stage)
+    changes = services.history.subjects(project, [release.name for release in kept])
     return [
         KeptRelease(
             release.name,
             release.made_at or datetime.fromtimestamp(0, UTC),
             release.files or len(manifest_of(release.path)),
             release.path == shown,
+            changes.get(release.name, ""),
         )
-        for release in services.releases.list(project_id, stage)
+        for release in kept
     ]
 
 

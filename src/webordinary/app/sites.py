@@ -13,6 +13,7 @@ from webordinary.adapters.local.git.origins import Origins
 from webordinary.app.services import Services
 from webordinary.app.workshop import builders_of, jail_of
 from webordinary.config import Config
+from webordinary.mail.addresses import with_token
 from webordinary.model.errors import Permanent
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
@@ -36,6 +37,12 @@ def site_url(config: Config, project_id: str, stage: Stage) -> str:
     host = f"{project_id}.{config.domain}" if stage is Stage.PUBLIC else f"edit.{project_id}.{config.domain}"
     on_aws = config.backend == "aws" and not config.aws_endpoint
     return f"https://{host}/" if on_aws else f"http://{host}:{config.port}/"
+
+
+def mailbox_of(services: Services, sender: str, project_id: str) -> str:
+    """Where to write: somebody with several sites must say which one is meant."""
+    several = len(services.directory.entries(sender)) > 1
+    return with_token(services.config.mailbox, project_id) if several else services.config.mailbox
 
 
 def diff_of(services: Services, project_id: str, commit: str) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from webordinary.app import sites
 from webordinary.app.backends import AWS, open_services
-from webordinary.app.services import Services
 from webordinary.config import Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli import first_mail, project_remove, project_set, project_show
@@ -74,7 +73,7 @@ def add_project(args: argparse.Namespace) -> int:
         new = services.directory.project(key.project_id) is None
         left = sites.repository_left_by(services, key.project_id)
         unshown = sites.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
-        mailbox = _mailbox(services, sender, key.project_id)
+        mailbox = sites.mailbox_of(services, sender, key.project_id)
         origin = sites.project_of(services, key.project_id).repo
         first = first_mail.send(services, sender, mailbox, wanted=args.sample_mail, new=new)
     again = left is not None and origin == str(left) and Path(answers["repo"]).expanduser().resolve() != left
@@ -122,13 +121,6 @@ def _refuse_own_folder(config: Config, repo: str) -> None:
             "push it to a git server and name its address",
             Exit.USAGE,
         )
-
-
-def _mailbox(services: Services, sender: str, project_id: str) -> str:
-    """Where to write: somebody with several sites must say which one is meant."""
-    local_part, _, domain = services.config.mailbox.partition("@")
-    several = len(services.directory.entries(sender)) > 1
-    return f"{local_part}+{project_id}@{domain}" if several else services.config.mailbox
 
 
 def keep_credential(args: argparse.Namespace) -> int:

@@ -43,14 +43,18 @@ def show_project(args: argparse.Namespace) -> int:
     config = running.as_it_runs(load_existing(args))
     with open_services(config) as services:
         project = known_site(services, args.name)
-        senders = [s for s in services.directory.senders() if s.key.project_id == args.name]
+        people = [
+            {"address": s.address, "user": s.key.user_id, "mailbox": sites.mailbox_of(services, s.address, args.name)}
+            for s in services.directory.senders()
+            if s.key.project_id == args.name
+        ]
         mailbox, credential = services.config.mailbox, services.credentials.kind(args.name).value
     if args.json:
-        print_json(asdict(project) | {"credential": credential, "senders": _plain(senders), "mailbox": mailbox})
+        print_json(asdict(project) | {"credential": credential, "senders": people, "mailbox": mailbox})
         return Exit.OK
     print(table(("setting", "value"), _settings(project, credential, config)))
-    print(f"\nMay change it, by mail to {mailbox}:")
-    print(table(("address", "user"), [(s.address, s.key.user_id) for s in senders]))
+    print("\nMay change it:")
+    print(table(("address", "user", "by mail to"), [tuple(person.values()) for person in people]))
     return Exit.OK
 
 

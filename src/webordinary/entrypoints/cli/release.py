@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from textwrap import shorten
 
 from webordinary.app import releases as app_releases
 from webordinary.app.backends import open_services
@@ -13,7 +14,8 @@ from webordinary.entrypoints.cli.options import Commands, add_command, given, lo
 from webordinary.entrypoints.cli.output import clock, print_json, table
 from webordinary.site.releases import Stage
 
-HEAD = ("release", "made", "files", "shown")
+HEAD = ("release", "made", "files", "shown", "change")
+_CHANGE = 60
 
 
 def add_to(commands: Commands) -> None:
@@ -45,10 +47,13 @@ def list_releases(args: argparse.Namespace) -> int:
     if args.json:
         print_json([asdict(one) for one in kept])
         return Exit.OK
-    print(
-        table(HEAD, [(one.release, clock(one.made_at), one.files or "-", "now" if one.shown else "") for one in kept])
-    )
+    print(table(HEAD, [_row(one) for one in kept]))
     return Exit.OK
+
+
+def _row(one: app_releases.KeptRelease) -> tuple[object, ...]:
+    shown, change = "now" if one.shown else "", shorten(one.change, _CHANGE, placeholder="…")
+    return one.release, clock(one.made_at), one.files or "-", shown, change or "-"
 
 
 def roll_back(args: argparse.Namespace) -> int:
