@@ -11,6 +11,7 @@ from tests.infra.templates import Cloud, Resource, Stack, plain, ready
 from webordinary.adapters.aws import names
 from webordinary.adapters.local.agents.claude.access import model_access
 from webordinary.config import Config
+from webordinary.entrypoints import patience
 
 pytestmark = pytest.mark.xdist_group("infra")
 
@@ -41,7 +42,7 @@ def test_a_worker_understands_what_it_is_told(cloud: Cloud) -> None:
 
 
 def test_a_worker_has_two_minutes_to_save(cloud: Cloud) -> None:
-    assert _container(cloud.workers)["StopTimeout"] == 120
+    assert _container(cloud.workers)["StopTimeout"] == 120 > patience.of_worker(Config(backend="aws"))
 
 
 def test_a_worker_that_hangs_is_replaced(cloud: Cloud) -> None:

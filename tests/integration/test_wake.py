@@ -24,7 +24,7 @@ from webordinary.model.names import ProjectUser
 
 AMELIA_SCOTT, BAKERY_ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-LONG = 20.0  # nobody waits for so long unless something is broken
+LONG = 60.0  # nobody waits for so long unless something is broken
 
 TELL = "import sys; from pathlib import Path; from webordinary.adapters.local.wake import WakeBus;"
 TELL += "WakeBus(Path(sys.argv[1])).notify(sys.argv[2], sys.argv[3])"
@@ -116,6 +116,18 @@ def test_a_killed_process_leaves_a_name_that_the_next_word_clears(bus: WakeBus, 
     assert (folder / "worker-2").exists()
     bus.notify("worker", "hello")
     assert not (folder / "worker-2").exists()
+
+
+def test_a_name_that_the_next_process_takes_again_is_left_to_it(bus: WakeBus, folder: Path) -> None:
+    """It may be listening already when the teller, who met the dead one, comes to clear it away."""
+    with subprocess.Popen(
+        [sys.executable, "-c", LISTEN, str(folder), "engine"], stdout=subprocess.PIPE, text=True
+    ) as killed:
+        assert killed.stdout
+        assert killed.stdout.readline() == "listens\n"
+        killed.kill()
+    bus.notify("engine", "hello")
+    assert (folder / "engine").exists()
 
 
 def test_a_name_left_by_a_killed_process_can_be_taken_again(

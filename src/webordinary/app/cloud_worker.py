@@ -22,9 +22,9 @@ from webordinary.adapters.local.homes import take_home
 from webordinary.adapters.local.liveness import LockFiles
 from webordinary.adapters.local.system import SystemThreads
 from webordinary.app.cloud import Cloud, cloud_of, with_account
-from webordinary.app.working import NameTaken, settings_of, site_work, stop_when
+from webordinary.app.working import settings_of, site_work, stop_when
 from webordinary.config import Config
-from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.errors import NameTaken, WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
 from webordinary.model.overview import WorkerSummary

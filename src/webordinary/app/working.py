@@ -28,7 +28,7 @@ from webordinary.config import Config
 from webordinary.mail.commands import named_change
 from webordinary.mail.ports import Threads
 from webordinary.mail.subjects import own_words
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import NameTaken, Permanent
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Attachment, Command, Instruction, ParsedMail
 from webordinary.model.names import ProjectUser, job_id_of
@@ -40,15 +40,8 @@ from webordinary.worker.settings import Settings
 from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.worker import Worker
 
-SAVING_SECONDS = 2.0
+SAVING_SECONDS = 10.0
 """What a stopping worker needs, after its agents' grace, to keep what they did; less than its parent's patience."""
-
-
-class NameTaken(Permanent):
-    """A worker of this name runs already: people could not tell the two apart."""
-
-    def __init__(self, name: str, pid: int) -> None:
-        super().__init__(f"a worker named {name!r} runs already, as process {pid}")
 
 
 def run_embedded_worker(

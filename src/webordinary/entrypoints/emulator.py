@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ HOST, HEALTH = "127.0.0.1", "/_ministack/health"
 _DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # our own loopback address
 PORT = 4566
 """Where emulators of AWS answer by custom; always the same, so that an address in a shell's history stays true."""
-READY_SECONDS, STOP_MARGIN_SECONDS, FREE_SECONDS = 30.0, 10.0, 30.0
+READY_SECONDS, STOP_SECONDS, FREE_SECONDS = 120.0, keeper.GRACE_SECONDS + 10.0, 30.0
 LOG, SCRATCH, LOCK, USER = "emulator.log", "scratch", "lock", "user"
 _SHOWN_CHARACTERS = 2000
 
@@ -42,10 +42,13 @@ class Emulator:
 
 
 @contextmanager
-def running_emulator(program: str, folder: Path, port: int) -> Iterator[Emulator]:
+def running_emulator(
+    program: str, folder: Path, port: int, go_on: Callable[[], None] = lambda: None
+) -> Iterator[Emulator]:
     """Run it until the block ends. What it holds is written to `folder` when it ends in good order, and read again.
 
-    Killed, we let go of it as well: it ends then with the last process that holds its lifeline.
+    `go_on` raises when nobody wants to wait for it any more. Killed, we let go of it as well: it ends then with the
+    last process that holds its lifeline.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
@@ -68,7 +71,7 @@ def running_emulator(program: str, folder: Path, port: int) -> Iterator[Emulator
         assert process.stdin
         try:
             emulator = Emulator(f"http://{HOST}:{port}", process, process.stdin.fileno())
-            _wait_ready(emulator, folder / LOG)
+            _wait_ready(emulator, folder / LOG, go_on)
             yield emulator
         finally:
             _stop(process)
@@ -147,13 +150,14 @@ def _environment(folder: Path, port: int) -> dict[str, str]:
     }
 
 
-def _wait_ready(emulator: Emulator, log: Path) -> None:
+def _wait_ready(emulator: Emulator, log: Path, go_on: Callable[[], None]) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline and emulator.process.poll() is None:
         try:
             with _DIRECTLY.open(emulator.endpoint + HEALTH, timeout=1):
                 return
         except OSError:
+            go_on()
             time.sleep(0.05)  # nobody tells when a port is opened
     words = log.read_text(encoding="utf-8", errors="replace")[-_SHOWN_CHARACTERS:]
     raise Transient(f"the emulator of AWS did not come up: {words or 'it says nothing'}; its log is {log}")
@@ -163,7 +167,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin
     process.stdin.close()
     try:
-        process.wait(keeper.GRACE_SECONDS + STOP_MARGIN_SECONDS)
+        process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
         process.terminate()  # at once, then
         process.wait()

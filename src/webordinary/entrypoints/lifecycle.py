@@ -79,8 +79,8 @@ def _told_by_signals() -> Iterator[tuple[int, int]]:
     """A pipe that gets a byte for each signal, at once, whatever the main thread is about to do."""
     ears, mouth = os.pipe()
     os.set_blocking(mouth, False)
+    before = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)  # first: with the handlers alone, one would be lost
     handlers = {number: signal.signal(number, lambda *_: None) for number in SIGNALS}
-    before = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
     try:
         yield ears, mouth
     finally:

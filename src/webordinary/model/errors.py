@@ -69,6 +69,13 @@ class Stopped(Interrupted):
     """The worker ends in good order: the job keeps its place and its start is given back."""
 
 
+class NameTaken(Permanent):
+    """A worker of this name runs already: people could not tell the two apart."""
+
+    def __init__(self, name: str, pid: int) -> None:
+        super().__init__(f"a worker named {name!r} runs already, as process {pid}")
+
+
 def reason_of(problem: BaseException) -> str:
     """Why it failed, for people: what the operating system said, without the number of its error."""
     return (isinstance(problem, OSError) and problem.strerror) or str(problem)

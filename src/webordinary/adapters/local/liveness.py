@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 MARKER, JOB_MARKER = "WEBORDINARY_WORKER", "WEBORDINARY_JOB"
-_SURVIVOR_SECONDS = 2.0
+_SURVIVOR_SECONDS = 10.0
 _NOTE_CHARACTERS = 500
 
 

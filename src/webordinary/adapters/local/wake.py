@@ -54,9 +54,9 @@ class WakeBus:
         """Wake the one listener of that name, if there is one. Never waits, never fails."""
         try:
             self._sender.sendto(message.encode()[:MAX_DATAGRAM], f"{self._prefix}/{name}")
-        except ConnectionRefusedError:
-            with contextlib.suppress(FileNotFoundError):
-                (self._folder / name).unlink()  # its process is gone
+        except ConnectionRefusedError:  # its process is gone
+            if "-" in name:  # else the next one takes the same name, perhaps just now, and would be deaf
+                (self._folder / name).unlink(missing_ok=True)
         except OSError:
             return  # its buffer is full, so it will wake anyway; or it left just now
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -17,6 +18,7 @@ from typing import IO
 from webordinary.adapters.durable import write_durably
 from webordinary.app.backends import AWS, require_boto3
 from webordinary.config import Config, variable_of
+from webordinary.entrypoints import emulator, patience
 from webordinary.entrypoints.cli.checkout import add_checkout, checkout_of
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config, whole
@@ -26,7 +28,6 @@ from webordinary.entrypoints.lifecycle import run_until_told
 from webordinary.model.errors import Permanent
 
 EMULATOR, FOLDER = "ministack", "emulator"
-STOP_MARGIN_SECONDS = 60.0
 METRICS = b'{"_aws":'
 SHELL_SETTINGS = (
     "data", "port", "preview_port", "backend", "aws_endpoint", "aws_account", "aws_region", "mailbox", "domain",
@@ -69,8 +70,8 @@ def _run(args: argparse.Namespace, config: Config, root: Path, program: str) -> 
     if args.emulator_port is None and port != PORT:
         _say(f"port {PORT} is in use: this emulator answers at {port}; --emulator-port gives it one of its own")
     local = Local(config, root, program, port, as_json=args.json)
-    patience = 2 * config.interrupt_grace_seconds + STOP_MARGIN_SECONDS
-    run_until_told(local.work, patience_seconds=patience, on_stop=local.ask, on_kill=local.kill)
+    seconds = patience.of_up(config) + emulator.STOP_SECONDS + 10.0
+    run_until_told(local.work, patience_seconds=seconds, on_stop=local.ask, on_kill=local.kill)
     return local.code
 
 
@@ -91,15 +92,15 @@ class Local:
 
         folder = self._config.data / FOLDER
         _say(f"starting an emulator of AWS on port {self._port}; its state is in {folder}")
-        with running_emulator(self._program, folder, self._port) as emulator:
+        with (
+            suppress(_Stopped),
+            running_emulator(self._program, folder, self._port, lambda: _go_on(stop)) as emulator,
+        ):
             self._emulator = emulator.process
             config = replace(
                 self._config, aws_endpoint=emulator.endpoint, aws_account=cloud_emulated.ACCOUNT, aws_poll_seconds=2
             )
-            try:
-                cloud_emulated.start_emulated(config, self._root, _reporting(stop))
-            except _Stopped:
-                return
+            cloud_emulated.start_emulated(config, self._root, _reporting(stop))
             write_durably(folder / "environment", _for_shells(config, cloud_emulated.credentials(config.aws_region)))
             _say(f"in another shell, `. {folder / 'environment'}` lets `webordinary` and `aws` speak to the emulator")
             _say("starting page and workers")
@@ -144,11 +145,15 @@ class _Stopped(Permanent):
 
 def _reporting(stop: threading.Event) -> Callable[[str], None]:
     def report(line: str) -> None:
-        if stop.is_set():
-            raise _Stopped("stopped before it was ready")
+        _go_on(stop)
         _say(line)
 
     return report
+
+
+def _go_on(stop: threading.Event) -> None:
+    if stop.is_set():
+        raise _Stopped("stopped before it was ready")
 
 
 def _show(lines: IO[bytes]) -> None:

@@ -18,19 +18,17 @@ from webordinary.app.backends import AWS
 from webordinary.app.embedded import open_embedded
 from webordinary.app.services import Services
 from webordinary.config import FILE_NAME, Config
-from webordinary.entrypoints import running
+from webordinary.entrypoints import patience, running
 from webordinary.entrypoints.cli.exits import Exit
 from webordinary.entrypoints.cli.greeting import command_name, greeting, ready_plain
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
-from webordinary.entrypoints.cli.worker import stop_seconds
 from webordinary.entrypoints.hung_workers import hung_workers_ended
 from webordinary.entrypoints.lifecycle import run_until_told
 from webordinary.entrypoints.running import Endpoints
 from webordinary.entrypoints.supervisor import Child, Supervisor
 
-STOP_MARGIN_SECONDS = 10.0
 SAMPLE_CONFIG = """\
 # Settings of this data folder; docs/configuration.md lists them all.
 # The sample trusts mail that comes from this machine itself. Take this away before others can reach the port.
@@ -106,8 +104,8 @@ def _serve_cloud(config: Config, supervisor: Supervisor, stop: threading.Event, 
 def _run_with_workers(
     config: Config, serve: Callable[[Supervisor, threading.Event], None], *, supervised: bool
 ) -> None:
-    grace_seconds = stop_seconds(config) + STOP_MARGIN_SECONDS
-    supervisor = Supervisor(_workers(config), _environment_of_workers(config), grace_seconds, _warn)
+    environment = _environment_of_workers(config)
+    supervisor = Supervisor(_workers(config), environment, patience.of_supervisor(config), _warn)
 
     def work(stop: threading.Event) -> None:
         try:
@@ -117,7 +115,7 @@ def _run_with_workers(
 
     run_until_told(
         work,
-        patience_seconds=2 * grace_seconds,
+        patience_seconds=patience.of_up(config),
         parent=sys.stdin.fileno() if supervised else None,
         on_stop=partial(_stopping, supervisor),
         on_kill=supervisor.kill,

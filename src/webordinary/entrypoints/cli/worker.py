@@ -8,15 +8,15 @@ import sys
 import threading
 
 from webordinary.app.backends import AWS, run_worker
-from webordinary.app.working import NameTaken
 from webordinary.config import Config
+from webordinary.entrypoints import patience
 from webordinary.entrypoints.cli import health
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, given, load_existing
 from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.lifecycle import run_until_told
+from webordinary.model.errors import NameTaken
 
-STOP_MARGIN_SECONDS = 5.0
 NOT_OURS = (
     "data",
     "host",
@@ -37,11 +37,6 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--supervised", action="store_true", help=argparse.SUPPRESS)
     add_settings(parser, (name for name in FLAGS if name not in NOT_OURS))
     health.add_to(parser.add_subparsers(title="commands", metavar="COMMAND"))
-
-
-def stop_seconds(config: Config) -> float:
-    """What a worker may need to stop: to save its work, and on AWS to see its last poll to the end."""
-    return config.interrupt_grace_seconds + (config.aws_poll_seconds if config.backend == AWS else 0.0)
 
 
 def _served(config: Config) -> str:
@@ -71,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         run_until_told(
             work,
-            patience_seconds=stop_seconds(config) + STOP_MARGIN_SECONDS,
+            patience_seconds=patience.of_worker(config),
             parent=sys.stdin.fileno() if args.supervised else None,
         )
     except NameTaken as problem:
