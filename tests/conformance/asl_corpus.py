@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 
 from webordinary.adapters.memory.executions import MemoryExecutions
-from webordinary.asl import Definition, Engine, Failure, send_task_failure, send_task_success
+from webordinary.asl.callbacks import send_task_failure, send_task_success
+from webordinary.asl.definition import Definition
+from webordinary.asl.engine import Engine
+from webordinary.asl.errors import Failure
 from webordinary.asl.events import Event
 from webordinary.asl.json_types import JSON
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from asl_corpus import Case, cases, comparison, differences, replay
 
-from webordinary.asl import InvalidDefinition
+from webordinary.asl.errors import InvalidDefinition
 
 OUTCOME = ("status", "output", "error", "cause", "states_entered")
 

@@ -13,7 +13,7 @@ from webordinary.adapters.local.agents.claude.agent import ClaudeAgent, ClaudeSe
 from webordinary.adapters.local.agents.claude.aws import AwsCredentials
 from webordinary.adapters.local.agents.claude.key_command import KeyCommand
 from webordinary.adapters.local.agents.homes import AgentHomes
-from webordinary.adapters.local.agents.session_files import FolderSessionFiles
+from webordinary.adapters.local.agents.session_files import SESSIONS, FolderSessionFiles
 from webordinary.adapters.local.jail.cells import BubblewrapJail
 from webordinary.adapters.local.jail.programs import JailedPrograms
 from webordinary.config import Config
@@ -32,7 +32,7 @@ def agents_of(
 
     What they keep between the mails of a thread lies in `sessions`, else in the data folder.
     """
-    homes = AgentHomes(sessions or FolderSessionFiles(kept_homes(config)), home / ".agents")
+    homes = AgentHomes(sessions or FolderSessionFiles(config.data / SESSIONS), home / ".agents")
     jailed = isinstance(jail, BubblewrapJail)
     key = KeyCommand(config.agent_key_command, env) if config.agent_key_command else None
     aws = AwsCredentials()
@@ -60,11 +60,6 @@ def agents_of(
 def limits_of(config: Config) -> AgentLimits:
     """What one mail may use up."""
     return AgentLimits(config.agent_seconds, turns=config.agent_turns, cost_usd=config.agent_cost_usd)
-
-
-def kept_homes(config: Config) -> Path:
-    """Where agents' sessions are kept, by project and thread."""
-    return config.data / "agent-sessions"
 
 
 class AutoAgent:

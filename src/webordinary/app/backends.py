@@ -9,10 +9,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from webordinary.adapters.local.wakeups import ENGINE
-from webordinary.app import workflow_engine
 from webordinary.app.embedded import Embedded, open_embedded
 from webordinary.app.services import Services
-from webordinary.app.working import run_embedded_worker
 from webordinary.config import Config
 from webordinary.model.errors import Permanent
 from webordinary.workflow.start import Workflows
@@ -35,6 +33,8 @@ def run_worker(
 ) -> None:
     """Run one generic worker on the backend that the settings name, until `stop` is set; see `run_embedded_worker`."""
     if config.backend != AWS:
+        from webordinary.app.working import run_embedded_worker  # noqa: PLC0415 - for workers only, and slow to import
+
         run_embedded_worker(config, name, slots, stop, sole=sole, began=began)
         return
     require_boto3()
@@ -57,6 +57,8 @@ class WokenEngine:
     """See Workflows: the engine of a data folder, whose process, if there is one, is told to look."""
 
     def __init__(self, services: Embedded) -> None:
+        from webordinary.app import workflow_engine  # noqa: PLC0415 - for few commands only, and slow to import
+
         self._bus, self._engine = services.bus, workflow_engine.engine(services, wake_outbox=lambda: None)
 
     def start(self, name: str, input: Mapping[str, Any]) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from webordinary.adapters.local.agents.session_files import forget_homes
+from webordinary.adapters.local.agents.session_files import SESSIONS, forget_homes
 from webordinary.adapters.local.git.upkeep import tend_mirrors
 from webordinary.adapters.sqlite.outages import SqliteOutages
-from webordinary.app.agents import kept_homes
 from webordinary.app.embedded import Embedded
 from webordinary.app.services import Services
 from webordinary.model.errors import Permanent
@@ -44,7 +43,7 @@ def keep_house(services: Embedded) -> None:
     services.event_log.forget(before)
     services.interruptions.forget(before)
     services.executions.prune(before)
-    forget_homes(kept_homes(services.config), before)
+    forget_homes(services.config.data / SESSIONS, before)
     services.workers.forget(before)
     services.alarms.forget(before)
     services.build_logs.forget(before)

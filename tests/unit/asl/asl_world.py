@@ -8,10 +8,11 @@ from random import Random
 from typing import Any
 
 from webordinary.adapters.memory.executions import MemoryExecutions
-from webordinary.asl import Definition, Engine, Execution, Status
+from webordinary.asl.definition import Definition
+from webordinary.asl.engine import Engine
 from webordinary.asl.events import Event
 from webordinary.asl.json_types import JSON
-from webordinary.asl.ports import Change, ExecutionStore, Stored
+from webordinary.asl.ports import Change, Execution, ExecutionStore, Status, Stored
 
 NOON = datetime(2025, 11, 16, 12, tzinfo=UTC)
 

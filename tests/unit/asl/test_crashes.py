@@ -15,9 +15,12 @@ from asl_world import NOON, Crash, CrashingStore, VirtualClock
 from webordinary.adapters.memory.executions import MemoryExecutions
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.executions import SqliteExecutions
-from webordinary.asl import Definition, Engine, Execution, Status, send_task_success
+from webordinary.asl.callbacks import send_task_success
+from webordinary.asl.definition import Definition
+from webordinary.asl.engine import Engine
 from webordinary.asl.events import Event
 from webordinary.asl.json_types import JSON
+from webordinary.asl.ports import Execution, Status
 
 RETRY = [{"ErrorEquals": ["Busy"], "MaxAttempts": 3, "JitterStrategy": "FULL"}]
 BRANCHES = [

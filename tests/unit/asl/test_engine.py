@@ -7,8 +7,10 @@ import json
 import pytest
 from asl_world import CountingStore, Crash, CrashingStore, World
 
-from webordinary.asl import AslError, Definition, Execution, InvalidDefinition, Status, UnknownExecution
+from webordinary.asl.definition import Definition
+from webordinary.asl.errors import AslError, InvalidDefinition, UnknownExecution
 from webordinary.asl.json_types import JSON
+from webordinary.asl.ports import Execution, Status
 
 RULE = {"Variable": "$.ok", "IsPresent": True, "Next": "B"}
 CHAIN = {

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 import pytest
 from asl_world import NOON, World
 
-from webordinary.asl import Failure, Status
+from webordinary.asl.errors import Failure
 from webordinary.asl.json_types import JSON
+from webordinary.asl.ports import Status
 
 
 class Transient(Exception):

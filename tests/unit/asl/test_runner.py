@@ -9,11 +9,14 @@ from contextlib import contextmanager
 import pytest
 from asl_world import World
 
-from webordinary.asl import EngineRunner, Execution, Status, SystemClock, Waker, send_task_success
+from webordinary.asl.callbacks import send_task_success
+from webordinary.asl.engine import SystemClock
 from webordinary.asl.json_types import JSON
+from webordinary.asl.ports import Execution, Status
+from webordinary.asl.runner import EngineRunner, Waker
 
 TASK = {"Only": {"Type": "Task", "Resource": "work", "End": True}}
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 60
 
 
 @contextmanager

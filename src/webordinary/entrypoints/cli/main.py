@@ -9,61 +9,53 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib import import_module
 
 from webordinary.config import ConfigError
-from webordinary.entrypoints.cli import (
-    agent,
-    aws,
-    backup,
-    claims,
-    cloud_failures,
-    costs,
-    dlq,
-    doctor,
-    logs,
-    pause,
-    project,
-    queues,
-    release,
-    replay,
-    replies,
-    restore,
-    send,
-    simulate,
-    status,
-    up,
-    worker,
-)
+from webordinary.entrypoints.cli import cloud_failures
 from webordinary.entrypoints.cli.exits import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import add_common
 from webordinary.entrypoints.running import AlreadyRunning
 from webordinary.model.errors import WebOrdinaryError, reason_of
 
 COMMANDS = (
-    up, worker, send, status, claims, queues, dlq, replies, project, agent,
-    pause, costs, release, replay, logs, backup, restore, doctor, aws, simulate,
+    "up", "worker", "send", "status", "claims", "queues", "dlq", "replies", "project", "agent",
+    "pause", "costs", "release", "replay", "logs", "backup", "restore", "doctor", "aws", "simulate",
 )  # fmt: skip
-
+"""Each is a module of this folder."""
+DECLARED_WITH = {"resume": "pause"}
+"""Commands that another one's module declares."""
 _SHOWN_CHARACTERS = 200
 
 
-def parser() -> argparse.ArgumentParser:
-    """All commands and their flags."""
+def parser(named: str = "") -> argparse.ArgumentParser:
+    """All commands and their flags, or only what is declared beside the named one: nothing else is loaded then."""
     root = argparse.ArgumentParser(
         prog="webordinary", description="Websites that their owners change by writing an e-mail."
     )
-    root.add_argument("--version", action="version", version=f"webordinary {version('webordinary')}")
+    root.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     add_common(root, root=True)
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_to(commands)
+    module = DECLARED_WITH.get(named, named)
+    for name in (module,) if module in COMMANDS else COMMANDS:
+        import_module(f"{__package__}.{name}").add_to(commands)
     return root
+
+
+class _Version(argparse.Action):
+    """Looked up when it is asked for: that takes longer than the rest."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version  # noqa: PLC0415 - see above
+
+        print(f"webordinary {version('webordinary')}")
+        parser.exit()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code says how it went."""
-    args = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    args = parser(words[0] if words else "").parse_args(words)
     level = logging.INFO if args.debug else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(name)s: %(message)s")
     try:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from webordinary.adapters.durable import disk_errors, make_folder, sync_folder
 
+SESSIONS = "agent-sessions"
+"""The folder's name in the data folder."""
 _FORGOTTEN_AT_ONCE = 1_000
 
 

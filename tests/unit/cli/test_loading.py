@@ -1,0 +1,38 @@
+"""Which modules a command loads: a short one must not wait for what only others need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from webordinary.entrypoints.cli.main import COMMANDS, DECLARED_WITH, main
+
+LOADED = """
+import sys
+from webordinary.entrypoints.cli.main import parser
+parser(sys.argv[1])
+print(*sys.modules)
+"""
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *DECLARED_WITH])
+def test_each_command_is_found_where_it_is_declared(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    assert capsys.readouterr().out.startswith(f"usage: webordinary {command} ")
+
+
+def test_a_flag_before_the_command_hides_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--data", "up", "resume", "--help"])
+    assert capsys.readouterr().out.startswith("usage: webordinary resume ")
+
+
+@pytest.mark.parametrize("command", ["status", "send", "dlq"])
+def test_a_short_command_loads_neither_engine_nor_worker_nor_page(command: str) -> None:
+    words = [sys.executable, "-c", LOADED, command]
+    loaded = set(subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout.split())
+    assert "webordinary.app.backends" in loaded
+    assert not loaded & {"jsonpath", "starlette", "asyncio", "webordinary.worker.worker", "webordinary.asl.engine"}
