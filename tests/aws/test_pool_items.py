@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.aws.emulator import Emulator
+from tests.aws.accounts import clients_of
+from tests.aws.emulator import REGION, Emulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
-from tests.aws.pool_world import PoolWorld
+from tests.aws.pool_world import SESSION, PoolWorld
 from tests.contract.test_project_leases import JobHold
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.clients import MAX_TRIES
+from webordinary.adapters.aws.clients import MAX_TRIES, connect
 from webordinary.adapters.aws.items import epoch, from_item, to_item
 from webordinary.adapters.aws.pool.project_leases import OPERATOR_SECONDS
-from webordinary.adapters.aws.setup.provision import TABLES
+from webordinary.adapters.aws.setup.provision import TABLES, create_tables
 from webordinary.model.claims import Started
 from webordinary.model.errors import Transient
 from webordinary.model.jobs import JobResult, NewJob, Outcome, Requeue, Settlement, Why
@@ -51,6 +53,16 @@ def items(world: PoolWorld, table: str) -> list[dict[str, object]]:
 
 def test_every_table_that_is_named_can_be_made() -> None:
     assert set(TABLES) == set(names.TABLES)
+
+
+def test_a_table_of_whose_making_nothing_was_heard_lets_its_items_expire_too(ministack: Emulator) -> None:
+    suffix = f"-{secrets.token_hex(4)}"
+    with faulty_proxy(ministack.endpoint) as proxy:
+        proxy.inject(DROP_RESPONSE, "CreateTable")
+        create_tables(connect(REGION, proxy.endpoint, SESSION), (names.COSTS,), suffix)
+        assert list(proxy.done) == [("dynamodb:CreateTable", DROP_RESPONSE.name)]
+    lifetime = clients_of(ministack.endpoint).dynamodb.describe_time_to_live(TableName=names.COSTS + suffix)
+    assert lifetime["TimeToLiveDescription"]["AttributeName"] == TABLES[names.COSTS].ttl
 
 
 def test_a_settled_job_and_what_leads_to_it_expire_and_an_open_one_does_not(world: PoolWorld) -> None:

@@ -95,7 +95,8 @@ class _Writer:
         except FileNotFoundError:
             return
         self.count += 1
-        self._size += path.lstat().st_size if path.is_symlink() or path.exists() else 0
+        with suppress(FileNotFoundError):  # or the rest of its folder would be left out
+            self._size += path.lstat().st_size
         self._report(f"{self.count:,} files, {self._size / 1e6:,.0f} MB")
 
 

@@ -16,8 +16,6 @@ from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.cli.preflight import require_programs
 from webordinary.entrypoints.cli.progress import progress
 
-PAGES_AT_ONCE = 2000
-
 
 def add_to(commands: Commands) -> None:
     """Declare the command."""
@@ -49,7 +47,7 @@ def _copy_database(source: Path, target: Path) -> int:
             closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as live,
             closing(sqlite3.connect(target)) as copy,
         ):
-            live.backup(copy, pages=PAGES_AT_ONCE)
+            live.backup(copy)  # in one step: between two, each write of another process would start it over
             copy.execute("PRAGMA journal_mode = DELETE")
             verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
             version: int = copy.execute("PRAGMA user_version").fetchone()[0]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 EXPIRES_AT = "expiresAt"
 _EXISTS = frozenset({"ResourceInUseException"})
+EXPIRING = frozenset({"ENABLED", "ENABLING"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +85,13 @@ TABLES: dict[str, TableShape] = {
 def create_tables(
     clients: Clients, only: Collection[str] = tuple(TABLES), suffix: str = "", *, expiring: bool = True
 ) -> None:
-    """Make the tables that are not there yet. Idempotent.
+    """Make the tables that are not there yet. Idempotent: killed on the way, doing it again goes on.
 
     `suffix` keeps tests apart from one another; without `expiring` they may live in the past.
     """
-    created = [name for name in only if _create_table(clients, name + suffix, TABLES[name])]
-    for name in created:
+    for name in only:
+        _create_table(clients, name + suffix, TABLES[name])
+    for name in only:
         with translated(f"waiting for table {name}"):
             clients.dynamodb.get_waiter("table_exists").wait(
                 TableName=name + suffix, WaiterConfig={"Delay": 1, "MaxAttempts": 120}
@@ -98,7 +100,7 @@ def create_tables(
             _expire(clients, name + suffix, TABLES[name].ttl)
 
 
-def _create_table(clients: Clients, name: str, shape: TableShape) -> bool:
+def _create_table(clients: Clients, name: str, shape: TableShape) -> None:
     keys = [shape.hash, shape.range, *(key for index in shape.indexes for key in (index.hash, index.range))]
     wanted: CreateTableInputTypeDef = {
         "TableName": name,
@@ -111,18 +113,19 @@ def _create_table(clients: Clients, name: str, shape: TableShape) -> bool:
     try:
         clients.dynamodb.create_table(**wanted)
     except ClientError as problem:
-        if code_of(problem) in _EXISTS:
-            return False
-        with translated(f"making table {name}"):
-            raise
-    return True
+        if code_of(problem) not in _EXISTS:  # perhaps we made it just now, and were not told
+            with translated(f"making table {name}"):
+                raise
 
 
 def _expire(clients: Clients, name: str, attribute: str) -> None:
     with translated(f"making items of table {name} expire"):
-        clients.dynamodb.update_time_to_live(
-            TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": attribute}
-        )
+        there = clients.dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+        set_already = there.get("AttributeName") == attribute and there["TimeToLiveStatus"] in EXPIRING
+        if not set_already:  # else it could not be set again
+            clients.dynamodb.update_time_to_live(
+                TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": attribute}
+            )
 
 
 def _definitions(keys: Collection[Attribute]) -> list[AttributeDefinitionTypeDef]:

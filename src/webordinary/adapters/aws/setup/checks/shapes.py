@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import NOT_THERE, Clients, code_of, translated
-from webordinary.adapters.aws.setup.provision import TABLES, Attribute, TableShape
+from webordinary.adapters.aws.setup.provision import EXPIRING, TABLES, Attribute, TableShape
 from webordinary.adapters.aws.setup.queue_shapes import SHARED_QUEUES, QueueShape, key_queues
 from webordinary.model.findings import Check, Finding, broken, doubtful, good
 from webordinary.model.names import ProjectUser
@@ -56,11 +56,15 @@ def _table(clients: Clients, name: str, shape: TableShape) -> Finding:
         *([] if table["TableStatus"] in ("ACTIVE", "UPDATING") else [f"is {table['TableStatus']}"]),
         *([] if table["KeySchema"] == wanted else ["has another key"]),
         *(f"has no index {index}" for index, keys in indexes.items() if found.get(index) != keys),
-        *([] if lifetime.get("AttributeName") == shape.ttl else [f"lets nothing expire by {shape.ttl}"]),
+        *([] if _expires(lifetime, shape.ttl) else [f"lets nothing expire by {shape.ttl}"]),
     ]
     if wrong:
         return broken(f"table {name} {', '.join(wrong)}", "deploy again; a table with another key must be made anew")
     return good(f"table {name}")
+
+
+def _expires(lifetime: Mapping[str, Any], attribute: str) -> bool:
+    return lifetime.get("AttributeName") == attribute and lifetime.get("TimeToLiveStatus") in EXPIRING
 
 
 def _keys(hash_key: Attribute, range_key: Attribute | None) -> list[dict[str, str]]:
