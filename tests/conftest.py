@@ -100,7 +100,7 @@ class Up:
     def stop(self) -> int:
         """Ask it to end, and say how it ended."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=120)
         return self.process.returncode
 
 

@@ -26,13 +26,21 @@ def wait_gone(pid: int) -> None:
 def children_of(pid: int) -> list[int]:
     """The processes that it started and that live yet."""
     tasks = Path(f"/proc/{pid}/task").glob("*/children")  # a child belongs to the thread that started it
-    return [int(child) for task in tasks for child in task.read_text().split()]
+    return [int(child) for task in tasks for child in _text(task).split()]
 
 
 def stands_still(pid: int) -> bool:
     """Every thread of it is stopped: one that is inside the kernel yet would still take the lock that it asks for."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
-    return all("T (stopped)" in (task / "status").read_text() for task in tasks)
+    return all("T (stopped)" in _text(task / "status") for task in tasks)
+
+
+def _text(path: Path) -> str:
+    """Nothing, of a thread that has ended meanwhile."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def wait_stopped(pid: int, *, stopped: bool = True) -> None:
@@ -47,7 +55,7 @@ def stop_between_writes(pid: int, database: Path) -> None:
     for _ in range(100):
         os.kill(pid, signal.SIGSTOP)
         wait_stopped(pid)
-        trial = sqlite3.connect(database, timeout=2)
+        trial = sqlite3.connect(database, timeout=0.5)  # who stands still in a write for a lease is ended
         with contextlib.closing(trial) as conn, contextlib.suppress(sqlite3.OperationalError):
             conn.execute("BEGIN IMMEDIATE")
             return

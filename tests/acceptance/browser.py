@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect, sync_playwright
 
 LAPTOP: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}
@@ -22,6 +22,8 @@ FLAGS = [
     "--disable-sync",
 ]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)  # five seconds if nobody says, whatever the context waits
 
 
 @contextmanager
@@ -34,7 +36,7 @@ def chromium() -> Iterator[Browser]:
             pytest.fail(words, pytrace=False)
         pytest.skip(words)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS, timeout=PATIENCE_MS)
         try:
             yield browser
         finally:
@@ -46,7 +48,7 @@ class Visitor:
 
     def __init__(self, browser: Browser, viewport: ViewportSize) -> None:
         self.context = browser.new_context(viewport=viewport)
-        self.context.set_default_timeout(20_000)
+        self.context.set_default_timeout(PATIENCE_MS)
         self.complaints: list[str] = []
         self.context.on("console", self._heard)
         self.context.on("weberror", lambda error: self.complaints.append(str(error.error)))

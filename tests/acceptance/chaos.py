@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.acceptance.chaos_house import Hand, House, Writer, until
+from tests.acceptance.world import in_flight
 from webordinary.model.errors import WebOrdinaryError
 
 LEASE_SECONDS = 3.0
@@ -186,6 +187,7 @@ class Chaos:
         if self._failures:
             raise self._failures[0]
         until(self._all_answered, "the answers to all mails", DRAIN_SECONDS)
+        until(self._at_rest, "the mails that were accepted without a promise", DRAIN_SECONDS)
 
     def progress(self) -> str:
         """One line."""
@@ -197,6 +199,10 @@ class Chaos:
 
     def _all_answered(self) -> bool:
         return {promise.message_id for promise in self.customers.promises} <= self.postbox.read().keys()
+
+    def _at_rest(self) -> bool:
+        assert self.house.up
+        return in_flight(self.house.up) == 0
 
     def _beside(self, run: Callable[..., None], *args: object) -> threading.Thread:
         def guarded() -> None:

@@ -28,7 +28,7 @@ from webordinary.adapters.sqlite.events import LoggedEvent, SqliteEventLog
 from webordinary.entrypoints.smtp import client
 from webordinary.mail.write import Letter, write_mail
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 LOOK_SECONDS = 0.02
 WEBORDINARY = (sys.executable, "-P", "-m", "webordinary")
 MAILBOX = "edit@localhost"
@@ -73,7 +73,7 @@ class Hand:
     def stop(self) -> int:
         """SIGTERM, and how it ended."""
         self.signal(signal.SIGTERM)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=120)
 
 
 @dataclass
@@ -150,7 +150,7 @@ class House:
         for hand in self.hands:
             hand.signal(signal.SIGCONT)
             hand.signal(signal.SIGTERM)
-        codes = [hand.process.wait(timeout=60) for hand in self.hands if hand.process.returncode is None]
+        codes = [hand.process.wait(timeout=120) for hand in self.hands if hand.process.returncode is None]
         if self.up and self.up.process.poll() is None:
             codes.append(self.up.stop())
         return codes
@@ -173,7 +173,8 @@ class House:
     def journal(self, what: str = "", mark: str = "") -> list[dict[str, Any]]:
         """What the agents wrote down, in order."""
         path = self.diary / "journal"
-        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        *whole, _ = path.read_text().split("\n") if path.exists() else [""]  # the last may be only half written yet
+        lines = [json.loads(line) for line in whole]
         return [line for line in lines if what in ("", line["what"]) and mark in ("", line["mark"])]
 
     def told(self, what: str, mark: str, times: int = 1) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def up(data: Path) -> Iterator[System]:
         yield System(ready[1], ready[2])
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
     assert process.returncode == 0, log.read_text(encoding="utf-8")[-2000:]
 
 

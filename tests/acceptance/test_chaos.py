@@ -15,7 +15,7 @@ SECONDS = float(os.environ.get("CHAOS_SECONDS", "60"))
 SEED = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10**6)))
 
 
-@pytest.mark.timeout(SECONDS + 400)
+@pytest.mark.timeout(SECONDS + 600)
 def test_workers_killed_frozen_and_stopped_at_random_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
     chaos = Chaos(tmp_path / "house", SEED)
     try:

@@ -45,7 +45,7 @@ class Workers:
         for process in self._processes:
             process.terminate()
         for process in self._processes:
-            process.wait(timeout=60)
+            process.wait(timeout=120)
 
     def kill(self, dice: random.Random) -> None:
         """End one by itself: what it started lives on until somebody takes over."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,8 @@ from tests.acceptance.chaos_house import House, Writer, agents, answer, lives, o
 from tests.acceptance.world import replies
 
 Opened = Callable[..., House]
-SHORT_LEASE = {"lease_seconds": 3.0, "renew_seconds": 1.0}
+SHORT_LEASE = {"lease_seconds": 5.0, "renew_seconds": 1.0}
+NO_END_OF_LEASE = {"lease_seconds": 3600.0}
 GAVE_UP = "We could not do this"
 WAITING_GIT = """\
 #!{python} -IS
@@ -62,12 +65,11 @@ def dead_letter(house: House) -> str:
 
 
 def test_what_a_killed_worker_left_running_is_ended_before_its_job_runs_again(house: Opened) -> None:
-    home = house(workers=2)
+    home = house(workers=2, **NO_END_OF_LEASE)
     mail = Writer(home).note("a", steps=3, gate=1)
     [orphan] = home.told("waits", "a")
     home.hand_of(orphan["worker"]).kill()
-    # The lease lasts 60 s: the takeover did not wait for it.
-    until(lambda: len(home.journal("started", "a")) == 2, "the takeover", seconds=20)
+    home.told("started", "a", times=2)
     assert not lives(orphan["pid"])
     home.open_gate("a")
     assert "Wrote note a" in answer(home, mail)
@@ -173,11 +175,12 @@ def test_a_worker_told_to_stop_lets_a_quick_job_finish(house: Opened) -> None:
     home.told("waits", "a")
     [leaving] = home.hands
     home.hire()  # for a machine so busy that even this is not quick
+    told = time.time()
     leaving.signal(signal.SIGTERM)
     home.open_gate("a")
     assert "Wrote note a" in answer(home, mail)
-    assert leaving.process.wait(timeout=60) == 0
-    assert not home.journal("interrupted")
+    assert leaving.process.wait(timeout=120) == 0
+    assert all(line["at"] - told > 2.0 for line in home.journal("interrupted")), "so long it may take"
 
 
 def test_a_job_whose_origin_is_away_is_tried_again_until_it_is_back(house: Opened) -> None:
@@ -204,7 +207,7 @@ def test_a_job_that_always_fails_is_given_up_with_one_honest_answer(house: Opene
     until(lambda: home.events("JobSettled"), "the end to be told")
     started = [e.at for e in home.events("JobStarted")]
     assert len(started) == 3
-    assert started[2] - started[1] > started[1] - started[0], "the second pause is longer than the first"
+    assert started[2] - started[1] >= timedelta(seconds=3), "the second pause is 3 s or more, the first 0.2 s or less"
     assert "does not answer" in dead_letter(home)
     origin.with_suffix(".away").rename(origin)
     assert "Wrote note b" in answer(home, scott.note("b", mail))  # its thread goes on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import email.policy
+import re
 import smtplib
 import time
 import urllib.request
@@ -18,7 +19,7 @@ from tests.conftest import Up
 from webordinary.adapters.local.wake import WakeBus
 from webordinary.mail.write import AttachedFile, Letter, write_mail
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Customer:
             in_reply_to,
             (in_reply_to,) if reply_to else (),
         )
-        with smtplib.SMTP(up.smtp_host, up.smtp_port, local_hostname="localhost", timeout=30) as smtp:
+        with smtplib.SMTP(up.smtp_host, up.smtp_port, local_hostname="localhost", timeout=60) as smtp:
             smtp.sendmail(self.address, [self.mailbox], write_mail(letter, datetime.now(UTC)))
         self.sent.append(message_id)
         return message_id
@@ -90,6 +91,14 @@ def wait_for_reply(up: Up, message_id: str) -> EmailMessage:
     return reply
 
 
+def in_flight(up: Up) -> int:
+    """How many mails it has in work: to wait on, as one whose 250 was cut off by a kill was accepted all the same."""
+    with urllib.request.urlopen(f"{up.page}metrics", timeout=60) as answer:
+        found = re.search(r"^webordinary_mails_in_flight (\d+)", answer.read().decode(), re.MULTILINE)
+    assert found
+    return int(found[1])
+
+
 def text_of(reply: EmailMessage) -> str:
     """The plain text of a reply."""
     body = reply.get_body(("plain",))
@@ -106,5 +115,5 @@ def get(up: Up, path: str = "/", project: str = "amelia", stage: str = "edit") -
 def get_bytes(up: Up, path: str, host: str) -> bytes:
     port = urlsplit(up.page).port
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Host": f"{host}:{port}"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return bytes(answer.read())

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PATIENCE = 20
+PATIENCE = 60
 TARGETS = json.loads((HERE / "targets.json").read_text()) if (HERE / "targets.json").exists() else {}
 loot: list[str] = []
 
@@ -92,8 +92,9 @@ def network() -> None:
 def through_proxy(request: str) -> str:
     with socket.create_connection(("127.0.0.1", 3128), 2) as proxy:
         proxy.sendall(request.encode())
-        answer = proxy.recv(1000).decode()
-    if " 403 " not in answer.splitlines()[0]:
+        with proxy.makefile("rb") as answers:
+            answer = answers.readline(1000).decode()
+    if answer and " 403 " not in answer:
         return answer
     raise ValueError("refused")
 
@@ -113,7 +114,7 @@ def credentials() -> None:
             [sys.executable, "-c", ASK, TARGETS["upstreams"][name]],
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=PATIENCE,
             check=False,
         )
         seen[f"upstream {name}"] = answer.stdout + answer.stderr
@@ -263,6 +264,7 @@ def deep_folders() -> None:
 
 def surviving_daemon() -> None:
     """Two forks and a session of its own, deaf to everything; a lock tells who lives."""
+    hear, tell = os.pipe()
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -270,13 +272,16 @@ def surviving_daemon() -> None:
                 signal.signal(number, signal.SIG_IGN)
             lock = (HERE / "alive").open("w")
             fcntl.flock(lock, fcntl.LOCK_EX)
+            os.write(tell, b"alive")
             for descriptor in (0, 1, 2):
                 os.close(descriptor)
             if (HERE / "ready").exists():
                 (HERE / "ready").write_text("alive")
             time.sleep(PATIENCE * 5)
         os._exit(0)
+    os.close(tell)
     os.wait()
+    os.read(hear, 5)  # until it lives on its own
     if (HERE / "ready").exists():
         time.sleep(PATIENCE * 5)  # the worker is to die, not this
 

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from typing import Any
 
-from tests.acceptance.chaos_house import Hand, House, until
+from tests.acceptance.chaos_house import Hand, House
 from tests.acceptance.world import text_of
 from tests.aws.accounts import session_of
 from tests.aws.emulator import REGION
-from tests.aws.lambdas import ROOT, close_down, packaged
+from tests.aws.lambdas import ROOT, close_down, packaged, until
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.items import from_item
 from webordinary.adapters.aws.setup.deployment import Tools, connect_tools
@@ -32,8 +32,8 @@ from webordinary.model.events import Event
 from webordinary.model.names import ProjectUser
 
 MAILBOX = "edit@example.net"
-LEASE_SECONDS = 6.0
-"""A claim on AWS is taken over once its beat stood still for so long."""
+SHORT_LEASE = ("--lease-seconds", "6", "--renew-seconds", "2")
+"""A claim on AWS is taken over once its beat stood still for so long; without that, a slow moment loses no claim."""
 
 
 class Nobody:
@@ -56,8 +56,7 @@ class CloudHouse(House):
         self.domain = f"t{self.account}.example"  # names of buckets are the whole emulator's
         self.settings = {
             "backend": "aws", "aws_endpoint": self.endpoint, "aws_account": self.account, "mailbox": MAILBOX,
-            "domain": self.domain, "lease_seconds": LEASE_SECONDS, "renew_seconds": 2.0, "slots": 1,
-            "aws_poll_seconds": 1, **self.settings,
+            "domain": self.domain, "slots": 1, "aws_poll_seconds": 1, **self.settings,
         }  # fmt: skip
         super().__post_init__()
         packaged()  # skips where it cannot be made
@@ -76,6 +75,11 @@ class CloudHouse(House):
     def hire(self, *flags: str, env: Mapping[str, str] | None = None) -> Hand:
         """Start one more worker."""
         return super().hire(*flags, env={**self.credentials(), **(env or {})})
+
+    def told(self, what: str, mark: str, times: int = 1) -> list[dict[str, Any]]:
+        """The agents' lines, once there are as many."""
+        until(lambda: len(self.journal(what, mark)) >= times, f"{mark} to have {what} {times} times")
+        return self.journal(what, mark)
 
     def onboard(self, project: str, user: str, sender: str, agent: str = "") -> None:
         """Add a site, or one more person to it."""
@@ -105,6 +109,7 @@ class CloudHouse(House):
         """What it says, each minute, it says besides."""
         tools = self.tools
         tools.events.disable_rule(Name=names.RECONCILE)
+        tools.functions.invoke(FunctionName=names.RECONCILE, Payload=b"{}")  # after one that had begun already
         try:
             yield
         finally:
@@ -175,10 +180,10 @@ class CloudWriter:
         return self.write(text, f"Note {mark}", root)
 
 
-def answer(house: CloudHouse, email_id: str, seconds: float = 60.0) -> str:
+def answer(house: CloudHouse, email_id: str) -> str:
     """The one answer to a mail, once it was sent."""
     try:
-        until(lambda: house.answers(email_id), f"an answer to {email_id}", seconds)
+        until(lambda: house.answers(email_id), f"an answer to {email_id}")
     except AssertionError as problem:
         problem.add_note(house.standing(email_id))
         raise

@@ -38,7 +38,7 @@ from webordinary.model.projects import Project, Sender
 from webordinary.workflow.definition import embedded
 from webordinary.workflow.names import STEPS
 
-LONG = 60.0  # nobody waits for so long unless something is broken
+LONG = 120.0  # nobody waits for so long unless something is broken
 RARELY = 1200.0  # not within a test
 NOT_UNDERSTOOD = "Please make the whole site feel more like a summer evening"
 
@@ -46,14 +46,15 @@ NOT_UNDERSTOOD = "Please make the whole site feel more like a summer evening"
 class Counting:
     """Every call of lambdas and workers by service and operation, counted before it is made.
 
-    A poll that brings nothing is the waiting worker's and not a mail's.
+    A poll that brings nothing is the waiting worker's and not a mail's. A job ends once its ticket is used up: to a
+    worker whose loop was slower than the job the ticket would be news, and worth a look.
     """
 
     def __init__(self, recorder: Recorder, patch: pytest.MonkeyPatch) -> None:
         self.calls: Counter[str] = Counter()
         self.called_back: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         self._changed = threading.Condition()
-        self._polls, self._held_up = 0, False
+        self._polls, self._held_up, self._ticket_used = 0, False, False
         self._recorder, self._test = recorder, threading.get_ident()
         self._make = BaseClient._make_api_call  # type: ignore[attr-defined]
         counting = self
@@ -66,7 +67,7 @@ class Counting:
     def hold_up_polls(self) -> None:
         """Let no worker hear of anything until `let_poll`."""
         with self._changed:
-            self._held_up = True
+            self._held_up, self._ticket_used = True, False
             assert self._changed.wait_for(lambda: self._polls == 0, LONG)
 
     def let_poll(self) -> None:
@@ -83,7 +84,15 @@ class Counting:
                 self.calls[name] += 1
         if operation == "SendTaskSuccess":
             self.called_back.put((params["taskToken"], json.loads(params["output"])))
-        return self._make(client, operation, params)
+        if operation == "TransactWriteItems" and threading.current_thread().name.startswith("slot "):
+            with self._changed:
+                assert self._changed.wait_for(lambda: self._ticket_used, LONG), "no ticket came"
+        answer = self._make(client, operation, params)
+        if operation == "DeleteMessageBatch" and params["QueueUrl"].endswith(".fifo"):
+            with self._changed:
+                self._ticket_used = True
+                self._changed.notify_all()
+        return answer
 
     def _poll(self, name: str, client: BaseClient, params: dict[str, Any]) -> Any:  # noqa: ANN401
         with self._changed:

@@ -20,6 +20,7 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
+from tests.acceptance import chaos_house
 from tests.aws.accounts import session_of
 from tests.aws.emulator import REGION
 from tests.conftest import IN_CI
@@ -34,6 +35,8 @@ from webordinary.model.errors import Transient
 
 ROOT = Path(__file__).parents[2]
 MAILBOX = "edit@example.net"
+PATIENCE_SECONDS = 240.0
+"""A mail passes a dozen lambdas, each of which may have to start Python first, on a machine that is busy."""
 
 
 @cache
@@ -46,6 +49,11 @@ def packaged(target: Target = EMULATOR) -> Path:
         if IN_CI:
             raise
         pytest.skip(str(problem))
+
+
+def until(happened: Callable[[], object], what: str) -> None:
+    """Look until lambdas have made it happen."""
+    chaos_house.until(happened, what, PATIENCE_SECONDS)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,36 +33,36 @@ from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
-IMPATIENT = Config(connect_timeout=0.3, read_timeout=0.3)
-"""Seconds: what never comes is not waited for longer than a test may take."""
+PATIENT, IMPATIENT = Config(), Config(read_timeout=0.3)
+"""What never comes is not waited for longer than a test may take; what does come, however busy the machine is."""
 KEY = ProjectUser("amelia", "scott")
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 WRITE = "dynamodb:TransactWriteItems"
 BUCKET, OBJECT = "connections", "blobs/kept"
 
 
-def client_for(service: str, endpoint: str, session: boto3.Session | None = None) -> Any:  # noqa: ANN401 - one of four
+def client_for(service: str, endpoint: str, patience: Config = PATIENT, session: boto3.Session | None = None) -> Any:  # noqa: ANN401 - one of four
     """As a worker makes it but for its patience; a new one, since botocore's tries are a quota of each."""
-    config = config_of(REGION, endpoint).merge(IMPATIENT)
+    config = config_of(REGION, endpoint).merge(patience)
     return (session or session_of("test")).client(service, config=config, endpoint_url=endpoint)
 
 
-def ask_dynamodb(endpoint: str, session: boto3.Session | None = None) -> None:
-    dynamo = Dynamo(client_for("dynamodb", endpoint, session))
+def ask_dynamodb(endpoint: str, patience: Config = PATIENT, session: boto3.Session | None = None) -> None:
+    dynamo = Dynamo(client_for("dynamodb", endpoint, patience, session))
     dynamo.get(f"looking who owns {KEY}", ("ownership", {"projectKey": str(KEY)}))
 
 
-def ask_sqs(endpoint: str, session: boto3.Session | None = None) -> None:
-    sqs = client_for("sqs", endpoint, session)
+def ask_sqs(endpoint: str, patience: Config = PATIENT, session: boto3.Session | None = None) -> None:
+    sqs = client_for("sqs", endpoint, patience, session)
     Queues(sqs, QueueUrls(sqs, f"{endpoint}/{ACCOUNT}/any")).send("tickets", {"jobId": "job-1"})
 
 
-def ask_s3(endpoint: str, session: boto3.Session | None = None) -> None:
-    fetch(client_for("s3", endpoint, session), BUCKET, OBJECT)
+def ask_s3(endpoint: str, patience: Config = PATIENT, session: boto3.Session | None = None) -> None:
+    fetch(client_for("s3", endpoint, patience, session), BUCKET, OBJECT)
 
 
-def ask_stepfunctions(endpoint: str, session: boto3.Session | None = None) -> None:
-    StepFunctionsCallbacks(client_for("stepfunctions", endpoint, session)).heartbeat("token")
+def ask_stepfunctions(endpoint: str, patience: Config = PATIENT, session: boto3.Session | None = None) -> None:
+    StepFunctionsCallbacks(client_for("stepfunctions", endpoint, patience, session)).heartbeat("token")
 
 
 Ask = Callable[..., None]
@@ -86,7 +87,7 @@ def morning() -> Iterator[threading.Event]:
 def test_a_connection_that_is_taken_and_then_silent_is_given_up_after_bounded_tries(ask: Ask) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # the kernel takes what nobody accepts
         with pytest.raises(Transient, match=r"Read timeout on endpoint URL.*; start it with `make up-aws`"):
-            ask(f"http://127.0.0.1:{silent.getsockname()[1]}")
+            ask(f"http://127.0.0.1:{silent.getsockname()[1]}", IMPATIENT)
         assert connections(silent) == MAX_TRIES
 
 
@@ -108,7 +109,8 @@ def test_an_answer_that_never_comes_is_given_up_after_bounded_tries(
 ) -> None:
     proxy.inject(late(morning), times=MAX_TRIES)
     with pytest.raises(Transient, match="Read timeout on endpoint URL"):
-        ask(proxy.endpoint)
+        ask(proxy.endpoint, IMPATIENT)
+    until(lambda: len(proxy.done) >= MAX_TRIES, "the proxy to have read what nobody waits for any more")
     assert [fault for _, fault in proxy.done] == ["late"] * MAX_TRIES
     assert sum(proxy.calls.values()) == MAX_TRIES
 
@@ -129,7 +131,8 @@ def test_a_connection_that_breaks_once_is_made_again(
     ministack: Emulator, proxy: FaultyProxy, morning: threading.Event, fault: str
 ) -> None:
     client_for("s3", ministack.endpoint).create_bucket(Bucket=BUCKET)
-    s3 = client_for("s3", proxy.endpoint)
+    # In the end an answer comes, and within this time, though the machine is busy.
+    s3 = client_for("s3", proxy.endpoint, Config(read_timeout=3) if fault == "late" else PATIENT)
     put_once(s3, BUCKET, OBJECT, b"kept")
     proxy.inject(late(morning) if fault == "late" else RESET)  # on the connection that was good before
     assert fetch(s3, BUCKET, OBJECT) == b"kept"
@@ -159,7 +162,7 @@ def test_expired_credentials_are_told_at_once_and_who_asked_may_try_again(
 @ASKED
 def test_missing_credentials_are_told_without_a_call(ask: Ask, proxy: FaultyProxy) -> None:
     with pytest.raises(Transient, match="Unable to locate credentials; set AWS_PROFILE"):
-        ask(proxy.endpoint, boto3.Session(region_name=REGION))
+        ask(proxy.endpoint, session=boto3.Session(region_name=REGION))
     assert not proxy.calls
 
 
@@ -177,10 +180,15 @@ def test_a_claim_that_arrives_when_its_worker_has_given_it_up_stands_in_the_way_
     calm = PoolWorld(ministack.endpoint)
     calm.jobs().record(NewJob("a", KEY, "thread", "mail", Command.EDIT), NOON, ready=True)
     world = calm.through(proxy.endpoint)
-    world.clients = replace(world.clients, dynamodb=client_for("dynamodb", proxy.endpoint))
+    impatient = copy(world)
+    impatient.clients = replace(
+        world.clients,
+        dynamodb=client_for("dynamodb", proxy.endpoint, Config(read_timeout=2)),  # for its look
+    )
     proxy.inject(late(morning), WRITE, MAX_TRIES)
     with pytest.raises(Transient):
-        world.claims().claim_and_start(KEY, "container-1", NOON)
+        impatient.claims().claim_and_start(KEY, "container-1", NOON)
+    until(lambda: len(proxy.done) >= MAX_TRIES, "the proxy to have read what nobody waits for any more")
     assert calm.claims().look(KEY) is None
     morning.set()
     until(lambda: calm.claims().look(KEY), "the late claim")

@@ -128,7 +128,7 @@ def test_anything_else_is_worth_another_try(client: SFNClient, call: str, code: 
 def test_heartbeats_keep_a_task_alive_and_without_them_it_is_lost(tmp_path: Path) -> None:
     # Only a state with HeartbeatSeconds has heartbeats on moto; AWS takes them from any that waits.
     with running_moto(tmp_path) as moto:
-        workflow = waiting(moto.endpoint, HeartbeatSeconds=2)
+        workflow = waiting(moto.endpoint, HeartbeatSeconds=8)  # long enough for the first to come in time
         callbacks = StepFunctionsCallbacks(workflow.clients.stepfunctions)
         assert callbacks.heartbeat(workflow.token)
         assert workflow.ended()["error"] == "States.Timeout"

@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
-from tests.aws.lambdas import MAILBOX, Account, brought_up, close_down
+from tests.aws.lambdas import MAILBOX, Account, brought_up, close_down, until
 from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-from tests.acceptance.chaos_house import until
 from tests.aws.emulator import REGION, Emulator
 from webordinary.adapters.aws import names
 from webordinary.app.cloud import Cloud, open_cloud
@@ -31,7 +30,7 @@ from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
 from webordinary.model.mail import Command, Reply
 from webordinary.model.names import ProjectUser, job_id_of
 
-pytestmark = pytest.mark.xdist_group("cli-aws")
+pytestmark = [pytest.mark.xdist_group("cli-aws"), pytest.mark.timeout(400)]
 ANN = "ann@example.com"
 MOMENTS = [
     "MailReceived", "MailParsed", "JobRecorded", "JobQueued", "JobStarted", "WorkspacePrepared",
@@ -90,7 +89,7 @@ class Operator:
             yield process.pid
         finally:
             process.terminate()
-            assert process.wait(60) == 0
+            assert process.wait(200) == 0
 
 
 @pytest.fixture
@@ -156,7 +155,7 @@ def test_a_customer_is_onboarded_by_one_command_and_again_is_harmless(operator: 
 def test_a_mail_goes_the_whole_way_and_the_commands_show_it(operator: Operator) -> None:
     assert operator.add("--no-sample-mail")[0] == 0
     with operator.worker("--name", "the potter"):
-        trip = operator.ask("aws", "smoke", "--from", ANN, "--text", "Set the title to Spring Sale", "--seconds", "90")
+        trip = operator.ask("aws", "smoke", "--from", ANN, "--text", "Set the title to Spring Sale", "--seconds", "240")
         assert trip["outcome"] == "succeeded"
         [claim] = operator.ask("claims")
         assert (claim["key"], claim["live"]) == ("kiln#ann", True)

@@ -51,7 +51,7 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 
 
 def sent(moto: Emulator) -> list[dict[str, Any]]:
-    with urllib.request.urlopen(f"{moto.endpoint}/moto-api/data.json", timeout=10) as answer:
+    with urllib.request.urlopen(f"{moto.endpoint}/moto-api/data.json", timeout=60) as answer:
         return list(json.load(answer)["ses"].get("RawMessage", []))
 
 

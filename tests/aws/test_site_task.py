@@ -19,7 +19,7 @@ from webordinary.adapters.aws.worker.ecs import container_id
 from webordinary.adapters.aws.worker.protection import EXPIRES_MINUTES, ProtectedWork, TaskProtection
 
 ARN = "arn:aws:ecs:us-east-1:000000000000:task/webordinary-edit-cluster/158d1c8083dd49d6b527399fd6414f5c"
-PATIENCE = 20.0
+PATIENCE = 60.0
 ON = {"ProtectionEnabled": True, "ExpiresInMinutes": EXPIRES_MINUTES}
 OFF = {"ProtectionEnabled": False}
 
@@ -139,9 +139,9 @@ def test_a_refusal_is_tried_again(agent: Agent, said: tuple[int, object], monkey
 
 
 def test_without_an_agent_nothing_happens() -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())  # of which some may end meanwhile: earlier tests' servers
     with protection("") as kept, kept.busy():
-        assert threading.active_count() == before
+        assert set(threading.enumerate()) <= before
 
 
 class Job:

@@ -34,7 +34,7 @@ from webordinary.worker.settings import Settings
 from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.worker import Worker
 
-LONG = 60.0  # nobody waits for so long unless something is broken
+LONG = 120.0  # nobody waits for so long unless something is broken
 STOPPED = Settlement(Outcome.CANCELLED, JobResult("Stopped, as asked."))
 
 

@@ -39,7 +39,7 @@ def test_hadolint_finds_nothing(repository_root: Path) -> None:
         cwd=repository_root,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         check=False,
     )
     assert done.returncode == 0, done.stdout

@@ -23,7 +23,7 @@ def test_cfn_lint_finds_nothing(cloud: Cloud, repository_root: Path) -> None:
         [Path(sys.executable).with_name("cfn-lint"), "--config-file", settings, "--", *templates],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
         check=False,
     )
     assert done.returncode == 0, done.stdout

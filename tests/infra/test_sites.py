@@ -170,6 +170,6 @@ def _at_the_edge(uri: str, query: dict[str, Any] | None = None) -> dict[str, Any
     code = (Path(__file__).parents[2] / "infra" / "viewer_request.js").read_text()
     event = json.dumps({"request": {"uri": uri, "querystring": query or {}, "headers": {}}})
     script = f"{code}\nprocess.stdout.write(JSON.stringify(handler({event})));"
-    done = subprocess.run(["node", "-e", script], capture_output=True, check=True, timeout=30)
+    done = subprocess.run(["node", "-e", script], capture_output=True, check=True, timeout=200)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

@@ -44,12 +44,12 @@ class World:
     def jail(self, worker: str) -> Jail:
         return BubblewrapJail(worker, self.folder / worker / "jail") if self.jailed else OpenJail(worker)
 
-    def agent(self, api: ScriptedApi, worker: str = "w-1", retries: int = 1, grace: float = 10.0) -> ClaudeAgent:
+    def agent(self, api: ScriptedApi, worker: str = "w-1", retries: int = 1, grace: float = 60.0) -> ClaudeAgent:
         access = model_access({"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api.url})
         return self.agent_with(lambda: access, worker, retries, grace)
 
     def agent_with(
-        self, access: Callable[[], ModelAccess], worker: str = "w-1", retries: int = 1, grace: float = 10.0
+        self, access: Callable[[], ModelAccess], worker: str = "w-1", retries: int = 1, grace: float = 60.0
     ) -> ClaudeAgent:
         return ClaudeAgent(
             self.jail(worker),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.acceptance.chaos_house import until
 from tests.extras import needs_extra
 from tests.unit.site.world import TestHold
 from webordinary.adapters.local.agents.acp import agent as driver
@@ -52,7 +52,7 @@ class World:
 
     def ask(
         self, wish: str, *flags: str, hold: TestHold | None = None, files: tuple[AttachedFile, ...] = (),
-        limits: AgentLimits | None = None, worker: str = "w-1", grace: float = 10.0,
+        limits: AgentLimits | None = None, worker: str = "w-1", grace: float = 60.0,
     ) -> AgentResult:  # fmt: skip
         jail = BubblewrapJail(worker, self.folder / worker / "jail", readable=[PROGRAM])
         homes = AgentHomes(FolderSessionFiles(self.folder / "kept"), self.folder / worker / "agents")
@@ -118,8 +118,7 @@ class WhenReady(threading.Thread):
         self._ready, self._hold = ready, hold
 
     def run(self) -> None:
-        while not self._ready.exists():
-            os.sched_yield()
+        until(self._ready.exists, "the agent to work", 120)
         self._hold.end(Interrupted("a newer mail"))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.chaos_house import until
 from tests.extras import needs_extra
 from tests.integration.claude_world import KEY, World, ends
 from tests.unit.site.world import TestHold
@@ -112,9 +113,9 @@ class WhenAsked(threading.Thread):
         self._api, self._hold, self._count, self._ready = api, hold, count, ready
 
     def run(self) -> None:
-        self._api.wait_for_requests(self._count)
-        while self._ready and not self._ready.exists():
-            os.sched_yield()
+        self._api.wait_for_requests(self._count, 120)
+        if self._ready:
+            until(self._ready.exists, "the tool to run", 120)
         self._hold.end(Interrupted("a newer mail"))
 
 
@@ -159,7 +160,7 @@ def test_interrupted_in_a_tool_the_tool_ends_too(world: World) -> None:
 
 def test_out_of_time_it_is_ended(world: World) -> None:
     with ScriptedApi([Stall()]) as api, pytest.raises(JobTimedOut):
-        world.agent(api).run(world.task("Go", limits=AgentLimits(seconds=3.0)), TestHold())
+        world.agent(api, grace=10.0).run(world.task("Go", limits=AgentLimits(seconds=3.0)), TestHold())
     assert processes_naming(str(world.folder)) == []
 
 

@@ -28,7 +28,8 @@ pytestmark = pytest.mark.needs("bwrap")
 BEDROCK = {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_REGION": "eu-central-1"}
 VERTEX = {"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "europe-west1", "ANTHROPIC_VERTEX_PROJECT_ID": "pots"}
 KEY_ID, SECRET, TOKEN = "AKIDEXAMPLEKEYID", "a-secret-for-signing", "a-session-token"
-LOOK = "env; cat /proc/[0-9]*/environ; cat ~/.aws/* ; find / -name settings.json -exec cat {} +"
+ELSEWHERE = f"find / -path /usr -prune -o -path {Path(sys.base_prefix).resolve()} -prune -o -name settings.json"
+LOOK = f"env; cat /proc/[0-9]*/environ; cat ~/.aws/* ; {ELSEWHERE} -exec cat {{}} +"
 
 
 @pytest.fixture

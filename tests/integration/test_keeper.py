@@ -51,7 +51,7 @@ def started(command: list[str]) -> tuple[subprocess.Popen[bytes], list[int]]:
 
 def test_a_kept_program_and_its_children_end_when_the_pipe_does(program: str) -> None:
     kept, pids = started(keeper.command(program))
-    kept.communicate(timeout=20)
+    kept.communicate(timeout=60)
     for pid in pids:
         wait_gone(pid)
 
@@ -68,7 +68,7 @@ def test_a_kept_program_ends_though_its_user_was_killed(program: str) -> None:
 def test_told_to_end_at_once_it_does(program: str) -> None:
     kept, pids = started(keeper.command(program))
     kept.terminate()
-    kept.wait(20)
+    kept.wait(60)
     for pid in pids:
         wait_gone(pid)
     kept.communicate()
@@ -76,7 +76,7 @@ def test_told_to_end_at_once_it_does(program: str) -> None:
 
 def test_told_to_end_while_it_starts_the_program_it_leaves_nothing_running(program: str) -> None:
     kept, pids = started([sys.executable, "-c", SIGNALLED_EARLY, *keeper.command(program)[3:]])
-    kept.wait(20)
+    kept.wait(60)
     for pid in pids:
         wait_gone(pid)
     kept.communicate()

@@ -17,7 +17,7 @@ from webordinary.adapters.local.liveness import JOB_MARKER, MARKER, DeathWatch, 
 from webordinary.adapters.local.wake import WakeBus
 from webordinary.adapters.local.wakeups import WorkerWakeups, ear_of
 
-LONG = 20.0
+LONG = 60.0
 WORKER = "import sys; from pathlib import Path; from webordinary.adapters.local.liveness import LockFiles;"
 WORKER += "files = LockFiles(Path(sys.argv[1])); files.enter(sys.argv[2]); print('in', flush=True); sys.stdin.read()"
 PROGRAM = "print('runs', flush=True); import sys; sys.stdin.read()"

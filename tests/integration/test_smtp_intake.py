@@ -210,10 +210,10 @@ def test_a_taken_port_is_said_to_be_taken(house: House, server: SmtpServer) -> N
 
 
 def test_nobody_listening_is_said_plainly() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    with pytest.raises(Transient, match="webordinary up"):
-        client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", port)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # and nobody else can listen there meanwhile
+        with pytest.raises(Transient, match="webordinary up"):
+            client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", deaf.getsockname()[1])
 
 
 def test_stopping_finishes_the_mail_that_is_being_stored(house: House) -> None:

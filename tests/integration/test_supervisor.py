@@ -28,7 +28,7 @@ def said() -> queue.Queue[str]:
 def supervise(tmp_path: Path, said: queue.Queue[str]) -> Iterator[Callable[..., Supervisor]]:
     made: list[Supervisor] = []
 
-    def make(program: str, grace_seconds: float = 20) -> Supervisor:
+    def make(program: str, grace_seconds: float = 60) -> Supervisor:
         child = Child("worker 1", (sys.executable, "-c", program, str(tmp_path / "starts")))
         supervisor = Supervisor([child], os.environ, grace_seconds, said.put)
         made.append(supervisor)
@@ -48,7 +48,7 @@ def next_start(tmp_path: Path) -> Iterator[NextStart]:
     with (tmp_path / "starts").open("rb+", buffering=0) as pipe:
 
         def read() -> int:
-            assert select.select([pipe], [], [], 20)[0], "no child started"
+            assert select.select([pipe], [], [], 60)[0], "no child started"
             return int(pipe.readline())
 
         yield read
@@ -61,14 +61,14 @@ def test_a_killed_child_is_started_again_and_its_death_is_told(
     first = next_start()
     os.kill(first, signal.SIGKILL)
     assert next_start() != first
-    assert f"worker 1 (process {first}) ended with code -9; starting it again in 0.2 s" in said.get(timeout=20)
+    assert f"worker 1 (process {first}) ended with code -9; starting it again in 0.2 s" in said.get(timeout=60)
 
 
 def test_a_child_that_dies_young_is_started_later_each_time(
     supervise: Callable[..., Supervisor], said: queue.Queue[str]
 ) -> None:
     supervise("raise SystemExit(7)")
-    told = [said.get(timeout=20) for _ in range(3)]
+    told = [said.get(timeout=60) for _ in range(3)]
     assert ["ended with code 7" in line for line in told] == [True] * 3
     assert [line.rpartition(" in ")[2] for line in told] == ["0.2 s", "0.4 s", "0.8 s"]
 
@@ -96,8 +96,8 @@ def test_a_child_that_does_not_listen_is_killed_after_the_grace(
 def test_a_program_that_is_not_there_is_told_and_tried_again(said: queue.Queue[str]) -> None:
     supervisor = Supervisor([Child("worker 1", ("/nowhere/at/all",))], {}, 1, said.put)
     supervisor.start()
-    assert "cannot be started" in said.get(timeout=20)
-    assert "cannot be started" in said.get(timeout=20)
+    assert "cannot be started" in said.get(timeout=60)
+    assert "cannot be started" in said.get(timeout=60)
     supervisor.stop()
 
 

@@ -27,7 +27,7 @@ def test_a_seed_replays_identically_in_another_process() -> None:
     args = [sys.executable, "-m", "tests.simulation", "--seed", str(seed), "--everything"]
     first, second = (
         subprocess.run(
-            args, env={**os.environ, "PYTHONHASHSEED": salt}, check=True, capture_output=True, timeout=60
+            args, env={**os.environ, "PYTHONHASHSEED": salt}, check=True, capture_output=True, timeout=120
         ).stdout
         for salt in ("1", "2")
     )

@@ -76,6 +76,7 @@ class ScriptedApi:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 64
 
     def __init__(self, api: ScriptedApi) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -98,12 +99,12 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         dialect = dialect_of(self.path)
+        raw = self.rfile.read(min(length, MOST_BYTES))  # also for a stranger: closing on unread bytes resets the answer
         if length > MOST_BYTES or dialect is None:
             self.server.api.strangers[MOST_REQUESTS:] = []
             self.server.api.strangers.append(Received(self.path, headers, {}))
             self._refuse(Fail(404, "not_found_error", f"nothing is scripted for {self.path}"), MESSAGES)
             return
-        raw = self.rfile.read(length)
         body = json.loads(raw or b"{}")
         turn, name = self.server.api.answer_to(Received(self.path, headers, body, raw))
         if isinstance(turn, Fail):
