@@ -100,13 +100,14 @@ class House:
 
     # -- processes ------------------------------------------------------------------------------------
 
-    def open(self) -> Up:
-        """Start the server half: intake, workflow, outbox, page; no workers."""
+    def open(self, workers: int = 0) -> Up:
+        """Start the server half: intake, workflow, outbox, page; and perhaps workers of its own."""
         ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
-        args = [*WEBORDINARY, "up", "--workers", "0", "--data", str(self.data), *ports]
+        args = [*WEBORDINARY, "up", "--workers", str(workers), "--data", str(self.data), *ports]
+        env = _environment() | {"PATH": str(self.path)}
         with (self.folder / "server.log").open("ab") as log:
             process = subprocess.Popen(
-                args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=_environment()
+                args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=env
             )
         assert process.stdout
         for line in process.stdout:

@@ -155,6 +155,25 @@ def test_a_worker_told_to_stop_saves_its_job_and_another_goes_on_from_there(hous
     assert jobs_on_main(home, "a") == 1
 
 
+def test_all_of_it_told_to_stop_saves_its_jobs_and_goes_on_with_them_when_it_is_started_again(tmp_path: Path) -> None:
+    home = House(tmp_path / "house")
+    try:
+        stopped = home.open(workers=1)
+        mail = Writer(home).note("a", steps=4, gate=1)
+        home.told("waits", "a")
+        assert stopped.stop() == 0
+        assert home.journal("interrupted", "a"), "it was ended, and not asked"
+        home.open_gate("a")
+        home.open(workers=1)
+        assert "Wrote note a" in answer(home, mail)
+        assert [line["found"] for line in home.journal("started", "a")] == [0, 3]
+        assert [e.event.data["attempt"] for e in home.events("JobStarted")] == [1, 1]
+        assert [e.event.data["why"] for e in home.events("JobRequeued")] == ["stopped"]
+        assert not home.events("OutageExcused")
+    finally:
+        home.raze()
+
+
 def test_a_worker_told_to_stop_saves_even_what_a_deaf_agent_did(house: Opened) -> None:
     home = house(interrupt_grace_seconds=1.0)
     mail = Writer(home).note("a", steps=4, gate=1, deaf=1)
@@ -189,6 +208,7 @@ def test_a_job_whose_origin_is_away_is_tried_again_until_it_is_back(house: Opene
     origin.rename(origin.with_suffix(".away"))
     mail = Writer(home).note("a")
     until(lambda: home.events("JobRequeued"), "the first try to fail")
+    assert "does not answer" in str(home.events("JobRequeued")[0].event.data["reason"])
     origin.with_suffix(".away").rename(origin)
     assert "Wrote note a" in answer(home, mail)
     assert jobs_on_main(home, "a") == 1

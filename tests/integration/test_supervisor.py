@@ -16,6 +16,15 @@ from webordinary.entrypoints.supervisor import Child, Supervisor
 
 OBEDIENT = "import os, sys; print(os.getpid(), file=open(sys.argv[1], 'a'), flush=True); sys.stdin.read()"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + OBEDIENT
+ASKED_TWICE = """
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+print(os.getpid(), file=open(sys.argv[1], "a"), flush=True)
+signal.sigwait([signal.SIGTERM])
+print(os.getpid(), file=open(sys.argv[1], "a"), flush=True)
+again = signal.sigtimedwait([signal.SIGTERM], 2)
+open(sys.argv[1] + ".asked", "w").write("twice" if again else "once")
+"""
 NextStart = Callable[[], int]
 
 
@@ -82,6 +91,17 @@ def test_stopping_asks_first_and_starts_nothing_again(
     wait_gone(pid)
     assert supervisor.pids() == {}
     assert said.empty()
+
+
+def test_who_was_asked_is_not_asked_again_by_the_stop(
+    supervise: Callable[..., Supervisor], next_start: NextStart, tmp_path: Path
+) -> None:
+    supervisor = supervise(ASKED_TWICE)
+    next_start()
+    supervisor.ask()
+    next_start()  # it says so again when it has heard
+    supervisor.stop()
+    assert (tmp_path / "starts.asked").read_text() == "once"
 
 
 def test_a_child_that_does_not_listen_is_killed_after_the_grace(

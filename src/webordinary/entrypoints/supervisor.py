@@ -51,8 +51,10 @@ class Supervisor:
             thread.start()
 
     def ask(self) -> None:
-        """Ask every child to end, and start none again."""
+        """Ask every child to end, once, and start none again: who is asked twice takes it that we will not wait."""
         with self._guard:
+            if self._stopping.is_set():
+                return
             self._stopping.set()
             for process in self._running.values():
                 process.terminate()
