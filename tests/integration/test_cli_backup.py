@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from webordinary.adapters.local.releases import FolderReleases
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.directory import SqliteDirectory
 from webordinary.entrypoints.cli import main
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
+from webordinary.site.releases import Stage
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -105,6 +107,17 @@ def test_releases_that_share_files_come_back_whole(data: Path, tmp_path: Path) -
     assert pages
     for name in pages:
         assert (again / "r2" / name).read_bytes() == (releases / "r1" / name).read_bytes()
+
+
+def test_releases_keep_their_order(data: Path, tmp_path: Path) -> None:
+    releases = data / "sites" / "amelia" / "edit" / "releases"
+    for name, at in (("r1", 3_000_000.25), ("r2", 1_000_000.5), ("r3", 2_000_000.0)):
+        (releases / name).mkdir(exist_ok=True)
+        os.utime(releases / name, (at, at))
+    assert main(["backup", str(tmp_path / "b.tar.gz"), "--data", str(data)]) == 0
+    assert main(["restore", str(tmp_path / "b.tar.gz"), "--data", str(tmp_path / "restored")]) == 0
+    listed = FolderReleases(tmp_path / "restored" / "sites").list("amelia", Stage.EDIT)
+    assert [release.name for release in listed] == ["r1", "r3", "r2"]
 
 
 def test_a_backup_is_readable_by_its_owner_alone_and_leaves_nothing_else_behind(data: Path, tmp_path: Path) -> None:

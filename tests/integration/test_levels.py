@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 
@@ -10,7 +11,14 @@ import pytest
 
 from webordinary.adapters.sqlite import levels as queries
 from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.adapters.sqlite.letters import SqliteDeadLetters
+from webordinary.adapters.sqlite.levels import SqliteLevels
+from webordinary.adapters.sqlite.mails import SqliteRawMails
+from webordinary.adapters.sqlite.overview import SqliteOverview
+from webordinary.asl.engine import Engine
+from webordinary.model.mail import Email, Envelope
+from webordinary.workflow.definition import embedded
 
 BIG = ("raw_mails", "jobs", "outbox", "executions", "events")
 
@@ -23,6 +31,21 @@ def test_every_count_walks_an_index_of_unfinished_work(tmp_path: Path, name: str
         plan = [row["detail"] for row in conn.execute(f"EXPLAIN QUERY PLAN {getattr(queries, name)}")]
     database.close()
     assert [step for step in plan if step.startswith("SCAN") and "INDEX" not in step and step.endswith(BIG)] == [], plan
+
+
+def test_a_mail_whose_workflow_has_begun_counts_before_it_has_a_job(tmp_path: Path) -> None:
+    database, email_id = Database(tmp_path / "levels.db"), "a" * 64
+    database.migrate()
+    mails = SqliteRawMails(database, tmp_path)
+    envelope = Envelope("127.0.0.1", "scott@example.com", "edit@localhost", datetime.now(UTC))
+    mails.store(Email(email_id, envelope, b"Subject: hi\r\n\r\n"))
+    engine = Engine(SqliteExecutions(database), embedded(), dict.fromkeys(embedded().handlers, lambda _: {}))
+    engine.start(email_id, {"emailId": email_id})
+    mails.mark_started(email_id)
+    assert SqliteLevels(database).look(0).mails_in_flight == 1
+    [mail] = SqliteOverview(database).mails_in_flight(10)
+    database.close()
+    assert mail.email_id == email_id
 
 
 def test_letters_written_before_redrives_were_known_are_still_there(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,16 @@ def test_a_plain_site_is_its_tracked_files_without_dotfiles(releases: FolderRele
     release = published(releases, tree, A, 1)
     assert sorted(path.name for path in release.path.iterdir() if path.name != FOLDER) == ["index.html"]
     assert set(manifest_of(release.path)) == {"index.html"}
+
+
+def test_releases_have_an_order_that_a_copy_of_the_folder_keeps(releases: FolderReleases, tmp_path: Path) -> None:
+    commits = [f"{number:x}" * 40 for number in (3, 1, 2, 5, 4)]
+    for fence, commit in enumerate(commits, start=1):
+        published(releases, source(tmp_path / "t", index_html=commit), commit, fence)
+    releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 9)
+    shutil.copytree(tmp_path / "sites", tmp_path / "copy", symlinks=True)
+    copied = FolderReleases(tmp_path / "copy").list("amelia", Stage.EDIT)
+    assert [release.name for release in copied] == [commit[:12] for commit in reversed(commits)]
 
 
 def test_a_release_knows_which_of_its_pages_are_no_utf_8(releases: FolderReleases, tmp_path: Path) -> None:

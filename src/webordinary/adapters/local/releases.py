@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -57,6 +58,7 @@ class FolderReleases:
         if not release.path.exists():
             shutil.rmtree(staged / SPARE, ignore_errors=True)
             _sync_tree(staged, began)
+            _date(staged)
             release.path.parent.mkdir(exist_ok=True)
             try:
                 staged.rename(release.path)
@@ -110,8 +112,7 @@ class FolderReleases:
         folder = self._place(project_id, stage) / "releases"
         if not folder.is_dir():
             return ()
-        # A folder's change time is that of its rename into place.
-        made = sorted(((path.stat().st_ctime_ns, path) for path in folder.iterdir()), reverse=True)
+        made = sorted(((path.stat().st_mtime_ns, path) for path in folder.iterdir()), reverse=True)
         return tuple(
             Release(project_id, stage, path.name, path, datetime.fromtimestamp(at / 1e9, UTC)) for at, path in made
         )
@@ -163,6 +164,12 @@ def _highest(place: Path) -> str:
         except FileNotFoundError:
             continue  # pruned meanwhile
     return ""
+
+
+def _date(release: Path) -> None:
+    """Its folder's time tells the order of releases, also in a restored backup; some kernels' own is coarse."""
+    now = time.time_ns()
+    os.utime(release, ns=(now, now))
 
 
 def _outlive(release: Path, spare: Path) -> None:

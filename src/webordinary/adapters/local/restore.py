@@ -18,7 +18,7 @@ from webordinary.adapters.durable import make_folder, sync_folder
 from webordinary.adapters.local.backup import FORMAT, MANIFEST, MAX_TEXT_BYTES, Manifest, Report, entries_of
 from webordinary.model.errors import Permanent
 
-_DAMAGE = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError, LookupError, TypeError)
+_DAMAGE = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError, LookupError, TypeError, OverflowError)
 
 
 def unpack(backup: Path, data: Path, check: Callable[[Path, Manifest], None], report: Report) -> Manifest:
@@ -32,9 +32,14 @@ def unpack(backup: Path, data: Path, check: Callable[[Path, Manifest], None], re
         with _readable(backup):
             entries = entries_of(backup)
             manifest = _manifest(backup, *next(entries))
+            dated: dict[Path, float] = {}
             for number, (entry, content) in enumerate(entries, start=1):
                 report(f"{number:,} files")
-                _put(entry, content, draft)
+                path = _put(entry, content, draft)
+                if entry.isdir():
+                    dated[path] = entry.mtime
+            for path, at in dated.items():  # after all, as whatever is put into a folder changes its time
+                os.utime(path, (at, at))
         check(draft, manifest)
         _sync_all(draft)
         draft.rename(data)
@@ -51,8 +56,11 @@ def _manifest(backup: Path, first: tarfile.TarInfo, content: IO[bytes] | None) -
     return Manifest(**said)
 
 
-def _put(entry: tarfile.TarInfo, content: IO[bytes] | None, draft: Path) -> None:
-    """Unpack one entry inside `draft` and nowhere else. (Python 3.11.2 has no filter that would see to it.)"""
+def _put(entry: tarfile.TarInfo, content: IO[bytes] | None, draft: Path) -> Path:
+    """Unpack one entry inside `draft` and nowhere else; returns where.
+
+    (Python 3.11.2 has no filter that would see to it.)
+    """
     path = draft / _inside(entry.name)
     if any(parent.is_symlink() for parent in path.parents if parent.is_relative_to(draft)):
         raise ValueError(f"{entry.name!r} leads through a link")
@@ -68,6 +76,7 @@ def _put(entry: tarfile.TarInfo, content: IO[bytes] | None, draft: Path) -> None
         path.chmod(entry.mode & 0o755 | 0o600)
     else:
         raise ValueError(f"{entry.name!r} is neither file, folder nor link")
+    return path
 
 
 def _inside(name: str) -> PurePosixPath:

@@ -19,6 +19,7 @@ SELECT state, count(*) AS jobs, min(queued_at) AS oldest FROM jobs WHERE state <
 MAILS_IN_FLIGHT = """
 SELECT count(*) FROM (
   SELECT email_id FROM raw_mails WHERE started = 0
+  UNION SELECT substr(name, 1, 64) FROM executions WHERE look_at IS NOT NULL
   UNION SELECT email_id FROM jobs WHERE state <> 'settled'
   UNION SELECT email_id FROM jobs
     WHERE (state = 'settled' AND called_back = 0 AND task_token IS NOT NULL) OR preempted_token IS NOT NULL

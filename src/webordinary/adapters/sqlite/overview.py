@@ -47,9 +47,12 @@ SELECT email_id FROM raw_mails
 WHERE (received_at, email_id) < (SELECT received_at, email_id FROM raw_mails WHERE email_id = :before)
 ORDER BY received_at DESC, email_id DESC LIMIT :limit"""
 
-# Each arm walks one of the partial indexes that the system itself finds its unfinished work by.
+# Each arm walks one of the partial indexes that the system itself finds its unfinished work by. An execution is named
+# after its mail, with a suffix where that was redriven.
 IN_FLIGHT = """
 SELECT email_id FROM (SELECT email_id FROM raw_mails WHERE started = 0 ORDER BY received_at DESC LIMIT :limit)
+UNION SELECT email_id FROM (
+  SELECT substr(name, 1, 64) AS email_id FROM executions WHERE look_at IS NOT NULL ORDER BY look_at LIMIT :limit)
 UNION SELECT email_id FROM (SELECT email_id FROM jobs WHERE state <> 'settled' LIMIT :limit)
 UNION SELECT email_id FROM (
   SELECT email_id FROM jobs
