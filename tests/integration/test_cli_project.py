@@ -43,6 +43,17 @@ def test_a_site_that_was_added_is_listed_and_shown(
     assert shown["senders"] == [{"address": "ann@example.com", "user": "ann", "mailbox": "edit@localhost"}]
 
 
+def test_a_site_without_a_page_is_added_and_said_to_show_nothing(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repo / "index.html").rename(repo / "notes.sh")
+    subprocess.run(["git", "add", "-A"], cwd=repo, check=True)
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+    subprocess.run(["git", *identity, "commit", "-q", "-m", "no page"], cwd=repo, check=True)
+    assert add(tmp_path / "data", repo) == 0
+    assert "nothing is shown there yet: " in capsys.readouterr().out
+
+
 def test_a_person_with_two_sites_is_shown_with_the_address_of_each(
     tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

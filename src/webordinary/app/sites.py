@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from webordinary import sample
 from webordinary.adapters.local.git.origins import Origins
@@ -51,6 +52,15 @@ def diff_of(services: Services, project_id: str, commit: str) -> str:
     return (services.history.diff(project, commit) or "") if project else ""
 
 
+class Onboarded(NamedTuple):
+    """What an operator should know of a site that was added."""
+
+    unshown: tuple[str, ...]
+    """Files of its repository that no site can show, because of their names."""
+    problem: str
+    """Why nothing is shown yet."""
+
+
 def onboard(
     services: Services,
     project_id: str,
@@ -61,11 +71,10 @@ def onboard(
     agent: str = "",
     credential: bytes | None = None,
     builder: str = "",
-) -> tuple[str, ...]:
+) -> Onboarded:
     """Add a site and one person who may change it; doing it again changes only what differs.
 
-    Without `agent` a new site gets the one of the settings, and a known one keeps its own. Returns the files of its
-    repository that no site can show, because of their names.
+    Without `agent` a new site gets the one of the settings, and a known one keeps its own.
     """
     key = ProjectUser(project_id, user_id)
     origins = origins_of(services)
@@ -90,9 +99,8 @@ def onboard(
     with tempfile.TemporaryDirectory(prefix="webordinary-", dir=services.config.data) as name:
         jail = jail_of(services.config, "onboarding", Path(name))
         known_builders = builders_of(services.config, jail, Path(name))
-        if problem := show_first(project, origins.export, known_builders, services.releases):
-            progress(f"it cannot be shown yet: {problem}")
-    return unshown
+        problem = show_first(project, origins.export, known_builders, services.releases)
+    return Onboarded(unshown, problem or "")
 
 
 def repository_left_by(services: Services, project_id: str) -> Path | None:

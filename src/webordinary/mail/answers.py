@@ -56,6 +56,7 @@ class Answer:
     blocks: tuple[Block, ...]
     pictures: tuple[bytes, ...] = ()
     """PNG pictures of the changed page, the newest last."""
+    closing: str = "write back to this mail to go on"
 
 
 def answer_job(
@@ -138,12 +139,18 @@ def not_readable(reason: str) -> Answer:
     return Answer("We could not read your mail", (Paragraph(f"Nothing was changed: {reason}."),))
 
 
-def choose_project(project_ids: Sequence[str], addresses: Sequence[str]) -> Answer:
-    """The answer to somebody who has several sites and did not say which one, or named one that is not theirs."""
-    why = "belongs to more than one site" if len(project_ids) > 1 else "does not belong to the site you wrote to"
-    said = Paragraph(f"Your address {why}. Nothing was changed. Write to the address of the one you mean:")
+def choose_project(project_ids: Sequence[str], addresses: Sequence[str], named: str = "") -> Answer:
+    """The answer to somebody who has several sites and did not say which one, or `named` one that is not theirs."""
+    if named:
+        why = f"Your address belongs to no site “{named}”"
+    elif len(project_ids) > 1:
+        why = "Your address belongs to more than one site"
+    else:
+        why = "Your address does not belong to the site you wrote to"
+    said = Paragraph(f"{why}. Nothing was changed. Write to the address of the one you mean:")
     items = tuple(f"{project}: {address}" for project, address in zip(project_ids, addresses, strict=True))
-    return Answer("Which site do you mean?", (said, Listing("Your sites", _bounded(items))))
+    closing = "please send your wish again to one of these addresses; an answer to this mail cannot tell us which"
+    return Answer("Which site do you mean?", (said, Listing("Your sites", _bounded(items))), closing=closing)
 
 
 def report_status(lines: Sequence[str]) -> Answer:

@@ -35,6 +35,8 @@ class Ambiguous:
     project_ids: tuple[str, ...]
     addresses: tuple[str, ...]
     """Where to write instead, one per project."""
+    named: str = ""
+    """The one that they named."""
 
 
 def identify(
@@ -49,7 +51,8 @@ def identify(
     key = _chosen(token, entitled, elsewhere=bool(known))
     if key is None:
         project_ids = tuple(entry.key.project_id for entry in entitled)
-        return Ambiguous(project_ids, tuple(with_token(mailbox.address, project) for project in project_ids))
+        named = "" if _THREAD_ID.fullmatch(token) else token
+        return Ambiguous(project_ids, tuple(with_token(mailbox.address, project) for project in project_ids), named)
     return _begin(mail, key, threads)
 
 

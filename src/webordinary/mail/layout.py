@@ -7,7 +7,6 @@ from textwrap import fill, indent
 
 from webordinary.mail.answers import Answer, Block, Excerpt, Link, Listing, Paragraph
 
-SIGNED = "WebOrdinary · write back to this mail to go on"
 _WIDTH = 76
 _BODY = "margin:0;background:#f6f2ec;font:16px/1.5 system-ui,Helvetica,Arial,sans-serif;color:#2b2723"
 _CARD = "max-width:560px;margin:0 auto;padding:28px 24px;background:#fff"
@@ -22,7 +21,7 @@ _SIGNED = "margin:24px 0 0;padding-top:14px;border-top:1px solid #e6dfd5;font-si
 
 def as_text(answer: Answer) -> str:
     """For readers of plain text."""
-    parts = [answer.headline, *(_text(block) for block in answer.blocks), "-- \n" + SIGNED]
+    parts = [answer.headline, *(_text(block) for block in answer.blocks), f"-- \nWebOrdinary · {answer.closing}"]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -49,7 +48,7 @@ def as_html(answer: Answer) -> str:
 <div style="{_CARD}">
 <h1 style="{_HEADLINE}">{escape(answer.headline)}</h1>
 {blocks}
-<p style="{_SIGNED}">{escape(SIGNED)}</p>
+<p style="{_SIGNED}">WebOrdinary · {escape(answer.closing)}</p>
 </div></body></html>
 """
 

@@ -155,7 +155,7 @@ class Requeue:
     held: HeldBy | None = None
     """What holds it, if it is HELD."""
     words: str = ""
-    """What it waits for, if it is WAITING."""
+    """What it waits for, if it is WAITING; what failed, if it is a RETRY."""
 
 
 Ending = Settlement | Requeue

@@ -62,7 +62,8 @@ def ending_of(problem: Exception, job: Job, now: datetime, retry_base_seconds: f
             # Jitter: jobs that failed together do not come back together. Few tries, so they soon lie far apart: a
             # remote or a model that is away for two minutes must not cost anybody their mail.
             ceiling = retry_base_seconds * _BACKOFF_FACTOR ** (job.attempts - 1)
-            return Requeue(Why.RETRY, now + timedelta(seconds=dice.uniform(ceiling / 2, ceiling)))
+            again_at = now + timedelta(seconds=dice.uniform(ceiling / 2, ceiling))
+            return Requeue(Why.RETRY, again_at, words=clean(_words(problem)))
 
 
 def _dead(reason: str) -> Settlement:

@@ -157,6 +157,8 @@ class Slot:
             self._around.tell("JobInterrupted", job=started.job, times=started.job.interruptions + 1)
         elif ending.why is Why.WAITING:
             self._around.tell("JobWaits", job=started.job, reason=ending.words[:500])
+        elif ending.why is Why.RETRY:
+            self._around.tell("JobRequeued", job=started.job, why=str(ending.why), reason=ending.words[:500])
         else:
             self._around.tell("JobRequeued", job=started.job, why=str(ending.why))
 

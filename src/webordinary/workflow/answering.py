@@ -178,7 +178,7 @@ class Answering:
         _, entitled = self.mailroom.judge(envelope, mail)
         found = identify(envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
         if isinstance(found, Ambiguous):
-            return answers.choose_project(found.project_ids, found.addresses)
+            return answers.choose_project(found.project_ids, found.addresses, found.named)
         return answers.gave_up(mail)
 
     def _status_lines(self, key: ProjectUser) -> list[str]:

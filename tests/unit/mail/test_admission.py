@@ -129,7 +129,7 @@ def test_the_address_chooses_among_several_projects() -> None:
 
 def test_a_token_never_authorises_and_is_never_passed_over() -> None:
     found = identify(envelope(recipient="edit+museum@localhost"), parsed(), (AMELIA,), MemoryThreads(), EDIT)
-    assert found == Ambiguous(("amelia",), ("edit+amelia@localhost",))
+    assert found == Ambiguous(("amelia",), ("edit+amelia@localhost",), "museum")
 
 
 def test_who_has_several_projects_and_names_none_is_asked() -> None:

@@ -216,6 +216,9 @@ def test_the_subject_of_an_answer_is_nobodys_wish() -> None:
 
 def test_the_other_answers_say_what_to_do() -> None:
     assert "edit+bakery@localhost" in bodies(replied(choose_project(("bakery",), ("edit+bakery@localhost",))))[0]
+    for body in bodies(replied(choose_project(("bakery",), ("edit+bakery@localhost",), "bakry"))):
+        assert "no site “bakry”" in body
+        assert "write back to this mail" not in body
     assert "Nothing is in work" in bodies(replied(report_status(())))[0]
     assert "amelia" in bodies(replied(report_status(("amelia: queued",))))[1]
     assert "too many parts" in bodies(replied(not_readable("too many parts")))[0]

@@ -37,9 +37,15 @@ def parser(named: str = "") -> argparse.ArgumentParser:
     add_common(root, root=True)
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     module = DECLARED_WITH.get(named, named)
-    for name in (module,) if module in COMMANDS else COMMANDS:
+    for name in _wanted(module):
         import_module(f"{__package__}.{name}").add_to(commands)
     return root
+
+
+def _wanted(module: str) -> Sequence[str]:
+    if module == "--version":
+        return ()
+    return (module,) if module in COMMANDS else COMMANDS
 
 
 class _Version(argparse.Action):

@@ -72,14 +72,15 @@ def add_project(args: argparse.Namespace) -> int:
         chosen = (args.agent or "", secret, args.builder or "")
         new = services.directory.project(key.project_id) is None
         left = sites.repository_left_by(services, key.project_id)
-        unshown = sites.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
+        done = sites.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
         mailbox = sites.mailbox_of(services, sender, key.project_id)
         origin = sites.project_of(services, key.project_id).repo
         first = first_mail.send(services, sender, mailbox, wanted=args.sample_mail, new=new)
     again = left is not None and origin == str(left) and Path(answers["repo"]).expanduser().resolve() != left
     if args.json:
         added = {"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": mailbox}
-        more = {"sample_mail": first, "repository_of_before": again, "not_shown": list(unshown[:MAX_NAMES])}
+        more = {"sample_mail": first, "repository_of_before": again, "not_shown": list(done.unshown[:MAX_NAMES])}
+        more |= {"problem": done.problem}
         print_json(added | {name: value for name, value in more.items() if value})
         return Exit.OK
     print(f"{key} is ready: mail from {sender} to {mailbox} changes it.")
@@ -87,8 +88,10 @@ def add_project(args: argparse.Namespace) -> int:
     print(f"  it is kept in {origin} and shown at {sites.site_url(config, key.project_id, Stage.EDIT)}{while_up}")
     if again:
         print(f"  its repository of before is used again, {answers['repo']} is not; to begin anew, move {left} away")
-    if unshown:
-        print(f"  not shown, as no address leads to a name that is not UTF-8: {', '.join(unshown[:MAX_NAMES])}")
+    if done.problem:
+        print(f"  nothing is shown there yet: {done.problem}")
+    if done.unshown:
+        print(f"  not shown, as no address leads to a name that is not UTF-8: {', '.join(done.unshown[:MAX_NAMES])}")
     for line in first_mail.words(config, key.project_id, sender, mailbox, first, new=new):
         print(f"  {line}")
     return Exit.OK

@@ -73,5 +73,8 @@ def roll_back(args: argparse.Namespace) -> int:
     if done.commit and not args.json:
         print(f"Its source is back there too, by commit {done.commit[:12]}: the next change starts from what is shown.")
     if done.problem:
-        raise CommandFailed(f"its source did not follow: {done.problem}", "the next change would show it all again")
+        raise CommandFailed(
+            f"its source did not follow: {done.problem}",
+            "run it again when that is over; until then the next change would show it all again",
+        )
     return Exit.OK
