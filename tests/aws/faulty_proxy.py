@@ -14,7 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
@@ -30,6 +30,7 @@ _LARGEST_BODY = 64 * 1024 * 1024
 _REMEMBERED = 10_000
 _MOST_KINDS = 1000
 _HOP_BY_HOP = frozenset({"connection", "content-length", "transfer-encoding", "keep-alive", "expect"})
+_QUERY_SERVICES = frozenset({"sts", "sns", "iam"})
 _SERVICE = re.compile(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/")
 
 
@@ -41,6 +42,10 @@ class Fault:
     deliver: bool = True
     answer: tuple[int, bytes] | None = None
     """What the client is told instead of the upstream's answer."""
+    s3_answer: tuple[int, bytes] | None = None
+    """What S3's clients are told instead of that: S3 has words of its own, in XML, and asks others to slow down."""
+    query_answer: tuple[int, bytes] | None = None
+    """What is told in services of the query protocol, in XML too."""
     hang_up: bool = False
     """The client is told nothing: its connection ends."""
     reset: bool = False
@@ -66,8 +71,7 @@ def overtaken(by: Callable[[], object]) -> Fault:
 
 def s3_refusal(status: int, code: str) -> Fault:
     """Refused without delivery, as S3 says it."""
-    body = f"<Error><Code>{code}</Code><Message>injected</Message></Error>".encode()
-    return Fault(code, deliver=False, answer=(status, body))
+    return Fault(code, deliver=False, answer=(status, _xml(code)))
 
 
 def refusal(status: int, code: str, **more: object) -> Fault:
@@ -76,8 +80,22 @@ def refusal(status: int, code: str, **more: object) -> Fault:
     return Fault(code, deliver=False, answer=(status, body))
 
 
-THROTTLED = refusal(400, "ThrottlingException")
-BROKEN = refusal(500, "InternalServerError")
+def _xml(code: str) -> bytes:
+    return f"<Error><Code>{code}</Code><Message>injected</Message></Error>".encode()
+
+
+def _query_xml(code: str) -> bytes:
+    return b"<ErrorResponse>" + _xml(code) + b"</ErrorResponse>"
+
+
+THROTTLED = replace(
+    refusal(400, "ThrottlingException"), s3_answer=(503, _xml("SlowDown")), query_answer=(400, _query_xml("Throttling"))
+)
+BROKEN = replace(
+    refusal(500, "InternalServerError"),
+    s3_answer=(500, _xml("InternalError")),
+    query_answer=(500, _query_xml("InternalFailure")),
+)
 CONFLICT = refusal(
     400, "TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict", "Message": "injected"}]
 )
@@ -236,10 +254,14 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault.hang_up:
             self.close_connection = True
         elif fault.answer:
-            status, text = fault.answer
+            status, text = self._worded(fault) or fault.answer
             self._answer(status, [("Content-Type", "application/x-amz-json-1.0")], text)
         elif answer:
             self._answer(*answer)
+
+    def _worded(self, fault: Fault) -> tuple[int, bytes] | None:
+        service = self._service()
+        return fault.s3_answer if service == "s3" else fault.query_answer if service in _QUERY_SERVICES else None
 
     def _reset(self) -> None:
         self.close_connection = True

@@ -37,6 +37,8 @@ from webordinary.app.cloud_worker import run_cloud_worker
 from webordinary.config import Config
 from webordinary.entrypoints.lambdas.building import build
 from webordinary.mail.write import AttachedFile, Letter, write_mail
+from webordinary.model.claims import Started
+from webordinary.model.jobs import Requeue, Why
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
 from webordinary.site.releases import Stage
@@ -104,7 +106,8 @@ class House:
         ensure_state_machine(clients.stepfunctions, AT_ONCE_DONE, f"arn:aws:iam::{account_id}:role/any")
         self.clients, self._raw_bucket = clients, names.raw_bucket(account_id)
         origin = sample.ensure_sample_origin(folder / "origin.git")
-        self.directory = cloud_ports(self.config, clients, lambda: datetime.now(UTC)).directory
+        ports = cloud_ports(self.config, clients, lambda: datetime.now(UTC))
+        self.directory, self._claims = ports.directory, ports.pool.claims
         self.directory.add_project(Project(KEY.project_id, str(origin), output=True), datetime.now(UTC))
         self.directory.add_sender(Sender(SCOTT, KEY), datetime.now(UTC))
 
@@ -133,6 +136,14 @@ class House:
         finally:
             self.recorder.actor = ""
 
+    def interrupt(self) -> None:
+        """A worker, of which nothing is heard, begins a job and has to leave it."""
+        started = self._claims.claim_and_start(KEY, "container-1", datetime.now(UTC))
+        assert isinstance(started, Started)
+        self._claims.end_and_take_next(started, Requeue(Why.INTERRUPTED), datetime.now(UTC), more=False)
+        assert self._claims.begin_release(started.claim)
+        self._claims.end_release(started.claim)
+
     def work(self) -> None:
         """A worker does one job."""
         said, stop = Listening(), threading.Event()
@@ -158,6 +169,8 @@ def walk(house: House) -> None:
     second = house.mail("Set the title to Winter Sale.")
     waiting, other_thread = _through(house, second)
     house.step("SendInterrupt", jobId=waiting, activeJobId=job_id)
+    house.interrupt()
+    house.step("AwaitResult", jobId=waiting, taskToken="b" * 64)
     house.step("RecordInterruption", emailId=second, jobId=waiting)
     house.step("HandleTimeout", emailId=second, jobId=waiting)
     house.step("RunCommand", emailId=second, command="stop", threadId=other_thread)

@@ -174,11 +174,18 @@ class Progress:
             raise Broken(f"{job.job_id} is {job.outcome}, and yet its change is on main")
         if job.outcome is Outcome.DEAD and not self._is_seen(job.email_id):
             raise Broken(f"{job.job_id} is dead and no person sees it")
+        given_up = self._is_seen(job.email_id)  # as of a workflow that was ended from outside, which does no more
+        if job.interruptions and not given_up and not self._is_on_record(job):
+            raise Broken(f"{job.job_id} was interrupted {job.interruptions} times, and the last is not on record")
         if not self._world.scenario.calm or job.command is not Command.EDIT or self._was_stopped(letter):
             return
         expected = _ENDED_WELL.get(letter.manner)
         if expected and job.outcome is not expected:
             raise Broken(f"nothing went wrong, and yet {job.job_id} is {job.outcome}: {job.result}")
+
+    def _is_on_record(self, job: Job) -> bool:
+        known = {(one.job_id, one.interruptions) for one, _, _ in self._durable.interruptions.recorded}
+        return (job.job_id, job.interruptions) in known
 
     def _was_stopped(self, letter: Letter) -> bool:
         letters = self._world.scenario.letters

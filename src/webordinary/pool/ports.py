@@ -175,7 +175,7 @@ class Interruptions(Protocol):
     """The audit of what was interrupted, kept 30 days."""
 
     def record(self, job: Job, reason: str, now: datetime) -> None:
-        """Write down one interruption."""
+        """Write down a job's last interruption, unless it is written down."""
 
 
 class DeadLetters(Protocol):

@@ -82,6 +82,8 @@ class Queueing:
             pay(job, self.pool)
         elif job.held:  # before anybody could be called back
             self.tell_held(job)
+        if job.interruptions:  # the last one perhaps too; one that is on record stays as it is
+            self._audit(job)
         return {}
 
     def record_interruption(self, payload: Payload) -> Payload:
@@ -90,8 +92,11 @@ class Queueing:
         if job.open and job.held:
             self.tell_held(job)
         else:
-            self.interruptions.record(job, _ANOTHER_THREAD, self.now())
+            self._audit(job)
         return {}
+
+    def _audit(self, job: Job) -> None:
+        self.interruptions.record(job, _ANOTHER_THREAD, self.now())
 
     def _key(self, payload: Payload) -> ProjectUser:
         """Whose job it is. An execution that began before places were told asks the record."""

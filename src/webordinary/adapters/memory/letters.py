@@ -49,5 +49,6 @@ class MemoryInterruptions:
     recorded: list[tuple[Job, str, datetime]] = field(default_factory=list)
 
     def record(self, job: Job, reason: str, now: datetime) -> None:
-        """Write down one interruption."""
-        self.recorded.append((job, reason, now))
+        """Write down a job's last interruption, unless it is written down."""
+        if all((known.job_id, known.interruptions) != (job.job_id, job.interruptions) for known, _, _ in self.recorded):
+            self.recorded.append((job, reason, now))

@@ -25,7 +25,8 @@ CLEAR = "DELETE FROM dead_letters WHERE email_id = ? AND redrives <= ?"
 
 INTERRUPTED = """
 INSERT INTO interruptions (email_id, job_id, worker, times, reason, at)
-VALUES (:email_id, :job_id, :worker, :times, :reason, :now)"""
+VALUES (:email_id, :job_id, :worker, :times, :reason, :now)
+ON CONFLICT (job_id, times) DO NOTHING"""
 
 FORGET = "DELETE FROM interruptions WHERE at < ?"
 
@@ -84,7 +85,7 @@ class SqliteInterruptions:
         self._db = db
 
     def record(self, job: Job, reason: str, now: datetime) -> None:
-        """Write down one interruption."""
+        """Write down a job's last interruption, unless it is written down."""
         fields = {
             "email_id": job.email_id,
             "job_id": job.job_id,

@@ -20,7 +20,7 @@ class AwsInterruptions:
         self._dynamo, self._table = dynamo, table
 
     def record(self, job: Job, reason: str, now: datetime) -> None:
-        """Write down one interruption; the same one again is the same item."""
+        """Write down a job's last interruption, unless it is written down."""
         fields = {
             "messageId": job.email_id,
             "recordId": f"{job.job_id}#{job.interruptions}",
@@ -32,4 +32,5 @@ class AwsInterruptions:
             "timestamp": moment(now),
             "expiresAt": epoch(now, RETENTION_SECONDS),
         }
-        self._dynamo.write(f"recording that job {job.job_id} was interrupted", put(self._table, fields))
+        first = put(self._table, fields, "attribute_not_exists(#recordId)")
+        self._dynamo.write(f"recording that job {job.job_id} was interrupted", first)

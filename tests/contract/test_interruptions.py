@@ -1,0 +1,61 @@
+"""One suite for every backend of the audit of interruptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from webordinary.adapters.memory.letters import MemoryInterruptions
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.letters import SqliteInterruptions
+from webordinary.model.jobs import Job, JobState
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import Interruptions
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+JOB = Job(
+    "job-a", ProjectUser("amelia", "scott"), 1, 1, "thread", "mail-a", Command.EDIT, JobState.QUEUED, NOON,
+    interruptions=1, worker="first",
+)  # fmt: skip
+Kept = Callable[[], list[str]]
+"""The interrupted workers, in the order of their job's interruptions."""
+
+
+@pytest.fixture(params=["memory", "sqlite", "aws"])
+def audit(request: pytest.FixtureRequest, database: Database) -> tuple[Interruptions, Kept]:
+    if request.param == "memory":
+        memory = MemoryInterruptions()
+        return memory, lambda: [job.worker or "" for job, _, _ in memory.recorded]
+    if request.param == "sqlite":
+        return SqliteInterruptions(database), lambda: _workers_in(database)
+    emulator = request.getfixturevalue("ministack")
+    from tests.aws.pool_world import PoolWorld
+    from tests.aws.test_pool_items import items
+
+    from webordinary.adapters.aws import names
+
+    world = PoolWorld(emulator.endpoint, (names.INTERRUPTIONS,))
+
+    def kept() -> list[str]:
+        found = {str(item["recordId"]): str(item["interruptedContainer"]) for item in items(world, names.INTERRUPTIONS)}
+        return [found[name] for name in sorted(found)]
+
+    return world.interruptions(), kept
+
+
+def _workers_in(database: Database) -> list[str]:
+    with database.read() as conn:
+        return [row["worker"] for row in conn.execute("SELECT worker FROM interruptions ORDER BY times")]
+
+
+def test_an_interruption_is_kept_as_it_was_first_written_down(audit: tuple[Interruptions, Kept]) -> None:
+    interruptions, kept = audit
+    interruptions.record(JOB, "another thread", NOON)
+    interruptions.record(replace(JOB, worker="second"), "another thread", NOON + timedelta(seconds=1))
+    assert kept() == ["first"]
+    interruptions.record(replace(JOB, worker="second", interruptions=2), "another thread", NOON)
+    assert kept() == ["first", "second"]
