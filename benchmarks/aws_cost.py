@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from harness import Options, bar, options, report, working_folder
+from harness import Options, bar, options, progress, report, working_folder
 from webordinary.capacity.costs import worker_hour
 from webordinary.capacity.habits import BESIDES_CALLS, MEETING_THE_BARS, Habit
 from webordinary.capacity.prices import AS_OF, REGION, price
@@ -62,10 +62,13 @@ def measure(chosen: Options) -> Measured:
     """Run the workload on the emulator, counted by a proxy before it."""
     cloud_town = import_module("parts.cloud_town").cloud_town
     with working_folder(chosen) as folder, cloud_town(folder, chosen.pick(POLL_SECONDS, 1)) as town:
+        progress("mails of a key that the worker holds, then of others")
         mail, besides, by_mail = town.mails(chosen.pick(MAILS, 1))
         unclaimed, by_unclaimed_mail = town.unclaimed_mails(chosen.pick(MAILS, 1))
+        progress(f"a worker that waits, for {2 * chosen.pick(IDLE_MINUTES, TINY_IDLE_MINUTES):g} minutes")
         idle, by_idle_hour = town.idle_hours(chosen.pick(IDLE_MINUTES, TINY_IDLE_MINUTES) / 60)
         both, _ = town.idle_hours(chosen.pick(IDLE_MINUTES, TINY_IDLE_MINUTES) / 60, reconciled=True)
+        progress("no long job in a tiny run" if chosen.tiny else f"a job that runs for {JOB_MINUTES:g} minutes")
         minute, by_minute = (None, {}) if chosen.tiny else town.job_minutes(JOB_MINUTES)
     operations = {
         "mail": by_mail, "unclaimed_mail": by_unclaimed_mail, "job_minute": by_minute, "idle_hour": by_idle_hour

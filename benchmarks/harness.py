@@ -53,13 +53,20 @@ def working_folder(chosen: Options) -> Iterator[Path]:
         yield Path(name)
 
 
+def progress(words: str) -> None:
+    """Say on stderr where it stands: some take a quarter of an hour, and stdout is the report's."""
+    print(words, file=sys.stderr, flush=True)
+
+
 def interleaved(chosen: Options, candidates: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
     """Warm every candidate up once, then run them in turn, so that a noisy machine disturbs all alike."""
     if not chosen.tiny:
+        progress(f"warming up: {', '.join(candidates)}")
         for run in candidates.values():
             run()
     results: dict[str, list[T]] = {name: [] for name in candidates}
-    for _ in range(chosen.repeats):
+    for number in range(chosen.repeats):
+        progress(f"round {number + 1} of {chosen.repeats}")
         for name, run in candidates.items():
             results[name].append(run())
     return results

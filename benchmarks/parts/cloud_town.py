@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 from tests.aws.cloud_house import CloudHouse, CloudWriter, answer, opened  # noqa: E402
 from tests.aws.emulator import running_ministack  # noqa: E402
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy  # noqa: E402
+from tests.aws.lambdas import until  # noqa: E402
 from tests.aws.proxied_calls import ProxiedCall  # noqa: E402
 
 from parts.aws_calls import boto3_name, counted, invocation_usage, workflow_usage  # noqa: E402
@@ -69,9 +70,10 @@ class CloudTown:
         return counted(seen).per(count), _by_operation(seen, count)
 
     def job_minutes(self, minutes: float) -> tuple[Habit, dict[str, float]]:
-        """Of one minute of a job that runs."""
+        """Of one minute of a job that runs; its first heartbeat, which asks whom to tell, is the mail's."""
+        self._proxy.forget_calls()
         mail = CloudWriter(self.house, ANN).note("long", gate=1)
-        self.house.told("waits", "long")
+        until(lambda: any("SendTaskHeartbeat" in name for name in list(self._proxy.calls)), "the first heartbeat")
         seen = self._seen(lambda: _pass(minutes * 60))
         self.house.open_gate("long")
         answer(self.house, mail)

@@ -23,7 +23,7 @@ from webordinary.model.overview import WorkerSummary
 _log = logging.getLogger(__name__)
 Ended = Callable[[float], bool]
 """Waits for so many seconds, and says whether it is over."""
-EACH_SECONDS, LEAVE_SECONDS = 180.0, 5.0
+EACH_SECONDS, LEAVE_SECONDS = 300.0, 5.0
 BELIEVED = timedelta(seconds=EACH_SECONDS + 30)
 """Who has not been heard of for longer is not shown."""
 GARBAGE_AFTER_SECONDS = 7 * 24 * 3600
