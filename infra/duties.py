@@ -82,7 +82,7 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
     ),
     "CheckActiveJob": lambda _: (rights.read_tables(JOBS),),
     "SendInterrupt": lambda _: (rights.read_tables(JOBS), rights.send_to(rights.INTERRUPTS, rights.INPUT)),
-    "AwaitResult": lambda settings: (*_end_job(), rights.write_tables(INTERRUPTIONS), *_answer(settings)),
+    "AwaitResult": lambda settings: (*_end_job(), *_answer(settings)),
     "RecordInterruption": lambda settings: (
         rights.read_tables(JOBS),
         rights.write_tables(INTERRUPTIONS),
@@ -90,7 +90,7 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
     ),
     "HandleTimeout": lambda _: (rights.read_tables(JOBS),),
     "GiveUp": lambda _: (rights.move_in_tables(JOBS), rights.write_tables(MAILS), rights.send_to(rights.INPUT)),
-    "Reply": lambda settings: (rights.read_tables(JOBS), *_answer(settings)),
+    "Reply": lambda settings: (rights.read_tables(JOBS), rights.write_tables(INTERRUPTIONS), *_answer(settings)),
 }
 
 _OTHERS: Mapping[str, Callable[[Settings], Statements]] = {

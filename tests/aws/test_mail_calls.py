@@ -58,10 +58,13 @@ class Counted:
         return Reading(self.room(), self.pool.jobs, Told(), lambda: NOON)
 
     def answering(self) -> Answering:
-        room, dead_letters, now = self.room(), Cloud().dead_letters, lambda: NOON
+        room, cloud, now = self.room(), Cloud(), lambda: NOON
         ses = SesTransport(self.world.clients.ses, EDIT.address, REGION)
         outbox = PromptOutbox(self.world.outbox(), ses, room.threads, Told(), now)
-        return Answering(room, outbox, self.pool, dead_letters, Told(), now, outbox.deliver_written, renamed=True)
+        return Answering(
+            room, outbox, self.pool, cloud.dead_letters, cloud.interruptions, Told(), now, outbox.deliver_written,
+            renamed=True,
+        )  # fmt: skip
 
     def accept(self, raw: bytes) -> str:
         seen = Reception(SCOTT, EDIT.address)

@@ -46,7 +46,7 @@ class House:
         self._threads = mailroom.threads
         interruptions = Port(durable.interruptions, "interruptions", process)
         self._answering = Answering(
-            mailroom, self._outbox, pool, self._dead_letters, events, process.now, self._wake_outbox
+            mailroom, self._outbox, pool, self._dead_letters, interruptions, events, process.now, self._wake_outbox
         )
         handlers = steps(
             Reading(mailroom, pool.jobs, events, process.now),

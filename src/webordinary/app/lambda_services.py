@@ -57,6 +57,7 @@ def answering_of(services: LambdaServices) -> Answering:
         outbox=outbox,
         pool=services.pool,
         dead_letters=services.dead_letters,
+        interruptions=services.interruptions,
         events=events,
         now=now,
         wake_outbox=outbox.deliver_written,

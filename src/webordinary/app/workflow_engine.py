@@ -26,6 +26,7 @@ def answering_of(services: Services, wake_outbox: Callable[[], None]) -> Answeri
         services.outbox,
         services.pool,
         services.dead_letters,
+        services.interruptions,
         services.events,
         services.clock.now,
         wake_outbox,

@@ -9,6 +9,8 @@ from webordinary.model.claims import MAX_INTERRUPTIONS, PREPARING_WAIT_SECONDS
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Command
 
+ANOTHER_THREAD = "a mail on another thread"
+"""Why a job is interrupted."""
 _PREPARING_WAIT = timedelta(seconds=PREPARING_WAIT_SECONDS)
 
 

@@ -20,9 +20,9 @@ from webordinary.model.jobs import HeldBy, Job, JobResult, JobState, Outcome, Se
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.pool.effects import STOPPED, end
-from webordinary.pool.ports import STOP, DeadLetters, Pool
+from webordinary.pool.ports import STOP, DeadLetters, Interruptions, Pool
 from webordinary.pool.reading import all_open
-from webordinary.pool.rules import held_up
+from webordinary.pool.rules import ANOTHER_THREAD, held_up
 from webordinary.workflow.causes import words_of
 from webordinary.workflow.reading import Mailroom
 
@@ -44,6 +44,7 @@ class Answering:
     outbox: Outbox
     pool: Pool
     dead_letters: DeadLetters
+    interruptions: Interruptions
     events: Events
     now: Callable[[], datetime]
     wake_outbox: Callable[[], None]
@@ -162,6 +163,8 @@ class Answering:
         job = self.pool.jobs.get(job_id)
         if job is None or job.outcome is None or job.result is None:
             return answers.gave_up(mail)
+        if job.interruptions:  # before anybody awaited it, nobody was told of the last one
+            self.interruptions.record(job, ANOTHER_THREAD, self.now())
         answer = answers.answer_job(mail, job.outcome, job.result, self._refused(email_id, mail))
         with suppress(Permanent):  # a picture that is gone is not worth a failure
             return replace(answer, pictures=tuple(map(self.mailroom.blobs.get, job.result.pictures)))

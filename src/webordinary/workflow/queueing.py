@@ -14,10 +14,9 @@ from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
 from webordinary.pool.effects import pay
 from webordinary.pool.ports import INTERRUPT, Interruptions, Pool
-from webordinary.pool.rules import interrupting_job
+from webordinary.pool.rules import ANOTHER_THREAD, interrupting_job
 
 Payload = dict[str, Any]
-_ANOTHER_THREAD = "a mail on another thread"
 """The one reason to interrupt a job."""
 
 
@@ -70,7 +69,7 @@ class Queueing:
     def send_interrupt(self, payload: Payload) -> Payload:
         """Hurry the owner to look; the records decide whether the job really ends."""
         job = self._job(payload)
-        asked = Interrupt(job.key, payload["activeJobId"], job.thread_id, _ANOTHER_THREAD)
+        asked = Interrupt(job.key, payload["activeJobId"], job.thread_id, ANOTHER_THREAD)
         self.pool.interrupts.send(asked, self.now())
         self.pool.tickets.ticket(job, INTERRUPT)
         return {}
@@ -82,8 +81,6 @@ class Queueing:
             pay(job, self.pool)
         elif job.held:  # before anybody could be called back
             self.tell_held(job)
-        if job.interruptions:  # the last one perhaps too; one that is on record stays as it is
-            self._audit(job)
         return {}
 
     def record_interruption(self, payload: Payload) -> Payload:
@@ -92,11 +89,8 @@ class Queueing:
         if job.open and job.held:
             self.tell_held(job)
         else:
-            self._audit(job)
+            self.interruptions.record(job, ANOTHER_THREAD, self.now())
         return {}
-
-    def _audit(self, job: Job) -> None:
-        self.interruptions.record(job, _ANOTHER_THREAD, self.now())
 
     def _key(self, payload: Payload) -> ProjectUser:
         """Whose job it is. An execution that began before places were told asks the record."""
