@@ -10,7 +10,7 @@ from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Command
 
 ANOTHER_THREAD = "a mail on another thread"
-"""Why a job is interrupted."""
+"""The one reason to interrupt a job."""
 _PREPARING_WAIT = timedelta(seconds=PREPARING_WAIT_SECONDS)
 
 

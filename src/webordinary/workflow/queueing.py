@@ -17,7 +17,6 @@ from webordinary.pool.ports import INTERRUPT, Interruptions, Pool
 from webordinary.pool.rules import ANOTHER_THREAD, interrupting_job
 
 Payload = dict[str, Any]
-"""The one reason to interrupt a job."""
 
 
 @dataclass(frozen=True, slots=True)
