@@ -10,10 +10,9 @@ BASE := $(VENV)/.base-installed
 DEV := $(VENV)/.dev-installed
 ALL := $(VENV)/.all-installed
 EMULATOR := $(VENV)-emulator/.installed
-TOOLS := $(if $(EXTRAS),$(ALL) $(EMULATOR),$(DEV))
-# Twice: a machine's own settings of pip may make it warn about every package; errors are always shown.
-QUIET := --disable-pip-version-check --quiet --quiet
-PIP := $(RUN) pip $(QUIET) install --no-deps
+INSTALL := $(BIN)/python requirements/install.py
+# --quiet twice: a machine's own settings of pip may make it warn about every package; errors are always shown.
+EDITABLE := $(RUN) pip --disable-pip-version-check --quiet --quiet install --no-deps --no-index --no-build-isolation --editable .
 LOCK := $(VENV)-lock/bin/python -m uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
 TESTS ?=
@@ -21,10 +20,10 @@ TESTS ?=
 JOBS ?= 4
 
 .DELETE_ON_ERROR:
-.PHONY: up up-aws test test-aws simulate soak prove check bench lock clean help
+.PHONY: up up-aws test test-fast test-aws simulate soak prove check bench lock clean help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
 
 up: $(BASE) ## run it all; PORT= SMTP_PORT= PREVIEW_PORT= DATA= let two run side by side
 	@exec $(RUN) webordinary up $(if $(DATA),--data "$(DATA)") $(if $(PORT),--port $(PORT)) \
@@ -34,8 +33,11 @@ up-aws: $(ALL) $(EMULATOR) ## run it all on an emulator of AWS; PORT= PREVIEW_PO
 	@exec $(RUN) webordinary aws local --emulator $(VENV)-emulator/bin/ministack --data "$(or $(DATA),data-aws)" \
 		$(if $(PORT),--port $(PORT)) $(if $(PREVIEW_PORT),--preview-port $(PREVIEW_PORT))
 
-test: check ## check, then run every test; TESTS=tests/unit runs some, JOBS=2 fewer at once, EXTRAS=1 installs all that tests can use
+test: check $(EMULATOR) ## check, then run every test; TESTS=tests/unit runs some, JOBS=2 fewer at once
 	$(RUN) pytest -n $(JOBS) --dist loadgroup $(TESTS)
+
+test-fast: $(ALL) ## the unit tests that take no second: what to run while you write
+	@$(RUN) pytest -n 2 --dist loadgroup -m "not slow" tests/unit
 
 test-aws: $(ALL) $(EMULATOR) ## the tests on the emulators of AWS
 	$(RUN) pytest -n $(JOBS) --dist loadgroup tests/aws tests/contract
@@ -49,7 +51,7 @@ soak: $(DEV) ## kill, freeze and restart workers under load; MINUTES=30 SEED=
 prove: $(CREATED) ## check the models of docs/proofs exhaustively; needs spin and gcc
 	@$(BIN)/python docs/proofs/prove.py
 
-check: $(TOOLS) ## lint, formatting, types, import directions, lock files
+check: $(ALL) ## lint, formatting, types, import directions, lock files
 	$(RUN) ruff check
 	$(RUN) ruff format --check
 	$(RUN) mypy
@@ -88,25 +90,22 @@ $(CREATED):
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(BASE): requirements/base.lock requirements/build.lock pyproject.toml $(CREATED)
-	@echo "installing what WebOrdinary needs; the first time takes a minute"
-	@$(PIP) --require-hashes -r requirements/base.lock -r requirements/build.lock
-	@$(PIP) --no-index --no-build-isolation --editable .
+$(BASE): requirements/base.lock requirements/build.lock requirements/install.py pyproject.toml $(CREATED)
+	@$(INSTALL) "what WebOrdinary runs on" requirements/base.lock requirements/build.lock
+	@$(EDITABLE)
 	@touch $@
 
 $(DEV): requirements/dev.lock $(BASE)
-	@echo "installing the tools for tests; the first time takes a minute"
-	@$(PIP) --require-hashes -r requirements/dev.lock
+	@$(INSTALL) "tools for checks and tests" requirements/dev.lock
 	@touch $@
 
+# --no-compile: half of the work would be bytecode of modules that are never imported.
 $(ALL): requirements/all.lock $(DEV)
-	@echo "installing every extra; the first time takes a few minutes"
-	@$(PIP) --require-hashes -r requirements/all.lock
+	@$(INSTALL) "every extra (1 GB)" requirements/all.lock -- --no-compile
 	@touch $@
 
 # Emulators of AWS, apart: what they pin must not hold back what we use.
-$(EMULATOR): requirements/emulator.lock
-	@echo "installing the emulators of AWS; the first time takes a minute or two"
+$(EMULATOR): requirements/emulator.lock requirements/install.py | $(CREATED)
 	@$(PYTHON) -m venv $(VENV)-emulator
-	@$(VENV)-emulator/bin/python -m pip $(QUIET) install --no-deps --require-hashes -r requirements/emulator.lock
+	@$(VENV)-emulator/bin/python requirements/install.py "emulators of AWS (0.4 GB)" requirements/emulator.lock -- --no-compile
 	@touch $@

@@ -20,9 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from harness import Options, bar, options, progress, report, working_folder
-from webordinary.capacity.costs import worker_hour
-from webordinary.capacity.habits import BESIDES_CALLS, MEETING_THE_BARS, Habit
-from webordinary.capacity.prices import AS_OF, REGION, price
+from webordinary.operations.capacity.costs import (
+    AS_OF,
+    BESIDES_CALLS,
+    MEETING_THE_BARS,
+    REGION,
+    UsageProfile,
+    price,
+    worker_hour,
+)
 
 MOST_PER_MAIL, MOST_PER_JOB_MINUTE, MOST_PER_IDLE_HOUR = 45, 8, 620
 SLOTS = 4
@@ -38,11 +44,11 @@ TOOLS = Path(__file__).parents[1] / ".venv-emulator" / "bin"
 class Measured:
     """What the emulator saw. `besides` is what AWS does for one mail without being called: transitions, invocations."""
 
-    mail: Habit
-    unclaimed_mail: Habit
+    mail: UsageProfile
+    unclaimed_mail: UsageProfile
     """The first of a key that nobody holds: it is asked for, claimed, and another one is given up for it."""
-    idle_hour: Habit
-    job_minute: Habit | None
+    idle_hour: UsageProfile
+    job_minute: UsageProfile | None
     """None in a tiny run."""
     reconciler_calls: float
     """Of the reconciler in an hour, once for the whole account."""
@@ -96,7 +102,9 @@ def missed(found: Mapping[str, Any]) -> list[str]:
     return [name for name, figure in found.items() if isinstance(figure, dict) and figure.get("met") is False]
 
 
-def dollars(mail: Habit, minute: Habit | None, idle: Habit, besides: Mapping[str, float]) -> dict[str, Any]:
+def dollars(
+    mail: UsageProfile, minute: UsageProfile | None, idle: UsageProfile, besides: Mapping[str, float]
+) -> dict[str, Any]:
     """Of 1,000 mails, of a job's minute and of a worker's idle hour, by service; machines apart."""
     machine = price(worker_hour(SLOTS, "ec2"))
     return {
@@ -114,7 +122,7 @@ def _bill(usage: Mapping[str, float], times: float) -> dict[str, float]:
     return {**{service: round(usd, 7) for service, usd in services.items()}, "total": round(sum(services.values()), 7)}
 
 
-def _whole(mail: Habit, besides: Mapping[str, float]) -> dict[str, float]:
+def _whole(mail: UsageProfile, besides: Mapping[str, float]) -> dict[str, float]:
     return {meter: mail.usage.get(meter, 0.0) + besides.get(meter, 0.0) for meter in {**mail.usage, **besides}}
 
 
@@ -123,7 +131,7 @@ def results(chosen: Options) -> dict[str, Any]:
     if lacking := ", ".join(missing()):
         if os.environ.get("CI") == "true":
             sys.exit(f"not installed: {lacking}")
-        return {"not measured": f"{lacking} not installed: make test-aws installs it"}
+        return {"not measured": f"{lacking} not installed: make test installs it"}
     try:
         return figures(measure(chosen))
     except import_module("parts.cloud_town").CannotRun as reason:

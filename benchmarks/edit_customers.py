@@ -23,11 +23,11 @@ from pathlib import Path
 from harness import bar, options, report, summary, working_folder
 from mail_to_reply import MAILBOX, READY, System, family, pss_megabytes
 from parts.edits import site_of
-from webordinary.app import sites
-from webordinary.app.embedded import open_embedded
+from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
-from webordinary.mail.write import Letter, write_mail
-from webordinary.sample import make_origin
+from webordinary.mail.write import CustomerMail, write_mail
+from webordinary.operations import onboarding
+from webordinary.operations.sample import make_origin
 
 WORKERS, SLOTS = 2, 4
 FEW, MANY = 1, 8
@@ -71,7 +71,7 @@ class Crowd:
                 origin = data / "origins" / f"{name}.git"
                 origin.parent.mkdir(exist_ok=True)
                 make_origin(origin, site_of(files))
-                sites.onboard(services, name, str(origin), "owner", f"{name}@example.com", lambda _: None)
+                onboarding.onboard(services, name, str(origin), "owner", f"{name}@example.com", lambda _: None)
 
     def write(self, system: System, word: str) -> list[float]:
         """All write at once; seconds from then until each reply lies in the Maildir."""
@@ -93,7 +93,7 @@ class Crowd:
 
 def _write(system: System, name: str, word: str, gate: threading.Barrier) -> None:
     sender, subject = f"{name}@example.com", f"{word} {name}"
-    letter = Letter(
+    letter = CustomerMail(
         sender, MAILBOX, subject, f"Change the homepage title to {subject}", message_id=f"<{time.time_ns()}@{name}>"
     )
     raw = write_mail(letter, datetime.now(UTC))
@@ -130,7 +130,7 @@ def _alive(pids: Sequence[int]) -> list[int]:
 def running(data: Path, *, workers: int, slots: int) -> Iterator[System]:
     """The real thing, from `up` to a clean end."""
     ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
-    flags = ("--workers", str(workers), "--slots", str(slots), *ports)
+    flags = ("--workers", str(workers), "--slots", str(slots), "--hourly-mails", "0", *ports)
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "webordinary", "up", "--data", str(data), *flags],

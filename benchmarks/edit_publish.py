@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness import bar, interleaved, options, report, summary, working_folder
-from webordinary.adapters.local.builders import PlainFiles
-from webordinary.adapters.local.releases import FolderReleases
+from webordinary.adapters.aws.site.deploy import deploy
+from webordinary.adapters.builders import PlainFiles
+from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.memory.objects import MemoryObjects
+from webordinary.jobs.site_files import Release, Stage
+from webordinary.jobs.source import Built, SourceTree
 from webordinary.model.claims import ProjectLease
-from webordinary.site.releases import Release, Stage
-from webordinary.site.sources import Built, SourceTree
-from webordinary.site.targets import deploy
 
 PAGE_BYTES = 4000
 
@@ -59,7 +59,7 @@ class Site:
         built = PlainFiles().build(tree, staged, self.releases.current("large", Stage.EDIT), Unhurried())
         assert isinstance(built, Built)
         release = self.releases.finish("large", Stage.EDIT, staged, f"{self.count:040x}"[::-1])
-        assert self.releases.point(release, self.count)
+        assert self.releases.activate(release, self.count)
         self.took = time.perf_counter() - began
         return release
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from harness import bar, interleaved, options, report, summary, working_folder
 from parts.edits import Workbench
-from webordinary.adapters.local.git.restoring import GitRestoring
-from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
+from webordinary.adapters.git.revert import GitSourceRollback
+from webordinary.adapters.sqlite.claims import SqliteProjectLeases
+from webordinary.jobs.rollback import Rollback
+from webordinary.jobs.site_files import KEPT_RELEASES, Stage
 from webordinary.model.claims import ProjectLease
 from webordinary.model.projects import Project
-from webordinary.site.releases import KEPT_RELEASES, Stage
-from webordinary.site.rollback import Rollback
 
 FILES = 500
 
@@ -29,7 +29,7 @@ FILES = 500
 class TimedMain:
     """Main follows once the flip is done: when it is asked, visitors see the earlier release."""
 
-    inside: GitRestoring
+    inside: GitSourceRollback
     asked_at: float = 0.0
 
     def restore(self, project: Project, name: str, lease: ProjectLease) -> str | None:
@@ -41,7 +41,7 @@ class TimedMain:
 class Operator:
     def __init__(self, workbench: Workbench, folder: Path) -> None:
         self._on, self._numbers = workbench, itertools.count(1)
-        self._main = TimedMain(GitRestoring(folder / "mirrors", "operator"))
+        self._main = TimedMain(GitSourceRollback(folder / "mirrors", "operator"))
         self._rollback = Rollback(
             SqliteProjectLeases(workbench.db, lambda worker: False),
             workbench.releases,

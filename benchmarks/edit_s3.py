@@ -34,7 +34,7 @@ def main() -> None:
     if lacking := ", ".join(missing()):
         if os.environ.get("CI") == "true":
             sys.exit(f"not installed: {lacking}")
-        report(QUESTION, workload, {"not measured": f"{lacking} not installed: make test-aws installs it"}, chosen)
+        report(QUESTION, workload, {"not measured": f"{lacking} not installed: make test installs it"}, chosen)
         return
     buckets = import_module("parts.buckets")  # it needs what was just looked for
     with working_folder(chosen) as folder, buckets.large_site(folder, files, TOOLS / "aws") as site:

@@ -13,13 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from harness import interleaved, options, report, summary, working_folder
-from webordinary.adapters.local.jail.cells import BubblewrapJail
-from webordinary.adapters.local.jail.programs import JailedPrograms
-from webordinary.adapters.local.processes import run
-from webordinary.site.reach import Network, Reach
+from webordinary.adapters.processes import run
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
+from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
 
 ENV: Mapping[str, str] = {"PATH": "/usr/bin:/bin"}
-WITH_PROXY = Reach(network=Network(hosts=frozenset({"model.example"})))
+WITH_PROXY = SandboxPolicy(network=Network(hosts=frozenset({"model.example"})))
 
 
 class NoHold:
@@ -43,7 +42,7 @@ def bare(workspace: Path) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def jailed(programs: JailedPrograms, workspace: Path, reach: Reach) -> float:
+def jailed(programs: SandboxedPrograms, workspace: Path, reach: SandboxPolicy) -> float:
     """The program in a cell of its own."""
     began = time.perf_counter()
     programs.run(["true"], workspace, b"", ENV, 60, NoHold(), reach)
@@ -55,12 +54,12 @@ def main() -> None:
     chosen = options(__doc__ or "", repeats=50)
     files = chosen.pick(10_000, 10)
     with working_folder(chosen) as folder:
-        jail = BubblewrapJail("bench", folder / "scratch")
+        jail = BubblewrapSandbox("bench", folder / "scratch")
         began = time.perf_counter()
         if reason := jail.why_not():
             raise SystemExit(f"no jail works here: {reason}")
         trial = (time.perf_counter() - began) * 1000
-        programs = JailedPrograms(jail)
+        programs = SandboxedPrograms(jail)
         empty, full = folder / "empty", folder / "full"
         for workspace, count in ((empty, 0), (full, files)):
             workspace.mkdir()
@@ -70,9 +69,9 @@ def main() -> None:
                 (place / f"{number}.html").write_text("<p>page</p>\n")
         candidates = {
             "bare": partial(bare, empty),
-            "jailed": partial(jailed, programs, empty, Reach()),
+            "jailed": partial(jailed, programs, empty, SandboxPolicy()),
             "jailed_with_proxy": partial(jailed, programs, empty, WITH_PROXY),
-            "jailed_with_many_files": partial(jailed, programs, full, Reach()),
+            "jailed_with_many_files": partial(jailed, programs, full, SandboxPolicy()),
         }
         results = {name: summary(values) for name, values in interleaved(chosen, candidates).items()}
     question = "milliseconds from the start of a program to the moment that nothing of it is left"

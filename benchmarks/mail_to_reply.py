@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness import bar, options, report, summary, working_folder
-from webordinary.adapters.local.wake import WakeBus
-from webordinary.mail.write import Letter, write_mail
+from webordinary.adapters.files.wake import WakeBus
+from webordinary.mail.write import CustomerMail, write_mail
 
 READY = re.compile(r"ready (\S+) smtp (\S+):(\d+) ")
 CUSTOMER, MAILBOX = "scott@example.com", "edit@localhost"
@@ -62,7 +62,7 @@ def main() -> None:
 @contextmanager
 def running(data: Path) -> Iterator[System]:
     """The real thing, from `up` to a clean end."""
-    ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
+    ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0", "--hourly-mails", "0")
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "webordinary", "up", "--data", str(data), *ports], stdout=subprocess.PIPE, text=True
@@ -78,7 +78,7 @@ def running(data: Path) -> Iterator[System]:
 
 def mail_to_reply(system: System, number: int) -> float:
     """Seconds from the 250 until the reply is in the Maildir."""
-    letter = Letter(
+    letter = CustomerMail(
         CUSTOMER,
         MAILBOX,
         f"title {number}",

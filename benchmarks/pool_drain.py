@@ -21,10 +21,10 @@ from typing import Any
 from harness import Options, bar, interleaved, options, ratios, report, summary, working_folder
 from parts import raw_queue
 from parts.pool import Rates, fill_and_drain, jobs_for
-from webordinary.worker.settings import Settings
+from webordinary.worker.ports import WorkerSettings
 
 WORKERS = 2
-SLOTS = Settings().slots
+SLOTS = WorkerSettings().slots
 
 
 def pool(folder: Path, keys: int, each: int, in_turn: bool) -> Rates:

@@ -21,10 +21,10 @@ from typing import Any
 from harness import Options, bar, interleaved, options, percentile, report, summary, working_folder
 from parts import raw_queue
 from parts.pool import WorkerProcess, World, jobs_for, violations, wait_until_drained
-from webordinary.worker.settings import Settings
+from webordinary.worker.ports import WorkerSettings
 
 WORKERS = 2
-SLOTS = Settings().slots
+SLOTS = WorkerSettings().slots
 KEYS = 50
 PER_SECOND = 20
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from harness import Options, bar, interleaved, options, ratios, report, summary, working_folder
 from parts.pool import Rates, World, fill_and_drain, jobs_for
-from webordinary.worker.settings import Settings
+from webordinary.worker.ports import WorkerSettings
 
 WORKERS = 2
-SLOTS = Settings().slots
+SLOTS = WorkerSettings().slots
 
 # Names as in production: the hashes of mails, in no order.
 HISTORY = """

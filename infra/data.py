@@ -15,8 +15,15 @@ from infra.settings import Settings
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS
 from webordinary.adapters.aws.pool.queues import VISIBILITY_SECONDS
-from webordinary.adapters.aws.setup.provision import TABLES, Attribute, IndexShape, TableShape
-from webordinary.adapters.aws.setup.queue_shapes import RETENTION_SECONDS, SHARED_QUEUES, QueueShape
+from webordinary.adapters.aws.provision.shapes import (
+    RETENTION_SECONDS,
+    SHARED_QUEUES,
+    TABLES,
+    Attribute,
+    IndexShape,
+    QueueShape,
+    TableShape,
+)
 
 KEPT_DAYS = {"parsed/": 30, "replies/": 30, "build-logs/": 30, "blobs/": 90, "sessions/": 90}
 """How long the store keeps what; a thread that is quiet for longer begins a new session."""

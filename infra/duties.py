@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 
 from infra import rights
 from infra.settings import Settings
-from webordinary.adapters.aws import names
+from webordinary.adapters.aws import functions, names
 from webordinary.adapters.aws.names import (
     CLAIM_REQUESTS,
     INTERRUPTIONS,
@@ -20,7 +20,6 @@ from webordinary.adapters.aws.names import (
     THREADS,
     UNCLAIMED,
 )
-from webordinary.adapters.aws.setup import functions
 
 Statements = Sequence[iam.PolicyStatement]
 STORE, RAW = names.store_bucket(Aws.ACCOUNT_ID), names.raw_bucket(Aws.ACCOUNT_ID)

@@ -18,9 +18,8 @@ from infra.environment import common_environment
 from infra.nag import accept
 from infra.rights import grant
 from infra.settings import Settings
-from webordinary.adapters.aws import names
-from webordinary.adapters.aws.setup import functions
-from webordinary.adapters.aws.setup.callers import MAX_EVENT_AGE_SECONDS, RECONCILE_RATE
+from webordinary.adapters.aws import functions, names
+from webordinary.adapters.aws.provision.deployment import MAX_EVENT_AGE_SECONDS, RECONCILE_RATE
 
 LOGS_KEPT = logs.RetentionDays.ONE_MONTH
 EVENT_HOURS = 6

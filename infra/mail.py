@@ -18,7 +18,7 @@ from infra.data import ACCESS_LOGS
 from infra.nag import accept
 from infra.settings import Settings
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.setup.buckets import KEPT_MAIL_DAYS, RAW_PREFIX
+from webordinary.adapters.aws.provision.shapes import KEPT_MAIL_DAYS, RAW_PREFIX
 
 
 class MailStack(Stack):

@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from infra import arns
 from infra.nag import accept_wildcards
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.mail.raw_mails import RAW, STORED
+from webordinary.adapters.aws.mail.mails import RAW, STORED
 
 READS = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem")
 WRITES = ("dynamodb:PutItem", "dynamodb:UpdateItem")

@@ -9,7 +9,7 @@ from aws_cdk import aws_cloudfront as cloudfront
 from constructs import Construct
 
 from webordinary.adapters.aws import names
-from webordinary.site.releases import Stage
+from webordinary.jobs.site_files import Stage
 
 A_YEAR = Duration.days(365)
 

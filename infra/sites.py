@@ -17,10 +17,9 @@ from infra.nag import accept
 from infra.settings import Settings
 from infra.site_rules import SiteRulesStack
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.setup.site_buckets import KEPT_DAYS, KEPT_VERSIONS, UNFINISHED_DAYS
-from webordinary.site.deploy_plan import NAMED_BY_CONTENT
-from webordinary.site.manifests import FOLDER
-from webordinary.site.releases import Stage
+from webordinary.adapters.aws.provision.shapes import KEPT_DAYS, KEPT_VERSIONS, UNFINISHED_DAYS
+from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
+from webordinary.jobs.site_files import FOLDER, Stage
 
 
 class SiteStack(Stack):

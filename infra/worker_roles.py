@@ -10,8 +10,8 @@ from infra import arns, rights
 from infra.nag import accept_wildcards
 from infra.settings import Settings
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.site.sessions import PREFIX as SESSIONS
-from webordinary.site.releases import Stage
+from webordinary.adapters.aws.site.stores import SESSIONS_PREFIX as SESSIONS
+from webordinary.jobs.site_files import Stage
 
 
 def make_task_role(scope: Construct, settings: Settings) -> iam.Role:

@@ -17,9 +17,9 @@ from infra.nag import accept
 from infra.rights import grant
 from infra.settings import Settings
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.setup.callers import pattern_of_unfinished
+from webordinary.adapters.aws.provision.deployment import pattern_of_unfinished
 from webordinary.workflow import definition
-from webordinary.workflow.names import STEPS
+from webordinary.workflow.steps import STEPS
 
 
 class WorkflowStack(Stack):

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,8 @@ IN_CI = os.environ.get("CI") == "true"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(*programs): skipped where one is missing; in CI that is a failure")
+    config.addinivalue_line("markers", "may_skip(condition, reason): if true, it may be skipped in CI, too")
+    config.addinivalue_line("markers", "slow: a unit test of a second or more; `make test-fast` leaves it out")
     config.addinivalue_line("markers", "xdist_group(name): run by the same process; known without xdist too")
     if config.pluginmanager.hasplugin("xdist"):
         config.pluginmanager.register(_Xdist())
@@ -54,10 +56,32 @@ def _allowed_seconds(item: pytest.Item) -> float:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     programs = [program for mark in item.iter_markers("needs") for program in mark.args]
     missing = [program for program in programs if shutil.which(program) is None]
-    if missing and IN_CI:
-        pytest.fail(f"{', '.join(missing)} not installed; .ci/run must install it", pytrace=False)
     if missing:
         pytest.skip(f"{', '.join(missing)} not installed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a skipped test is a failure, because `.ci/run` installs what tests need."""
+    report = yield
+    if not any(mark.args[0] for mark in item.iter_markers("may_skip")):
+        fail_if_skipped_in_ci(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a file that skips while it is imported."""
+    report = yield
+    fail_if_skipped_in_ci(report)
+    return report
+
+
+def fail_if_skipped_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        words = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{words}; in CI nothing may be missing: .ci/run installs programs, `make test` packages"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -72,6 +96,7 @@ def _own_environment() -> Iterator[None]:
         environment.setenv("AWS_CONFIG_FILE", os.devnull)
         environment.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
         environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        environment.setenv(f"{PREFIX}HOURLY_MAILS", "0")  # one customer writes hundreds of mails here
         yield
 
 
@@ -96,6 +121,7 @@ class Up:
     smtp_host: str
     smtp_port: int
     preview: str
+    lines: tuple[str, ...] = ()
 
     def stop(self) -> int:
         """Ask it to end, and say how it ended."""
@@ -109,15 +135,22 @@ def start_up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
     """Start the real thing; whatever a test leaves running is killed."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*flags: str, data: Path | None = None, env: Mapping[str, str] | None = None) -> Up:
+    def start(
+        *flags: str,
+        data: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        umask: int = -1,
+        prefix: Sequence[str] = (),
+    ) -> Up:
         data = data or tmp_path / "data"
         ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
         process = subprocess.Popen(
-            [sys.executable, "-m", "webordinary", "up", "--data", str(data), *ports, *flags],
+            [*prefix, sys.executable, "-m", "webordinary", "up", "--data", str(data), *ports, *flags],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            umask=umask,
             env=os.environ | {"WEBORDINARY_RETRY_SECONDS": "0.2"} | (env or {}),
         )
         started.append(process)
@@ -126,7 +159,7 @@ def start_up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
         for line in process.stdout:
             lines.append(line)
             if found := re.match(r"ready (\S+) smtp (\S+):(\d+) preview (\S+)$", line):
-                return Up(process, data, found[1], found[2], int(found[3]), found[4])
+                return Up(process, data, found[1], found[2], int(found[3]), found[4], tuple(lines))
         pytest.fail(f"up ended with {process.wait()}:\n{''.join(lines)}")
 
     yield start

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from webordinary.capacity.habits import Habit
-from webordinary.capacity.metering import Usage, usage_of
+from webordinary.operations.capacity.costs import Usage, UsageProfile, usage_of
 
 if TYPE_CHECKING:
     from tests.aws.proxied_calls import ProxiedCall
@@ -73,9 +72,9 @@ class CallCounter:
             counted = defaultdict(float, self.usage)
             return CallCounter(self.calls.copy(), self.retries, self.failures, counted)
 
-    def per(self, times: float) -> Habit:
+    def per(self, times: float) -> UsageProfile:
         """Calls and usage of one of so many mails, minutes or hours."""
-        return Habit(self.total / times, {meter: units / times for meter, units in self.usage.items()})
+        return UsageProfile(self.total / times, {meter: units / times for meter, units in self.usage.items()})
 
     def _note(self, params: Mapping[str, Any], model: Any, context: dict[str, Any], **_: object) -> None:  # noqa: ANN401
         context[_NOTE] = usage_of(model.service_model.service_name, model.name, params)

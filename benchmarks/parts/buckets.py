@@ -13,15 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from edit_publish import Unhurried
-from webordinary.adapters.aws.setup.site_buckets import make_site_bucket
-from webordinary.adapters.aws.site.copies import LocalCopies
+from webordinary.adapters.aws.provision.shapes import make_site_bucket
+from webordinary.adapters.aws.site.deploy import plan_deploy
 from webordinary.adapters.aws.site.objects import S3Objects
-from webordinary.adapters.aws.site.releases import S3Releases
-from webordinary.adapters.local.builders import PlainFiles
-from webordinary.site.deploy_plan import plan_deploy
-from webordinary.site.manifests import FOLDER, Mark
-from webordinary.site.releases import Release, Stage
-from webordinary.site.sources import Built, SourceTree
+from webordinary.adapters.aws.site.releases import LocalCopies, S3Releases
+from webordinary.adapters.builders import PlainFiles
+from webordinary.jobs.site_files import FOLDER, Mark, Release, Stage
+from webordinary.jobs.source import Built, SourceTree
 
 sys.path.append(str(Path(__file__).parents[2]))
 from tests.aws.emulator import credentials, running_ministack
@@ -76,14 +74,14 @@ class LargeSite:
         self.change()
         release = self.built(self.releases)
         began = time.perf_counter()
-        assert self.releases.point(release, self.count)
+        assert self.releases.activate(release, self.count)
         return (time.perf_counter() - began) * 1000
 
     def requests_of(self, releases: S3Releases) -> dict[str, int]:
         """What one publication asks of the bucket, all its looks included."""
         self.change()
         self.requests.made.clear()
-        assert releases.point(self.built(releases), self.count)
+        assert releases.activate(self.built(releases), self.count)
         kinds = (f"{how} {'manifest' if key.startswith(FOLDER) else 'object'}" for how, key in self.requests.made)
         return dict(sorted(Counter(kinds).items()))
 

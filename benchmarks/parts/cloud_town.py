@@ -22,7 +22,7 @@ from tests.aws.lambdas import until  # noqa: E402
 from tests.aws.proxied_calls import ProxiedCall  # noqa: E402
 
 from parts.aws_calls import boto3_name, counted, invocation_usage, workflow_usage  # noqa: E402
-from webordinary.capacity.habits import Habit  # noqa: E402
+from webordinary.operations.capacity.costs import UsageProfile  # noqa: E402
 
 SCOTT, ANN = "scott@example.com", "ann@example.com"
 NOT_UNDERSTOOD = "Please make the whole site feel more like a summer evening"
@@ -41,7 +41,7 @@ class CloudTown:
         house.hire()
         self._mail(SCOTT)  # cold: functions, workspace, claim
 
-    def mails(self, count: int) -> tuple[Habit, dict[str, float], dict[str, float]]:
+    def mails(self, count: int) -> tuple[UsageProfile, dict[str, float], dict[str, float]]:
         """Of one of so many mails, one after another: calls, what AWS does besides, and calls by operation."""
         names: list[str] = []
 
@@ -56,7 +56,7 @@ class CloudTown:
                 besides[meter] = besides.get(meter, 0.0) + units / count
         return counted(seen).per(count), besides, _by_operation(seen, count)
 
-    def unclaimed_mails(self, count: int) -> tuple[Habit, dict[str, float]]:
+    def unclaimed_mails(self, count: int) -> tuple[UsageProfile, dict[str, float]]:
         """Of a mail whose key nobody holds: the worker gives up the key of the mail before, and claims this one."""
         newcomers = [f"eve{number}@example.com" for number in range(count)]
         for number, address in enumerate(newcomers):
@@ -69,7 +69,7 @@ class CloudTown:
         seen = _without_empty_polls(self._seen(write), self._empty_polls)
         return counted(seen).per(count), _by_operation(seen, count)
 
-    def job_minutes(self, minutes: float) -> tuple[Habit, dict[str, float]]:
+    def job_minutes(self, minutes: float) -> tuple[UsageProfile, dict[str, float]]:
         """Of one minute of a job that runs; its first heartbeat, which asks whom to tell, is the mail's."""
         self._proxy.forget_calls()
         mail = CloudWriter(self.house, ANN).note("long", gate=1)
@@ -79,7 +79,7 @@ class CloudTown:
         answer(self.house, mail)
         return counted(seen).per(minutes), _by_operation(seen, minutes)
 
-    def idle_hours(self, hours: float, *, reconciled: bool = False) -> tuple[Habit, dict[str, float]]:
+    def idle_hours(self, hours: float, *, reconciled: bool = False) -> tuple[UsageProfile, dict[str, float]]:
         """Of one hour of a worker that waits, holding one claim; and of the reconciler beside it, if wanted."""
         seen = self._seen(lambda: _pass(hours * 3600), reconciled=reconciled)
         return counted(seen).per(hours), _by_operation(seen, hours)
@@ -101,7 +101,7 @@ class CloudTown:
 
     def _history(self, name: str) -> list[dict[str, object]]:
         machine = f"arn:aws:states:us-east-1:{self.house.account}:execution:email-processor:{name}"
-        told = self.house.cloud.ports.clients.stepfunctions.get_execution_history(executionArn=machine, maxResults=1000)
+        told = self.house.cloud.clients.stepfunctions.get_execution_history(executionArn=machine, maxResults=1000)
         return [dict(event) for event in told["events"]]
 
 

@@ -7,25 +7,24 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from webordinary.adapters.local.builders import PlainFiles
-from webordinary.adapters.local.git import GitRepository
-from webordinary.adapters.local.releases import FolderReleases
+from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.adapters.builders import PlainFiles
+from webordinary.adapters.files.releases import FolderReleases
+from webordinary.adapters.git import GitRepository
+from webordinary.adapters.sqlite.claims import SqliteProjectLeases
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import SqliteEvents
-from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
-from webordinary.model.claims import Claim, ClaimStatus, Started
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Job, JobState, Outcome
+from webordinary.jobs.agent_task import AgentResult, AgentTask
+from webordinary.jobs.job import SiteJobs
+from webordinary.jobs.run import JobDeps
+from webordinary.jobs.source import BuildFailed, Built, SourceTree
+from webordinary.model.claims import CancelToken, Claim, ClaimStatus, StartedJob
+from webordinary.model.jobs import Job, JobOutcome, JobState
 from webordinary.model.mail import Command, Instruction
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project
-from webordinary.sample import make_origin
-from webordinary.site.agents.builtin import BuiltinAgent
-from webordinary.site.kit import SiteKit
-from webordinary.site.sources import BuildFailed, Built, SourceTree
-from webordinary.site.task import AgentResult, AgentTask
-from webordinary.worker.hold import RunningHold
-from webordinary.worker.job import SiteWork
+from webordinary.operations.sample import make_origin
+from webordinary.worker.cancellation import JobCancelToken
 
 PAGE = "<!doctype html>\n<title>{0}</title>\n<main>\n<h1>{0}</h1>\n{1}</main>\n"
 WORDS = "<p>Hand-made things for every day, fired twice and glazed by hand in a small workshop.</p>\n"
@@ -53,7 +52,7 @@ class TimedAgent:
     timed: Timed
     inside: BuiltinAgent = field(default_factory=BuiltinAgent)
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, hold: CancelToken) -> AgentResult:
         """Follow the instruction."""
         began = time.perf_counter()
         try:
@@ -73,7 +72,7 @@ class TimedFiles:
         """As inside."""
         return self.inside.fits(tree)
 
-    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: Hold) -> Built | BuildFailed:
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: CancelToken) -> Built | BuildFailed:
         """Fill the folder."""
         began = time.perf_counter()
         try:
@@ -124,7 +123,7 @@ class Bench:
         self._on, self._name, self._timed = workbench, name, Timed()
         folder = workbench.folder
         repository = GitRepository(mirrors or folder / "mirrors", folder / "workspaces" / name, name)
-        self._kit = SiteKit(
+        self._kit = JobDeps(
             workspaces=repository, main=repository,
             leases=SqliteProjectLeases(workbench.db, lambda worker: False), releases=workbench.releases,
             agents={"builtin": TimedAgent(self._timed)}, builders={"plain": TimedFiles(self._timed)},
@@ -140,12 +139,12 @@ class Bench:
         job = Job(
             f"job-{number}", key, number, 1, f"{number:016x}", f"mail-{number}", Command.EDIT, JobState.RUNNING, now
         )
-        started = Started(Claim(key, self._name, fence, 0, ClaimStatus.HELD, now, now, now), job)
-        hold = RunningHold(started, MonotonicClock(), time.monotonic() + 600, lambda: time.monotonic() + 600)
+        started = StartedJob(Claim(key, self._name, fence, 0, ClaimStatus.HELD, now, now, now), job)
+        hold = JobCancelToken(started, MonotonicClock(), time.monotonic() + 600, lambda: time.monotonic() + 600)
         wish = Instruction(f"change the homepage title to Sale {number}", "", "scott@example.com", Command.EDIT)
         self._timed.seconds, began = 0.0, time.perf_counter()
-        settled = SiteWork(self._kit, lambda job: wish, self._on.events, MonotonicClock().now).perform(started, hold)
+        settled = SiteJobs(self._kit, lambda job: wish, self._on.events, MonotonicClock().now).perform(started, hold)
         took = time.perf_counter() - began - self._timed.seconds
-        assert settled.outcome is Outcome.SUCCEEDED, settled
+        assert settled.outcome is JobOutcome.SUCCEEDED, settled
         assert settled.result.commit, settled
         return took * 1000

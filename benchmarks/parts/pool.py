@@ -14,26 +14,22 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from webordinary.adapters.local.liveness import DeathWatch, LockFiles
-from webordinary.adapters.local.system import SystemClock, SystemThreads
-from webordinary.adapters.local.wake import WakeBus
-from webordinary.adapters.local.wakeups import WORKERS, WakeTickets, WorkerWakeups, ear_of
+from webordinary.adapters.files.liveness import DeathWatch, LockFiles
+from webordinary.adapters.files.system import SystemClock, SystemThreadSpawner
+from webordinary.adapters.files.wake import WORKERS, SocketNotifier, WakeBus, WorkerWakeups, listener_name
 from webordinary.adapters.sqlite.claims import SqliteClaims
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import SqliteEvents
-from webordinary.adapters.sqlite.hints import SqliteHints, SqliteInterrupts
-from webordinary.adapters.sqlite.jobs import SqliteJobs
-from webordinary.model.claims import ClaimRequest, Started
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Job, JobResult, NewJob, Outcome, Settlement
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
+from webordinary.model.claims import CancelToken, ClaimRequest, StartedJob
+from webordinary.model.jobs import Job, JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import Pool
-from webordinary.worker.settings import Settings
-from webordinary.worker.surroundings import Surroundings
+from webordinary.worker.ports import WorkerDeps, WorkerSettings
 from webordinary.worker.worker import Worker
 
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("nothing was asked", commit="0" * 40, changed_files=("index.html",)))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("nothing was asked", commit="0" * 40, changed_files=("index.html",)))
 _SPAWN = get_context("spawn")
 
 
@@ -67,7 +63,7 @@ class NoWork:
         self.runs: list[Run] = []
         self.last_start: Start | None = None
 
-    def perform(self, started: Started, hold: Hold) -> Settlement:
+    def perform(self, started: StartedJob, hold: CancelToken) -> Settlement:
         """Write down that the job ran."""
         began, job = time.monotonic(), started.job
         if self._seconds:
@@ -76,10 +72,10 @@ class NoWork:
         self.runs.append(Run(str(job.key), job.job_id, job.recorded_at, began, time.monotonic(), time.time()))
         return DONE
 
-    def save(self, started: Started, hold: Hold) -> None:
+    def save(self, started: StartedJob, hold: CancelToken) -> None:
         """There is nothing to keep."""
 
-    def found(self, started: Started, hold: Hold) -> Settlement | None:
+    def find_done(self, started: StartedJob, hold: CancelToken) -> Settlement | None:
         """Nothing was ever published."""
         return None
 
@@ -114,8 +110,8 @@ class World:
             self.jobs,
             self.jobs,
             claims,
-            SqliteHints(self.database),
-            WakeTickets(self.bus, claims.look),
+            SqliteClaimRequests(self.database),
+            SocketNotifier(self.bus, claims.look),
             SqliteInterrupts(self.database),
             NobodyWaits(),
             self.lock_files,
@@ -131,7 +127,7 @@ class World:
         """What the workflow's steps do for a mail without attachments: record, look for the owner, wake."""
         queued, now = self.record(job), self._clock.now()
         if self.pool.claims.look(job.key):
-            self.pool.tickets.ticket(queued)
+            self.pool.tickets.notify_owner(queued)
         else:
             self.pool.hints.send(ClaimRequest.for_job(queued), now)
             self.pool.tickets.unclaimed()
@@ -211,16 +207,16 @@ class WorkerProcess:
 def _worker(folder: Path, name: str, slots: int, work_seconds: float, orders: Connection) -> None:
     world, work = World(folder), NoWork(work_seconds)
     world.lock_files.enter(name)
-    around = Surroundings(
+    around = WorkerDeps(
         worker_id=name,
-        settings=Settings(slots=slots),
+        settings=WorkerSettings(slots=slots),
         pool=world.pool,
         work=work,
         events=world.events,
         clock=SystemClock(),
-        threads=SystemThreads(),
-        wakeups=WorkerWakeups(world.bus.listen(ear_of(name)), DeathWatch(world.lock_files)),
-        dice=random.Random(name),
+        threads=SystemThreadSpawner(),
+        wakeups=WorkerWakeups(world.bus.listen(listener_name(name)), DeathWatch(world.lock_files)),
+        rng=random.Random(name),
     )
     world.bus.notify(WORKERS, "peer")
     worker = Worker(around)

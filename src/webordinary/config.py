@@ -3,17 +3,176 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Self, get_type_hints
+from typing import Annotated, Any, Self, get_type_hints
 
-from webordinary import config_rules as rules
-from webordinary.config_rules import Rule
+from webordinary.jobs.sandbox_policy import private_part
 from webordinary.model.errors import Permanent
+
+_MAX_TEXT = 1000
+_HOST_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_HOST_NAME = re.compile(rf"{_HOST_LABEL}(\.{_HOST_LABEL})*")
+_WEB_ADDRESS = re.compile(r"https?://[^/\s]+")
+_MAILBOX = re.compile(r"[a-z0-9.!#$%&'*/=?^_`{|}~-]{1,64}")
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRule:
+    """`read` returns the clean value or raises ValueError; `allowed` completes "must be …"."""
+
+    read: Callable[[object], Any]
+    allowed: str
+
+
+def number(low: float, high: float, *, whole: bool = True) -> SettingRule:
+    """A number within bounds, both included."""
+
+    def read(raw: object) -> float:
+        if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+            raise ValueError(raw)
+        if not low <= float(raw) <= high:
+            raise ValueError(raw)
+        value = int(raw) if whole else float(raw)
+        if value != float(raw):
+            raise ValueError(raw)
+        return value
+
+    return SettingRule(read, f"a {'whole ' if whole else ''}number from {low:,} to {high:,}")
+
+
+def flag() -> SettingRule:
+    """Yes or no."""
+
+    def read(raw: object) -> bool:
+        if str(raw).lower() not in _TRUTH:
+            raise ValueError(raw)
+        return _TRUTH[str(raw).lower()]
+
+    return SettingRule(read, "true or false")
+
+
+def text() -> SettingRule:
+    """One line of text, empty or not."""
+
+    def read(raw: object) -> str:
+        if not isinstance(raw, str) or len(raw) > _MAX_TEXT or not raw.isprintable():
+            raise ValueError(raw)
+        return raw
+
+    return SettingRule(read, f"one line of at most {_MAX_TEXT} characters")
+
+
+def choice(*names: str) -> SettingRule:
+    """One of a few words."""
+
+    def read(raw: object) -> str:
+        if raw not in names:
+            raise ValueError(raw)
+        return str(raw)
+
+    return SettingRule(read, f"one of {', '.join(names)}")
+
+
+def folder() -> SettingRule:
+    """A folder, made absolute so that a later change of directory cannot move it."""
+
+    def read(raw: object) -> Path:
+        if not isinstance(raw, str | Path) or not str(raw) or "\0" in str(raw):
+            raise ValueError(raw)
+        return Path(raw).expanduser().absolute()
+
+    return SettingRule(read, "the path of a folder")
+
+
+def loopback() -> SettingRule:
+    """An address of this machine itself: the page has no login."""
+
+    def read(raw: object) -> str:
+        if not ip_address(str(raw)).is_loopback:
+            raise ValueError(raw)
+        return str(raw)
+
+    return SettingRule(read, "an address of this machine itself, 127.0.0.1 or ::1")
+
+
+def host_name(*, empty: bool = False) -> SettingRule:
+    """A host or domain name."""
+
+    def read(raw: object) -> str:
+        name = str(raw).lower()
+        if not (_HOST_NAME.fullmatch(name) and len(name) <= 253) and not (empty and not name):
+            raise ValueError(raw)
+        return name
+
+    return SettingRule(read, "a host name such as example.com" + (", or empty" if empty else ""))
+
+
+def web_address() -> SettingRule:
+    """Where a service answers, or nowhere."""
+
+    def read(raw: object) -> str:
+        if raw != "" and not (_WEB_ADDRESS.match(str(raw)) and len(str(raw)) <= _MAX_TEXT and str(raw).isprintable()):
+            raise ValueError(raw)
+        return str(raw)
+
+    return SettingRule(read, "an address such as http://127.0.0.1:4566, or empty")
+
+
+def address() -> SettingRule:
+    """A mail address without a plus: what follows a plus is ours to use."""
+
+    def read(raw: object) -> str:
+        local, _, domain = str(raw).lower().rpartition("@")
+        if not _MAILBOX.fullmatch(local) or not _HOST_NAME.fullmatch(domain):
+            raise ValueError(raw)
+        return f"{local}@{domain}"
+
+    return SettingRule(read, "a mail address such as edit@example.com")
+
+
+def correspondent() -> SettingRule:
+    """Somebody else's mail address, or none."""
+
+    def read(raw: object) -> str:
+        local, _, domain = str(raw).rpartition("@")
+        known = _MAILBOX.fullmatch(local.lower().replace("+", "-")) and _HOST_NAME.fullmatch(domain.lower())
+        if raw != "" and not known:
+            raise ValueError(raw)
+        return f"{local}@{domain.lower()}" if raw else ""
+
+    return SettingRule(read, "a mail address such as ops@example.com, or empty")
+
+
+def words(most: int, each: Callable[[str], object] = str, of: str = "words") -> SettingRule:
+    """A list in the file; in a variable or flag, words separated by blanks and quoted as in a shell."""
+
+    def read(raw: object) -> tuple[str, ...]:
+        items = shlex.split(raw) if isinstance(raw, str) else raw
+        if not isinstance(items, list | tuple) or len(items) > most:
+            raise ValueError(raw)
+        return tuple(str(each(item)) for item in items if isinstance(item, str) or _refuse(item))
+
+    return SettingRule(read, f"a list of at most {most} {of}")
+
+
+def absolute_path(raw: str) -> Path:
+    """For lists of files and folders, which must not depend on where a command was started."""
+    path = Path(raw).expanduser()
+    if not path.is_absolute() or "\0" in raw:
+        raise ValueError(raw)
+    return path
+
+
+def _refuse(item: object) -> bool:
+    raise ValueError(item)
+
 
 PREFIX = "WEBORDINARY_"
 FILE_NAME = "webordinary.toml"
@@ -55,32 +214,39 @@ class ConfigError(Permanent):
 class Setting:
     """What a field may be and what it is for."""
 
-    rule: Rule
+    rule: SettingRule
     about: str
 
 
-_PORT = rules.number(0, 65535)
-_SECONDS = rules.number(0.01, 604_800, whole=False)
-_PATHS = rules.words(100, rules.absolute_path, "absolute paths")
-_AGENTS = rules.choice("auto", "builtin", "claude", "acp", "command")
-_PEERS = rules.words(100, ip_address, "IP addresses")
+_PORT = number(0, 65535)
+_SECONDS = number(0.01, 604_800, whole=False)
+_PATHS = words(100, absolute_path, "absolute paths")
+_TRUST_IS_LOCAL = (
+    "is for the sample and for trying things out on localhost: every mail from these hosts counts as written by the "
+    "person in its From, forged or not. Remove trusted_peers; mail is then held, for nothing here proves its sender. "
+    "The backend aws verifies senders"
+)
+_AGENTS = choice("auto", "builtin", "claude", "acp", "command")
+_PEERS = words(100, ip_address, "IP addresses")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Every setting there is; docs/configuration.md has a row for each."""
 
-    data: Annotated[Path, Setting(rules.folder(), "folder that holds all that must survive")] = Path("data")
-    host: Annotated[str, Setting(rules.loopback(), "address that the page and the mail intake listen on")] = "127.0.0.1"
+    data: Annotated[Path, Setting(folder(), "folder that holds all that must survive")] = Path("data")
+    host: Annotated[str, Setting(loopback(), "address that the page and the mail intake listen on")] = "127.0.0.1"
     port: Annotated[int, Setting(_PORT, "port of the page; 0 takes a free one")] = 8080
     preview_port: Annotated[int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")] = 8081
     smtp_port: Annotated[int, Setting(_PORT, "port of the mail intake; 0 takes a free one")] = 2525
-    mailbox: Annotated[str, Setting(rules.address(), "address that customers write to")] = "edit@localhost"
-    operator: Annotated[str, Setting(rules.correspondent(), "address that is told of alarms; empty: nobody")] = ""
-    domain: Annotated[str, Setting(rules.host_name(), "domain that the sites' host names end in")] = "localhost"
-    trusted_peers: Annotated[tuple[str, ...], Setting(_PEERS, "hosts whose mail counts as authenticated")] = ()
-    workers: Annotated[int, Setting(rules.number(0, 64), "worker processes that `up` starts")] = 2
-    slots: Annotated[int, Setting(rules.number(1, 64), "jobs that one worker runs side by side")] = 4
+    mailbox: Annotated[str, Setting(address(), "address that customers write to")] = "edit@localhost"
+    operator: Annotated[str, Setting(correspondent(), "address that is told of alarms; empty: nobody")] = ""
+    domain: Annotated[str, Setting(host_name(), "domain that the sites' host names end in")] = "localhost"
+    trusted_peers: Annotated[
+        tuple[str, ...], Setting(_PEERS, "hosts whose mail counts as authenticated; on localhost only")
+    ] = ()
+    workers: Annotated[int, Setting(number(0, 64), "worker processes that `up` starts")] = 2
+    slots: Annotated[int, Setting(number(1, 64), "jobs that one worker runs side by side")] = 4
     lease_seconds: Annotated[float, Setting(_SECONDS, "a claim that is not renewed ends after this")] = 60.0
     renew_seconds: Annotated[float, Setting(_SECONDS, "how often a worker renews its claims")] = 20.0
     idle_release_seconds: Annotated[float, Setting(_SECONDS, "a claim without work is given back after this")] = 1800.0
@@ -88,87 +254,91 @@ class Config:
     interrupt_grace_seconds: Annotated[float, Setting(_SECONDS, "time to save work before a job is killed")] = 10.0
     retry_seconds: Annotated[float, Setting(_SECONDS, "a failed job is tried again after this, then 30 x this")] = 10.0
     retention_days: Annotated[
-        int, Setting(rules.number(1, 3650), "finished mails, jobs and events are kept this long")
+        int, Setting(number(1, 3650), "finished mails, replies, jobs and events are kept this long")
     ] = 30
-    max_mail_bytes: Annotated[int, Setting(rules.number(10_000, 150_000_000), "a larger mail is refused")] = 40_000_000
-    releases_kept: Annotated[int, Setting(rules.number(2, 1000), "releases of a site that are kept to go back to")] = 20
-    relay_host: Annotated[
-        str, Setting(rules.host_name(empty=True), "server that sends replies; empty: Maildir outbox")
-    ] = ""
-    relay_port: Annotated[int, Setting(rules.number(1, 65535), "port of that server")] = 587
-    relay_user: Annotated[str, Setting(rules.text(), "user name at that server; empty: no login")] = ""
-    relay_password: Annotated[str, Setting(rules.text(), "password at that server")] = field(default="", repr=False)
-    relay_starttls: Annotated[bool, Setting(rules.flag(), "insist on TLS with that server")] = True
+    max_mail_bytes: Annotated[int, Setting(number(10_000, 150_000_000), "a larger mail is refused")] = 40_000_000
+    unadmitted_mail_mb: Annotated[
+        int, Setting(number(1, 1_000_000), "mails of strangers and unproven senders that are kept, for 3 days")
+    ] = 500
+    releases_kept: Annotated[int, Setting(number(2, 1000), "releases of a site that are kept to go back to")] = 20
+    relay_host: Annotated[str, Setting(host_name(empty=True), "server that sends replies; empty: Maildir outbox")] = ""
+    relay_port: Annotated[int, Setting(number(1, 65535), "port of that server")] = 587
+    relay_user: Annotated[str, Setting(text(), "user name at that server; empty: no login")] = ""
+    relay_password: Annotated[str, Setting(text(), "password at that server")] = field(default="", repr=False)
+    relay_starttls: Annotated[bool, Setting(flag(), "insist on TLS with that server")] = True
     agent: Annotated[
         str, Setting(_AGENTS, "who edits new sites; auto: claude once it has a key and a jail, until then builtin")
     ] = "auto"
     agent_command: Annotated[
-        tuple[str, ...], Setting(rules.words(100), "program and arguments of the agents `command` and `acp`")
+        tuple[str, ...], Setting(words(100), "program and arguments of the agents `command` and `acp`")
     ] = ()
     agent_environment: Annotated[
-        tuple[str, ...], Setting(rules.words(100), "variables that the agents `command` and `acp` get to see")
+        tuple[str, ...], Setting(words(100), "variables that the agents `command` and `acp` get to see")
     ] = ()
     agent_hosts: Annotated[
-        tuple[str, ...], Setting(rules.words(100), "hosts (or host:port) that the agents `command` and `acp` may call")
+        tuple[str, ...], Setting(words(100), "hosts (or host:port) that the agents `command` and `acp` may call")
     ] = ()
     agent_key_command: Annotated[
-        tuple[str, ...], Setting(rules.words(100), "program that prints the key of the agent `claude`, anew as it ages")
+        tuple[str, ...], Setting(words(100), "program that prints the key of the agent `claude`, anew as it ages")
     ] = ()
-    agent_model: Annotated[str, Setting(rules.text(), "model of the agent `claude`; empty: its own choice")] = ""
+    agent_model: Annotated[str, Setting(text(), "model of the agent `claude`; empty: its own choice")] = ""
     agent_seconds: Annotated[float, Setting(_SECONDS, "an agent that runs longer is ended")] = 1800.0
-    agent_turns: Annotated[int, Setting(rules.number(1, 10_000), "steps that an agent may take for one mail")] = 60
+    agent_turns: Annotated[int, Setting(number(1, 10_000), "steps that an agent may take for one mail")] = 60
     agent_cost_usd: Annotated[
-        float, Setting(rules.number(0.01, 10_000, whole=False), "what an agent may spend on one mail")
+        float, Setting(number(0.01, 10_000, whole=False), "what an agent may spend on one mail")
     ] = 5.0
     daily_cap_usd: Annotated[
-        float, Setting(rules.number(0, 100_000, whole=False), "what agents may cost a site on one day; 0: no cap")
-    ] = 0.0
+        float, Setting(number(0, 100_000, whole=False), "what agents may cost a site on one day; 0: no cap")
+    ] = 20.0
+    hourly_mails: Annotated[
+        int, Setting(number(0, 100_000), "mails of one person that are done within one hour; 0: no limit")
+    ] = 30
     allow_unjailed_agents: Annotated[
-        bool, Setting(rules.flag(), "where no jail works, let outside agents and builds do all that this user can")
+        bool, Setting(flag(), "where no jail works, let outside agents and builds do all that this user can")
     ] = False
     jail_readable: Annotated[
         tuple[str, ...], Setting(_PATHS, "what agents and builds may read beside /usr, such as their own programs")
     ] = ()
     jail_memory_mb: Annotated[
-        int, Setting(rules.number(64, 1_000_000), "memory of one agent or build, all its processes together")
+        int, Setting(number(64, 1_000_000), "memory of one agent or build, all its processes together")
     ] = 4000
-    jail_processes: Annotated[int, Setting(rules.number(16, 30_000), "processes of one agent or build")] = 512
+    jail_processes: Annotated[int, Setting(number(16, 30_000), "processes of one agent or build")] = 512
     workspace_cache_mb: Annotated[
-        int, Setting(rules.number(0, 10_000_000), "workspaces that one worker keeps warm, together; 0: no bound")
+        int, Setting(number(0, 10_000_000), "workspaces that one worker keeps warm, together; 0: no bound")
     ] = 5000
     jail_disk_mb: Annotated[
-        int, Setting(rules.number(10, 10_000_000), "what the workspace may grow to while an agent or build runs")
+        int, Setting(number(10, 10_000_000), "what the workspace may grow to while an agent or build runs")
     ] = 5000
 
     build_command: Annotated[
-        tuple[str, ...], Setting(rules.words(100), "program and arguments of the builder `command`")
+        tuple[str, ...], Setting(words(100), "program and arguments of the builder `command`")
     ] = ()
     build_seconds: Annotated[float, Setting(_SECONDS, "a build, or the install before it, is ended after this")] = 600.0
     install_scripts: Annotated[
-        bool, Setting(rules.flag(), "let packages run their own scripts while they are installed, jailed")
+        bool, Setting(flag(), "let packages run their own scripts while they are installed, jailed")
     ] = False
 
     pictures: Annotated[
-        str, Setting(rules.choice("auto", "on", "off"), "pictures of the changed page: auto only where nobody waits")
+        str, Setting(choice("auto", "on", "off"), "pictures of the changed page: auto only where nobody waits")
     ] = "auto"
     picture_seconds: Annotated[
-        float, Setting(rules.number(0.1, 60, whole=False), "how long a reply waits for its pictures at most")
+        float, Setting(number(0.1, 60, whole=False), "how long a reply waits for its pictures at most")
     ] = 8.0
 
     backend: Annotated[
-        str, Setting(rules.choice("embedded", "aws"), "where everything is kept: in the data folder, or on AWS")
+        str, Setting(choice("embedded", "aws"), "where everything is kept: in the data folder, or on AWS")
     ] = "embedded"
-    aws_region: Annotated[str, Setting(rules.text(), "region of AWS")] = "us-east-1"
-    aws_account: Annotated[str, Setting(rules.text(), "account of AWS; empty: asked of AWS itself")] = ""
-    aws_endpoint: Annotated[str, Setting(rules.web_address(), "address of an emulator; empty: AWS itself")] = ""
-    aws_jobs_table: Annotated[str, Setting(rules.text(), "table of jobs; empty: its usual name")] = ""
-    aws_ownership_table: Annotated[str, Setting(rules.text(), "table of claims; empty: its usual name")] = ""
-    aws_unclaimed_url: Annotated[str, Setting(rules.text(), "address of the unclaimed queue; empty: looked up")] = ""
+    aws_region: Annotated[str, Setting(text(), "region of AWS")] = "us-east-1"
+    aws_account: Annotated[str, Setting(text(), "account of AWS; empty: asked of AWS itself")] = ""
+    aws_endpoint: Annotated[str, Setting(web_address(), "address of an emulator; empty: AWS itself")] = ""
+    aws_jobs_table: Annotated[str, Setting(text(), "table of jobs; empty: its usual name")] = ""
+    aws_ownership_table: Annotated[str, Setting(text(), "table of claims; empty: its usual name")] = ""
+    aws_unclaimed_url: Annotated[str, Setting(text(), "address of the unclaimed queue; empty: looked up")] = ""
     aws_poll_seconds: Annotated[
-        int, Setting(rules.number(1, 20), "how long one look into a queue waits; an empty look is billed")
+        int, Setting(number(1, 20), "how long one look into a queue waits; an empty look is billed")
     ] = 20
     aws_project_role: Annotated[
-        str, Setting(rules.text(), "role that a worker takes for the project it serves; empty: its own")
+        str, Setting(text(), "role that a worker takes for the project it serves; empty: its own")
     ] = ""
 
     def __post_init__(self) -> None:
@@ -204,6 +374,12 @@ class Config:
         if problems:
             raise ConfigError(problems)
         return cls(**values)  # type: ignore[arg-type]  # each value was read by its field's rule
+
+    @property
+    def is_local(self) -> bool:
+        """Whether mailbox and sites have names of this machine only."""
+        names = (self.domain, self.mailbox.rpartition("@")[2])
+        return all(name == "localhost" or name.endswith(".localhost") for name in names)
 
     def environment(self) -> dict[str, str]:
         """The same settings as variables, for a child process."""
@@ -305,5 +481,12 @@ def _contradictions(config: Config) -> Iterator[Problem]:
         yield Problem("relay_user", "with relay_host and relay_password", "needs both of them")
     if config.operator.lower() == config.mailbox:
         yield Problem("operator", "with mailbox", "must be another address: this one is read by WebOrdinary itself")
+    for folder in map(Path, config.jail_readable):
+        inside = config.data if folder.resolve().is_relative_to(config.data.resolve()) else None
+        if private := inside or private_part(folder, (config.data,)):
+            words = f"must not name {folder}: agents and builds could read {private}. Name only the folders they need"
+            yield Problem("jail_readable", "with data and your home", words)
+    if config.trusted_peers and config.backend == "embedded" and not config.is_local:
+        yield Problem("trusted_peers", "with mailbox and domain", _TRUST_IS_LOCAL)
     if config.agent in ("acp", "command") and not config.agent_command:
         yield Problem("agent", "with agent_command", f"is {config.agent}; name its program in agent_command")

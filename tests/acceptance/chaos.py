@@ -69,31 +69,31 @@ class Customers:
 
     house: House
     postbox: Postbox
-    dice: random.Random
+    rng: random.Random
     promises: list[Promise] = field(default_factory=list)
     refused: int = 0
 
     def run(self, writer: Writer, over: threading.Event) -> None:
         """One customer's day."""
-        name, dice = writer.address.split("@")[0], random.Random(self.dice.random())
+        name, rng = writer.address.split("@")[0], random.Random(self.rng.random())
         threads: list[list[Promise]] = []
         while not over.is_set():
             if self._waiting(threads) < OPEN_MAILS:
                 mark = f"{name}.{writer.count}"  # also of a mail that was cut off, and may be accepted all the same
-                again = threads if dice.random() < 0.6 else []
-                thread = dice.choice(again) if again else []
-                if (again or len(threads) < THREADS) and (promise := self._write(writer, mark, thread, dice)):
+                again = threads if rng.random() < 0.6 else []
+                thread = rng.choice(again) if again else []
+                if (again or len(threads) < THREADS) and (promise := self._write(writer, mark, thread, rng)):
                     thread.append(promise)
                     threads += [] if again else [thread]
-            over.wait(dice.uniform(0.05, 0.6))
+            over.wait(rng.uniform(0.05, 0.6))
 
     def _waiting(self, threads: list[list[Promise]]) -> int:
         answers = self.postbox.read()
         return sum(promise.message_id not in answers for thread in threads for promise in thread)
 
-    def _write(self, writer: Writer, mark: str, thread: list[Promise], dice: random.Random) -> Promise | None:
+    def _write(self, writer: Writer, mark: str, thread: list[Promise], rng: random.Random) -> Promise | None:
         root, file = (thread[0].message_id, thread[0].file) if thread else ("", f"notes/{mark}.html")
-        steps, pause = dice.choice((1, 2, 5)), round(dice.uniform(0.0, 0.15), 3)
+        steps, pause = rng.choice((1, 2, 5)), round(rng.uniform(0.0, 0.15), 3)
         try:
             sent = writer.note(mark, root, file=file, steps=steps, pause=pause)
         except WebOrdinaryError:
@@ -109,7 +109,7 @@ class Trouble:
     """Does to the processes what machines and operators do, one thing at a time."""
 
     house: House
-    dice: random.Random
+    rng: random.Random
     done: Counter[str] = field(default_factory=Counter)
 
     def run(self, over: threading.Event) -> None:
@@ -117,10 +117,10 @@ class Trouble:
         acts: list[tuple[Callable[[Hand, threading.Event], None], int]] = [
             (self.kill, 8), (self.freeze, 5), (self.kill_frozen, 1), (self.stop, 2), (self.kill_server, 1),
         ]  # fmt: skip
-        while not over.wait(self.dice.uniform(0.1, 1.5)):
-            [act] = self.dice.choices([act for act, _ in acts], [weight for _, weight in acts])
+        while not over.wait(self.rng.uniform(0.1, 1.5)):
+            [act] = self.rng.choices([act for act, _ in acts], [weight for _, weight in acts])
             self.done[act.__name__] += 1
-            act(self.dice.choice(self.house.hands), over)
+            act(self.rng.choice(self.house.hands), over)
             self._hire()
 
     def kill(self, hand: Hand, over: threading.Event) -> None:
@@ -129,12 +129,12 @@ class Trouble:
     def freeze(self, hand: Hand, over: threading.Event) -> None:
         """Some sleep past their lease, some do not."""
         hand.signal(signal.SIGSTOP)
-        over.wait(LEASE_SECONDS * self.dice.uniform(0.3, 1.8))
+        over.wait(LEASE_SECONDS * self.rng.uniform(0.3, 1.8))
         hand.signal(signal.SIGCONT)
 
     def kill_frozen(self, hand: Hand, over: threading.Event) -> None:
         hand.signal(signal.SIGSTOP)
-        over.wait(LEASE_SECONDS * self.dice.uniform(0.3, 1.8))
+        over.wait(LEASE_SECONDS * self.rng.uniform(0.3, 1.8))
         hand.kill()
 
     def stop(self, hand: Hand, over: threading.Event) -> None:
@@ -162,9 +162,9 @@ class Chaos:
     def __post_init__(self) -> None:
         self.house = House(self.folder, SETTINGS)
         self.postbox = Postbox(self.house)
-        dice = random.Random(self.seed)
-        self.customers = Customers(self.house, self.postbox, random.Random(dice.random()))
-        self.trouble = Trouble(self.house, random.Random(dice.random()))
+        rng = random.Random(self.seed)
+        self.customers = Customers(self.house, self.postbox, random.Random(rng.random()))
+        self.trouble = Trouble(self.house, random.Random(rng.random()))
         self._failures: list[BaseException] = []
 
     def run(self, seconds: float, report_each: float = 10.0) -> None:

@@ -23,10 +23,11 @@ from tests.acceptance.killing import kill_tree
 from tests.acceptance.world import replies, text_of
 from tests.conftest import Up
 from tests.processes import stop_between_writes
+from webordinary.adapters.files import smtp_client
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.events import LoggedEvent, SqliteEventLog
-from webordinary.entrypoints.smtp import client
-from webordinary.mail.write import Letter, write_mail
+from webordinary.adapters.sqlite.events import SqliteEventLog
+from webordinary.mail.write import CustomerMail, write_mail
+from webordinary.model.snapshot import LoggedEvent
 
 PATIENCE_SECONDS = 120.0
 LOOK_SECONDS = 0.02
@@ -39,6 +40,7 @@ SETTINGS: dict[str, object] = {
     "slots": 2,
     "retry_seconds": 0.2,
     "releases_kept": 200,
+    "hourly_mails": 0,
 }
 
 
@@ -230,9 +232,9 @@ class Writer:
         self.count += 1
         message_id = f"<{self.count}.{time.time_ns()}.{self.address.partition('@')[0]}@mail.example>"
         references = (root,) if root else ()
-        letter = Letter(self.address, MAILBOX, subject, text, (), message_id, root, references)
+        letter = CustomerMail(self.address, MAILBOX, subject, text, (), message_id, root, references)
         raw, up = write_mail(letter, datetime.now(UTC)), self.house.up
-        client.send(raw, self.address, MAILBOX, up.smtp_host, up.smtp_port)
+        smtp_client.send(raw, self.address, MAILBOX, up.smtp_host, up.smtp_port)
         return message_id
 
     def note(self, mark: str, root: str = "", *, file: str = "", steps: int = 2, **how: object) -> str:

@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance.world import Customer, get, text_of, wait_for_reply
 from tests.conftest import Up
 from tests.extras import needs_extra
-from webordinary.testing.scripted_api import Received, ScriptedApi, Turn, Use
+from webordinary.adapters.agents.scripted_model import Received, ScriptedApi, Turn, Use
 
 needs_extra("claude_agent_sdk", "claude")
 pytestmark = pytest.mark.needs("bwrap", "git")

@@ -15,8 +15,8 @@ import pytest
 from tests.acceptance.world import Customer, get, text_of, wait_for_reply
 from tests.attacks.world import working_jail
 from tests.conftest import Up
-from webordinary import sample
-from webordinary.mail.write import AttachedFile
+from webordinary.mail.write import OutgoingFile
+from webordinary.operations import sample
 
 pytestmark = pytest.mark.needs("git", "bwrap")
 AGENT = """
@@ -36,7 +36,7 @@ def command(script: str) -> str:
 def test_a_command_agent_edits_the_site_from_within_its_jail(start_up: Callable[..., Up], tmp_path: Path) -> None:
     working_jail(tmp_path / "scratch")
     up = start_up("--agent", "command", "--agent-command", command(AGENT), env={"ANTHROPIC_API_KEY": "sk-real"})
-    photo = AttachedFile(sample.PHOTO_NAME, "image/jpeg", sample.sample_photo())
+    photo = OutgoingFile(sample.PHOTO_NAME, "image/jpeg", sample.sample_photo())
     reply = wait_for_reply(up, Customer().write(up, "Open on Sunday", files=(photo,)))
     assert "The page says it now." in text_of(reply)
     assert "<h1>Open on Sunday" in get(up)

@@ -67,13 +67,13 @@ def test_killed_at_random_instants_nothing_is_lost_and_nothing_done_twice(
     start_up: Callable[..., Up], tmp_path: Path
 ) -> None:
     seed = random.SystemRandom().randrange(10**6)
-    dice, load = random.Random(seed), Load()
+    rng, load = random.Random(seed), Load()
     up = start_up("--releases-kept", "1000")
     _onboard(up.data, tmp_path)
     longest = _longest_life(up, load)
     load.pause_seconds *= longest / SHORTEST_SECONDS  # not more mails in a longer life
     for number in range(ROUNDS):
-        _live_and_die(up, load, number, dice.uniform(0.0, longest))
+        _live_and_die(up, load, number, rng.uniform(0.0, longest))
         up = start_up("--releases-kept", "1000")
     wait_until(up.data, lambda: load.accepted.keys() <= replies(up.data).keys(), f"all answers (seed {seed})", 600)
     wait_until(up.data, lambda: in_flight(up) == 0, f"what was accepted without a promise (seed {seed})", 300)

@@ -13,8 +13,8 @@ import pytest
 
 from tests.acceptance.world import Customer, get, get_bytes, replies, text_of, wait_for_reply, wait_until
 from tests.conftest import Up
-from webordinary import sample
-from webordinary.mail.write import AttachedFile
+from webordinary.mail.write import OutgoingFile
+from webordinary.operations import sample
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def origin_log(data: Path, *args: str) -> str:
 
 def test_a_customer_changes_a_title_adds_a_photo_and_takes_it_back(up: Up) -> None:
     before = get(up)
-    photo = AttachedFile(sample.PHOTO_NAME, "image/jpeg", sample.sample_photo())
+    photo = OutgoingFile(sample.PHOTO_NAME, "image/jpeg", sample.sample_photo())
     text = "Change the homepage title to Spring Sale and add the attached photo to the homepage"
     customer = Customer()
     asked = customer.write(up, text, subject="Spring sale, photo attached", files=(photo,))

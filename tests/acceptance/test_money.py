@@ -9,6 +9,8 @@ from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.world import Customer, get, replies, text_of, wait_until
 from tests.conftest import Up
 
@@ -49,6 +51,7 @@ def test_mails_of_a_paused_site_wait_and_are_done_when_it_goes_on(start_up: Call
     assert up.stop() == 0
 
 
+@pytest.mark.needs("bwrap")
 def test_a_used_up_day_holds_the_next_mail_with_words_and_costs_are_shown(
     start_up: Callable[..., Up], tmp_path: Path
 ) -> None:

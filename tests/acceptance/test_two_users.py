@@ -47,9 +47,9 @@ class Workers:
         for process in self._processes:
             process.wait(timeout=120)
 
-    def kill(self, dice: random.Random) -> None:
+    def kill(self, rng: random.Random) -> None:
         """End one by itself: what it started lives on until somebody takes over."""
-        process = self._processes.pop(dice.randrange(len(self._processes)))
+        process = self._processes.pop(rng.randrange(len(self._processes)))
         process.kill()
         process.wait(timeout=60)
         self._start()
@@ -98,15 +98,15 @@ class Visitor:
 @pytest.mark.timeout(600)
 def test_two_users_of_one_site_edit_at_once_while_workers_are_killed(start_up: Callable[..., Up]) -> None:
     seed = random.SystemRandom().randrange(10**6)
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     up = start_up("--releases-kept", "1000", "--workers", "0")
     add_user(up.data, "bob", "bob@example.com")
     with Workers(up.data) as workers, Visitor(up) as visitor:
         for number in range(ROUNDS):
             asked = write_at_once(up, number)
-            if dice.random() < KILL_SHARE:
-                threading.Event().wait(dice.uniform(0.0, LONGEST_WAIT_SECONDS))  # the random instant itself
-                workers.kill(dice)
+            if rng.random() < KILL_SHARE:
+                threading.Event().wait(rng.uniform(0.0, LONGEST_WAIT_SECONDS))  # the random instant itself
+                workers.kill(rng)
             wait_for_answers(up, asked, number * len(PAGES), f"round {number} (seed {seed})")
     judge(up, seed)
     assert visitor.wrong == [], f"seed {seed}"

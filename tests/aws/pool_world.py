@@ -18,23 +18,34 @@ from tests.aws.accounts import clients_of, session_of  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.clients import connect  # noqa: E402
 from webordinary.adapters.aws.dynamo import Dynamo  # noqa: E402
-from webordinary.adapters.aws.pool.claim_requests import ClaimRequests  # noqa: E402
+from webordinary.adapters.aws.pool.claim_requests import (  # noqa: E402
+    ClaimRequestDedup,
+    SqsClaimRequests,
+)
 from webordinary.adapters.aws.pool.claim_table import ClaimTable  # noqa: E402
 from webordinary.adapters.aws.pool.claims import AwsClaims  # noqa: E402
-from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters  # noqa: E402
-from webordinary.adapters.aws.pool.hints import AwsHints  # noqa: E402
-from webordinary.adapters.aws.pool.interruptions import AwsInterruptions  # noqa: E402
-from webordinary.adapters.aws.pool.interrupts import AwsInterrupts  # noqa: E402
+from webordinary.adapters.aws.pool.dead_letters import (  # noqa: E402
+    AwsDeadLetters,
+    AwsInterruptions,
+)
 from webordinary.adapters.aws.pool.job_table import JobTable  # noqa: E402
-from webordinary.adapters.aws.pool.jobs import AwsJobs  # noqa: E402
+from webordinary.adapters.aws.pool.jobs import (  # noqa: E402
+    AwsJobs,
+    AwsPendingCallbacks,
+)
 from webordinary.adapters.aws.pool.ledger import AwsLedger  # noqa: E402
-from webordinary.adapters.aws.pool.owed import AwsOwedCallbacks  # noqa: E402
 from webordinary.adapters.aws.pool.project_leases import AwsProjectLeases  # noqa: E402
-from webordinary.adapters.aws.pool.queues import Queues  # noqa: E402
-from webordinary.adapters.aws.setup.provision import create_tables  # noqa: E402
-from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, create_shared_queues  # noqa: E402
+from webordinary.adapters.aws.pool.queues import (  # noqa: E402
+    AwsInterrupts,
+    Queues,
+)
+from webordinary.adapters.aws.provision.shapes import (  # noqa: E402
+    create_key_queues,
+    create_shared_queues,
+    create_tables,
+)
 from webordinary.model.names import ProjectUser  # noqa: E402
-from webordinary.pool.ports import Hints  # noqa: E402
+from webordinary.pool.ports import ClaimRequestQueue  # noqa: E402
 
 SESSION = session_of("test")
 """Nobody checks these credentials."""
@@ -45,7 +56,7 @@ class OneProcess:
     """Adapters that share what they know, as a worker's do."""
 
     jobs: AwsJobs
-    owed: AwsOwedCallbacks
+    owed: AwsPendingCallbacks
     claims: AwsClaims
     job_table: JobTable
 
@@ -57,7 +68,7 @@ class PoolWorld:
         self.suffix = f"-{secrets.token_hex(4)}"
         self.clients = clients_of(endpoint)
         create_tables(self.clients, tables, self.suffix, expiring=False)
-        self.hints: Hints | None = None
+        self.hints: ClaimRequestQueue | None = None
 
     def through(self, endpoint: str) -> PoolWorld:
         """The same world, reached by another way and with new clients: botocore's tries are a quota of each."""
@@ -65,14 +76,14 @@ class PoolWorld:
         other.clients = connect(REGION, endpoint, SESSION)
         return other
 
-    def with_hints(self, keys: Collection[ProjectUser]) -> AwsHints:
+    def with_hints(self, keys: Collection[ProjectUser]) -> SqsClaimRequests:
         """With an unclaimed queue of its own, and the queues of these customers."""
         create_tables(self.clients, (names.CLAIM_REQUESTS,), self.suffix, expiring=False)
         create_shared_queues(self.clients, self.suffix)
         for key in keys:
             create_key_queues(self.clients, key)
-        requests = ClaimRequests(self.dynamo, names.CLAIM_REQUESTS + self.suffix, names.OWNERSHIP + self.suffix)
-        self.hints = hints = AwsHints(Queues(self.clients.sqs), requests, names.UNCLAIMED + self.suffix)
+        requests = ClaimRequestDedup(self.dynamo, names.CLAIM_REQUESTS + self.suffix, names.OWNERSHIP + self.suffix)
+        self.hints = hints = SqsClaimRequests(Queues(self.clients.sqs), requests, names.UNCLAIMED + self.suffix)
         return hints
 
     @property
@@ -82,14 +93,14 @@ class PoolWorld:
     def one_process(self) -> OneProcess:
         table = self._job_table()
         claims = AwsClaims(self._claim_table(60), table, self.hints)
-        return OneProcess(AwsJobs(table), AwsOwedCallbacks(table), claims, table)
+        return OneProcess(AwsJobs(table), AwsPendingCallbacks(table), claims, table)
 
     def jobs(self) -> AwsJobs:
         """As a process of its own sees them."""
         return AwsJobs(self._job_table())
 
-    def owed(self) -> AwsOwedCallbacks:
-        return AwsOwedCallbacks(self._job_table())
+    def owed(self) -> AwsPendingCallbacks:
+        return AwsPendingCallbacks(self._job_table())
 
     def claims(self, lease_seconds: float = 60) -> AwsClaims:
         return AwsClaims(self._claim_table(lease_seconds), self._job_table(), self.hints)

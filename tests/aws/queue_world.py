@@ -6,22 +6,17 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.aws.accounts import clients_of
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import Dynamo
-from webordinary.adapters.aws.items import to_item
-from webordinary.adapters.aws.pool.claim_requests import ClaimRequests
-from webordinary.adapters.aws.pool.hints import AwsHints
-from webordinary.adapters.aws.pool.interrupts import AwsInterrupts
-from webordinary.adapters.aws.pool.queues import Queues
-from webordinary.adapters.aws.pool.tickets import AwsTickets
-from webordinary.adapters.aws.setup.provision import create_tables
-from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, create_shared_queues
-from webordinary.model.jobs import Job, JobResult, JobState, NewJob, Outcome
+from webordinary.adapters.aws.dynamo import Dynamo, to_item
+from webordinary.adapters.aws.pool.claim_requests import ClaimRequestDedup, SqsClaimRequests
+from webordinary.adapters.aws.pool.queues import AwsInterrupts, Queues, SqsNotifier
+from webordinary.adapters.aws.provision.shapes import create_key_queues, create_shared_queues, create_tables
+from webordinary.model.jobs import Job, JobOutcome, JobResult, JobState, NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
@@ -46,15 +41,15 @@ class QueueWorld:
             create_tables(self.clients, (names.CLAIM_REQUESTS, names.OWNERSHIP), self.suffix, expiring=False)
         self.unclaimed = names.UNCLAIMED + self.suffix
         self.hints = self.hints_of(self.unclaimed)
-        self.tickets, self.interrupts = AwsTickets(self.queues), AwsInterrupts(self.queues)
+        self.tickets, self.interrupts = SqsNotifier(self.queues), AwsInterrupts(self.queues)
 
     def beside(self, endpoint: str = "") -> QueueWorld:
         """Another process that sees the same, perhaps through a proxy."""
         return QueueWorld(endpoint or self.endpoint, self.suffix)
 
-    def hints_of(self, queue: str) -> AwsHints:
+    def hints_of(self, queue: str) -> SqsClaimRequests:
         table, ownership = names.CLAIM_REQUESTS + self.suffix, names.OWNERSHIP + self.suffix
-        return AwsHints(self.queues, ClaimRequests(Dynamo(self.clients.dynamodb), table, ownership), queue)
+        return SqsClaimRequests(self.queues, ClaimRequestDedup(Dynamo(self.clients.dynamodb), table, ownership), queue)
 
     def key(self, queues: bool = True) -> ProjectUser:
         """A customer that nobody else has, onboarded."""
@@ -108,10 +103,10 @@ def queued(key: ProjectUser, job_id: str = "job-1", thread: str = "t1") -> Job:
 
 def running(job: Job) -> Job:
     """The same job, once a worker has started it."""
-    return replace(job, state=JobState.RUNNING, attempts=job.attempts + 1, worker="container-1", fence=7)
+    return job._replace(state=JobState.RUNNING, attempts=job.attempts + 1, worker="container-1", fence=7)
 
 
 def settled(job: Job) -> Job:
     """The same job, when all is done."""
     result = JobResult("The title is Spring Sale now.", commit="abc", url="http://edit.amelia.example/")
-    return replace(job, state=JobState.SETTLED, outcome=Outcome.SUCCEEDED, result=result, task_token="token")
+    return job._replace(state=JobState.SETTLED, outcome=JobOutcome.SUCCEEDED, result=result, task_token="token")

@@ -17,12 +17,10 @@ from botocore.awsrequest import AWSPreparedRequest
 
 from tests.aws.emulator import REGION, Emulator
 from webordinary.adapters.aws.clients import Clients, connect
-from webordinary.adapters.aws.setup.site_buckets import make_site_bucket
-from webordinary.adapters.aws.site.copies import LocalCopies
+from webordinary.adapters.aws.provision.shapes import make_site_bucket
 from webordinary.adapters.aws.site.objects import MANIFEST
-from webordinary.adapters.aws.site.releases import S3Releases
-from webordinary.site.manifests import Mark, keep_manifest
-from webordinary.site.releases import Release, Stage
+from webordinary.adapters.aws.site.releases import LocalCopies, S3Releases
+from webordinary.jobs.site_files import Mark, Release, Stage, keep_manifest
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
@@ -75,7 +73,7 @@ class SiteWorld:
         check: Callable[[], None] = lambda: None,
     ) -> Release:  # fmt: skip
         release = self.built(releases, commit, site, fence)
-        releases.point(release, fence, check)
+        releases.activate(release, fence, check)
         return release
 
     def built(self, releases: S3Releases, commit: str, site: Mapping[str, str], fence: int) -> Release:

@@ -21,8 +21,8 @@ needs_extra("boto3", "aws")
 
 from tests.aws.emulator import find_ministack
 from tests.aws.lambdas import packaged, until
-from webordinary import sample
 from webordinary.entrypoints.cli import main
+from webordinary.operations import sample
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -80,7 +80,7 @@ def test_the_page_takes_a_mail_which_changes_the_site_and_ctrl_c_ends_everything
     process.communicate(timeout=200)
     assert process.returncode == 0
     # Who was killed last is still listed for a moment, though nobody waits for it.
-    until(lambda: not [process for process in Path("/proc").glob("[0-9]*") if _works_on(process, data)], "all to end")
+    until(lambda: not _processes_of(data), "all to end")
 
 
 def test_what_kill_9_left_behind_ends_and_the_next_start_finds_everything(
@@ -90,8 +90,8 @@ def test_what_kill_9_left_behind_ends_and_the_next_start_finds_everything(
     assert process.stdout
     ready = json.loads(process.stdout.readline())
     assert (ready["mailbox"], ready["bucket"]) == ("edit@localhost", "webordinary-mail-123456789012")
-    left = [int(one.name) for one in Path("/proc").glob("[0-9]*") if _works_on(one, data)]
-    assert len(left) >= 5, "itself, the emulator and its keeper, up and its worker"
+    until(lambda: len(_processes_of(data)) >= 5, "itself, the emulator and its keeper, up and its worker")
+    left = _processes_of(data)
     capfd.readouterr()
     process.kill()
     process.communicate()
@@ -105,6 +105,10 @@ def test_what_kill_9_left_behind_ends_and_the_next_start_finds_everything(
     said = capfd.readouterr().err
     assert "workflow email-processor is there" in said
     assert "made" not in said
+
+
+def _processes_of(data: Path) -> list[int]:
+    return [int(process.name) for process in Path("/proc").glob("[0-9]*") if _works_on(process, data)]
 
 
 def _works_on(process: Path, data: Path) -> bool:

@@ -23,11 +23,10 @@ from tests.aws.pool_world import PoolWorld
 from webordinary.adapters.aws.blobs import fetch, put_once
 from webordinary.adapters.aws.clients import MAX_TRIES, Clients, config_of, connect
 from webordinary.adapters.aws.dynamo import Dynamo
-from webordinary.adapters.aws.pool.callbacks import StepFunctionsCallbacks
-from webordinary.adapters.aws.pool.queue_urls import QueueUrls
-from webordinary.adapters.aws.pool.queues import Queues
-from webordinary.adapters.aws.setup.deployment import upload_code
-from webordinary.model.claims import Started
+from webordinary.adapters.aws.pool.queues import Queues, QueueUrls
+from webordinary.adapters.aws.pool.step_functions import StepFunctionsCallbacks
+from webordinary.adapters.aws.provision.deployment import upload_code
+from webordinary.model.claims import StartedJob
 from webordinary.model.errors import Transient
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
@@ -195,7 +194,7 @@ def test_a_claim_that_arrives_when_its_worker_has_given_it_up_stands_in_the_way_
     seen = world.claims().claim_and_start(KEY, "container-1", NOON)
     assert seen == calm.claims().look(KEY)
     again = world.claims().claim_and_start(KEY, "container-1", NOON, over=calm.claims().look(KEY))
-    assert isinstance(again, Started)
+    assert isinstance(again, StartedJob)
     assert again.job.attempts == 2
 
 

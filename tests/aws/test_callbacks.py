@@ -15,7 +15,7 @@ import pytest
 from tests.aws.accounts import clients_of
 from tests.aws.emulator import Emulator, running_moto
 from webordinary.adapters.aws.clients import Clients
-from webordinary.adapters.aws.pool.callbacks import CAUSE_CHARACTERS, ERROR_CHARACTERS, StepFunctionsCallbacks
+from webordinary.adapters.aws.pool.step_functions import CAUSE_CHARACTERS, ERROR_CHARACTERS, StepFunctionsCallbacks
 from webordinary.model.errors import Transient
 
 if TYPE_CHECKING:

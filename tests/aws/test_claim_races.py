@@ -21,8 +21,8 @@ from tests.aws.pool_world import SESSION, PoolWorld
 from tests.conftest import IN_CI
 from webordinary.adapters.aws.clients import config_of
 from webordinary.adapters.aws.pool.claims import AwsClaims
-from webordinary.model.claims import Claim, Started
-from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
+from webordinary.model.claims import Claim, StartedJob
+from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
@@ -30,11 +30,11 @@ WORKERS = 50
 ROUNDS = int(os.environ.get("CLAIM_RACES", "200" if IN_CI else "20"))
 KEY = ProjectUser("amelia", "scott")
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 SECOND = timedelta(seconds=1)
 SEED = 11
 FAULTS = {DROP_REQUEST: 0.005, DROP_RESPONSE: 0.005, BROKEN: 0.005}
-Race = Callable[[datetime, Claim | None], list[Started | Claim | None]]
+Race = Callable[[datetime, Claim | None], list[StartedJob | Claim | None]]
 
 
 @pytest.fixture(params=["calm", "faulty"])
@@ -63,7 +63,7 @@ def racers(claims: AwsClaims) -> Iterator[Race]:
     """All workers wait for one another, then all claim at once."""
     start = threading.Barrier(WORKERS)
 
-    def claim(number: int, now: datetime, over: Claim | None) -> Started | Claim | None:
+    def claim(number: int, now: datetime, over: Claim | None) -> StartedJob | Claim | None:
         start.wait(60)
         return claims.claim_and_start(KEY, f"container-{number}", now, over)
 
@@ -71,11 +71,11 @@ def racers(claims: AwsClaims) -> Iterator[Race]:
         yield lambda now, over: list(threads.map(lambda number: claim(number, now, over), range(WORKERS)))
 
 
-def the_winner(taken: list[Started | Claim | None]) -> Started:
+def the_winner(taken: list[StartedJob | Claim | None]) -> StartedJob:
     """There is one; all others were shown its claim."""
-    won = [one for one in taken if isinstance(one, Started)]
+    won = [one for one in taken if isinstance(one, StartedJob)]
     assert len(won) == 1
-    assert all(one == won[0].claim for one in taken if not isinstance(one, Started))
+    assert all(one == won[0].claim for one in taken if not isinstance(one, StartedJob))
     return won[0]
 
 

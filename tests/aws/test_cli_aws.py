@@ -21,12 +21,12 @@ needs_extra("boto3", "aws")
 
 from tests.aws.emulator import REGION, Emulator
 from webordinary.adapters.aws import names
-from webordinary.app.cloud import Cloud, open_cloud
-from webordinary.app.cloud_emulated import verify_sender
+from webordinary.compose.aws import AwsContainer, open_aws
+from webordinary.compose.provision import verify_sender
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
-from webordinary.model.claims import Started
-from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
+from webordinary.model.claims import StartedJob
+from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command, Reply
 from webordinary.model.names import ProjectUser, job_id_of
 
@@ -77,8 +77,8 @@ class Operator:
         return names.site_bucket(name, stage, self.config.domain)
 
     @contextmanager
-    def services(self) -> Iterator[Cloud]:
-        with open_cloud(self.config) as services:
+    def services(self) -> Iterator[AwsContainer]:
+        with open_aws(self.config) as services:
             yield services
 
     @contextmanager
@@ -117,7 +117,7 @@ def operator(
     repo.mkdir()
     (repo / "index.html").write_text("<!doctype html><title>Kiln</title><h1>Kiln</h1>")
     yield Operator(config, account, repo, capsys)
-    with open_cloud(config) as services:
+    with open_aws(config) as services:
         left = [project.project_id for project in services.directory.projects()]
     for project_id in left:
         main(["project", "remove", project_id, "--yes", "--force"])
@@ -223,7 +223,7 @@ def test_the_claim_of_a_customer_who_left_goes_too(operator: Operator) -> None:
         now = services.clock.now()
         services.jobs.record(NewJob("j2", KILN_ANN, "t1", "f" * 64, Command.EDIT), now, ready=True)
         started = services.pool.claims.claim_and_start(KILN_ANN, "w1", now)
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     assert operator.run("project", "remove", "kiln", "--yes", "--force")[0] == 0
     assert operator.ask("claims") == []
     with operator.services() as services:
@@ -316,7 +316,7 @@ def test_a_redriven_mail_is_shown_by_its_last_run(operator: Operator, tmp_path: 
     mail = tmp_path / "mail.eml"
     mail.write_text(f"From: {ANN}\nTo: {MAILBOX}\nSubject: Twice\nMessage-ID: <3@example.com>\n\nSet the title to A\n")
     email_id = operator.run("send", str(mail))[1].split()[-1]
-    dead = Settlement(Outcome.DEAD, JobResult("", error="the kiln exploded"))
+    dead = Settlement(JobOutcome.DEAD, JobResult("", error="the kiln exploded"))
     with operator.services() as services:
         until(lambda: services.overview.mail(email_id), "the intake to take it")
         jobs, now = services.jobs, services.clock.now()

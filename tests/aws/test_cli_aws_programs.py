@@ -20,7 +20,7 @@ import boto3
 from tests.aws.emulator import REGION, Emulator
 from tests.aws.lambdas import ROOT, packaged
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.setup.package import AWS
+from webordinary.adapters.aws.provision.package import AWS
 from webordinary.entrypoints.cli import main
 
 ACCOUNT = "345678901234"

@@ -20,9 +20,8 @@ import dns.rcode
 import dns.resolver
 import dns.rrset
 
-from webordinary.adapters.aws.setup.checks.dns_records import DnsChecks
-from webordinary.adapters.aws.setup.checks.site_names import site_name_checks
-from webordinary.model.findings import Finding, Verdict
+from webordinary.adapters.aws.provision.account_checks import DnsChecks, site_name_checks
+from webordinary.model.checks import CheckResult, Verdict
 
 DOMAIN, REGION, TOKENS = "kiln.example", "eu-west-1", ("t1", "t2")
 RECORDS = {
@@ -68,7 +67,7 @@ def name_server(records: dict[tuple[str, str], list[str]]) -> Iterator[dns.resol
         server.close()
 
 
-def look(records: dict[tuple[str, str], list[str]], tokens: tuple[str, ...] = TOKENS) -> dict[str, Finding]:
+def look(records: dict[tuple[str, str], list[str]], tokens: tuple[str, ...] = TOKENS) -> dict[str, CheckResult]:
     with name_server(records) as resolver:
         checks = DnsChecks(DOMAIN, REGION, lambda: tokens, resolver).checks()
         return {check.name: check.look() for check in checks}

@@ -14,16 +14,16 @@ from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import BROKEN, CONFLICT, DROP_REQUEST, DROP_RESPONSE, FaultyProxy, faulty_proxy
 from tests.aws.pool_world import PoolWorld
 from webordinary.adapters.aws.pool.claims import AwsClaims
-from webordinary.model.claims import Claim, Started, Turn
+from webordinary.model.claims import Claim, FinishResult, StartedJob
 from webordinary.model.errors import ClaimLost, Transient
-from webordinary.model.jobs import Ending, JobResult, NewJob, Outcome, Requeue, Settlement, Why
+from webordinary.model.jobs import Ending, JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
 KEYS = [ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")]
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 RATES = {DROP_REQUEST: 0.05, DROP_RESPONSE: 0.1, BROKEN: 0.03, CONFLICT: 0.03}
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 JOBS_OF_A_KEY = 5
 MOST_STEPS = 300
 
@@ -42,7 +42,7 @@ class History:
     fences: defaultdict[ProjectUser, list[int]] = field(default_factory=lambda: defaultdict(list))
     settled: list[str] = field(default_factory=list)
 
-    def began(self, started: Started) -> None:
+    def began(self, started: StartedJob) -> None:
         """Whoever is told that a job is his holds the key, under the highest fence that anybody heard of."""
         known = self.fences[started.claim.key]
         assert started.claim.fence >= max(known, default=0)
@@ -59,8 +59,8 @@ class Worker:
     name: str
     claims: AwsClaims
     history: History
-    dice: random.Random
-    running: Started | None = None
+    rng: random.Random
+    running: StartedJob | None = None
     ending: Ending = DONE
     seen: Claim | None = None
 
@@ -69,7 +69,7 @@ class Worker:
             if self.running:
                 self._end(self.running, now)
             else:
-                self._claim(self.dice.choice(KEYS), now)
+                self._claim(self.rng.choice(KEYS), now)
         except Transient:
             pass
         except ClaimLost:
@@ -83,16 +83,18 @@ class Worker:
         over = self.seen if self.seen and self.seen.key == key else None
         taken = self.claims.claim_and_start(key, self.name, now, over)
         self.seen = taken if isinstance(taken, Claim) else None
-        if isinstance(taken, Started):
+        if isinstance(taken, StartedJob):
             self._begin(taken)
 
-    def _begin(self, started: Started) -> None:
+    def _begin(self, started: StartedJob) -> None:
         self.history.began(started)
         self.running = started
-        self.ending = self.dice.choice([DONE, DONE, DONE, Requeue(Why.INTERRUPTED), Requeue(Why.STOPPED)])
+        self.ending = self.rng.choice(
+            [DONE, DONE, DONE, Requeue(RequeueReason.INTERRUPTED), Requeue(RequeueReason.STOPPED)]
+        )
 
-    def _end(self, started: Started, now: datetime) -> None:
-        turn: Turn = self.claims.end_and_take_next(started, self.ending, now, more=True)
+    def _end(self, started: StartedJob, now: datetime) -> None:
+        turn: FinishResult = self.claims.end_and_take_next(started, self.ending, now, more=True)
         if isinstance(self.ending, Settlement):
             self.history.settled.append(started.job.job_id)
         self.running = None
@@ -111,13 +113,13 @@ def test_every_job_is_settled_once_under_the_highest_fence_and_threads_keep_thei
         for number in range(JOBS_OF_A_KEY):
             new = NewJob(f"{key}-{number}", key, f"thread-{number % 2}", "mail", Command.EDIT)
             calm.jobs().record(new, NOON, ready=True)
-    dice, history = random.Random(seed), History(calm.claims())
-    workers = [Worker(f"w{n}", calm.through(proxy.endpoint).claims(), history, dice) for n in range(3)]
+    rng, history = random.Random(seed), History(calm.claims())
+    workers = [Worker(f"w{n}", calm.through(proxy.endpoint).claims(), history, rng) for n in range(3)]
     proxy.at_random(seed, RATES)
     try:
         for number in range(MOST_STEPS):
-            worker = dice.choice(workers)
-            worker.die() if dice.random() < 0.03 else worker.step(NOON + number * timedelta(seconds=1))
+            worker = rng.choice(workers)
+            worker.die() if rng.random() < 0.03 else worker.step(NOON + number * timedelta(seconds=1))
             if not calm.jobs().keys_to_look_at(None, 1):
                 break
     finally:

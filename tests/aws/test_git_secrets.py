@@ -15,9 +15,9 @@ needs_extra("boto3", "aws")
 import boto3
 
 from tests.aws.emulator import REGION, Emulator
-from webordinary.adapters.aws.site.git_secrets import GitSecrets
-from webordinary.adapters.local.git.credentials import Kind
-from webordinary.app.cloud_credentials import FRESH_SECONDS, FetchedCredentials
+from webordinary.adapters.aws.site.credentials import GitSecrets
+from webordinary.adapters.git.credentials import CredentialKind
+from webordinary.compose.aws import FRESH_SECONDS, FetchedCredentials
 from webordinary.model.errors import Permanent
 
 REPO, TOKEN = "https://git.example.com/kiln.git", "t0ken-of-kiln"
@@ -52,7 +52,7 @@ def token_of(credentials: FetchedCredentials, project: str) -> str:
 def test_what_an_operator_keeps_every_worker_finds_for_itself_alone(world: World) -> None:
     world.keep(TOKEN)
     worker = world.process("w1")
-    assert worker.kind(world.project) is Kind.TOKEN
+    assert worker.kind(world.project) is CredentialKind.TOKEN
     assert token_of(worker, world.project) == TOKEN
     [home] = (world._folder / "w1").iterdir()
     assert home.stat().st_mode & 0o077 == 0
@@ -66,7 +66,7 @@ def test_a_credential_that_did_not_prove_itself_is_kept_nowhere(world: World) ->
 
     with pytest.raises(Permanent, match="does not take it"):
         try_it()
-    assert world.process("w1").kind(world.project) is Kind.NONE
+    assert world.process("w1").kind(world.project) is CredentialKind.NONE
 
 
 def test_a_replaced_credential_is_noticed_and_a_forgotten_one_too(world: World) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from webordinary.adapters.aws.items import at, epoch, from_item, moment, to_item
+from webordinary.adapters.aws.dynamo import at, epoch, from_item, moment, to_item
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -22,9 +22,9 @@ from tests.aws.pool_world import PoolWorld
 from webordinary.adapters.aws.clients import MAX_TRIES
 from webordinary.adapters.aws.dynamo import CONFLICT_TRIES
 from webordinary.adapters.memory.pool import MemoryHints, MemoryPoolState
-from webordinary.model.claims import ClaimRequest, ClaimStatus, Started
+from webordinary.model.claims import ClaimRequest, ClaimStatus, StartedJob
 from webordinary.model.errors import ClaimLost, Transient
-from webordinary.model.jobs import Job, JobResult, JobState, NewJob, Outcome, Requeue, Settlement, Why
+from webordinary.model.jobs import Job, JobOutcome, JobResult, JobState, NewJob, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
@@ -32,7 +32,7 @@ KEY, BAKERY = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 W1, W2 = "container-1", "container-2"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 WRITE, READ, UPDATE = "dynamodb:TransactWriteItems", "dynamodb:GetItem", "dynamodb:UpdateItem"
 
 
@@ -59,9 +59,9 @@ def queue(world: PoolWorld, *names: str) -> None:
         world.jobs().record(NewJob(name, KEY, f"thread-{name}", f"mail-{name}", Command.EDIT), NOON, ready=True)
 
 
-def claim(world: PoolWorld, worker: str = W1) -> Started:
+def claim(world: PoolWorld, worker: str = W1) -> StartedJob:
     started = world.claims().claim_and_start(KEY, worker, NOON)
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     return started
 
 
@@ -116,7 +116,7 @@ def test_a_claim_of_which_nothing_was_heard_stands_in_the_way_as_a_foreign_one_d
     unheard = world.claims().claim_and_start(KEY, W1, NOON + SECOND)
     assert unheard == calm.claims().look(KEY)
     again = world.claims().claim_and_start(KEY, W1, NOON + SECOND, over=calm.claims().look(KEY))
-    assert isinstance(again, Started)
+    assert isinstance(again, StartedJob)
     assert again.job.attempts == 2
 
 
@@ -134,10 +134,10 @@ def test_an_ending_whose_answer_is_lost_is_saved_once_and_the_next_job_is_in_our
     assert turn.kept == started.claim
     assert turn.started
     assert (turn.started.job, turn.started.job.attempts) == (job(calm, "b"), 1)
-    assert job(calm, "a").outcome is Outcome.SUCCEEDED
+    assert job(calm, "a").outcome is JobOutcome.SUCCEEDED
 
 
-def unheard(world: PoolWorld, proxy: FaultyProxy, started: Started, ending: Settlement | Requeue) -> None:
+def unheard(world: PoolWorld, proxy: FaultyProxy, started: StartedJob, ending: Settlement | Requeue) -> None:
     """The ending got through, but nothing of it was heard."""
     proxy.inject(DROP_RESPONSE, WRITE, MAX_TRIES)
     proxy.inject(DROP_REQUEST, READ, MAX_TRIES)
@@ -165,8 +165,8 @@ def test_a_job_that_was_interrupted_and_started_again_unheard_is_not_interrupted
     queue(calm, "a")
     calm.jobs().bind_token("a", "token")
     started = claim(calm)
-    unheard(world, proxy, started, Requeue(Why.INTERRUPTED))
-    turn = world.claims().end_and_take_next(started, Requeue(Why.INTERRUPTED), NOON + SECOND, more=True)
+    unheard(world, proxy, started, Requeue(RequeueReason.INTERRUPTED))
+    turn = world.claims().end_and_take_next(started, Requeue(RequeueReason.INTERRUPTED), NOON + SECOND, more=True)
     assert turn.started
     assert (turn.started.job, turn.started.job.interruptions) == (job(calm, "a"), 1)
     assert turn.owed
@@ -191,10 +191,10 @@ def test_who_lost_the_key_after_an_unheard_ending_stands_down_and_the_ending_sta
     started = claim(calm)
     unheard(world, proxy, started, DONE)
     taken = calm.claims().claim_and_start(KEY, W2, NOON, over=calm.claims().look(KEY))
-    assert isinstance(taken, Started)
+    assert isinstance(taken, StartedJob)
     with pytest.raises(ClaimLost):
         world.claims().end_and_take_next(started, DONE, NOON + SECOND, more=True)
-    assert job(calm, "a").outcome is Outcome.SUCCEEDED
+    assert job(calm, "a").outcome is JobOutcome.SUCCEEDED
     assert job(calm, "b") == taken.job
 
 
@@ -243,7 +243,7 @@ def test_who_heard_nothing_of_a_handover_knows_at_least_that_his_own_key_is_give
         world.claims().end_and_take_next(started, DONE, NOON + SECOND, more=True)
     turn = world.claims().end_and_take_next(started, DONE, NOON + 2 * SECOND, more=True)
     assert (turn.kept, turn.started) == (None, None)
-    assert job(calm, "a").outcome is Outcome.SUCCEEDED
+    assert job(calm, "a").outcome is JobOutcome.SUCCEEDED
 
 
 # --- starting, renewing, releasing, recording

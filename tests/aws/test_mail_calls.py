@@ -19,23 +19,28 @@ from tests.unit.mail.letters import SCOTT, multipart, raw_mail  # noqa: E402
 from tests.unit.mail.test_delivery import Told  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.mail.directory import FRESH_SECONDS, AwsDirectory  # noqa: E402
-from webordinary.adapters.aws.mail.intake import AwsIntake  # noqa: E402
+from webordinary.adapters.aws.mail.emulated import Reception, as_received  # noqa: E402
+from webordinary.adapters.aws.mail.mails import AwsIntake  # noqa: E402
 from webordinary.adapters.aws.mail.ses import SesTransport  # noqa: E402
+from webordinary.adapters.memory.parser import InProcessParser  # noqa: E402
 from webordinary.mail.addresses import Mailbox  # noqa: E402
-from webordinary.mail.prompt_outbox import PromptOutbox  # noqa: E402
-from webordinary.mail.ses_verdicts import SesVerdicts  # noqa: E402
-from webordinary.model.claims import Started  # noqa: E402
-from webordinary.model.jobs import JobResult, Outcome, Settlement  # noqa: E402
+from webordinary.mail.auth import SesVerdicts  # noqa: E402
+from webordinary.mail.outbox import PromptOutbox  # noqa: E402
+from webordinary.model.claims import StartedJob  # noqa: E402
+from webordinary.model.jobs import (  # noqa: E402
+    JobOutcome,
+    JobResult,
+    Settlement,
+)
 from webordinary.model.names import ProjectUser  # noqa: E402
 from webordinary.model.projects import Project, Sender  # noqa: E402
-from webordinary.testing.ses_inbound import Reception, as_received  # noqa: E402
 from webordinary.workflow.answering import Answering  # noqa: E402
 from webordinary.workflow.reading import Mailroom, Reading  # noqa: E402
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEY = ProjectUser("amelia", "scott")
 EDIT = Mailbox.parse("edit@example.org")
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("The title is new.", commit="c" * 40))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("The title is new.", commit="c" * 40))
 
 
 class Counted:
@@ -51,7 +56,7 @@ class Counted:
         world, items = self.world, self.world.items()
         return Mailroom(
             world.raw_mails(items), world.parsed_mails(items), world.manifest(), world.blobs(), world.threads(),
-            world.directory(), SesVerdicts(), EDIT,
+            world.directory(), InProcessParser(), SesVerdicts(), EDIT,
         )  # fmt: skip
 
     def reading(self) -> Reading:
@@ -79,7 +84,7 @@ class Counted:
         for job in self.pool.jobs.open_jobs(KEY):
             self.pool.jobs.enqueue(job.job_id, NOON)
         started = self.pool.claims.claim_and_start(KEY, "w1", NOON)
-        assert isinstance(started, Started)
+        assert isinstance(started, StartedJob)
         self.pool.claims.end_and_take_next(started, DONE, NOON, more=False)
 
     def counted(self) -> int:
@@ -94,11 +99,11 @@ def test_a_mail_costs_the_mail_room_few_calls(ministack: Emulator) -> None:
         email_id = counted.accept(raw_mail())
         calls = {"intake": counted.counted()}
         payload = {"emailId": email_id, "redrive": 0, "retries": 0}
-        counted.reading().parse_email(payload)
-        calls["ParseEmail"] = counted.counted()
         sender = counted.reading().authenticate_sender(payload)
         assert sender == {"verdict": "admitted"}
         calls["AuthenticateSender"] = counted.counted()
+        counted.reading().parse_email(payload)
+        calls["ParseEmail"] = counted.counted()
         job = counted.reading().identify_project_user(payload)
         calls["IdentifyProjectUser"] = counted.counted()
         counted.settle()
@@ -106,8 +111,8 @@ def test_a_mail_costs_the_mail_room_few_calls(ministack: Emulator) -> None:
         calls["Reply"] = counted.counted()
         assert calls == {
             "intake": 3,  # the mail, its note, that it was started
+            "AuthenticateSender": 3,  # the note, the head of the mail, the sender
             "ParseEmail": 3,  # the note, the mail, its reading
-            "AuthenticateSender": 2,  # note and reading, the sender
             "IdentifyProjectUser": 4,  # note and reading, the sender, is the thread there, record it
             "Reply": 5,  # note and reading, the outbox; SES, sent, SES's Message-ID
         }
@@ -125,16 +130,15 @@ def test_a_mail_costs_the_mail_room_few_calls(ministack: Emulator) -> None:
 
 
 @pytest.mark.parametrize("files", [1, 3])
-def test_an_attachment_costs_four_calls(ministack: Emulator, files: int) -> None:
+def test_an_attachment_costs_two_calls(ministack: Emulator, files: int) -> None:
     part = ('content-type: application/pdf\r\ncontent-disposition: attachment; filename="a.pdf"', b"%PDF-1.7 ...")
     with faulty_proxy(ministack.endpoint) as proxy:
         counted = Counted(MailWorld(ministack.endpoint), proxy)
         email_id = counted.accept(multipart(*([part] * files)))
         counted.reading().parse_email({"emailId": email_id})
         counted.counted()
-        for position in range(files):
-            counted.reading().store_attachment({"emailId": email_id, "position": position})
-        assert counted.counted() == 4 * files  # the note, the mail, the file, its line
+        counted.reading().store_attachment({"emailId": email_id})
+        assert counted.counted() == 2 + 2 * files  # the note, the mail; of each the file, its line
         assert len(counted.world.manifest().of(email_id)) == files
 
 

@@ -15,17 +15,24 @@ from tests.aws.faulty_proxy import DROP_REQUEST, DROP_RESPONSE, THROTTLED, fault
 from tests.aws.mail_world import MailWorld  # noqa: E402
 from tests.unit.mail.letters import SCOTT, parsed, raw_mail  # noqa: E402
 from tests.unit.mail.test_delivery import Told  # noqa: E402
-from webordinary.adapters.aws.mail.intake import AwsIntake  # noqa: E402
-from webordinary.adapters.aws.mail.raw_mails import UNNOTED_AFTER, AwsRawMails, ses_id_of  # noqa: E402
+from webordinary.adapters.aws.mail.emulated import Reception, as_received  # noqa: E402
+from webordinary.adapters.aws.mail.mails import (  # noqa: E402
+    UNNOTED_AFTER,
+    AwsIntake,
+    AwsRawMails,
+    ses_id_of,
+)
 from webordinary.mail.addresses import Mailbox  # noqa: E402
-from webordinary.mail.authenticate import Admitted, authenticate  # noqa: E402
+from webordinary.mail.auth import (  # noqa: E402
+    Admitted,
+    SesVerdicts,
+    authenticate,
+)
 from webordinary.mail.intake import name_of  # noqa: E402
-from webordinary.mail.parse import parse  # noqa: E402
-from webordinary.mail.ses_verdicts import SesVerdicts  # noqa: E402
+from webordinary.mail.parsing.message import parse  # noqa: E402
 from webordinary.model.errors import Permanent  # noqa: E402
 from webordinary.model.names import ProjectUser  # noqa: E402
 from webordinary.model.projects import Sender  # noqa: E402
-from webordinary.testing.ses_inbound import Reception, as_received  # noqa: E402
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 EDIT = Mailbox.parse("edit@example.org")

@@ -17,7 +17,7 @@ from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.mail_world import MailWorld  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.blobs import INLINE_BYTES  # noqa: E402
-from webordinary.adapters.aws.mail.undelivered import AwsUndelivered  # noqa: E402
+from webordinary.adapters.aws.mail.outbox import AwsUndelivered  # noqa: E402
 from webordinary.model.mail import Reply  # noqa: E402
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -24,11 +24,13 @@ from tests.aws.mail_world import MailWorld, clients_of  # noqa: E402
 from tests.unit.mail.letters import parsed  # noqa: E402
 from tests.unit.mail.test_delivery import Told  # noqa: E402
 from webordinary.adapters.aws.mail.ses import SesTransport  # noqa: E402
-from webordinary.mail.answers import gave_up  # noqa: E402
-from webordinary.mail.compose import compose  # noqa: E402
-from webordinary.mail.delivery import deliver_due  # noqa: E402
-from webordinary.mail.errors import PerhapsSent  # noqa: E402
-from webordinary.mail.prompt_outbox import PromptOutbox  # noqa: E402
+from webordinary.mail.outbox import (  # noqa: E402
+    PromptOutbox,
+    deliver_due,
+)
+from webordinary.mail.ports import PerhapsSent  # noqa: E402
+from webordinary.mail.replies.answers import gave_up  # noqa: E402
+from webordinary.mail.replies.compose import compose  # noqa: E402
 from webordinary.model.errors import Permanent, Transient  # noqa: E402
 from webordinary.model.mail import Reply  # noqa: E402
 from webordinary.model.names import ProjectUser  # noqa: E402

@@ -17,8 +17,11 @@ from botocore.stub import ANY, Stubber  # noqa: E402
 
 from tests.aws.faulty_proxy import CONFLICT, DROP_RESPONSE, THROTTLED, faulty_proxy  # noqa: E402
 from tests.aws.mail_world import MailWorld, clients_of  # noqa: E402
-from webordinary.adapters.aws.dynamo import Dynamo  # noqa: E402
-from webordinary.adapters.aws.items import to_item  # noqa: E402
+from webordinary.adapters.aws import names  # noqa: E402
+from webordinary.adapters.aws.dynamo import (  # noqa: E402
+    Dynamo,
+    to_item,
+)
 from webordinary.adapters.aws.mail.directory import MOST_PAGES, AwsDirectory  # noqa: E402
 from webordinary.model.errors import Permanent  # noqa: E402
 from webordinary.model.names import ProjectUser, thread_id_of  # noqa: E402
@@ -45,6 +48,19 @@ def test_of_many_who_begin_a_thread_at_once_one_did_and_all_know_it(world: MailW
         stored = set(pool.map(begin, range(6)))
     assert len(stored) == 1
     assert all(world.threads().find((f"<{number}@x>",)) in stored for number in range(6))
+
+
+def test_a_message_id_expires_with_its_mail_and_the_thread_stays(world: MailWorld) -> None:
+    world.threads().record(Thread("t1", SCOTT, "Title"), "<1@x>", NOON, "mail-1")
+    world.threads().add_message("t1", "<2@x>", "mail-1")
+    table, now = names.THREADS + world.suffix, datetime.now(UTC).timestamp()
+    for message_id in ("<1@x>", "<2@x>"):
+        item = world.dynamo.get("looking", (table, {"id": f"message#{message_id}"}))
+        assert item
+        assert 29 < (item["expiresAt"] - now) / 86_400 <= 30
+    thread = world.dynamo.get("looking", (table, {"id": "thread#t1"}))
+    assert thread
+    assert "expiresAt" not in thread
 
 
 def test_a_thread_survives_lost_answers_and_conflicts(world: MailWorld, ministack: Emulator) -> None:

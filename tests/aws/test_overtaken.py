@@ -10,17 +10,17 @@ import pytest
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy, overtaken
 from tests.aws.pool_world import PoolWorld
-from webordinary.model.claims import Started
+from webordinary.model.claims import StartedJob
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import JobResult, NewJob, Outcome, Requeue, Settlement, Why
+from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
 KEY = ProjectUser("amelia", "scott")
 W1, W2 = "container-1", "container-2"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
-CANCELLED = Settlement(Outcome.CANCELLED, JobResult("stopped"))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
+CANCELLED = Settlement(JobOutcome.CANCELLED, JobResult("stopped"))
 WRITE, UPDATE = "dynamodb:TransactWriteItems", "dynamodb:UpdateItem"
 
 
@@ -46,9 +46,9 @@ def queue(world: PoolWorld, *names: str) -> None:
         world.jobs().record(NewJob(name, KEY, f"thread-{name}", f"mail-{name}", Command.EDIT), NOON, ready=True)
 
 
-def claim(world: PoolWorld, worker: str = W1) -> Started:
+def claim(world: PoolWorld, worker: str = W1) -> StartedJob:
     started = world.claims().claim_and_start(KEY, worker, NOON)
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     return started
 
 
@@ -135,7 +135,7 @@ def test_a_mail_that_comes_while_a_job_goes_to_the_tail_gets_an_order_of_its_own
     queue(others, "a")
     started = claim(others)
     proxy.inject(overtaken(lambda: queue(others, "b")), WRITE)
-    turn = world.claims().end_and_take_next(started, Requeue(Why.INTERRUPTED), NOON, more=True)
+    turn = world.claims().end_and_take_next(started, Requeue(RequeueReason.INTERRUPTED), NOON, more=True)
     assert turn.started
     assert turn.started.job.job_id == "b"
     assert [(job.job_id, job.order) for job in others.jobs().open_jobs(KEY)] == [("b", 2), ("a", 3)]

@@ -10,14 +10,14 @@ import pytest
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.aws.pool_world import PoolWorld
-from webordinary.model.claims import Started, Turn
-from webordinary.model.jobs import JobResult, NewJob, Outcome, Settlement
+from webordinary.model.claims import FinishResult, StartedJob
+from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
 AMELIA, BAKERY = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 Count = Callable[[Callable[[], object]], dict[str, int]]
 
 
@@ -47,9 +47,9 @@ def new(name: str, key: ProjectUser = AMELIA) -> NewJob:
     return NewJob(name, key, f"thread-{name}", f"mail-{name}", Command.EDIT)
 
 
-def claim(world: PoolWorld, key: ProjectUser = AMELIA) -> Started:
+def claim(world: PoolWorld, key: ProjectUser = AMELIA) -> StartedJob:
     started = world.claims().claim_and_start(key, "container-1", NOON)
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     return started
 
 
@@ -101,7 +101,7 @@ def test_the_last_job_of_a_key_is_settled_in_two_calls_which_also_tell_that_it_w
     world: PoolWorld, calls: Count
 ) -> None:
     world.jobs().record(new("a"), NOON, ready=True)
-    started, turns = claim(world), list[Turn]()
+    started, turns = claim(world), list[FinishResult]()
     claims = world.claims()
     ended = calls(lambda: turns.append(claims.end_and_take_next(started, DONE, NOON, more=True)))
     assert ended == {"Query": 1, "TransactWriteItems": 1}
@@ -148,6 +148,6 @@ def test_a_callback_that_was_made_is_noted_with_one_call_by_who_settled_its_job(
     world.jobs().bind_token("a", "token")
     worker = world.one_process()
     started = worker.claims.claim_and_start(AMELIA, "container-1", NOON)
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     worker.claims.end_and_take_next(started, DONE, NOON, more=False)
-    assert calls(lambda: worker.owed.paid("a", "token")) == {"UpdateItem": 1}
+    assert calls(lambda: worker.owed.mark_delivered("a", "token")) == {"UpdateItem": 1}

@@ -15,12 +15,12 @@ from tests.aws.pool_world import SESSION, PoolWorld
 from tests.contract.test_project_leases import JobHold
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import MAX_TRIES, connect
-from webordinary.adapters.aws.items import epoch, from_item, to_item
+from webordinary.adapters.aws.dynamo import epoch, from_item, to_item
 from webordinary.adapters.aws.pool.project_leases import OPERATOR_SECONDS
-from webordinary.adapters.aws.setup.provision import TABLES, create_tables
-from webordinary.model.claims import Started
+from webordinary.adapters.aws.provision.shapes import TABLES, create_tables
+from webordinary.model.claims import StartedJob
 from webordinary.model.errors import Transient
-from webordinary.model.jobs import JobResult, NewJob, Outcome, Requeue, Settlement, Why
+from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
@@ -28,7 +28,7 @@ KEY = ProjectUser("amelia", "scott")
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 MONTH = 30 * 24 * 3600
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def record(world: PoolWorld, name: str) -> None:
     world.jobs().record(NewJob(name, KEY, f"thread-{name}", f"mail-{name}", Command.EDIT), NOON, ready=True)
 
 
-def claim(world: PoolWorld) -> Started:
+def claim(world: PoolWorld) -> StartedJob:
     started = world.claims().claim_and_start(KEY, "container-1", NOON)
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     return started
 
 
@@ -102,7 +102,7 @@ def test_a_project_that_is_let_go_has_its_jobs_started(world: PoolWorld) -> None
     record(world, "a")
     started = claim(world)
     later = NOON + timedelta(days=1)
-    world.claims().end_and_take_next(started, Requeue(Why.HELD, later), NOON, more=True)
+    world.claims().end_and_take_next(started, Requeue(RequeueReason.HELD, later), NOON, more=True)
     assert world.claims().start_next(started.claim, NOON) is None
     assert world.jobs().let_go("bakery") == []
     assert world.jobs().let_go("amelia") == [KEY]
@@ -123,7 +123,7 @@ def test_all_keys_of_a_project_are_found_however_many_jobs_they_have(
 
 def test_an_interruption_is_kept_for_a_month(world: PoolWorld) -> None:
     record(world, "a")
-    turn = world.claims().end_and_take_next(claim(world), Requeue(Why.INTERRUPTED), NOON, more=True)
+    turn = world.claims().end_and_take_next(claim(world), Requeue(RequeueReason.INTERRUPTED), NOON, more=True)
     assert turn.started
     world.interruptions().record(turn.started.job, "another thread", NOON)
     [kept] = items(world, names.INTERRUPTIONS)
@@ -134,33 +134,33 @@ def test_an_interruption_is_kept_for_a_month(world: PoolWorld) -> None:
 def test_an_operators_lease_that_nobody_ends_is_over_after_a_while_on_the_own_clock(world: PoolWorld) -> None:
     record(world, "a")
     begun, time = claim(world), [0.0]
-    hold = JobHold("container-1", begun.claim.fence, "a")
+    token = JobHold("container-1", begun.claim.fence, "a")
     leases = world.project_leases(lambda _: False, lambda: time[0])
     operators = leases.take("amelia", JobHold("operator"), NOON)
     assert operators
-    assert leases.take("amelia", hold, NOON) is None
+    assert leases.take("amelia", token, NOON) is None
     time[0] = OPERATOR_SECONDS - 1
-    assert leases.take("amelia", hold, NOON + timedelta(days=1)) is None
+    assert leases.take("amelia", token, NOON + timedelta(days=1)) is None
     time[0] = OPERATOR_SECONDS
-    taken = leases.take("amelia", hold, NOON)
+    taken = leases.take("amelia", token, NOON)
     assert taken
     assert taken.fence > operators.fence
 
 
 def test_a_lease_that_was_taken_unheard_is_taken_again_by_its_job(ministack: Emulator, world: PoolWorld) -> None:
     record(world, "a")
-    hold = JobHold("container-1", claim(world).claim.fence, "a")
+    token = JobHold("container-1", claim(world).claim.fence, "a")
     with faulty_proxy(ministack.endpoint) as proxy:
         leases = world.through(proxy.endpoint).project_leases(lambda _: False)
         proxy.inject(DROP_RESPONSE, "PutItem")
-        first = leases.take("amelia", hold, NOON)
+        first = leases.take("amelia", token, NOON)
         assert first
         leases.confirm(first)
         leases.release(first)
         proxy.inject(DROP_RESPONSE, "PutItem", MAX_TRIES)
         with pytest.raises(Transient):
-            leases.take("amelia", hold, NOON + SECOND)
-        again = leases.take("amelia", hold, NOON + SECOND)
+            leases.take("amelia", token, NOON + SECOND)
+        again = leases.take("amelia", token, NOON + SECOND)
         assert again
         assert again.fence == first.fence + 2
 
@@ -169,7 +169,7 @@ def test_a_project_called_project_does_not_meet_the_lease_of_another(world: Pool
     key = ProjectUser("project", "amelia")
     world.jobs().record(NewJob("b", key, "thread", "mail", Command.EDIT), NOON, ready=True)
     assert world.project_leases(lambda _: False).take("amelia", JobHold("operator"), NOON)
-    assert isinstance(world.claims().claim_and_start(key, "container-1", NOON), Started)
+    assert isinstance(world.claims().claim_and_start(key, "container-1", NOON), StartedJob)
 
 
 def test_an_ownership_row_that_expired_never_restarts_the_fence(world: PoolWorld) -> None:
@@ -178,5 +178,5 @@ def test_an_ownership_row_that_expired_never_restarts_the_fence(world: PoolWorld
     place = to_item({"projectKey": str(KEY)})
     world.clients.dynamodb.delete_item(TableName=names.OWNERSHIP + world.suffix, Key=place)
     taken = world.claims().claim_and_start(KEY, "container-2", NOON + SECOND)
-    assert isinstance(taken, Started)
+    assert isinstance(taken, StartedJob)
     assert taken.claim.fence > old.fence

@@ -14,13 +14,13 @@ needs_extra("boto3", "aws")
 from tests.aws.emulator import Emulator
 from tests.aws.pool_world import PoolWorld
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.items import from_item
-from webordinary.adapters.aws.pool.presence import BELIEVED, Presence, worker_in
-from webordinary.model.claims import Started
+from webordinary.adapters.aws.dynamo import from_item
+from webordinary.adapters.aws.pool.claim_table import BELIEVED, Presence, worker_in
+from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.model.overview import WorkerSummary
+from webordinary.model.snapshot import WorkerSummary
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ME = WorkerSummary("container-1", "w1", 7, 2, NOON)
@@ -64,6 +64,6 @@ def test_it_tells_while_it_is_alive_whatever_goes_wrong_and_leaves_at_the_end(wo
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_the_claim_of_a_project_that_is_called_worker_is_no_worker(world: PoolWorld, key: ProjectUser) -> None:
     world.jobs().record(NewJob("a", key, "thread", "mail", Command.EDIT), NOON, ready=True)
-    assert isinstance(world.claims().claim_and_start(key, ME.worker, NOON), Started)
+    assert isinstance(world.claims().claim_and_start(key, ME.worker, NOON), StartedJob)
     Presence(world.dynamo, names.OWNERSHIP + world.suffix).tell(ME, NOON)
     assert present(world, NOON) == [ME]

@@ -11,13 +11,10 @@ from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
 from tests.aws.queue_world import MINUTE, NOON, SECOND, QueueWorld, queued, running, settled
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.pool.hints import BORROWED_SECONDS, ENOUGH_RECEIVES, AwsHints
-from webordinary.adapters.aws.pool.liveness import RemoteLiveness
-from webordinary.adapters.aws.pool.outputs import AwsOutputs
-from webordinary.adapters.aws.pool.queue_urls import QueueUrls
-from webordinary.adapters.aws.pool.queues import LONGEST_DELAY_SECONDS
-from webordinary.adapters.aws.pool.tickets import is_old, ticket_id
-from webordinary.adapters.aws.setup.queue_shapes import (
+from webordinary.adapters.aws.pool.claim_requests import BORROWED_SECONDS, ENOUGH_RECEIVES, SqsClaimRequests
+from webordinary.adapters.aws.pool.claim_table import RemoteLiveness
+from webordinary.adapters.aws.pool.queues import LONGEST_DELAY_SECONDS, AwsOutputs, QueueUrls, is_old, ticket_id
+from webordinary.adapters.aws.provision.shapes import (
     create_key_queues,
     create_shared_queues,
     key_queues,
@@ -34,7 +31,7 @@ def world(ministack: Emulator) -> QueueWorld:
     return QueueWorld(ministack.endpoint)
 
 
-def keys_of(hints: AwsHints, *skip: ProjectUser) -> list[ProjectUser]:
+def keys_of(hints: SqsClaimRequests, *skip: ProjectUser) -> list[ProjectUser]:
     return [hint.key for hint in hints.receive(NOON, skip, 10)]
 
 
@@ -72,7 +69,7 @@ def test_a_customers_queues_can_be_removed_and_removed_again(world: QueueWorld) 
     remove_key_queues(world.clients, key)
     remove_key_queues(world.clients, key)
     with pytest.raises(Permanent, match=r"project add … --backend aws"):
-        world.tickets.ticket(queued(key))
+        world.tickets.notify_owner(queued(key))
 
 
 def test_a_missing_queue_is_told_with_what_makes_it(world: QueueWorld) -> None:
@@ -88,7 +85,7 @@ def test_one_address_is_looked_up_and_the_others_lie_beside_it(world: QueueWorld
         seen = world.beside(proxy.endpoint)
         seen.interrupts.take(key)
         seen.interrupts.take(world.key())
-        seen.tickets.ticket(queued(key))
+        seen.tickets.notify_owner(queued(key))
         assert proxy.calls["sqs:GetQueueUrl"] == 1
 
 
@@ -96,7 +93,7 @@ def test_beside_a_known_queue_no_address_is_looked_up(world: QueueWorld) -> None
     key = world.key()
     with faulty_proxy(world.endpoint) as proxy:
         seen = world.beside(proxy.endpoint)
-        urls = QueueUrls(seen.clients.sqs, beside=world.queues.url_of(world.unclaimed))
+        urls = QueueUrls(seen.clients.sqs, beside=world.queues.url_of(world.notify_unclaimed))
         assert urls.of(names.queues_of(key).input) == world.queues.url_of(names.queues_of(key).input)
         assert proxy.calls["sqs:GetQueueUrl"] == 0
 
@@ -110,7 +107,7 @@ def test_a_hint_is_said_once_for_a_fence_and_minute(world: QueueWorld) -> None:
     assert world.hints.send(hint, NOON)
     assert not world.hints.send(hint, NOON + 59 * SECOND)
     assert world.hints.send(hint, NOON + MINUTE)
-    assert world.lying(world.unclaimed) == 2
+    assert world.lying(world.notify_unclaimed) == 2
 
 
 def test_after_a_claim_a_hint_is_news_again(world: QueueWorld) -> None:
@@ -161,7 +158,7 @@ def test_a_hint_is_sent_although_the_answer_to_its_first_write_was_lost(world: Q
     with faulty_proxy(world.endpoint) as proxy:
         proxy.inject(DROP_RESPONSE, "PutItem")
         assert world.beside(proxy.endpoint).hints.send(ClaimRequest(key, NOON), NOON)
-    assert world.lying(world.unclaimed) == 1
+    assert world.lying(world.notify_unclaimed) == 1
 
 
 @pytest.mark.parametrize(
@@ -189,7 +186,7 @@ def test_a_delayed_hint_is_seen_by_nobody_yet(world: QueueWorld) -> None:
     world.hints.send(replace(ClaimRequest(key, NOON), ready_at=NOON + MINUTE), NOON)
     world.hints.send(ClaimRequest(early, NOON), NOON)
     assert keys_of(world.hints) == [early]
-    assert world.attributes(world.unclaimed)["ApproximateNumberOfMessagesDelayed"] == "1"
+    assert world.attributes(world.notify_unclaimed)["ApproximateNumberOfMessagesDelayed"] == "1"
 
 
 def test_a_delayed_hint_silences_nobody_who_has_work_before(world: QueueWorld) -> None:
@@ -202,7 +199,7 @@ def test_a_delayed_hint_silences_nobody_who_has_work_before(world: QueueWorld) -
 def test_a_hint_tells_whose_mail_waits_and_where(world: QueueWorld) -> None:
     key = world.key()
     world.hints.send(ClaimRequest.for_job(queued(key)), NOON)
-    assert world.read(world.unclaimed) == [
+    assert world.read(world.notify_unclaimed) == [
         {
             "type": "CLAIM_REQUEST",
             "projectId": key.project_id,
@@ -225,7 +222,7 @@ def test_the_longest_waiting_comes_first_and_stays_until_it_is_acknowledged(worl
     assert keys_of(world.hints) == [young]
     world.hints.acknowledge(young)
     assert keys_of(world.hints) == []
-    assert world.lying(world.unclaimed) == 0
+    assert world.lying(world.notify_unclaimed) == 0
 
 
 def test_what_a_worker_has_costs_no_call_and_others_do_not_see_it(world: QueueWorld) -> None:
@@ -253,7 +250,7 @@ def test_several_hints_for_a_key_are_one(world: QueueWorld) -> None:
     for minute in range(3):
         world.hints.send(ClaimRequest(key, NOON), NOON + minute * MINUTE)
     assert keys_of(world.hints) == [key]
-    assert world.lying(world.unclaimed) == 1
+    assert world.lying(world.notify_unclaimed) == 1
 
 
 def test_what_a_worker_has_no_time_for_another_gets_at_once(world: QueueWorld) -> None:
@@ -269,7 +266,7 @@ def test_what_a_worker_has_no_time_for_another_gets_at_once(world: QueueWorld) -
 def test_a_hint_whose_time_with_this_worker_is_over_is_not_offered(world: QueueWorld) -> None:
     key, now = world.key(queues=False), [0.0]
     world.hints.send(ClaimRequest(key, NOON), NOON)
-    hints = AwsHints(world.queues, world.hints._requests, world.unclaimed, lambda: now[0])
+    hints = SqsClaimRequests(world.queues, world.hints._requests, world.notify_unclaimed, lambda: now[0])
     assert keys_of(hints) == [key]
     now[0] += BORROWED_SECONDS
     assert keys_of(hints) == []
@@ -279,10 +276,10 @@ def test_a_hint_for_a_key_that_is_in_the_way_again_and_again_is_dropped(world: Q
     key = world.key(queues=False)
     world.hints.send(ClaimRequest(key, NOON), NOON)
     for _ in range(ENOUGH_RECEIVES):
-        assert world.lying(world.unclaimed) == 1
+        assert world.lying(world.notify_unclaimed) == 1
         world.hints.give_back()
         assert keys_of(world.hints, key) == []
-    assert world.lying(world.unclaimed) == 0
+    assert world.lying(world.notify_unclaimed) == 0
 
 
 @pytest.mark.parametrize(
@@ -298,21 +295,21 @@ def test_a_hint_for_a_key_that_is_in_the_way_again_and_again_is_dropped(world: Q
     ],
 )
 def test_what_is_no_hint_ends_among_the_dead_letters(world: QueueWorld, text: str) -> None:
-    url = world.queues.url_of(world.unclaimed)
-    redrive = json.loads(world.attributes(world.unclaimed)["RedrivePolicy"])
+    url = world.queues.url_of(world.notify_unclaimed)
+    redrive = json.loads(world.attributes(world.notify_unclaimed)["RedrivePolicy"])
     soon = json.dumps({**redrive, "maxReceiveCount": 2})
     world.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": soon})
-    world.put(world.unclaimed, text)
+    world.put(world.notify_unclaimed, text)
     assert not any(world.hints.collect(10, hidden_seconds=0) for _ in range(3))
     assert keys_of(world.hints) == []
     assert world.lying(names.UNCLAIMED_DLQ + world.suffix) == 1
-    assert world.lying(world.unclaimed) == 0
+    assert world.lying(world.notify_unclaimed) == 0
 
 
 def test_a_hint_without_its_time_is_taken_for_the_oldest(world: QueueWorld) -> None:
     key, plain = world.key(queues=False), {"type": "CLAIM_REQUEST", "projectId": "amelia", "userId": "scott"}
     world.hints.send(ClaimRequest(key, NOON), NOON)
-    world.put(world.unclaimed, json.dumps(plain))
+    world.put(world.notify_unclaimed, json.dumps(plain))
     assert keys_of(world.hints) == [ProjectUser("amelia", "scott"), key]
 
 
@@ -321,8 +318,8 @@ def test_a_hint_without_its_time_is_taken_for_the_oldest(world: QueueWorld) -> N
 
 def test_a_ticket_names_its_job_in_its_customers_queue(world: QueueWorld) -> None:
     key = world.key()
-    world.tickets.ticket(queued(key))
-    world.tickets.unclaimed()
+    world.tickets.notify_owner(queued(key))
+    world.tickets.notify_unclaimed()
     assert world.read(names.queues_of(key).input) == [
         {
             "jobId": "job-1",
@@ -340,30 +337,30 @@ def test_a_ticket_names_its_job_in_its_customers_queue(world: QueueWorld) -> Non
 def test_a_start_is_announced_once_and_a_stop_beside_it(world: QueueWorld) -> None:
     key = world.key()
     job = queued(key)
-    world.tickets.ticket(job)
-    world.tickets.ticket(job)
+    world.tickets.notify_owner(job)
+    world.tickets.notify_owner(job)
     assert world.lying(names.queues_of(key).input) == 1
-    world.tickets.ticket(replace(job, interruptions=1))
-    world.tickets.ticket(running(job), STOP)
+    world.tickets.notify_owner(job._replace(interruptions=1))
+    world.tickets.notify_owner(running(job), STOP)
     assert world.lying(names.queues_of(key).input) == 3
 
 
 def test_who_resumes_twice_is_heard_twice(world: QueueWorld) -> None:
     key = world.key()
     for _ in range(2):
-        world.tickets.ticket(queued(key), RESUMED)
+        world.tickets.notify_owner(queued(key), RESUMED)
     assert world.lying(names.queues_of(key).input) == 2
 
 
 def test_a_ticket_is_old_once_its_job_was_started(world: QueueWorld) -> None:
     key = world.key()
     job = queued(key)
-    world.tickets.ticket(job)
-    world.tickets.ticket(running(job), STOP)
+    world.tickets.notify_owner(job)
+    world.tickets.notify_owner(running(job), STOP)
     announced, stop = world.read(names.queues_of(key).input)
     assert is_old(announced, running(job))
     assert not is_old(announced, None)
-    assert not is_old(announced, running(replace(job, job_id="job-2")))
+    assert not is_old(announced, running(job._replace(job_id="job-2")))
     assert not is_old({**announced, "interruptions": 1}, running(job))
     assert not is_old(stop, running(job))
     assert not is_old({}, running(job))
@@ -371,7 +368,7 @@ def test_a_ticket_is_old_once_its_job_was_started(world: QueueWorld) -> None:
 
 def test_a_ticket_is_named_by_job_attempt_and_interruptions() -> None:
     job = queued(ProjectUser("amelia", "scott"))
-    assert ticket_id(replace(job, attempts=2, interruptions=1)) == "job-1-2-1"
+    assert ticket_id(job._replace(attempts=2, interruptions=1)) == "job-1-2-1"
 
 
 # --- interrupts

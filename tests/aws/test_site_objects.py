@@ -17,11 +17,19 @@ from botocore.stub import Stubber  # noqa: E402
 from tests.aws.emulator import REGION, Emulator  # noqa: E402
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.site_world import Requests, SiteWorld, clients_of  # noqa: E402
+from webordinary.adapters.aws.site.deploy import (  # noqa: E402
+    ASK_EACH_TIME,
+    FOREVER,
+    StoredObject,
+    Upload,
+    plan_deploy,
+)
 from webordinary.adapters.aws.site.objects import MANIFEST, S3Objects  # noqa: E402
+from webordinary.jobs.site_files import (  # noqa: E402
+    Mark,
+    Stage,
+)
 from webordinary.model.errors import Permanent, Transient  # noqa: E402
-from webordinary.site.deploy_plan import ASK_EACH_TIME, FOREVER, Lying, Upload, plan_deploy  # noqa: E402
-from webordinary.site.manifests import Mark  # noqa: E402
-from webordinary.site.releases import Stage  # noqa: E402
 
 
 @pytest.fixture
@@ -113,14 +121,14 @@ def test_a_replaced_and_a_removed_object_come_back_by_their_versions(
     versions = put(store, tmp_path, **{"a.html": "old a", "b.html": "old b"})
     put(store, tmp_path, **{"a.html": "new a"})
     store.delete(["b.html", "never-there.html"])
-    store.put_all([(upload, Lying(store.name, versions[upload.path])) for upload in uploads("a.html", "b.html")])
+    store.put_all([(upload, StoredObject(store.name, versions[upload.path])) for upload in uploads("a.html", "b.html")])
     assert world.shown() == {"a.html": "old a", "b.html": "old b"}
 
 
 def test_what_is_not_kept_any_longer_is_said_in_words(store: S3Objects, tmp_path: Path) -> None:
     put(store, tmp_path, **{"a.html": "a"})
     with pytest.raises(Permanent, match=r"does not keep a\.html any longer"):
-        store.put_all([(uploads("a.html")[0], Lying(store.name, "00000000-0000-0000-0000-000000000000"))])
+        store.put_all([(uploads("a.html")[0], StoredObject(store.name, "00000000-0000-0000-0000-000000000000"))])
     with pytest.raises(Permanent, match="does not keep this release any longer"):
         store.recall('"etag" 00000000-0000-0000-0000-000000000000')
     with pytest.raises(Permanent, match="keeps no earlier releases"):

@@ -14,15 +14,17 @@ needs_extra("boto3", "aws")
 from tests.aws.emulator import Emulator  # noqa: E402
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.site_world import Requests, SiteWorld, clients_of, fill  # noqa: E402
-from webordinary.adapters.aws.site.copies import KEPT_COPIES, LocalCopies  # noqa: E402
 from webordinary.adapters.aws.site.objects import MANIFEST  # noqa: E402
+from webordinary.adapters.aws.site.releases import KEPT_COPIES, LocalCopies  # noqa: E402
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases  # noqa: E402
+from webordinary.jobs.rollback import Rollback  # noqa: E402
+from webordinary.jobs.site_files import (  # noqa: E402
+    Stage,
+    manifest_of,
+)
 from webordinary.model.claims import ProjectLease  # noqa: E402
 from webordinary.model.errors import ClaimLost, Permanent, Transient  # noqa: E402
 from webordinary.model.projects import Project  # noqa: E402
-from webordinary.site.manifests import manifest_of  # noqa: E402
-from webordinary.site.releases import Stage  # noqa: E402
-from webordinary.site.rollback import Rollback  # noqa: E402
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 OLD = {"index.html": "old home", "about.html": "about", "site.css": "old style"}
@@ -71,7 +73,7 @@ def test_another_worker_knows_what_is_shown_and_what_was(world: SiteWorld) -> No
     shown = other.current("amelia", Stage.EDIT)
     assert shown
     assert set(manifest_of(shown)) == set(NEW), "a page to take a picture of is found without the files"
-    assert other.point(found, 3)
+    assert other.activate(found, 3)
     assert world.shown() == OLD
     assert [release.name for release in other.list("amelia", Stage.EDIT)] == [B[:12], A[:12]], "it keeps its place"
 
@@ -83,7 +85,7 @@ def test_going_back_moves_no_bytes(world: SiteWorld) -> None:
     operator = world.worker()
     requests = Requests(world.s3)
     [_, old] = operator.list("amelia", Stage.EDIT)
-    assert operator.point(old, 3)
+    assert operator.activate(old, 3)
     assert [method for method, _ in requests.made] == ["GET", "GET", "PUT", "PUT", "PUT"]
     assert world.shown() == OLD
     current = operator.current("amelia", Stage.EDIT)
@@ -95,18 +97,18 @@ def test_the_public_site_is_copied_from_the_edit_site_by_any_worker(world: SiteW
     other = world.worker()
     promoted = other.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2)
     assert promoted
-    assert other.point(promoted, 2)
+    assert other.activate(promoted, 2)
     assert world.shown(Stage.PUBLIC) == OLD
     third = world.worker()
     assert [release.name for release in third.list("amelia", Stage.PUBLIC)] == [promoted.name]
     world.publish(third, B, NEW, 3)
     again = third.promote("amelia", Stage.EDIT, Stage.PUBLIC, 4)
     assert again
-    assert third.point(again, 4)
+    assert third.activate(again, 4)
     assert world.shown(Stage.PUBLIC) == NEW
     fourth = world.worker()
     [_, earlier] = fourth.list("amelia", Stage.PUBLIC)
-    assert fourth.point(earlier, 5)
+    assert fourth.activate(earlier, 5)
     assert world.shown(Stage.PUBLIC) == OLD
 
 
@@ -175,10 +177,10 @@ def test_a_site_left_half_written_is_promoted_and_shown_as_it_was_whole(world: S
     other = world.worker()
     promoted = other.promote("amelia", Stage.EDIT, Stage.PUBLIC, 3)
     assert promoted
-    other.point(promoted, 3)
+    other.activate(promoted, 3)
     assert world.shown(Stage.PUBLIC) == OLD
     [old] = other.list("amelia", Stage.EDIT)
-    other.point(old, 4)
+    other.activate(old, 4)
     assert world.shown() == OLD
 
 
@@ -187,15 +189,15 @@ def test_a_stale_worker_changes_nothing_and_one_that_lost_its_claim_stops(world:
     world.publish(slow, A, OLD, 1)
     release = world.built(slow, B, NEW, 2)
     world.publish(quick, C, THIRD, 3)
-    assert not slow.point(release, 2)
+    assert not slow.activate(release, 2)
     assert world.shown() == THIRD
 
     def lost() -> None:
         raise ClaimLost("amelia#scott", "slow", 4)
 
     with pytest.raises(ClaimLost):
-        slow.point(release, 4, lost)
-    quick.point(quick.list("amelia", Stage.EDIT)[0], 5)
+        slow.activate(release, 4, lost)
+    quick.activate(quick.list("amelia", Stage.EDIT)[0], 5)
     assert world.shown() == THIRD
 
 
@@ -205,7 +207,7 @@ def test_who_sleeps_before_his_last_step_is_too_late_once_he_is_shut_out(world: 
 
     def check() -> None:
         if "index.html" in world.shown():
-            other.shut_out("amelia", Stage.EDIT, 2)
+            other.raise_fence("amelia", Stage.EDIT, 2)
 
     world.publish(sleeper, A, OLD, 1, check)
     assert world.worker().current("amelia", Stage.EDIT) is None
@@ -229,7 +231,7 @@ def test_it_ends_well_on_a_bad_line(world: SiteWorld) -> None:
 def test_a_release_that_nobody_knows_is_built_again(world: SiteWorld) -> None:
     release = world.built(world.worker(), A, OLD, 1)
     with pytest.raises(Transient, match="built again"):
-        world.worker().point(release, 2)
+        world.worker().activate(release, 2)
 
 
 def test_an_unpublishable_path_is_refused_before_anything_is_written(world: SiteWorld) -> None:

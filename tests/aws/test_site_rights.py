@@ -17,15 +17,15 @@ from botocore.stub import ANY, Stubber  # noqa: E402
 
 from tests.aws.emulator import REGION, Emulator, credentials  # noqa: E402
 from tests.aws.site_world import SiteWorld, clients_of  # noqa: E402
-from webordinary.adapters.aws.site.scoped import (  # noqa: E402
+from webordinary.adapters.aws.site.credentials import (  # noqa: E402
     LAST_SECONDS,
     MOST_PROJECTS,
     RENEW_BEFORE_SECONDS,
     ScopedCredentials,
     rights_of,
 )
+from webordinary.jobs.site_files import Stage  # noqa: E402
 from webordinary.model.errors import Transient  # noqa: E402
-from webordinary.site.releases import Stage  # noqa: E402
 
 ROLE = "arn:aws:iam::000000000000:role/webordinary-site"
 

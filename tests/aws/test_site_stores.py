@@ -14,14 +14,19 @@ needs_extra("boto3", "aws")
 
 from tests.aws.emulator import Emulator  # noqa: E402
 from tests.aws.site_world import clients_of  # noqa: E402
+from webordinary.adapters.agents.session_store import (  # noqa: E402
+    SessionRecord,
+    SessionStore,
+)
 from webordinary.adapters.aws.clients import Clients  # noqa: E402
-from webordinary.adapters.aws.site import build_logs as logs_room  # noqa: E402
-from webordinary.adapters.aws.site import sessions as sessions_room  # noqa: E402
-from webordinary.adapters.aws.site.build_logs import S3BuildLogs  # noqa: E402
-from webordinary.adapters.aws.site.sessions import S3SessionFiles  # noqa: E402
-from webordinary.adapters.local.agents.homes import AgentHomes, Memo  # noqa: E402
+from webordinary.adapters.aws.site import stores as logs_room  # noqa: E402
+from webordinary.adapters.aws.site import stores as sessions_room  # noqa: E402
+from webordinary.adapters.aws.site.stores import (  # noqa: E402
+    S3BuildLogs,
+    S3SessionFiles,
+)
+from webordinary.jobs.agent_task import AgentTask  # noqa: E402
 from webordinary.model.errors import Permanent, Transient  # noqa: E402
-from webordinary.site.task import AgentTask  # noqa: E402
 
 TASK = AgentTask("a wish", Path("site"), project_id="amelia", thread_id="a" * 16)
 OTHER = AgentTask("a wish", Path("site"), project_id="bob", thread_id="a" * 16)
@@ -39,24 +44,24 @@ def bucket(clients: Clients) -> str:
     return name
 
 
-def homes(clients: Clients, bucket: str, scratch: Path) -> AgentHomes:
-    return AgentHomes(S3SessionFiles(lambda _: clients.s3, bucket), scratch)
+def homes(clients: Clients, bucket: str, scratch: Path) -> SessionStore:
+    return SessionStore(S3SessionFiles(lambda _: clients.s3, bucket), scratch)
 
 
-def use(homes: AgentHomes, task: AgentTask = TASK, **files: str) -> tuple[Memo, dict[str, str]]:
+def use(homes: SessionStore, task: AgentTask = TASK, **files: str) -> tuple[SessionRecord, dict[str, str]]:
     with homes.open("claude", task, lambda path: True) as home:
         seen = home.memo, {path.name: path.read_text() for path in home.files.iterdir()}
         for name, text in files.items():
             (home.files / name).write_text(text)
-        home.memo = Memo("claude", "session-1", 0.5)
+        home.memo = SessionRecord("claude", "session-1", 0.5)
     return seen
 
 
 def test_a_thread_goes_on_in_another_container(clients: Clients, bucket: str, tmp_path: Path) -> None:
-    assert use(homes(clients, bucket, tmp_path / "one"), transcript="hello") == (Memo("claude"), {})
+    assert use(homes(clients, bucket, tmp_path / "one"), transcript="hello") == (SessionRecord("claude"), {})
     there = homes(clients, bucket, tmp_path / "two")
-    assert use(there) == (Memo("claude", "session-1", 0.5), {"transcript": "hello"})
-    assert use(there, OTHER) == (Memo("claude"), {})
+    assert use(there) == (SessionRecord("claude", "session-1", 0.5), {"transcript": "hello"})
+    assert use(there, OTHER) == (SessionRecord("claude"), {})
     assert list((tmp_path / "two").iterdir()) == [], "nothing of it stays on the disk"
 
 
@@ -66,7 +71,7 @@ def test_a_session_that_grew_too_large_starts_afresh(
     mine = homes(clients, bucket, tmp_path)
     use(mine, transcript="hello")
     monkeypatch.setattr(sessions_room, "MOST_BYTES", 100)
-    assert use(mine) == (Memo("claude"), {})
+    assert use(mine) == (SessionRecord("claude"), {})
 
 
 def test_a_dropped_session_is_gone(clients: Clients, bucket: str, tmp_path: Path) -> None:

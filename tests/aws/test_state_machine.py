@@ -15,7 +15,7 @@ needs_extra("boto3", "aws")
 import boto3  # noqa: E402
 from botocore.stub import Stubber  # noqa: E402
 
-from webordinary.adapters.aws.setup.state_machine import StepFunctions, ensure_state_machine  # noqa: E402
+from webordinary.adapters.aws.pool.step_functions import StepFunctions, ensure_state_machine  # noqa: E402
 from webordinary.model.errors import Transient  # noqa: E402
 
 if TYPE_CHECKING:

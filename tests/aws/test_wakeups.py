@@ -11,12 +11,16 @@ from contextlib import ExitStack
 import pytest
 
 from tests.aws.emulator import Emulator
-from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy, refusal
+from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy, overtaken, refusal
 from tests.aws.queue_world import NOON, QueueWorld, queued, running
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.pool.trouble import SAID_AGAIN_SECONDS, Trouble
-from webordinary.adapters.aws.pool.wakeups import SHORTEST_ROUND_SECONDS, PollingWakeups
-from webordinary.adapters.aws.setup.queue_shapes import create_key_queues
+from webordinary.adapters.aws.pool.wakeups import (
+    SAID_AGAIN_SECONDS,
+    SHORTEST_ROUND_SECONDS,
+    LogThrottle,
+    PollingWakeups,
+)
+from webordinary.adapters.aws.provision.shapes import create_key_queues
 from webordinary.model.claims import ClaimRequest
 from webordinary.model.errors import Transient
 from webordinary.model.names import ProjectUser
@@ -66,9 +70,9 @@ def test_a_poke_ends_the_wait_and_several_are_one(sleeper: Sleeper) -> None:
 def test_a_ticket_wakes_the_owner_and_does_not_hold_back_the_next(world: QueueWorld, sleeper: Sleeper) -> None:
     key, wakeups = world.key(), sleeper()
     wakeups.attend({key: None}, 0)
-    world.tickets.ticket(queued(key, "job-1"))
+    world.tickets.notify_owner(queued(key, "job-1"))
     assert wakeups.wait(LONG) == [f"ticket {key}"]
-    world.tickets.ticket(queued(key, "job-2"))
+    world.tickets.notify_owner(queued(key, "job-2"))
     assert wakeups.wait(LONG) == [f"ticket {key}"]
 
 
@@ -76,17 +80,17 @@ def test_a_ticket_wakes_the_owner_while_a_job_runs(world: QueueWorld, sleeper: S
     key, wakeups = world.key(), sleeper()
     job = running(queued(key))
     wakeups.attend({key: job}, 0)
-    world.tickets.ticket(job, STOP)
+    world.tickets.notify_owner(job, STOP)
     assert wakeups.wait(LONG) == [f"ticket {key}"]
 
 
 def test_the_ticket_of_the_job_that_runs_is_no_news(world: QueueWorld, sleeper: Sleeper) -> None:
     key, other, wakeups = world.key(), world.key(), sleeper()
     job = queued(key)
-    world.tickets.ticket(job)
+    world.tickets.notify_owner(job)
     wakeups.attend({key: running(job), other: None}, 0)
     world.wait_empty(names.queues_of(key).input)
-    world.tickets.ticket(queued(other))
+    world.tickets.notify_owner(queued(other))
     assert wakeups.wait(LONG) == [f"ticket {other}"]
 
 
@@ -95,9 +99,9 @@ def test_nor_is_it_when_the_job_has_ended_meanwhile(world: QueueWorld, sleeper: 
     job = queued(key)
     wakeups.attend({key: running(job)}, 0)
     wakeups.attend({key: None, other: None}, 0)
-    world.tickets.ticket(job)
+    world.tickets.notify_owner(job)
     world.wait_empty(names.queues_of(key).input)
-    world.tickets.ticket(queued(other))
+    world.tickets.notify_owner(queued(other))
     assert wakeups.wait(LONG) == [f"ticket {other}"]
 
 
@@ -123,7 +127,7 @@ def test_a_worker_without_a_free_slot_leaves_hints_to_others(world: QueueWorld, 
     key, waiting, wakeups = world.key(), world.key(), sleeper()
     wakeups.attend({key: None}, 0)
     world.hints.send(ClaimRequest(waiting, NOON), NOON)
-    world.tickets.ticket(queued(key))
+    world.tickets.notify_owner(queued(key))
     assert wakeups.wait(LONG) == [f"ticket {key}"]
     assert waiting_for(world.beside()) == [waiting]
 
@@ -166,7 +170,7 @@ def test_a_ticket_that_an_earlier_owner_still_polls_for_reaches_the_next(world: 
     earlier.attend({}, 0)
     later.attend({key: None}, 0)
     for number in range(5):
-        world.tickets.ticket(queued(key, f"job-{number}"))
+        world.tickets.notify_owner(queued(key, f"job-{number}"))
         assert later.wait(LONG) == [f"ticket {key}"]
     assert earlier.wait(0) == []
 
@@ -178,10 +182,10 @@ def test_polling_survives_refusals_and_lost_answers(world: QueueWorld, sleeper: 
         proxy.inject(NOT_ALLOWED, "ReceiveMessage")
         proxy.inject(DROP_RESPONSE, "DeleteMessageBatch")
         wakeups.attend({key: None}, 0)
-        world.tickets.ticket(queued(key, "job-1"))
+        world.tickets.notify_owner(queued(key, "job-1"))
         assert wakeups.wait(LONG) == [f"ticket {key}"]
         world.wait_empty(names.queues_of(key).input)
-        world.tickets.ticket(queued(key, "job-2"))
+        world.tickets.notify_owner(queued(key, "job-2"))
         assert wakeups.wait(LONG) == [f"ticket {key}"]
         wakeups.close()
         join(polls())
@@ -197,7 +201,7 @@ def test_the_same_trouble_is_told_once_and_that_it_is_over(
         for _ in range(3):
             proxy.inject(NOT_ALLOWED, "ReceiveMessage")
         wakeups.attend({key: None}, 0)
-        world.tickets.ticket(queued(key))
+        world.tickets.notify_owner(queued(key))
         assert wakeups.wait(LONG) == [f"ticket {key}"]
         wakeups.close()
         join(polls())  # what a poll brought is heard before it is said that polling works again
@@ -209,7 +213,7 @@ def test_the_same_trouble_is_told_once_and_that_it_is_over(
 
 def test_a_trouble_that_lasts_is_told_again_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
     seconds = [0.0]
-    trouble = Trouble("polling", logging.getLogger("wakeups"), lambda: seconds[0])
+    trouble = LogThrottle("polling", logging.getLogger("wakeups"), lambda: seconds[0])
     while seconds[0] < 2 * SAID_AGAIN_SECONDS:
         trouble.met(Transient("nobody answers"))
         seconds[0] += SAID_AGAIN_SECONDS / 4
@@ -228,22 +232,36 @@ def test_a_queue_that_is_not_there_yet_is_asked_again(world: QueueWorld, sleeper
     key, wakeups = world.key(queues=False), sleeper()
     wakeups.attend({key: None}, 0)
     create_key_queues(world.clients, key)
-    world.tickets.ticket(queued(key))
+    world.tickets.notify_owner(queued(key))
     assert wakeups.wait(LONG) == [f"ticket {key}"]
 
 
 def test_threads_are_bounded_and_a_key_that_waits_for_one_gets_it(
     world: QueueWorld, sleeper: Sleeper, polls: Polls
 ) -> None:
-    key, wakeups = world.key(), sleeper(slots=1, poll_seconds=1)
-    given_up = [world.key() for _ in range(6)]
-    for other in given_up:
-        wakeups.attend({other: None}, 1)
-    wakeups.attend({key: None}, 1)
-    # At any one moment a thread that has given its place away may not have ended yet.
-    assert min(len(polls()) for _ in range(500)) <= 2 * 1 + 2
-    world.tickets.ticket(queued(key))
-    assert wakeups.wait(LONG) == [f"ticket {key}"]
+    key, polled, answered = world.key(), threading.Semaphore(0), threading.Event()
+
+    def hold_the_poll() -> None:
+        polled.release()
+        answered.wait(LONG)
+
+    with faulty_proxy(world.endpoint) as proxy:
+        proxy.inject(overtaken(hold_the_poll), "sqs:ReceiveMessage", times=20)
+        wakeups = sleeper(world.beside(proxy.endpoint), slots=1, poll_seconds=1)
+        wakeups.attend({}, 1)
+        assert polled.acquire(timeout=LONG)
+        for given_up in [world.key() for _ in range(3)]:
+            wakeups.attend({given_up: None}, 1)
+            assert polled.acquire(timeout=LONG)
+        wakeups.attend({world.key(): None}, 1)
+        wakeups.attend({key: None}, 1)
+        assert len(polls()) == 2 * 1 + 2  # as long as no poll is answered
+        proxy.calm()
+        answered.set()
+        world.tickets.notify_owner(queued(key))
+        assert wakeups.wait(LONG) == [f"ticket {key}"]
+        wakeups.close()
+        join(polls())
 
 
 def test_closing_ends_every_thread(world: QueueWorld, sleeper: Sleeper, polls: Polls) -> None:
@@ -256,14 +274,16 @@ def test_closing_ends_every_thread(world: QueueWorld, sleeper: Sleeper, polls: P
 
 
 def test_polls_that_come_back_empty_at_once_are_no_frenzy(world: QueueWorld, sleeper: Sleeper, polls: Polls) -> None:
-    key = world.key()
+    key, third = world.key(), threading.Event()
     with faulty_proxy(world.endpoint) as proxy:
+        proxy.inject(overtaken(lambda: None), "sqs:ReceiveMessage", times=2)
+        proxy.inject(overtaken(third.set), "sqs:ReceiveMessage")
         wakeups = sleeper(world.beside(proxy.endpoint), poll_seconds=0)
         began = time.monotonic()
         wakeups.attend({key: None}, 0)
-        assert wakeups.wait(3 * SHORTEST_ROUND_SECONDS) == []
-        calls = proxy.calls["sqs:ReceiveMessage"]
-        assert 1 <= calls <= 2 + (time.monotonic() - began) / SHORTEST_ROUND_SECONDS
+        assert third.wait(LONG)
+        assert time.monotonic() - began >= 2 * SHORTEST_ROUND_SECONDS
+        assert wakeups.wait(0) == []
         wakeups.close()
         join(polls())
 

@@ -16,26 +16,22 @@ import pytest
 from tests.aws.accounts import clients_of
 from tests.aws.emulator import Emulator
 from tests.aws.pool_world import PoolWorld
-from webordinary.adapters.aws.pool.callbacks import StepFunctionsCallbacks
-from webordinary.adapters.aws.pool.interrupts import AwsInterrupts
-from webordinary.adapters.aws.pool.liveness import RemoteLiveness
-from webordinary.adapters.aws.pool.queues import Queues
-from webordinary.adapters.aws.pool.tickets import AwsTickets
+from webordinary.adapters.aws.pool.claim_table import RemoteLiveness
+from webordinary.adapters.aws.pool.queues import AwsInterrupts, Queues, SqsNotifier
+from webordinary.adapters.aws.pool.step_functions import StepFunctionsCallbacks
 from webordinary.adapters.aws.pool.wakeups import PollingWakeups
-from webordinary.adapters.local.system import SystemClock, SystemThreads
-from webordinary.model.claims import ClaimRequest, Started
+from webordinary.adapters.files.system import SystemClock, SystemThreadSpawner
+from webordinary.model.claims import CancelToken, ClaimRequest, StartedJob
 from webordinary.model.events import Event
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Job, JobResult, NewJob, Outcome, Settlement
+from webordinary.model.jobs import Job, JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import STOP, Pool
-from webordinary.worker.settings import Settings
-from webordinary.worker.surroundings import Surroundings
+from webordinary.worker.ports import WorkerDeps, WorkerSettings
 from webordinary.worker.worker import Worker
 
 LONG = 120.0  # nobody waits for so long unless something is broken
-STOPPED = Settlement(Outcome.CANCELLED, JobResult("Stopped, as asked."))
+STOPPED = Settlement(JobOutcome.CANCELLED, JobResult("Stopped, as asked."))
 
 
 @dataclass
@@ -46,20 +42,20 @@ class Desk:
     begun: SimpleQueue[tuple[str, int]] = field(default_factory=SimpleQueue)
     told: SimpleQueue[tuple[str, str]] = field(default_factory=SimpleQueue)
 
-    def perform(self, started: Started, hold: Hold) -> Settlement:
+    def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
         self.begun.put((started.job.job_id, started.claim.fence))
         if started.job.job_id in self.lasting:
             self.lasting.discard(started.job.job_id)
             must_end = threading.Event()
-            with hold.on_stop(must_end.set):
+            with token.on_stop(must_end.set):
                 assert must_end.wait(LONG)
-            hold.check()
-        return Settlement(Outcome.SUCCEEDED, JobResult("done"))
+            token.check()
+        return Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 
-    def found(self, started: Started, hold: Hold) -> Settlement | None:
+    def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None:
         return None
 
-    def save(self, started: Started, hold: Hold) -> None: ...
+    def save(self, started: StartedJob, token: CancelToken) -> None: ...
 
     def emit(self, event: Event) -> None:
         if event.kind in ("JobSettled", "JobInterrupted", "ClaimYielded"):
@@ -79,7 +75,7 @@ class House:
             owed=one.owed,
             claims=one.claims,
             hints=hints,
-            tickets=AwsTickets(queues),
+            tickets=SqsNotifier(queues),
             interrupts=AwsInterrupts(queues),
             callbacks=StepFunctionsCallbacks(clients_of(endpoint).stepfunctions),
             liveness=RemoteLiveness(),
@@ -87,16 +83,16 @@ class House:
         self.desk = Desk()
         self.wakeups = PollingWakeups(queues, hints, slots=1, poll_seconds=1)
         self.worker = Worker(
-            Surroundings(
+            WorkerDeps(
                 worker_id="container-1",
-                settings=Settings(slots=1, reconcile=300.0),
+                settings=WorkerSettings(slots=1, reconcile=300.0),
                 pool=self.pool,
                 work=self.desk,
                 events=self.desk,
                 clock=SystemClock(),
-                threads=SystemThreads(),
+                threads=SystemThreadSpawner(),
                 wakeups=self.wakeups,
-                dice=random.Random(1),
+                rng=random.Random(1),
             )
         )
 
@@ -104,7 +100,7 @@ class House:
         """What the workflow's steps do for a mail."""
         now = datetime.now(UTC)
         job = self.pool.jobs.record(NewJob(job_id, self.keys[key], thread, "mail", Command.EDIT), now, ready=True)
-        self.pool.tickets.ticket(job)
+        self.pool.tickets.notify_owner(job)
         if not owned:
             self.pool.hints.send(ClaimRequest.for_job(job), now)
         return job
@@ -138,7 +134,7 @@ def test_a_stop_ends_the_running_job(house: House) -> None:
     house.queue("a", owned=False)
     house.desk.begun.get(timeout=LONG)
     stopping = house.pool.jobs.settle_waiting("a", STOPPED, datetime.now(UTC))
-    house.pool.tickets.ticket(stopping, STOP)
+    house.pool.tickets.notify_owner(stopping, STOP)
     assert house.desk.told.get(timeout=LONG) == ("JobSettled", "cancelled")
 
 

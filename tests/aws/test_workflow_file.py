@@ -12,7 +12,7 @@ from webordinary.asl.definition import Definition
 from webordinary.asl.states.task import Task
 from webordinary.model.errors import Permanent
 from webordinary.workflow import definition
-from webordinary.workflow.names import STEPS
+from webordinary.workflow.steps import STEPS
 
 ARNS = {step: f"arn:aws:lambda:us-east-1:123456789012:function:{function_of(step)}" for step in STEPS}
 

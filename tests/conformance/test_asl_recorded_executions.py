@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asl_corpus import Case, cases, comparison, differences, replay
+from asl_corpus import SHARED, Case, cases, comparison, differences, replay
 
 from webordinary.asl.errors import InvalidDefinition
+
+pytestmark = pytest.mark.may_skip(not SHARED.exists(), reason="this repository does not contain the corpora")
 
 OUTCOME = ("status", "output", "error", "cause", "states_entered")
 

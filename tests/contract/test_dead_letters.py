@@ -8,7 +8,7 @@ import pytest
 
 from webordinary.adapters.memory.letters import MemoryDeadLetters
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.letters import SqliteDeadLetters
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters
 from webordinary.pool.ports import DeadLetters
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -13,16 +13,17 @@ from webordinary.adapters.memory.executions import MemoryExecutions
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.executions import NEXT_LOOK_AT, RUNNABLE, SqliteExecutions
 from webordinary.asl.errors import HistoryMoved
-from webordinary.asl.events import Event
-from webordinary.asl.ports import Change, Execution, Outcome, Status
+from webordinary.asl.ports import Append, Execution, HistoryEvent, Status, TaskAnswer
 
 Store = MemoryExecutions | SqliteExecutions
 NOON = datetime(2025, 11, 16, 12, 0, 0, 123456, tzinfo=UTC)
 PAST = datetime(1970, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-STARTED = Event("ExecutionStarted", "", NOON.timestamp(), {"nonce": "n"})
-ENTERED = Event("PassStateEntered", "", NOON.timestamp(), {"name": "Only"})
-EXITED = Event("PassStateExited", "0.~1", NOON.timestamp(), {"name": "Only", "output": {"ä": ["\ud800", 1.5, None]}})
+STARTED = HistoryEvent("ExecutionStarted", "", NOON.timestamp(), {"nonce": "n"})
+ENTERED = HistoryEvent("PassStateEntered", "", NOON.timestamp(), {"name": "Only"})
+EXITED = HistoryEvent(
+    "PassStateExited", "0.~1", NOON.timestamp(), {"name": "Only", "output": {"ä": ["\ud800", 1.5, None]}}
+)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -42,14 +43,14 @@ def start(store: Store, name: str = "one", at: datetime = NOON, definition: str 
     return execution
 
 
-def rest(seq: int = 2, look_at: datetime | None = None) -> Change:
+def rest(seq: int = 2, look_at: datetime | None = None) -> Append:
     """The engine comes to rest after one more event."""
-    return Change(expected_seq=seq, events=(EXITED,), look_at=look_at)
+    return Append(expected_seq=seq, events=(EXITED,), look_at=look_at)
 
 
-def ended(status: Status, seq: int = 2, at: datetime = NOON) -> Change:
+def ended(status: Status, seq: int = 2, at: datetime = NOON) -> Append:
     look_at = None if status is Status.SUCCEEDED else PAST
-    return Change(seq, (EXITED,), look_at, status=status, error="E", cause="because", finished_at=at)
+    return Append(seq, (EXITED,), look_at, status=status, error="E", cause="because", finished_at=at)
 
 
 def test_a_new_execution_is_stored_whole_and_due_at_once(store: Store) -> None:
@@ -82,7 +83,7 @@ def test_nothing_is_known_of_what_never_started(store: Store) -> None:
 def test_events_come_back_as_they_were_appended(store: Store) -> None:
     start(store)
     store.append("one", rest(seq=2))
-    store.append("one", Change(3, (EXITED, ENTERED), None))
+    store.append("one", Append(3, (EXITED, ENTERED), None))
     stored = store.load("one")
     assert stored is not None
     assert stored.events == (STARTED, ENTERED, EXITED, EXITED, ENTERED)
@@ -92,7 +93,7 @@ def test_events_come_back_as_they_were_appended(store: Store) -> None:
 @pytest.mark.parametrize("after", range(6))
 def test_a_reader_may_ask_for_the_tail_only(store: Store, after: int) -> None:
     start(store)
-    store.append("one", Change(2, (EXITED, ENTERED, EXITED), None))
+    store.append("one", Append(2, (EXITED, ENTERED, EXITED), None))
     stored = store.load("one", after=after)
     assert stored is not None
     assert stored.events == (STARTED, ENTERED, EXITED, ENTERED, EXITED)[after:]
@@ -107,7 +108,7 @@ def test_the_slower_of_two_writers_writes_nothing(store: Store) -> None:
     assert stored is not None
     assert stored.seq == 3
     assert store.next_look_at(NOON) == NOON + MINUTE
-    assert not store.answer_token("token", Outcome())
+    assert not store.answer_token("token", TaskAnswer())
 
 
 def test_an_execution_at_rest_is_due_when_its_timer_ends(store: Store) -> None:
@@ -136,7 +137,7 @@ def test_the_longest_due_come_first_and_no_more_than_asked_for(store: Store) -> 
 
 def test_the_end_is_stored_and_a_good_one_is_due_no_more(store: Store) -> None:
     execution = start(store)
-    store.append("one", Change(2, (EXITED,), None, status=Status.SUCCEEDED, output=[1], finished_at=NOON + MINUTE))
+    store.append("one", Append(2, (EXITED,), None, status=Status.SUCCEEDED, output=[1], finished_at=NOON + MINUTE))
     stored = store.load("one")
     assert stored is not None
     assert stored.execution == replace(execution, status=Status.SUCCEEDED, output=[1], finished_at=NOON + MINUTE)
@@ -170,56 +171,56 @@ def waiting(store: Store, *tokens: str, name: str = "one") -> None:
 def test_the_first_answer_to_a_token_wins_and_makes_its_execution_due(store: Store) -> None:
     waiting(store, "t")
     assert store.runnable(NOON, 10) == []
-    assert store.answer_token("t", Outcome({"commit": "abc"}))
-    assert not store.answer_token("t", Outcome(error="Late", failed=True))
+    assert store.answer_token("t", TaskAnswer({"commit": "abc"}))
+    assert not store.answer_token("t", TaskAnswer(error="Late", failed=True))
     assert store.runnable(NOON, 10) == ["one"]
     stored = store.load("one")
     assert stored is not None
-    assert stored.answers == {"t": Outcome({"commit": "abc"})}
+    assert stored.answers == {"t": TaskAnswer({"commit": "abc"})}
 
 
 def test_a_failure_without_error_and_cause_is_an_answer(store: Store) -> None:
     waiting(store, "t")
-    assert store.answer_token("t", Outcome(failed=True))
+    assert store.answer_token("t", TaskAnswer(failed=True))
     stored = store.load("one")
     assert stored is not None
-    assert stored.answers == {"t": Outcome(failed=True)}
+    assert stored.answers == {"t": TaskAnswer(failed=True)}
 
 
 def test_an_unknown_token_is_lost(store: Store) -> None:
-    assert not store.answer_token("never", Outcome())
+    assert not store.answer_token("never", TaskAnswer())
     assert not store.beat_token("never", NOON)
 
 
 def test_a_consumed_token_is_closed(store: Store) -> None:
     waiting(store, "t")
-    store.answer_token("t", Outcome())
+    store.answer_token("t", TaskAnswer())
     store.append("one", replace(rest(seq=3), consumed=("t",)))
-    assert not store.answer_token("t", Outcome())
+    assert not store.answer_token("t", TaskAnswer())
     assert store.runnable(NOON, 10) == []
 
 
 def test_a_token_answered_meanwhile_cannot_be_dropped(store: Store) -> None:
     waiting(store, "t")
-    store.answer_token("t", Outcome(1))
+    store.answer_token("t", TaskAnswer(1))
     with pytest.raises(HistoryMoved):
         store.append("one", replace(rest(seq=3), dropped=("t",)))
     stored = store.load("one")
     assert stored is not None
-    assert (stored.seq, stored.answers) == (3, {"t": Outcome(1)})
+    assert (stored.seq, stored.answers) == (3, {"t": TaskAnswer(1)})
 
 
 def test_a_dropped_token_is_lost(store: Store) -> None:
     waiting(store, "t", "u")
     store.append("one", replace(rest(seq=3), dropped=("t",)))
-    assert not store.answer_token("t", Outcome())
-    assert store.answer_token("u", Outcome())
+    assert not store.answer_token("t", TaskAnswer())
+    assert store.answer_token("u", TaskAnswer())
 
 
 def test_an_answer_that_comes_while_the_engine_is_busy_is_not_overslept(store: Store) -> None:
     start(store)
     store.append("one", replace(rest(look_at=PAST), opened=("t",)))
-    store.answer_token("t", Outcome())
+    store.answer_token("t", TaskAnswer())
     store.append("one", rest(seq=3, look_at=NOON + MINUTE))
     assert store.runnable(NOON, 10) == ["one"]
 
@@ -239,7 +240,7 @@ def test_the_last_heartbeat_is_kept_until_the_answer(store: Store) -> None:
     stored = store.load("one")
     assert stored is not None
     assert stored.beats == {"t": NOON + MINUTE}
-    store.answer_token("t", Outcome())
+    store.answer_token("t", TaskAnswer())
     assert not store.beat_token("t", NOON + 2 * MINUTE)
 
 

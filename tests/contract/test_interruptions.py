@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from webordinary.adapters.memory.letters import MemoryInterruptions
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.letters import SqliteInterruptions
+from webordinary.adapters.sqlite.dead_letters import SqliteInterruptions
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -55,7 +54,7 @@ def _workers_in(database: Database) -> list[str]:
 def test_an_interruption_is_kept_as_it_was_first_written_down(audit: tuple[Interruptions, Kept]) -> None:
     interruptions, kept = audit
     interruptions.record(JOB, "another thread", NOON)
-    interruptions.record(replace(JOB, worker="second"), "another thread", NOON + timedelta(seconds=1))
+    interruptions.record(JOB._replace(worker="second"), "another thread", NOON + timedelta(seconds=1))
     assert kept() == ["first"]
-    interruptions.record(replace(JOB, worker="second", interruptions=2), "another thread", NOON)
+    interruptions.record(JOB._replace(worker="second", interruptions=2), "another thread", NOON)
     assert kept() == ["first", "second"]

@@ -9,12 +9,12 @@ from typing import Protocol
 import pytest
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.ledger import SqliteLedger
+from webordinary.adapters.sqlite.dead_letters import SqliteLedger
+from webordinary.jobs.ports import Ledger as Spending
 from webordinary.model.jobs import Job, NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.model.overview import Spent
-from webordinary.site.ports import Ledger as Spending
+from webordinary.model.snapshot import Spent
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -11,18 +11,22 @@ from threading import Barrier, Thread
 
 import pytest
 
-from webordinary.adapters.local.blobs import LocalBlobs
+from webordinary.adapters.files.stores import LocalBlobs
 from webordinary.adapters.memory.blobs import MemoryBlobs
 from webordinary.adapters.memory.directory import MemoryDirectory
 from webordinary.adapters.memory.mails import MemoryAttachmentManifest, MemoryParsedMails, MemoryRawMails
 from webordinary.adapters.memory.outbox import MemoryOutbox
 from webordinary.adapters.memory.threads import MemoryThreads
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.directory import SqliteDirectory
-from webordinary.adapters.sqlite.mails import SqliteAttachmentManifest, SqliteParsedMails, SqliteRawMails
+from webordinary.adapters.sqlite.mails import (
+    SqliteAttachmentManifest,
+    SqliteDirectory,
+    SqliteParsedMails,
+    SqliteRawMails,
+    SqliteThreads,
+)
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
-from webordinary.adapters.sqlite.threads import SqliteThreads
-from webordinary.mail.errors import UnknownMail
+from webordinary.mail.parsing.headers import HEAD_BYTES
 from webordinary.mail.ports import (
     AttachmentManifest,
     Blobs,
@@ -31,6 +35,7 @@ from webordinary.mail.ports import (
     ParsedMails,
     RawMails,
     Threads,
+    UnknownMail,
 )
 from webordinary.model.errors import Permanent
 from webordinary.model.mail import (
@@ -116,6 +121,15 @@ def reply(email_id: str = "e1", kind: str = "answer") -> Reply:
 def test_a_stored_mail_is_loaded_byte_for_byte(backend: Backend) -> None:
     assert backend.raw.store(email("a"))
     assert backend.raw.load("a" * 64) == email("a")
+
+
+@pytest.mark.parametrize("size", [0, 100, HEAD_BYTES + 1, HEAD_BYTES + 5000])
+def test_the_head_of_a_mail_is_enough_to_read_its_header(backend: Backend, size: int) -> None:
+    whole = email("a", raw=b"x" * size)
+    backend.raw.store(whole)
+    assert backend.raw.head("a" * 64) == replace(whole, raw=whole.raw[: HEAD_BYTES + 1])
+    with pytest.raises(UnknownMail, match="no mail"):
+        backend.raw.head("f" * 64)
 
 
 def test_a_mail_that_comes_again_stays_as_it_first_came(backend: Backend) -> None:

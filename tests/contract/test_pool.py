@@ -22,31 +22,41 @@ from webordinary.adapters.memory.pool import (
 )
 from webordinary.adapters.sqlite.claims import SqliteClaims
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.hints import SqliteHints, SqliteInterrupts
-from webordinary.adapters.sqlite.jobs import SqliteJobs
-from webordinary.app.services import WaitingJobs
-from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus, Interrupt, Started
-from webordinary.model.errors import ClaimLost, Permanent
-from webordinary.model.jobs import HeldBy, Job, JobResult, JobState, NewJob, Outcome, Requeue, Settlement, Why
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
+from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus, Interrupt, StartedJob
+from webordinary.model.errors import ClaimLost, HourlyLimitReached, Permanent
+from webordinary.model.jobs import (
+    DeferReason,
+    Job,
+    JobOutcome,
+    JobResult,
+    JobState,
+    NewJob,
+    Requeue,
+    RequeueReason,
+    Settlement,
+)
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.pool.ports import Claims, Hints, Interrupts, OwedCallbacks
+from webordinary.operations.ports import WaitingJobs
+from webordinary.pool.ports import ClaimRequestQueue, Claims, Interrupts, PendingCallbacks
 
 AMELIA_SCOTT = ProjectUser("amelia", "scott")
 BAKERY_ANN = ProjectUser("bakery", "ann")
+CHESS_BO = ProjectUser("chess", "bo")
 W1, W2 = "container-1", "container-2"
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=60)
 SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("done", commit="abc", changed_files=("index.html",)))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done", commit="abc", changed_files=("index.html",)))
 
 
 @dataclass(frozen=True)
 class Backend:
     jobs: WaitingJobs
-    owed: OwedCallbacks
+    owed: PendingCallbacks
     claims: Claims
-    hints: Hints
+    hints: ClaimRequestQueue
     interrupts: Interrupts
     in_one_step: bool = True
     """Whether a waiting key can be found and taken at once."""
@@ -68,12 +78,12 @@ def pool(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     db = Database(tmp_path / "pool.db")
     db.migrate()
     stored = SqliteJobs(db)
-    yield Backend(stored, stored, SqliteClaims(db, 60), SqliteHints(db), SqliteInterrupts(db))
+    yield Backend(stored, stored, SqliteClaims(db, 60), SqliteClaimRequests(db), SqliteInterrupts(db))
     db.close()
 
 
 def on_aws(world: PoolWorld) -> Backend:
-    hints = world.with_hints([AMELIA_SCOTT, BAKERY_ANN])
+    hints = world.with_hints([AMELIA_SCOTT, BAKERY_ANN, CHESS_BO])
     return Backend(world.jobs(), world.owed(), world.claims(), hints, world.interrupts(), in_one_step=False)
 
 
@@ -100,10 +110,19 @@ def record(
     return pool.jobs.record(NewJob(name, key, thread or name, f"mail-{name}", Command.EDIT), at)
 
 
-def claim(pool: Backend, key: ProjectUser = AMELIA_SCOTT, worker: str = W1, at: datetime = NOON) -> Started:
+def claim(pool: Backend, key: ProjectUser = AMELIA_SCOTT, worker: str = W1, at: datetime = NOON) -> StartedJob:
     started = pool.claims.claim_and_start(key, worker, at)
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     return started
+
+
+def test_a_worker_finds_the_claims_that_the_store_says_it_holds(pool: Backend) -> None:
+    queue(pool, "a")
+    queue(pool, "b", key=BAKERY_ANN)
+    mine, theirs = claim(pool), claim(pool, BAKERY_ANN, W2)
+    assert [(held.key, held.fence) for held in pool.claims.held_by(W1)] == [(AMELIA_SCOTT, mine.claim.fence)]
+    pool.claims.begin_release(theirs.claim)
+    assert pool.claims.held_by(W2) == []
 
 
 # --- jobs
@@ -115,14 +134,39 @@ def test_a_recorded_job_is_preparing_and_has_the_next_order(pool: Backend) -> No
     assert second.recorded_at == NOON
 
 
-def test_orders_of_different_keys_do_not_meet(pool: Backend) -> None:
-    record(pool, "a")
-    assert record(pool, "b", key=BAKERY_ANN).order == 1
+def test_an_order_is_never_used_twice(pool: Backend) -> None:
+    first = claim_of_new(pool, "a")
+    interrupted = pool.claims.end_and_take_next(first, Requeue(RequeueReason.INTERRUPTED), NOON, more=True).started
+    assert interrupted
+    assert interrupted.job.order > first.job.order
+    turn = pool.claims.end_and_take_next(interrupted, DONE, NOON, more=True)
+    assert (turn.started, turn.empty) == (None, True)
+    assert record(pool, "b").order > interrupted.job.order
+
+
+def claim_of_new(pool: Backend, name: str) -> StartedJob:
+    queue(pool, name)
+    return claim(pool)
 
 
 def test_recording_the_same_job_again_changes_nothing(pool: Backend) -> None:
     first = record(pool, "a")
     assert record(pool, "a", at=NOON + SECOND) == first
+
+
+def test_so_many_jobs_of_a_key_are_recorded_within_an_hour_and_no_more(pool: Backend) -> None:
+    def record_limited(name: str, key: ProjectUser = AMELIA_SCOTT, at: datetime = NOON) -> Job:
+        return pool.jobs.record(NewJob(name, key, name, f"mail-{name}", Command.EDIT), at, hourly_limit=2)
+
+    for name in ("a", "b"):
+        record_limited(name)
+    with pytest.raises(HourlyLimitReached, match="amelia#scott has sent more than 2 mails"):
+        record_limited("c", at=NOON + timedelta(minutes=59))
+    assert pool.jobs.get("c") is None
+    assert record_limited("b").job_id == "b"
+    assert record_limited("d", BAKERY_ANN).job_id == "d"
+    assert record_limited("e", at=NOON + timedelta(minutes=60)).job_id == "e"
+    assert record(pool, "f").job_id == "f"
 
 
 def test_a_job_with_nothing_to_wait_for_is_queued_as_it_is_recorded(pool: Backend) -> None:
@@ -190,49 +234,53 @@ def test_every_key_of_a_project_with_open_jobs_is_found_hinted_or_not(pool: Back
 
 def test_a_job_that_never_started_can_be_settled_from_outside(pool: Backend) -> None:
     queue(pool, "a")
-    job = pool.jobs.settle_waiting("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
-    assert (job.state, job.outcome, job.settled_at) == (JobState.SETTLED, Outcome.CANCELLED, NOON)
+    job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.CANCELLED, JobResult("stopped")), NOON)
+    assert (job.state, job.outcome, job.settled_at) == (JobState.SETTLED, JobOutcome.CANCELLED, NOON)
 
 
 def test_a_running_job_is_only_asked_to_end(pool: Backend) -> None:
     queue(pool, "a")
     claim(pool)
-    job = pool.jobs.settle_waiting("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
+    job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
 
 
 @pytest.mark.parametrize(
     "ending",
-    [Requeue(Why.INTERRUPTED), Requeue(Why.STOPPED), Requeue(Why.HELD, NOON + HOUR, HeldBy.PAUSE)],
+    [
+        Requeue(RequeueReason.INTERRUPTED),
+        Requeue(RequeueReason.STOPPED),
+        Requeue(RequeueReason.HELD, NOON + HOUR, DeferReason.PAUSE),
+    ],
     ids=lambda ending: str(ending.why),
 )
 def test_a_job_that_was_put_back_in_good_order_can_be_settled_from_outside(pool: Backend, ending: Requeue) -> None:
     queue(pool, "a")
     pool.claims.end_and_take_next(claim(pool), ending, NOON, more=False)
-    job = pool.jobs.settle_waiting("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
-    assert (job.state, job.outcome) == (JobState.SETTLED, Outcome.CANCELLED)
+    job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.CANCELLED, JobResult("stopped")), NOON)
+    assert (job.state, job.outcome) == (JobState.SETTLED, JobOutcome.CANCELLED)
     assert pool.jobs.open_jobs(AMELIA_SCOTT) == []
 
 
 def test_of_a_job_that_failed_a_worker_looks_at_once_what_it_has_published(pool: Backend) -> None:
     queue(pool, "a")
     begun = claim(pool)
-    pool.claims.end_and_take_next(begun, Requeue(Why.RETRY, NOON + HOUR), NOON, more=False)
-    job = pool.jobs.settle_waiting("a", Settlement(Outcome.CANCELLED, JobResult("stopped")), NOON)
+    pool.claims.end_and_take_next(begun, Requeue(RequeueReason.RETRY, NOON + HOUR), NOON, more=False)
+    job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.cancel_requested) == (JobState.QUEUED, True)
     started = pool.claims.start_next(begun.claim, NOON)
     assert started
     assert started.cancel_requested
-    looked = Started(begun.claim, started)
-    pool.claims.end_and_take_next(looked, Requeue(Why.RETRY, NOON + HOUR), NOON, more=False)
+    looked = StartedJob(begun.claim, started)
+    pool.claims.end_and_take_next(looked, Requeue(RequeueReason.RETRY, NOON + HOUR), NOON, more=False)
     assert pool.claims.start_next(begun.claim, NOON) is None, "a look that failed waits like any other start"
 
 
 def test_a_settled_job_stays_as_it_ended(pool: Backend) -> None:
     queue(pool, "a")
     pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
-    job = pool.jobs.settle_waiting("a", Settlement(Outcome.DEAD, JobResult("no")), NOON + SECOND)
-    assert (job.outcome, job.result) == (Outcome.SUCCEEDED, DONE.result)
+    job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.DEAD, JobResult("no")), NOON + SECOND)
+    assert (job.outcome, job.result) == (JobOutcome.SUCCEEDED, DONE.result)
 
 
 # --- claims
@@ -274,7 +322,7 @@ def test_a_claim_that_is_over_is_taken_under_a_higher_fence(pool: Backend) -> No
     queue(pool, "a")
     old = claim(pool).claim
     taken = pool.claims.claim_and_start(AMELIA_SCOTT, W2, NOON, over=old)
-    assert isinstance(taken, Started)
+    assert isinstance(taken, StartedJob)
     assert (taken.claim.worker, taken.claim.fence) == (W2, old.fence + 1)
     assert (taken.job.job_id, taken.job.attempts) == ("a", 2)
 
@@ -307,7 +355,7 @@ def test_nothing_is_settled_or_started_under_an_old_fence(pool: Backend) -> None
     queue(pool, "b")
     old = claim(pool)
     new = pool.claims.claim_and_start(AMELIA_SCOTT, W2, NOON, over=old.claim)
-    assert isinstance(new, Started)
+    assert isinstance(new, StartedJob)
     with pytest.raises(ClaimLost):
         pool.claims.end_and_take_next(old, DONE, NOON, more=True)
     with pytest.raises(ClaimLost):
@@ -373,7 +421,7 @@ def test_settling_starts_the_next_job_of_the_key(pool: Backend) -> None:
     assert turn.started.job.job_id == "b"
     settled = pool.jobs.get("a")
     assert settled
-    assert (settled.outcome, settled.result, settled.settled_at) == (Outcome.SUCCEEDED, DONE.result, NOON)
+    assert (settled.outcome, settled.result, settled.settled_at) == (JobOutcome.SUCCEEDED, DONE.result, NOON)
 
 
 def test_a_stopping_worker_keeps_the_claim_and_starts_nothing(pool: Backend) -> None:
@@ -391,8 +439,8 @@ def test_a_key_is_never_called_empty_while_it_has_an_open_job(pool: Backend) -> 
     pool.jobs.enqueue("prepares", NOON)
     again = pool.claims.start_next(turn.kept or claim(pool).claim, NOON)
     assert again
-    begun = Started(turn.kept or claim(pool).claim, again)
-    turn = pool.claims.end_and_take_next(begun, Requeue(Why.RETRY, NOON + SECOND), NOON, more=True)
+    begun = StartedJob(turn.kept or claim(pool).claim, again)
+    turn = pool.claims.end_and_take_next(begun, Requeue(RequeueReason.RETRY, NOON + SECOND), NOON, more=True)
     assert (turn.started, turn.empty) == (None, False)
 
 
@@ -429,7 +477,9 @@ def test_a_job_that_waits_for_something_else_gets_its_start_back_and_its_workflo
     queue(pool, "a")
     pool.jobs.bind_token("a", "token")
     started = claim(pool)
-    turn = pool.claims.end_and_take_next(started, Requeue(Why.WAITING, NOON + SECOND, words="a build"), NOON, more=True)
+    turn = pool.claims.end_and_take_next(
+        started, Requeue(RequeueReason.WAITING, NOON + SECOND, words="a build"), NOON, more=True
+    )
     assert turn.owed is None
     assert pool.claims.start_next(started.claim, NOON) is None
     again = pool.claims.start_next(started.claim, NOON + SECOND)
@@ -440,7 +490,7 @@ def test_a_job_that_waits_for_something_else_gets_its_start_back_and_its_workflo
 def test_a_job_that_backs_off_starts_when_its_time_has_come(pool: Backend) -> None:
     queue(pool, "a")
     started = claim(pool)
-    pool.claims.end_and_take_next(started, Requeue(Why.RETRY, NOON + SECOND), NOON, more=True)
+    pool.claims.end_and_take_next(started, Requeue(RequeueReason.RETRY, NOON + SECOND), NOON, more=True)
     assert pool.claims.start_next(started.claim, NOON) is None
     again = pool.claims.start_next(started.claim, NOON + SECOND)
     assert again
@@ -450,14 +500,14 @@ def test_a_job_that_backs_off_starts_when_its_time_has_come(pool: Backend) -> No
 def test_a_later_mail_of_a_thread_waits_for_one_that_backs_off(pool: Backend) -> None:
     queue(pool, "a", thread="t")
     queue(pool, "b", thread="t")
-    turn = pool.claims.end_and_take_next(claim(pool), Requeue(Why.RETRY, NOON + SECOND), NOON, more=True)
+    turn = pool.claims.end_and_take_next(claim(pool), Requeue(RequeueReason.RETRY, NOON + SECOND), NOON, more=True)
     assert turn.started is None
 
 
 def test_a_stopped_job_keeps_its_place_and_its_attempts(pool: Backend) -> None:
     queue(pool, "a")
     queue(pool, "b")
-    pool.claims.end_and_take_next(claim(pool), Requeue(Why.STOPPED), NOON, more=False)
+    pool.claims.end_and_take_next(claim(pool), Requeue(RequeueReason.STOPPED), NOON, more=False)
     job = pool.jobs.get("a")
     assert job
     assert (job.state, job.attempts, job.order, job.started_at) == (JobState.QUEUED, 0, 1, None)
@@ -466,7 +516,7 @@ def test_a_stopped_job_keeps_its_place_and_its_attempts(pool: Backend) -> None:
 def test_an_interrupted_job_goes_to_the_tail_and_gets_its_start_back(pool: Backend) -> None:
     queue(pool, "a")
     queue(pool, "b")
-    turn = pool.claims.end_and_take_next(claim(pool), Requeue(Why.INTERRUPTED), NOON, more=True)
+    turn = pool.claims.end_and_take_next(claim(pool), Requeue(RequeueReason.INTERRUPTED), NOON, more=True)
     assert turn.started
     assert turn.started.job.job_id == "b"
     job = pool.jobs.get("a")
@@ -479,7 +529,7 @@ def test_later_mails_of_an_interrupted_thread_stay_behind_it(pool: Backend) -> N
     queue(pool, "a2", thread="a")
     queue(pool, "b1", thread="b")
     started, served = claim(pool), []
-    turn = pool.claims.end_and_take_next(started, Requeue(Why.INTERRUPTED), NOON, more=True)
+    turn = pool.claims.end_and_take_next(started, Requeue(RequeueReason.INTERRUPTED), NOON, more=True)
     while turn.started:
         served.append(turn.started.job.job_id)
         turn = pool.claims.end_and_take_next(turn.started, DONE, NOON, more=True)
@@ -495,7 +545,7 @@ def test_a_settled_job_owes_its_callback_until_paid(pool: Backend) -> None:
     assert pool.owed.owed(10) == []
     pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
     assert [job.job_id for job in pool.owed.owed(10)] == ["a"]
-    pool.owed.paid("a", "token")
+    pool.owed.mark_delivered("a", "token")
     assert pool.owed.owed(10) == []
 
 
@@ -520,23 +570,23 @@ def test_whoever_binds_a_token_after_the_end_sees_that_it_ended(pool: Backend) -
 def test_an_interrupted_job_owes_word_to_its_old_token_only(pool: Backend) -> None:
     queue(pool, "a")
     pool.jobs.bind_token("a", "old")
-    pool.claims.end_and_take_next(claim(pool), Requeue(Why.INTERRUPTED), NOON, more=False)
+    pool.claims.end_and_take_next(claim(pool), Requeue(RequeueReason.INTERRUPTED), NOON, more=False)
     pool.jobs.bind_token("a", "new")
     assert [(job.preempted_token, job.task_token) for job in pool.owed.owed(10)] == [("old", "new")]
-    pool.owed.paid("a", "old")
+    pool.owed.mark_delivered("a", "old")
     assert pool.owed.owed(10) == []
 
 
 def test_a_job_interrupted_again_before_its_workflow_was_told_still_owes_that_word(pool: Backend) -> None:
     queue(pool, "a")
     pool.jobs.bind_token("a", "old")
-    turn = pool.claims.end_and_take_next(claim(pool), Requeue(Why.INTERRUPTED), NOON, more=True)
+    turn = pool.claims.end_and_take_next(claim(pool), Requeue(RequeueReason.INTERRUPTED), NOON, more=True)
     assert turn.started
-    pool.claims.end_and_take_next(turn.started, Requeue(Why.INTERRUPTED), NOON, more=False)
+    pool.claims.end_and_take_next(turn.started, Requeue(RequeueReason.INTERRUPTED), NOON, more=False)
     assert [(job.preempted_token, job.task_token) for job in pool.owed.owed(10)] == [("old", None)]
 
 
-HOLD = Requeue(Why.HELD, NOON + HOUR, HeldBy.PAUSE)
+HOLD = Requeue(RequeueReason.HELD, NOON + HOUR, DeferReason.PAUSE)
 
 
 def test_a_held_job_waits_knows_why_and_its_workflow_is_told(pool: Backend) -> None:
@@ -548,7 +598,7 @@ def test_a_held_job_waits_knows_why_and_its_workflow_is_told(pool: Backend) -> N
     assert turn.owed
     [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
     assert job == turn.owed
-    assert (job.held, job.not_before, job.attempts) == (HeldBy.PAUSE, NOON + HOUR, 0)
+    assert (job.held, job.not_before, job.attempts) == (DeferReason.PAUSE, NOON + HOUR, 0)
     assert (job.preempted_token, job.task_token) == ("token", None)
 
 
@@ -560,23 +610,25 @@ def test_a_held_job_that_must_wait_on_is_not_told_again(pool: Backend) -> None:
     later = NOON + HOUR
     looked = pool.claims.start_next(begun.claim, later)
     assert looked
-    assert looked.held is HeldBy.PAUSE, "nobody has worked on it yet"
-    again = Requeue(Why.HELD, later + HOUR, HeldBy.BUDGET)
-    turn = pool.claims.end_and_take_next(Started(begun.claim, looked), again, later, more=False)
+    assert looked.held is DeferReason.PAUSE, "nobody has worked on it yet"
+    again = Requeue(RequeueReason.HELD, later + HOUR, DeferReason.BUDGET)
+    turn = pool.claims.end_and_take_next(StartedJob(begun.claim, looked), again, later, more=False)
     assert turn.owed is None
     [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
-    assert (job.held, job.not_before, job.attempts) == (HeldBy.BUDGET, later + HOUR, 0)
+    assert (job.held, job.not_before, job.attempts) == (DeferReason.BUDGET, later + HOUR, 0)
     assert (job.preempted_token, job.task_token) == (None, "token")
 
 
-@pytest.mark.parametrize("ending", [Requeue(Why.INTERRUPTED), Requeue(Why.RETRY, NOON)], ids=lambda one: str(one.why))
+@pytest.mark.parametrize(
+    "ending", [Requeue(RequeueReason.INTERRUPTED), Requeue(RequeueReason.RETRY, NOON)], ids=lambda one: str(one.why)
+)
 def test_a_job_that_was_worked_on_is_not_held_any_more(pool: Backend, ending: Requeue) -> None:
     queue(pool, "a")
     begun = claim(pool)
     pool.claims.end_and_take_next(begun, HOLD, NOON, more=False)
     started = pool.claims.start_next(begun.claim, NOON + HOUR)
     assert started
-    pool.claims.end_and_take_next(Started(begun.claim, started), ending, NOON + HOUR, more=False)
+    pool.claims.end_and_take_next(StartedJob(begun.claim, started), ending, NOON + HOUR, more=False)
     assert [job.held for job in pool.jobs.open_jobs(AMELIA_SCOTT)] == [None]
 
 
@@ -585,7 +637,7 @@ def test_paying_an_old_token_does_not_pay_the_new_one(pool: Backend) -> None:
     pool.jobs.bind_token("a", "old")
     pool.jobs.bind_token("a", "new")
     pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
-    pool.owed.paid("a", "old")
+    pool.owed.mark_delivered("a", "old")
     assert [job.task_token for job in pool.owed.owed(10)] == ["new"]
 
 
@@ -644,7 +696,7 @@ def test_a_key_whose_job_backs_off_is_kept(pool: Backend) -> None:
     queue(pool, "small", key=BAKERY_ANN)
     pool.hints.send(ClaimRequest(BAKERY_ANN, NOON), NOON)
     later = NOON + 5 * SECOND
-    turn = pool.claims.end_and_take_next(started, Requeue(Why.RETRY, later + SECOND), later, more=True)
+    turn = pool.claims.end_and_take_next(started, Requeue(RequeueReason.RETRY, later + SECOND), later, more=True)
     assert (turn.kept, turn.started) == (started.claim, None)
 
 
@@ -663,16 +715,20 @@ def test_a_key_is_served_for_a_moment_before_it_is_given_up(pool: Backend) -> No
     assert turn.started.job.job_id == "waits"
 
 
-def test_a_key_that_waits_shorter_waits_on(pool: Backend) -> None:
-    queue(pool, "first")
-    queue(pool, "second")
+def test_keys_take_turns_however_old_the_jobs_of_one_are(pool: Backend) -> None:
+    for name in ("first", "second", "third"):
+        queue(pool, name)
     started = claim(pool)
-    queue(pool, "small", key=BAKERY_ANN, at=NOON + SECOND)
-    pool.hints.send(ClaimRequest(BAKERY_ANN, NOON + SECOND), NOON + SECOND)
-    turn = pool.claims.end_and_take_next(started, DONE, NOON + 5 * SECOND, more=True)
-    assert turn.kept
-    assert turn.started
-    assert turn.started.job.job_id == "second"
+    served = [started.job.job_id]
+    for key, at in ((BAKERY_ANN, NOON + SECOND), (CHESS_BO, NOON + 2 * SECOND)):
+        queue(pool, str(key), key=key, at=at)
+        pool.hints.send(ClaimRequest(key, at), at)
+    for turn_at in (NOON + 5 * SECOND, NOON + 10 * SECOND, NOON + 15 * SECOND):
+        turn = pool.claims.end_and_take_next(started, DONE, turn_at, more=True)
+        assert turn.started
+        started = turn.started
+        served.append(started.job.job_id)
+    assert served == ["first", "bakery#ann", "chess#bo", "second"]
 
 
 def test_a_yield_does_not_take_a_key_from_its_owner(pool: Backend) -> None:

@@ -11,21 +11,20 @@ import pytest
 
 from webordinary.adapters.memory.pool import MemoryClaims, MemoryJobs, MemoryPoolState
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases
-from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.jobs import SqliteJobs
-from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
-from webordinary.model.claims import Started
+from webordinary.jobs.ports import ProjectLeases
+from webordinary.model.claims import StartedJob
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import JobResult, JobState, NewJob, Outcome, Settlement
+from webordinary.model.jobs import JobOutcome, JobResult, JobState, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import Claims, Jobs
-from webordinary.site.ports import ProjectLeases
 
 SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("amelia", "ann")
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,10 @@ class Backend:
     leases: ProjectLeases
     dead: set[str]
 
-    def run(self, key: ProjectUser, worker: str) -> Started:
+    def run(self, key: ProjectUser, worker: str) -> StartedJob:
         self.jobs.record(NewJob(f"job-{key.user_id}", key, "thread", "mail", Command.EDIT), NOON, ready=True)
         started = self.claims.claim_and_start(key, worker, NOON)
-        assert isinstance(started, Started)
+        assert isinstance(started, StartedJob)
         return started
 
 
@@ -78,7 +77,7 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Backend]:
         yield Backend(world.jobs(), world.claims(), world.project_leases(dead.__contains__), dead)
 
 
-def hold_of(started: Started) -> JobHold:
+def hold_of(started: StartedJob) -> JobHold:
     return JobHold(started.claim.worker, started.claim.fence, started.job.job_id)
 
 

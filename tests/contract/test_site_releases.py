@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.local.releases import FolderReleases
+from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.memory.releases import MemoryReleases
-from webordinary.site.manifests import Mark, keep_manifest
-from webordinary.site.ports import Releases
-from webordinary.site.releases import Release, Stage
+from webordinary.jobs.ports import Releases
+from webordinary.jobs.site_files import Mark, Release, Stage, keep_manifest
 
 A, B = "a" * 40, "b" * 40
 
@@ -42,7 +41,7 @@ def test_nothing_is_shown_before_the_first_release(releases: Releases) -> None:
 def test_a_finished_release_is_shown_once_it_is_pointed_at(releases: Releases) -> None:
     release = finished(releases, A)
     assert releases.current("amelia", Stage.EDIT) is None
-    assert releases.point(release, 1)
+    assert releases.activate(release, 1)
     assert releases.current("amelia", Stage.EDIT) == release.path
     assert releases.find("amelia", Stage.EDIT, A) == release
 
@@ -54,64 +53,64 @@ def test_the_same_commit_has_one_release(releases: Releases) -> None:
 
 def test_pointing_at_what_is_shown_already_is_no_change_for_visitors(releases: Releases) -> None:
     release = finished(releases, A)
-    assert releases.point(release, 1)
-    assert not releases.point(release, 2)
+    assert releases.activate(release, 1)
+    assert not releases.activate(release, 2)
 
 
 def test_a_stale_worker_cannot_turn_the_site_back(releases: Releases) -> None:
     old, new = finished(releases, A), finished(releases, B)
-    releases.point(new, 7)
-    assert not releases.point(old, 6)
+    releases.activate(new, 7)
+    assert not releases.activate(old, 6)
     assert releases.current("amelia", Stage.EDIT) == new.path
 
 
 def test_who_is_shut_out_shows_nothing_also_where_nothing_was_ever_shown(releases: Releases) -> None:
     release = finished(releases, A)
-    releases.shut_out("amelia", Stage.EDIT, 7)
-    assert not releases.point(release, 6)
+    releases.raise_fence("amelia", Stage.EDIT, 7)
+    assert not releases.activate(release, 6)
     assert releases.current("amelia", Stage.EDIT) is None
-    assert releases.point(release, 8)
+    assert releases.activate(release, 8)
     assert releases.current("amelia", Stage.EDIT) == release.path
 
 
 def test_what_is_shown_stays_when_others_are_shut_out(releases: Releases) -> None:
     old, new = finished(releases, A), finished(releases, B)
-    releases.point(old, 1)
-    releases.shut_out("amelia", Stage.EDIT, 7)
-    releases.shut_out("amelia", Stage.EDIT, 5)
-    assert not releases.point(new, 6)
+    releases.activate(old, 1)
+    releases.raise_fence("amelia", Stage.EDIT, 7)
+    releases.raise_fence("amelia", Stage.EDIT, 5)
+    assert not releases.activate(new, 6)
     assert releases.current("amelia", Stage.EDIT) == old.path
-    assert releases.point(new, 7)
+    assert releases.activate(new, 7)
 
 
 def test_a_higher_fence_may_show_an_older_release_again(releases: Releases) -> None:
     old, new = finished(releases, A), finished(releases, B)
-    releases.point(old, 1)
-    releases.point(new, 2)
-    assert releases.point(old, 3)
+    releases.activate(old, 1)
+    releases.activate(new, 2)
+    assert releases.activate(old, 3)
     assert releases.current("amelia", Stage.EDIT) == old.path
 
 
 def test_stages_and_projects_do_not_see_one_another(releases: Releases) -> None:
-    releases.point(finished(releases, A), 1)
+    releases.activate(finished(releases, A), 1)
     assert releases.current("amelia", Stage.PUBLIC) is None
     assert releases.current("bob", Stage.EDIT) is None
 
 
 def test_the_public_site_gets_what_the_edit_site_shows(releases: Releases) -> None:
     assert releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 1) is None
-    releases.point(finished(releases, A), 1)
+    releases.activate(finished(releases, A), 1)
     promoted = releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2)
     assert promoted == releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 3)
-    assert releases.point(promoted, 3)
+    assert releases.activate(promoted, 3)
     assert releases.current("amelia", Stage.PUBLIC) == promoted.path
 
 
 def test_old_releases_go_and_the_shown_one_never_does(releases: Releases) -> None:
     first = finished(releases, A)
-    releases.point(first, 100)
+    releases.activate(first, 100)
     for number in range(6):
-        releases.point(finished(releases, f"{number}" * 40), number)
+        releases.activate(finished(releases, f"{number}" * 40), number)
     names = [release.name for release in releases.list("amelia", Stage.EDIT)]
     assert names == ["5" * 12, "4" * 12, "3" * 12, "a" * 12]
     assert releases.current("amelia", Stage.EDIT) == first.path

@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from tests.unit.site.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
+from tests.unit.jobs.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
 
-from webordinary.adapters.local.git import GitRepository
-from webordinary.adapters.local.git.repository import QUICK_SECONDS
+from webordinary.adapters.git import GitRepository
+from webordinary.adapters.git.repository import QUICK_SECONDS
 from webordinary.adapters.memory.repositories import MemoryOrigin, MemoryRepository
+from webordinary.jobs.site_files import release_name
+from webordinary.jobs.source import Change, ChangeMessage, MergeConflict, Merged, Workspace
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost
 from webordinary.model.projects import Project
-from webordinary.sample import make_origin
-from webordinary.site.messages import ChangeMessage
-from webordinary.site.releases import release_name
-from webordinary.site.sources import Change, Conflicted, Joined, Workspace
+from webordinary.operations.sample import make_origin
 
 FILES = {"index.html": PAGE, "about.html": "About\n"}
 Repository = MemoryRepository | GitRepository
@@ -98,18 +97,18 @@ def changed(backend: Backend, repository: Repository, job_id: str, name: str, te
     return replace(workspace, made=change)
 
 
-def published(repository: Repository, workspace: Workspace, lease: ProjectLease) -> Joined:
+def published(repository: Repository, workspace: Workspace, lease: ProjectLease) -> Merged:
     joined = brought(repository, workspace, lease)
-    assert isinstance(joined, Joined)
+    assert isinstance(joined, Merged)
     return joined
 
 
-def brought(repository: Repository, workspace: Workspace, lease: ProjectLease) -> Joined | Conflicted:
+def brought(repository: Repository, workspace: Workspace, lease: ProjectLease) -> Merged | MergeConflict:
     """What a publisher does: again from the start when main turns out to have moved."""
     for _ in range(2):
         repository.enter(workspace, lease)
         joined = repository.join(workspace)
-        if isinstance(joined, Conflicted) or repository.push(workspace, joined, lease):
+        if isinstance(joined, MergeConflict) or repository.push(workspace, joined, lease):
             return joined
     raise AssertionError("main moved twice")
 
@@ -234,7 +233,7 @@ def test_changes_of_the_same_line_conflict_and_can_be_abandoned(backend: Backend
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "about.html", "Them\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
     published(one, mine, lease(1))
-    assert brought(two, theirs, lease(2, "w-2")) == Conflicted(("about.html",))
+    assert brought(two, theirs, lease(2, "w-2")) == MergeConflict(("about.html",))
     two.abandon(theirs)
     fresh = two.prepare(work(backend.project, "job-2", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
     assert fresh.made is None
@@ -349,7 +348,7 @@ def test_an_undo_in_the_way_of_later_changes_leaves_the_workspace_clean(backend:
     mine = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1)).change
     published(one, changed(backend, one, "job-2", "about.html", "Them\n", thread=OTHER_THREAD), lease(2))
     workspace = one.prepare(work(backend.project, "job-3"))
-    assert one.revert(workspace, mine) == Conflicted(("about.html",))
+    assert one.revert(workspace, mine) == MergeConflict(("about.html",))
     assert backend.get(one, workspace, "about.html") == "Them\n"
     assert one.commit(workspace, said("job-3")) is None
 

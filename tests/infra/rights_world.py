@@ -21,33 +21,36 @@ import pytest
 from tests.aws.emulator import REGION
 from tests.infra.calls import Recorder
 from tests.unit.lambdas.cloud import recorded
-from webordinary import sample
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import connect
-from webordinary.adapters.aws.mail.posting import post
-from webordinary.adapters.aws.setup.buckets import make_private_bucket
-from webordinary.adapters.aws.setup.functions import FUNCTIONS
-from webordinary.adapters.aws.setup.provision import create_tables
-from webordinary.adapters.aws.setup.queue_shapes import create_key_queues, create_shared_queues
-from webordinary.adapters.aws.setup.site_buckets import make_site_bucket
-from webordinary.adapters.aws.setup.state_machine import ensure_state_machine
-from webordinary.app.cloud_lambdas import open_lambda_services
-from webordinary.app.cloud_ports import cloud_ports
-from webordinary.app.cloud_worker import run_cloud_worker
+from webordinary.adapters.aws.functions import FUNCTIONS
+from webordinary.adapters.aws.mail.emulated import put_emulated_mail
+from webordinary.adapters.aws.pool.step_functions import ensure_state_machine
+from webordinary.adapters.aws.provision.shapes import (
+    create_key_queues,
+    create_shared_queues,
+    create_tables,
+    make_private_bucket,
+    make_site_bucket,
+)
+from webordinary.compose.aws import AwsContainer
+from webordinary.compose.aws_worker import run_cloud_worker
+from webordinary.compose.lambdas import container_from_environment
 from webordinary.config import Config
-from webordinary.entrypoints.lambdas.building import build
-from webordinary.mail.write import AttachedFile, Letter, write_mail
-from webordinary.model.claims import Started
-from webordinary.model.jobs import Requeue, Why
+from webordinary.entrypoints.lambdas.handlers import build
+from webordinary.jobs.site_files import Stage
+from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
+from webordinary.model.claims import StartedJob
+from webordinary.model.jobs import Requeue, RequeueReason
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
-from webordinary.site.releases import Stage
+from webordinary.operations import sample
 
 SCOTT, MAILBOX, DOMAIN = "scott@example.com", "edit@example.com", "example.com"
 KEY = ProjectUser(sample.PROJECT_ID, "scott")
 PATIENCE_SECONDS = 90.0
 AT_ONCE_DONE = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
-PICTURE = AttachedFile("mug.gif", "image/gif", b"GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\xff\xff\x00\x00\x00!\xf9\x04"
+PICTURE = OutgoingFile("mug.gif", "image/gif", b"GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\xff\xff\x00\x00\x00!\xf9\x04"
                        b"\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")  # fmt: skip
 
 
@@ -92,7 +95,7 @@ class House:
         self.config = Config.load(env=self._environment)
         self._make(folder, connect(REGION, endpoint, boto3.Session(region_name=REGION)), account_id)
         self.recorder = Recorder(account_id, patch)
-        open_services = partial(open_lambda_services, self._environment)
+        open_services = partial(container_from_environment, self._environment)
         self._handlers = {one.name: build(one, open_services) for one in FUNCTIONS}
 
     def _make(self, folder: Path, clients: Any, account_id: str) -> None:  # noqa: ANN401 - boto3's
@@ -106,17 +109,17 @@ class House:
         ensure_state_machine(clients.stepfunctions, AT_ONCE_DONE, f"arn:aws:iam::{account_id}:role/any")
         self.clients, self._raw_bucket = clients, names.raw_bucket(account_id)
         origin = sample.ensure_sample_origin(folder / "origin.git")
-        ports = cloud_ports(self.config, clients, lambda: datetime.now(UTC))
+        ports = AwsContainer(self.config, clients=clients)
         self.directory, self._claims = ports.directory, ports.pool.claims
         self.directory.add_project(Project(KEY.project_id, str(origin), output=True), datetime.now(UTC))
         self.directory.add_sender(Sender(SCOTT, KEY), datetime.now(UTC))
 
-    def mail(self, text: str, *files: AttachedFile, sender: str = SCOTT) -> str:
+    def mail(self, text: str, *files: OutgoingFile, sender: str = SCOTT) -> str:
         """A mail comes in; returns its id."""
         number = random.SystemRandom().randrange(10**9)
-        letter = Letter(sender, MAILBOX, "Spring", text, files, f"<{number}@example.com>")
+        letter = CustomerMail(sender, MAILBOX, "Spring", text, files, f"<{number}@example.com>")
         raw = write_mail(letter, datetime.now(UTC))
-        key = post(self.clients.s3, self._raw_bucket, raw, sender, MAILBOX)
+        key = put_emulated_mail(self.clients.s3, self._raw_bucket, raw, sender, MAILBOX)
         event = recorded("s3_put")
         [record] = event["Records"]
         record["s3"]["bucket"]["name"], record["s3"]["object"]["key"] = self._raw_bucket, key
@@ -139,8 +142,8 @@ class House:
     def interrupt(self) -> None:
         """A worker, of which nothing is heard, begins a job and has to leave it."""
         started = self._claims.claim_and_start(KEY, "container-1", datetime.now(UTC))
-        assert isinstance(started, Started)
-        self._claims.end_and_take_next(started, Requeue(Why.INTERRUPTED), datetime.now(UTC), more=False)
+        assert isinstance(started, StartedJob)
+        self._claims.end_and_take_next(started, Requeue(RequeueReason.INTERRUPTED), datetime.now(UTC), more=False)
         assert self._claims.begin_release(started.claim)
         self._claims.end_release(started.claim)
 
@@ -182,16 +185,16 @@ def walk(house: House) -> None:
     house.mail("Set the title to No Sale.")
     house.invoke(names.RECONCILE, recorded("schedule"))
     late = house.mail("Set the title to Too Late.")
-    house.step("ParseEmail", emailId=late)
     assert house.step("AuthenticateSender", emailId=late) == {"verdict": "admitted"}
+    house.step("ParseEmail", emailId=late)
     house.directory.remove_sender(SCOTT, KEY.project_id)
     assert house.step("IdentifyProjectUser", emailId=late, redrive=0, retries=0) == {"route": "refused"}
 
 
 def _through(house: House, email_id: str) -> tuple[str, str]:
     """Up to where the workflow awaits the result."""
-    attachments = house.step("ParseEmail", emailId=email_id)["attachments"]
     assert house.step("AuthenticateSender", emailId=email_id) == {"verdict": "admitted"}
+    attachments = house.step("ParseEmail", emailId=email_id)["attachments"]
     found = house.step("IdentifyProjectUser", emailId=email_id, redrive=0, retries=0)
     for attachment in attachments:
         house.step("StoreAttachment", **attachment)

@@ -8,8 +8,7 @@ import pytest
 
 from tests.infra.templates import Cloud, Resource, plain
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.setup.provision import TABLES, Attribute, IndexShape
-from webordinary.adapters.aws.setup.queue_shapes import SHARED_QUEUES, QueueShape
+from webordinary.adapters.aws.provision.shapes import SHARED_QUEUES, TABLES, Attribute, IndexShape, QueueShape
 
 pytestmark = pytest.mark.xdist_group("infra")
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.infra.templates import Cloud, plain
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.setup.functions import FUNCTIONS, Function
+from webordinary.adapters.aws.functions import FUNCTIONS, Function
 from webordinary.config import Config
 
 pytestmark = pytest.mark.xdist_group("infra")

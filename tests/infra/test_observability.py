@@ -11,8 +11,9 @@ import pytest
 
 from tests.infra.templates import Cloud, Resource, plain
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.events import MEASURED
-from webordinary.adapters.aws.setup.queue_shapes import SHARED_QUEUES
+from webordinary.adapters.aws.events import metric_name
+from webordinary.adapters.aws.provision.shapes import SHARED_QUEUES
+from webordinary.pool.metrics import MEASURES
 
 pytestmark = pytest.mark.xdist_group("infra")
 
@@ -74,7 +75,7 @@ def test_broken_executions_alarm_whatever_broke_them(cloud: Cloud) -> None:
 
 
 def test_our_metrics_are_those_that_are_told(cloud: Cloud) -> None:
-    told = {metric for figures in MEASURED.values() for metric in figures.values()} | {"ClaimsHeld"}
+    told = {metric_name(measure) for measure in MEASURES.values()} | {"ClaimsHeld"}
     for alarm in _alarms(cloud).values():
         for seen in _metrics(alarm):
             if seen["Namespace"] == names.METRICS:

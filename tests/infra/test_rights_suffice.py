@@ -11,7 +11,7 @@ from tests.aws.emulator import Emulator
 from tests.infra.calls import WORKER, Right, allowed
 from tests.infra.rights_world import KEY, House, walk
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.setup.functions import FUNCTIONS, Function
+from webordinary.adapters.aws.functions import FUNCTIONS, Function
 
 pytestmark = pytest.mark.xdist_group("infra")
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.infra.templates import Cloud, Resource, Stack, plain, ready
-from webordinary.site.deploy_plan import NAMED_BY_CONTENT
+from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
 
-pytestmark = pytest.mark.xdist_group("infra")
+pytestmark = [pytest.mark.xdist_group("infra"), pytest.mark.needs("node")]
 
 
 def test_a_project_has_an_edit_and_a_public_bucket_that_keep_earlier_releases(cloud: Cloud) -> None:

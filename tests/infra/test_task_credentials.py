@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.world import working_jail
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local.jail.bubblewrap import python
-from webordinary.adapters.local.jail.programs import JailedPrograms
-from webordinary.site.reach import Network, Reach
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.sandbox.bubblewrap import python
+from webordinary.adapters.sandbox.sandbox import SandboxedPrograms
+from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
 
 pytestmark = pytest.mark.needs("bwrap")
 
@@ -83,9 +83,9 @@ def test_the_agents_process_cannot_reach_the_tasks_credentials(
         monkeypatch.setenv(name, value)
     workspace = tmp_path / "tree"
     workspace.mkdir()
-    programs = JailedPrograms(working_jail(tmp_path / "scratch"))
+    programs = SandboxedPrograms(working_jail(tmp_path / "scratch"))
     targets = json.dumps([(CREDENTIALS, 80), (METADATA, 80), ("127.0.0.1", port)])
-    reach = Reach(network=Network(hosts=frozenset({"model.example"})))
+    reach = SandboxPolicy(network=Network(hosts=frozenset({"model.example"})))
     code, out, err = programs.run([python(), "-c", LOOT, targets], workspace, b"", {}, 200, TestHold(), reach)
     assert code == 0, err.decode()
     loot = json.loads(out)

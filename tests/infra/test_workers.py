@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.infra.templates import Cloud, Resource, Stack, plain, ready
+from webordinary.adapters.agents.claude.access import model_access
 from webordinary.adapters.aws import names
-from webordinary.adapters.local.agents.claude.access import model_access
 from webordinary.config import Config
-from webordinary.entrypoints import patience
+from webordinary.entrypoints import lifecycle
 
 pytestmark = pytest.mark.xdist_group("infra")
 
@@ -42,7 +42,7 @@ def test_a_worker_understands_what_it_is_told(cloud: Cloud) -> None:
 
 
 def test_a_worker_has_two_minutes_to_save(cloud: Cloud) -> None:
-    assert _container(cloud.workers)["StopTimeout"] == 120 > patience.of_worker(Config(backend="aws"))
+    assert _container(cloud.workers)["StopTimeout"] == 120 > lifecycle.worker_stop_seconds(Config(backend="aws"))
 
 
 def test_a_worker_that_hangs_is_replaced(cloud: Cloud) -> None:

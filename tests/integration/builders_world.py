@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.attacks.world import SMALL, working_jail
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local.builders import Dependencies, Workshop, builders
-from webordinary.adapters.local.builders.output import OutputLimits
-from webordinary.adapters.local.jail.limits import JailLimits
-from webordinary.adapters.local.jail.programs import JailedPrograms
-from webordinary.adapters.local.releases import FolderReleases
-from webordinary.site.builders import choose_builder
-from webordinary.site.ports import Builder
-from webordinary.site.releases import Release, Stage
-from webordinary.site.sources import BuildFailed, Built, SourceTree
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.builders import BuildEnv, Dependencies, builders
+from webordinary.adapters.builders.outside import OutputLimits
+from webordinary.adapters.files.releases import FolderReleases
+from webordinary.adapters.sandbox.bubblewrap import SandboxLimits
+from webordinary.adapters.sandbox.sandbox import SandboxedPrograms
+from webordinary.jobs.ports import Builder
+from webordinary.jobs.publish import choose_builder
+from webordinary.jobs.site_files import Release, Stage
+from webordinary.jobs.source import BuildFailed, Built, SourceTree
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -48,7 +48,8 @@ class Yard:
     folder: Path
     builders: Mapping[str, Builder]
     releases: FolderReleases
-    hold: TestHold = field(default_factory=TestHold)
+    project_id: str = "amelia"
+    token: TestHold = field(default_factory=TestHold)
     counter: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def build(self, tree: SourceTree, name: str = "") -> Built | BuildFailed:
@@ -58,9 +59,10 @@ class Yard:
             return builder
         fence = next(self.counter)
         staged = self.releases.stage("amelia", Stage.EDIT, fence)
-        built = builder.build(tree, staged, self.releases.current("amelia", Stage.EDIT), self.hold)
+        own = replace(tree, project_id=self.project_id)
+        built = builder.build(own, staged, self.releases.current("amelia", Stage.EDIT), self.token)
         if isinstance(built, Built):
-            self.releases.point(self.releases.finish("amelia", Stage.EDIT, staged, f"{fence:040d}"[::-1]), fence)
+            self.releases.activate(self.releases.finish("amelia", Stage.EDIT, staged, f"{fence:040d}"[::-1]), fence)
         return built
 
     @property
@@ -75,11 +77,11 @@ class Yard:
 
 
 def yard(
-    folder: Path, command: tuple[str, ...] = (), *, cache: Path | None = None, limits: JailLimits = SMALL,
-    seconds: float = 60.0, output: OutputLimits | None = None,
+    folder: Path, command: tuple[str, ...] = (), *, cache: Path | None = None, limits: SandboxLimits = SMALL,
+    seconds: float = 60.0, output: OutputLimits | None = None, scripts: bool = False,
 ) -> Yard:  # fmt: skip
     """Builders in a jail that works; skipped where none does."""
     jail = working_jail(folder / "jail", limits)
-    shop = Workshop(JailedPrograms(jail), folder / "scratch", jail.why_not, seconds, output or OutputLimits())
-    known = builders(shop, Dependencies(cache or folder / "cache"), command)
+    shop = BuildEnv(SandboxedPrograms(jail), folder / "scratch", jail.why_not, seconds, output or OutputLimits())
+    known = builders(shop, Dependencies(cache or folder / "cache", scripts), command)
     return Yard(folder, known, FolderReleases(folder / "sites"))

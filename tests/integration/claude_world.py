@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local.agents.claude.access import ModelAccess, model_access
-from webordinary.adapters.local.agents.claude.agent import ClaudeAgent, ClaudeSettings
-from webordinary.adapters.local.agents.homes import AgentHomes
-from webordinary.adapters.local.agents.session_files import FolderSessionFiles
-from webordinary.adapters.local.jail.cells import BubblewrapJail
-from webordinary.adapters.local.jail.open_cells import OpenJail
-from webordinary.site.ports import Jail
-from webordinary.site.task import AgentLimits, AgentResult, AgentTask, AttachedFile
-from webordinary.testing.scripted_api import ScriptedApi, Use
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.agents.claude.access import ModelAccess, model_access
+from webordinary.adapters.agents.claude.agent import ClaudeAgent, ClaudeSettings
+from webordinary.adapters.agents.scripted_model import ScriptedApi, Use
+from webordinary.adapters.agents.session_store import SessionStore
+from webordinary.adapters.files.stores import FolderSessionFiles
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox
+from webordinary.adapters.sandbox.unconfined import UnconfinedSandbox
+from webordinary.jobs.agent_task import AgentLimits, AgentResult, AgentTask, AttachedFile
+from webordinary.jobs.ports import Sandbox
 
 KEY = "sk-not-for-the-agent"
 THREAD = "a" * 16
@@ -41,8 +41,8 @@ class World:
         self.page = self.site / "index.html"
         self.page.write_text("<h1>Pots</h1>\n")
 
-    def jail(self, worker: str) -> Jail:
-        return BubblewrapJail(worker, self.folder / worker / "jail") if self.jailed else OpenJail(worker)
+    def jail(self, worker: str) -> Sandbox:
+        return BubblewrapSandbox(worker, self.folder / worker / "jail") if self.jailed else UnconfinedSandbox(worker)
 
     def agent(self, api: ScriptedApi, worker: str = "w-1", retries: int = 1, grace: float = 60.0) -> ClaudeAgent:
         access = model_access({"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api.url})
@@ -53,7 +53,7 @@ class World:
     ) -> ClaudeAgent:
         return ClaudeAgent(
             self.jail(worker),
-            AgentHomes(FolderSessionFiles(self.folder / "kept"), self.folder / worker / "agents"),
+            SessionStore(FolderSessionFiles(self.folder / "kept"), self.folder / worker / "agents"),
             access,
             ClaudeSettings(shell=self.jailed, retries=retries, grace_seconds=grace),
         )

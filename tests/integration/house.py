@@ -7,31 +7,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from webordinary.app import workflow_engine
-from webordinary.app.embedded import Embedded, open_embedded
 from webordinary.asl.engine import Engine
+from webordinary.compose import engine
+from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.config import Config
 from webordinary.mail.intake import accept
 from webordinary.mail.ports import OutboxEntry
-from webordinary.mail.write import Letter, write_mail
-from webordinary.model.claims import Started
-from webordinary.model.jobs import JobResult, Outcome, Settlement
+from webordinary.mail.write import CustomerMail, write_mail
+from webordinary.model.claims import StartedJob
+from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Envelope
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
-from webordinary.pool.effects import pay
+from webordinary.pool.callbacks import deliver_callback
 from webordinary.workflow.start import start
 
 AMELIA_SCOTT = ProjectUser("amelia", "scott")
 SCOTT = "scott@example.com"
 WORKER = "container-by-hand"
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("The title is now Spring Sale.", commit="c" * 40))
-DEAD = Settlement(Outcome.DEAD, JobResult("", error="the kiln exploded"))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("The title is now Spring Sale.", commit="c" * 40))
+DEAD = Settlement(JobOutcome.DEAD, JobResult("", error="the kiln exploded"))
 
 
 @dataclass
 class House:
-    services: Embedded
+    services: EmbeddedContainer
     engine: Engine
     _mails: int = 0
 
@@ -54,25 +54,25 @@ class House:
         message_id = message_id or f"<{self._mails}@example.com>"
         now = self.services.clock.now()
         subject = f"Mail {self._mails}"
-        letter = Letter(sender, "edit@localhost", subject, text, message_id=message_id, in_reply_to=answers)
+        letter = CustomerMail(sender, "edit@localhost", subject, text, message_id=message_id, in_reply_to=answers)
         envelope = Envelope("127.0.0.1", sender, "edit@localhost", now)
         [mail] = accept(write_mail(letter, now), [envelope], self.services.raw_mails, self.services.events)
         return mail.email_id
 
-    def work(self, settlement: Settlement = DONE) -> Started:
+    def work(self, settlement: Settlement = DONE) -> StartedJob:
         """A worker takes the customer's next job and settles it; the workflow goes on."""
         started, pool = self.settle(settlement), self.services.pool
         job = pool.jobs.get(started.job.job_id)
         assert job
-        pay(job, pool)
+        deliver_callback(job, pool)
         self.engine.run_ready()
         return started
 
-    def settle(self, settlement: Settlement = DONE) -> Started:
+    def settle(self, settlement: Settlement = DONE) -> StartedJob:
         """A worker takes the customer's next job and settles it; the workflow is not told yet."""
         pool, now = self.services.pool, self.services.clock.now()
         started = pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, now)
-        assert isinstance(started, Started)
+        assert isinstance(started, StartedJob)
         pool.claims.end_and_take_next(started, settlement, now, more=False)
         assert pool.claims.begin_release(started.claim)
         pool.claims.end_release(started.claim)
@@ -90,9 +90,10 @@ class House:
 
 @contextmanager
 def open_house(data: Path, **settings: object) -> Iterator[House]:
-    config = Config(data=data, trusted_peers=("127.0.0.1",), **settings)  # type: ignore[arg-type]
+    settings = {"trusted_peers": ("127.0.0.1",), "hourly_mails": 0} | settings
+    config = Config(data=data, **settings)  # type: ignore[arg-type]
     with open_embedded(config) as services:
         now = services.clock.now()
         services.directory.add_project(Project("amelia", str(data / "amelia.git")), now)
         services.directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), now)
-        yield House(services, workflow_engine.engine(services, lambda: None))
+        yield House(services, engine.engine(services, lambda: None))

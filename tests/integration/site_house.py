@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
-from tests.unit.site.world import TestHold
-from webordinary.app import sites, working
-from webordinary.model.claims import Started
+from tests.unit.jobs.world import TestHold
+from webordinary.compose import worker
+from webordinary.jobs.job import SiteJobs
+from webordinary.jobs.site_files import Stage
+from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import Job, Settlement
-from webordinary.pool.effects import pay
-from webordinary.site.releases import Stage
-from webordinary.worker.job import SiteWork
+from webordinary.operations import onboarding
+from webordinary.pool.callbacks import deliver_callback
 
 
 class SiteHouse:
@@ -22,28 +22,28 @@ class SiteHouse:
 
     def __init__(self, house: House, data: Path) -> None:
         self.house, self.services, self.data = house, house.services, data
-        self.kit = working.site_kit(house.services, WORKER, data / "workspaces" / "w0")
+        self.deps = worker.site_kit(house.services, WORKER, data / "workspaces" / "w0")
 
     def mail(self, text: str, message_id: str = "", answers: str = "") -> Job:
         """A mail arrives and is done; `answers` is the Message-ID that it goes on from."""
         started = self.begin(text, message_id, answers)
-        return self.end(started, self.work().perform(started, self.hold(started)))
+        return self.end(started, self.work().perform(started, self.token(started)))
 
-    def begin(self, text: str, message_id: str = "", answers: str = "") -> Started:
+    def begin(self, text: str, message_id: str = "", answers: str = "") -> StartedJob:
         """A mail arrives, and its job is started."""
         self.house.receive(text, message_id, answers=answers)
         started = self.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, self.services.clock.now())
-        assert isinstance(started, Started)
+        assert isinstance(started, StartedJob)
         return started
 
-    def hold(self, started: Started) -> TestHold:
+    def token(self, started: StartedJob) -> TestHold:
         return TestHold(WORKER, started.claim.fence, started.job.job_id)
 
-    def work(self) -> SiteWork:
+    def work(self) -> SiteJobs:
         services = self.services
-        return SiteWork(self.kit, partial(working.instruction_of, services), services.events, services.clock.now)
+        return SiteJobs(self.deps, worker.instructions_of(services).of, services.events, services.clock.now)
 
-    def end(self, started: Started, settled: Settlement) -> Job:
+    def end(self, started: StartedJob, settled: Settlement) -> Job:
         """The job is settled, and its mail answered."""
         pool, services = self.services.pool, self.services
         pool.claims.end_and_take_next(started, settled, services.clock.now(), more=False)
@@ -51,7 +51,7 @@ class SiteHouse:
         pool.claims.end_release(started.claim)
         job = services.jobs.get(started.job.job_id)
         assert job
-        pay(job, pool)
+        deliver_callback(job, pool)
         self.house.engine.run_ready()
         return job
 
@@ -77,5 +77,5 @@ def open_site_house(data: Path, **settings: object) -> Iterator[SiteHouse]:
         with house.services.db.write() as conn:
             conn.execute("DELETE FROM senders")
             conn.execute("DELETE FROM projects")
-        sites.ensure_sample(house.services)
+        onboarding.ensure_sample(house.services)
         yield SiteHouse(house, data)

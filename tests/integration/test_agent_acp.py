@@ -10,18 +10,15 @@ import pytest
 
 from tests.acceptance.chaos_house import until
 from tests.extras import needs_extra
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local.agents.acp import agent as driver
-from webordinary.adapters.local.agents.acp.agent import AcpAgent, AcpSettings
-from webordinary.adapters.local.agents.homes import AgentHomes
-from webordinary.adapters.local.agents.session_files import FolderSessionFiles
-from webordinary.adapters.local.jail.bubblewrap import python
-from webordinary.adapters.local.jail.cells import BubblewrapJail
-from webordinary.adapters.local.jail.open_cells import OpenJail
-from webordinary.model.errors import Interrupted, JobTimedOut, Permanent, Transient
-from webordinary.model.mail import Attachment, AttachmentKind
-from webordinary.sample import sample_photo
-from webordinary.site.task import (
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.agents.acp import agent as driver
+from webordinary.adapters.agents.acp.agent import AcpAgent, AcpSettings
+from webordinary.adapters.agents.session_store import SessionStore
+from webordinary.adapters.files.stores import FolderSessionFiles
+from webordinary.adapters.sandbox.bubblewrap import python
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox
+from webordinary.adapters.sandbox.unconfined import UnconfinedSandbox
+from webordinary.jobs.agent_task import (
     AgentLimits,
     AgentResult,
     AgentTask,
@@ -31,6 +28,9 @@ from webordinary.site.task import (
     Changed,
     NotUnderstood,
 )
+from webordinary.model.errors import Interrupted, JobTimedOut, Permanent, Transient
+from webordinary.model.mail import Attachment, AttachmentKind
+from webordinary.operations.sample import sample_photo
 
 needs_extra("acp", "acp")
 pytestmark = pytest.mark.needs("bwrap")
@@ -51,17 +51,19 @@ class World:
         self.spent: list[float] = []
 
     def ask(
-        self, wish: str, *flags: str, hold: TestHold | None = None, files: tuple[AttachedFile, ...] = (),
+        self, wish: str, *flags: str, token: TestHold | None = None, files: tuple[AttachedFile, ...] = (),
         limits: AgentLimits | None = None, worker: str = "w-1", grace: float = 60.0,
     ) -> AgentResult:  # fmt: skip
-        jail = BubblewrapJail(worker, self.folder / worker / "jail", readable=[PROGRAM])
-        homes = AgentHomes(FolderSessionFiles(self.folder / "kept"), self.folder / worker / "agents")
+        jail = BubblewrapSandbox(worker, self.folder / worker / "jail", readable=[PROGRAM])
+        homes = SessionStore(FolderSessionFiles(self.folder / "kept"), self.folder / worker / "agents")
         settings = AcpSettings([python(), str(PROGRAM), *flags], jailed=self.jailed, grace_seconds=grace)
         task = AgentTask(
             wish, self.site, files, limits=limits or AgentLimits(), project_id="amelia", thread_id="a" * 16,
             tell=self.told.append, spent=self.spent.append,
         )  # fmt: skip
-        return AcpAgent(jail if self.jailed else OpenJail(worker), homes, settings).run(task, hold or TestHold())
+        return AcpAgent(jail if self.jailed else UnconfinedSandbox(worker), homes, settings).run(
+            task, token or TestHold()
+        )
 
 
 @pytest.fixture(params=["jailed", "open"])
@@ -113,9 +115,9 @@ def test_pictures_are_seen_and_can_be_taken(jailed: World) -> None:
 class WhenReady(threading.Thread):
     """Ends the hold once the agent says, by a file, that it works."""
 
-    def __init__(self, ready: Path, hold: TestHold) -> None:
+    def __init__(self, ready: Path, token: TestHold) -> None:
         super().__init__()
-        self._ready, self._hold = ready, hold
+        self._ready, self._hold = ready, token
 
     def run(self) -> None:
         until(self._ready.exists, "the agent to work", 120)
@@ -134,11 +136,11 @@ def running(word: str) -> bool:
 
 
 def test_an_interrupt_is_told_by_the_protocol_and_the_session_goes_on(world: World) -> None:
-    hold = TestHold()
-    interrupter = WhenReady(world.site / "ready", hold)
+    token = TestHold()
+    interrupter = WhenReady(world.site / "ready", token)
     interrupter.start()
     with pytest.raises(Interrupted):
-        world.ask("wait", hold=hold)
+        world.ask("wait", token=token)
     interrupter.join()
     result = world.ask("reply", worker="w-2")
     assert isinstance(result, Answered)
@@ -147,11 +149,11 @@ def test_an_interrupt_is_told_by_the_protocol_and_the_session_goes_on(world: Wor
 
 
 def test_one_that_does_not_listen_is_killed(world: World) -> None:
-    hold = TestHold()
-    interrupter = WhenReady(world.site / "ready", hold)
+    token = TestHold()
+    interrupter = WhenReady(world.site / "ready", token)
     interrupter.start()
     with pytest.raises(Interrupted):
-        world.ask("hang", hold=hold, grace=0.3)
+        world.ask("hang", token=token, grace=0.3)
     interrupter.join()
     assert not running(str(world.folder))
 
@@ -213,6 +215,8 @@ def test_what_the_operator_must_mend_is_said(jailed: World) -> None:
         jailed.ask("edit", "--future")
     with pytest.raises(Permanent, match="agent_command"):
         AcpAgent(
-            OpenJail("w-1"), AgentHomes(FolderSessionFiles(jailed.folder / "k"), jailed.folder / "s"), AcpSettings([])
+            UnconfinedSandbox("w-1"),
+            SessionStore(FolderSessionFiles(jailed.folder / "k"), jailed.folder / "s"),
+            AcpSettings([]),
         )
     assert driver.MISSING.endswith("'webordinary[acp]'")

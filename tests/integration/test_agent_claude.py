@@ -12,12 +12,12 @@ import pytest
 from tests.acceptance.chaos_house import until
 from tests.extras import needs_extra
 from tests.integration.claude_world import KEY, World, ends
-from tests.unit.site.world import TestHold
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.agents.scripted_model import ApiError, Say, ScriptedApi, Stall, Use
+from webordinary.jobs.agent_task import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
 from webordinary.model.errors import Interrupted, JobTimedOut, Permanent, Transient
 from webordinary.model.mail import Attachment, AttachmentKind
-from webordinary.sample import sample_photo
-from webordinary.site.task import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
-from webordinary.testing.scripted_api import Fail, Say, ScriptedApi, Stall, Use
+from webordinary.operations.sample import sample_photo
 
 needs_extra("claude_agent_sdk", "claude")
 pytestmark = pytest.mark.needs("bwrap")
@@ -108,9 +108,9 @@ def test_pictures_are_seen_and_can_be_put_onto_the_site(world: World) -> None:
 class WhenAsked(threading.Thread):
     """Ends the hold once the model was asked so many times, and once a file is there."""
 
-    def __init__(self, api: ScriptedApi, hold: TestHold, count: int, ready: Path | None = None) -> None:
+    def __init__(self, api: ScriptedApi, token: TestHold, count: int, ready: Path | None = None) -> None:
         super().__init__()
-        self._api, self._hold, self._count, self._ready = api, hold, count, ready
+        self._api, self._hold, self._count, self._ready = api, token, count, ready
 
     def run(self) -> None:
         self._api.wait_for_requests(self._count, 120)
@@ -132,12 +132,12 @@ def processes_naming(word: str) -> list[str]:
 
 
 def test_interrupted_while_the_model_speaks_it_ends_at_once_and_can_go_on(world: World) -> None:
-    hold = TestHold()
+    token = TestHold()
     with ScriptedApi([*world.edit(), Stall("I am about to")]) as api:
-        interrupter = WhenAsked(api, hold, 3)
+        interrupter = WhenAsked(api, token, 3)
         interrupter.start()
         with pytest.raises(Interrupted):
-            world.agent(api).run(world.task("Change the title"), hold)
+            world.agent(api).run(world.task("Change the title"), token)
         interrupter.join()
     assert processes_naming(str(world.folder)) == []
     with ScriptedApi([Say("All done."), Say("All done.")]) as api:
@@ -147,13 +147,13 @@ def test_interrupted_while_the_model_speaks_it_ends_at_once_and_can_go_on(world:
 
 
 def test_interrupted_in_a_tool_the_tool_ends_too(world: World) -> None:
-    hold = TestHold()
+    token = TestHold()
     command = f"echo $$ > {world.site}/pid; touch {world.site}/ready; sleep 1000"
     with ScriptedApi([Use("Bash", {"command": command})]) as api:
-        interrupter = WhenAsked(api, hold, 1, world.site / "ready")
+        interrupter = WhenAsked(api, token, 1, world.site / "ready")
         interrupter.start()
         with pytest.raises(Interrupted):
-            world.agent(api).run(world.task("Change the title"), hold)
+            world.agent(api).run(world.task("Change the title"), token)
         interrupter.join()
     assert processes_naming(str(world.site)) == []
 
@@ -166,21 +166,24 @@ def test_out_of_time_it_is_ended(world: World) -> None:
 
 @pytest.mark.parametrize("status", [429, 529])
 def test_a_busy_model_is_asked_again_and_then_the_job_is_tried_later(world: World, status: int) -> None:
-    with ScriptedApi([Fail(status)] * 9) as api, pytest.raises(Transient, match="cannot be reached"):
+    with ScriptedApi([ApiError(status)] * 9) as api, pytest.raises(Transient, match="cannot be reached"):
         world.ask(api)
     assert len(api.requests) == 2, "one retry was allowed"
     assert world.told == ["waits for the model, which is busy"]
 
 
 def test_a_rate_limit_that_passes_is_no_failure(world: World) -> None:
-    script = [Fail(429, "rate_limit_error", headers={"retry-after": "1"}), ends("answered", "Hello.")]
+    script = [ApiError(429, "rate_limit_error", headers={"retry-after": "1"}), ends("answered", "Hello.")]
     with ScriptedApi(script) as api:
         assert isinstance(world.ask(api), Answered)
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, "authentication_error"), (403, "permission_error")])
 def test_a_refused_key_is_told_to_the_operator(world: World, status: int, kind: str) -> None:
-    with ScriptedApi([Fail(status, kind, "invalid x-api-key")] * 9) as api, pytest.raises(Permanent, match="check it"):
+    with (
+        ScriptedApi([ApiError(status, kind, "invalid x-api-key")] * 9) as api,
+        pytest.raises(Permanent, match="check it"),
+    ):
         world.ask(api)
 
 

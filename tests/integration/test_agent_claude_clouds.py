@@ -11,15 +11,13 @@ import pytest
 
 from tests.extras import needs_extra
 from tests.integration.claude_world import World, ends
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local.agents.claude.access import ModelAccess, model_access
-from webordinary.adapters.local.agents.claude.aws import AwsCredentials
-from webordinary.adapters.local.agents.claude.key_command import KeyCommand
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.agents.claude.access import AwsCredentials, KeyCommand, ModelAccess, model_access
+from webordinary.adapters.agents.scripted_model import ApiError, Received, ScriptedApi, Use
 from webordinary.entrypoints.cli import main
+from webordinary.jobs.agent_task import Changed
+from webordinary.jobs.sandbox_policy import OutgoingRequest
 from webordinary.model.errors import Permanent, Transient
-from webordinary.site.reach import Outgoing
-from webordinary.site.task import Changed
-from webordinary.testing.scripted_api import Fail, Received, ScriptedApi, Use
 
 needs_extra("claude_agent_sdk", "claude")
 needs_extra("botocore", "aws")
@@ -187,10 +185,10 @@ def test_vertex_is_asked_with_a_token_that_a_program_prints(world: World) -> Non
 
 @pytest.mark.usefixtures("keys")
 def test_what_bedrock_refuses_is_told_to_the_operator_and_what_it_cannot_do_now_is_tried_later(world: World) -> None:
-    no = Fail(403, message="User is not authorized to perform: bedrock:InvokeModelWithResponseStream")
+    no = ApiError(403, message="User is not authorized to perform: bedrock:InvokeModelWithResponseStream")
     with ScriptedApi([no] * 9) as api, pytest.raises(Permanent, match="InvokeModelWithResponseStream"):
         change(world, api, bedrock(api))
-    with ScriptedApi([Fail(429, message="Too many tokens")] * 9) as api, pytest.raises(Transient, match="reached"):
+    with ScriptedApi([ApiError(429, message="Too many tokens")] * 9) as api, pytest.raises(Transient, match="reached"):
         change(world, api, bedrock(api))
 
 
@@ -242,7 +240,10 @@ def test_only_who_is_denied_a_role_is_not_asked_again(
 
 
 def test_keys_that_were_replaced_in_their_file_are_used_by_the_next_job(tmp_path: Path) -> None:
-    aws, asked = AwsCredentials(), Outgoing("POST", "https://bedrock.example/model/m/invoke", {"Host": "x"}, b"{}")
+    aws, asked = (
+        AwsCredentials(),
+        OutgoingRequest("POST", "https://bedrock.example/model/m/invoke", {"Host": "x"}, b"{}"),
+    )
     for key in ("AKIDFIRST", "AKIDSECOND"):
         lines = f"[default]\naws_access_key_id = {key}\naws_secret_access_key = s\naws_session_token = t\n"
         (tmp_path / "aws-credentials").write_text(lines)

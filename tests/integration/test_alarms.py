@@ -12,12 +12,18 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
-from webordinary.entrypoints.watchman import tell_operator
-from webordinary.mail.notice import OPERATOR
+from webordinary.compose.background import alert_mailer
+from webordinary.compose.embedded import EmbeddedContainer
+from webordinary.mail.replies.compose import OPERATOR
+from webordinary.model.events import Event
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.pool.watchdog import MAX_MAILS
+from webordinary.pool.alerts import MAX_MAILS
+
+
+def mail_alerts(services: EmbeddedContainer) -> int:
+    return alert_mailer(services).run_once(services.clock.now())
 
 
 @pytest.fixture
@@ -44,8 +50,8 @@ def queue_long_ago(house: House, name: str, minutes: float) -> None:
 
 def test_a_dead_letter_is_mailed_once_with_its_reason_and_first_command(house: House) -> None:
     email_id = house.give_up()
-    assert tell_operator(house.services) == 1
-    assert tell_operator(house.services) == 0
+    assert mail_alerts(house.services) == 1
+    assert mail_alerts(house.services) == 0
     [text] = told(house)
     assert f"Mail {email_id[:12]} was given up: JobDied: the kiln exploded" in text
     assert "webordinary dlq show 1" in text
@@ -54,40 +60,54 @@ def test_a_dead_letter_is_mailed_once_with_its_reason_and_first_command(house: H
     assert (raw["To"], raw["Auto-Submitted"]) == ("ops+web@example.com", "auto-generated")
 
 
+def test_a_job_that_waits_for_the_machine_is_mailed_once_a_day(house: House) -> None:
+    house.services.events.emit(Event("JobWaits", data={"reason": "a colleague publishes"}))
+    house.services.events.close()
+    assert mail_alerts(house.services) == 0
+    for _ in range(2):
+        waits = Event("JobWaits", data={"reason": "OSError: No space left on device", "machine_fault": True})
+        house.services.events.emit(waits)
+    house.services.events.close()
+    assert mail_alerts(house.services) == 1
+    assert mail_alerts(house.services) == 0
+    [text] = told(house)
+    assert "No space left on device" in text
+
+
 def test_work_without_an_owner_is_mailed_after_five_minutes_once(house: House) -> None:
     queue_long_ago(house, "early", 4)
-    assert tell_operator(house.services) == 0
+    assert mail_alerts(house.services) == 0
     queue_long_ago(house, "late", 6)
-    assert [tell_operator(house.services) for _ in range(3)] == [1, 0, 0]
+    assert [mail_alerts(house.services) for _ in range(3)] == [1, 0, 0]
     assert "No worker owns the work of amelia#late, for 6 minutes now (1 open job)." in told(house)[0]
 
 
 def test_work_that_a_worker_owns_is_no_alarm(house: House) -> None:
     queue_long_ago(house, "scott", 60)
     assert house.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, house.services.clock.now())
-    assert tell_operator(house.services) == 0
+    assert mail_alerts(house.services) == 0
 
 
 def test_without_an_operator_nobody_is_told_and_once_there_is_one_he_is(tmp_path: Path) -> None:
     with open_house(tmp_path / "data") as silent:
         silent.give_up()
-        assert tell_operator(silent.services) == 0
+        assert mail_alerts(silent.services) == 0
     with open_house(tmp_path / "data", operator="ops@example.com") as house:
-        assert tell_operator(house.services) == 1
+        assert mail_alerts(house.services) == 1
 
 
 def test_a_flood_is_summed_up_and_an_hour_has_at_most_ten_mails(house: House) -> None:
     services = house.services
     for number in range(300):
         services.dead_letters.add(f"{number:064x}", None, "flood", services.clock.now())
-    assert tell_operator(services) == 1
+    assert mail_alerts(services) == 1
     assert "and 180 more" in told(house)[0]
     for _ in range(5):
-        tell_operator(services)
+        mail_alerts(services)
     assert len(told(house)) == 2, "the other hundred of them"
     for number in range(300, 330):
         services.dead_letters.add(f"{number:064x}", None, "drop by drop", services.clock.now())
-        tell_operator(services)
+        mail_alerts(services)
     assert len(told(house)) == MAX_MAILS
 
 
@@ -98,25 +118,25 @@ def test_what_cannot_be_written_whole_is_not_written_at_all(house: House) -> Non
     with services.db.write() as conn:
         conn.execute("CREATE TRIGGER full BEFORE INSERT ON outbox BEGIN SELECT raise(ABORT, 'disk full'); END")
     with pytest.raises(sqlite3.IntegrityError):
-        tell_operator(services)
+        mail_alerts(services)
     with services.db.write() as conn:
         conn.execute("DROP TRIGGER full")
-    assert [tell_operator(services) for _ in range(2)] == [1, 0]
+    assert [mail_alerts(services) for _ in range(2)] == [1, 0]
 
 
 def test_what_is_told_is_forgotten_only_when_the_letter_is_gone(house: House) -> None:
     services = house.services
     house.give_up()
-    tell_operator(services)
+    mail_alerts(services)
     later = services.clock.now() + timedelta(days=40)
-    assert services.alarms.forget(later) == 0
+    assert services.alerts.forget(later) == 0
     services.dead_letters.remove(1)
-    assert services.alarms.forget(later) == 1
+    assert services.alerts.forget(later) == 1
 
 
 def test_the_operators_mail_is_no_reply_to_any_customer(house: House) -> None:
     email_id = house.give_up()
-    tell_operator(house.services)
+    mail_alerts(house.services)
     detail = house.services.overview.mail(email_id)
     assert detail
     assert [reply.kind for reply in detail.replies] == ["answer"]

@@ -10,12 +10,11 @@ import pytest
 
 from tests.attacks.world import ATTACKS, SECRET, Attack, House, house
 from tests.integration.builders_world import Yard, source, yard
-from webordinary.adapters.local.builders import Dependencies, Workshop, builders
-from webordinary.adapters.local.builders.output import OutputLimits
-from webordinary.adapters.local.jail.cells import BubblewrapJail
-from webordinary.adapters.local.jail.programs import JailedPrograms
+from webordinary.adapters.builders import BuildEnv, Dependencies, builders
+from webordinary.adapters.builders.outside import OutputLimits
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
+from webordinary.jobs.source import BuildFailed, Built
 from webordinary.model.errors import Interrupted
-from webordinary.site.sources import BuildFailed, Built
 
 pytestmark = pytest.mark.needs("bwrap")
 PAGE = 'mkdir -p "$SITE_OUTPUT/deep" && cp page.txt "$SITE_OUTPUT/index.html" && '
@@ -115,7 +114,7 @@ def test_a_site_with_too_many_files_or_bytes_is_refused(tmp_path: Path) -> None:
 
 def test_an_interrupted_job_ends_its_build(tmp_path: Path) -> None:
     place = yard(tmp_path, ("sh", "-c", "sleep 60"))
-    place.hold.ended = Interrupted("another mail")
+    place.token.ended = Interrupted("another mail")
     with pytest.raises(Interrupted):
         place.build(source(tmp_path / "tree", {"page.txt": "hello"}), "command")
 
@@ -136,8 +135,8 @@ def test_an_attack_through_the_build_fails(
 
 
 def test_without_a_jail_it_is_refused_and_no_agent_could_mend_that(tmp_path: Path) -> None:
-    shop = Workshop(
-        JailedPrograms(BubblewrapJail("w-1", tmp_path / "j")),
+    shop = BuildEnv(
+        SandboxedPrograms(BubblewrapSandbox("w-1", tmp_path / "j")),
         tmp_path / "scratch",
         lambda: "bubblewrap (bwrap) is not installed",
     )

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.builders_world import Yard, source, yard
-from webordinary.adapters.local.jail.limits import JailLimits
-from webordinary.site.sources import BuildFailed, Built
+from webordinary.adapters.sandbox.bubblewrap import SandboxLimits
+from webordinary.jobs.source import BuildFailed, Built
 
 pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.timeout(300)]
 LAYOUT = "<!doctype html><title>{{ .Title }}</title><a href='{{ .Site.Home.RelPermalink }}'>home</a>{{ .Content }}"
@@ -32,7 +32,7 @@ DOCS = {
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Yard:
     monkeypatch.setenv("PATH", str(Path(sys.prefix, "bin")), prepend=":")
-    return yard(tmp_path, limits=JailLimits(), seconds=120)
+    return yard(tmp_path, limits=SandboxLimits(), seconds=120)
 
 
 @pytest.mark.needs("hugo")

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_site_job import TITLE, Amelia
-from webordinary.adapters.local.build_logs import LOG_BYTES, FolderBuildLogs
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Outcome
-from webordinary.site.agents.builtin import BuiltinAgent
-from webordinary.site.sources import BuildFailed, Built, SourceTree
-from webordinary.site.task import AgentResult, AgentTask
+from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.adapters.files.stores import LOG_BYTES, FolderBuildLogs
+from webordinary.jobs.agent_task import AgentResult, AgentTask
+from webordinary.jobs.source import BuildFailed, Built, SourceTree
+from webordinary.model.claims import CancelToken
+from webordinary.model.jobs import JobOutcome
 
 pytestmark = pytest.mark.needs("git")
 
@@ -29,7 +29,7 @@ class Building:
     def fits(self, tree: SourceTree) -> bool:
         return True
 
-    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: Hold) -> Built | BuildFailed:
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
         (into / "index.html").write_text((tree.path / "index.html").read_text())
         return self._outcome(tree)
 
@@ -41,9 +41,9 @@ class Asked(BuiltinAgent):
         super().__init__()
         self.notes: list[str] = []
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         self.notes.append(task.note)
-        return super().run(task, hold)
+        return super().run(task, token)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def amelia(tmp_path: Path) -> Amelia:
 def test_what_a_build_said_is_kept_by_job(amelia: Amelia, tmp_path: Path) -> None:
     logs = FolderBuildLogs(tmp_path / "builds")
     built = Building(lambda tree: Built(1, "npm", "built in 3 s\n"))
-    amelia.send(TITLE, "job-1", kit=replace(amelia.kit(), builders={"npm": built}, build_logs=logs))
+    amelia.send(TITLE, "job-1", deps=replace(amelia.deps(), builders={"npm": built}, build_logs=logs))
     assert logs.of("job-1") == "built in 3 s\n"
     assert logs.of("job-2") == ""
     assert logs.of("../../etc/passwd") == ""
@@ -63,9 +63,9 @@ def test_what_a_build_said_is_kept_by_job(amelia: Amelia, tmp_path: Path) -> Non
 def test_a_failed_build_goes_to_the_agent_once_with_its_log(amelia: Amelia, tmp_path: Path) -> None:
     logs, agent = FolderBuildLogs(tmp_path / "builds"), Asked()
     failing = Building(lambda tree: BuildFailed("npm ended with an error.", "the oven is cold\n"))
-    kit = replace(amelia.kit(), builders={"npm": failing}, build_logs=logs, agents={"builtin": agent})
-    settled = amelia.send(TITLE, "job-1", kit=kit)
-    assert settled.outcome is Outcome.FAILED
+    deps = replace(amelia.deps(), builders={"npm": failing}, build_logs=logs, agents={"builtin": agent})
+    settled = amelia.send(TITLE, "job-1", deps=deps)
+    assert settled.outcome is JobOutcome.FAILED
     assert "npm ended with an error." in settled.result.summary
     assert settled.result.error == "the oven is cold\n"
     assert len(agent.notes) == 2
@@ -77,8 +77,10 @@ def test_a_failed_build_goes_to_the_agent_once_with_its_log(amelia: Amelia, tmp_
 def test_what_no_change_can_mend_is_not_tried_again(amelia: Amelia) -> None:
     agent = Asked()
     missing = Building(lambda tree: BuildFailed("npm is not installed.", mendable=False))
-    settled = amelia.send(TITLE, "job-1", kit=replace(amelia.kit(), builders={"n": missing}, agents={"builtin": agent}))
-    assert settled.outcome is Outcome.FAILED
+    settled = amelia.send(
+        TITLE, "job-1", deps=replace(amelia.deps(), builders={"n": missing}, agents={"builtin": agent})
+    )
+    assert settled.outcome is JobOutcome.FAILED
     assert agent.notes == [""]
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.builders_world import DATA, Yard, source, tracked, yard
-from webordinary.adapters.local.jail.limits import JailLimits
-from webordinary.site.sources import BuildFailed, Built
+from webordinary.adapters.sandbox.bubblewrap import SandboxLimits
+from webordinary.jobs.source import BuildFailed, Built
 
 pytestmark = [pytest.mark.needs("node", "npm", "bwrap"), pytest.mark.xdist_group("npm"), pytest.mark.timeout(900)]
 SAMPLE = DATA / "astro-site"
@@ -26,7 +26,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(tmp_path: Path, cache: Path) -> Yard:
-    return yard(tmp_path, cache=cache, limits=JailLimits(), seconds=600)
+    return yard(tmp_path, cache=cache, limits=SandboxLimits(), seconds=600)
 
 
 def package(**more: object) -> str:
@@ -48,7 +48,7 @@ def test_an_astro_site_is_installed_once_and_built_with_each_change(place: Yard,
     assert "throws every pot by hand" in (place.site / "about" / "index.html").read_text()
     assert "npm ci" in first.log
     assert str(tmp_path) not in first.log
-    [installed] = cache.iterdir()
+    [installed] = cache.glob("amelia/*")
 
     page = tmp_path / "tree" / "src" / "pages" / "index.astro"
     page.write_text(page.read_text().replace("Pots for every day", "Spring Sale"))
@@ -57,7 +57,7 @@ def test_an_astro_site_is_installed_once_and_built_with_each_change(place: Yard,
     assert isinstance(second, Built), second
     assert "<h1>Spring Sale</h1>" in (place.site / "index.html").read_text()
     assert (place.site / "about" / "index.html").samefile(before / "about" / "index.html")
-    assert list(cache.iterdir()) == [installed]
+    assert list(cache.glob("amelia/*")) == [installed]
     assert "installed before" in second.log
 
     page.write_text("---\nimport Nothing from './Nothing.astro';\n---\n<Nothing/>\n")
@@ -73,7 +73,7 @@ def test_a_build_cannot_change_what_the_next_one_uses(place: Yard, cache: Path, 
     planting = 'require("fs").writeFileSync(process.env.KEPT + "/planted", "x");' + COUNTING
     tree = source(kept, {"package.json": package(), "package-lock.json": lock, "build.js": COUNTING})
     assert isinstance(place.build(tree), Built)
-    [installed] = [entry for entry in cache.iterdir() if not (entry / "node_modules" / "astro").exists()]
+    [installed] = [entry for entry in cache.glob("amelia/*") if not (entry / "node_modules" / "astro").exists()]
     (kept / "build.js").write_text(planting.replace("process.env.KEPT", json.dumps(str(installed / "node_modules"))))
     assert isinstance(place.build(tracked(kept)), BuildFailed)
     assert not (installed / "node_modules" / "planted").exists()
@@ -93,6 +93,22 @@ def test_install_scripts_of_the_site_do_not_run(place: Yard, tmp_path: Path) -> 
         tmp_path / "tree", {"package.json": package(scripts=scripts), "package-lock.json": lock, "build.js": COUNTING}
     )
     assert isinstance(place.build(tree), Built)
+
+
+def test_no_site_shapes_the_packages_of_another_by_its_install_scripts(cache: Path, tmp_path: Path) -> None:
+    poison = """mkdir -p node_modules/shared && echo 'module.exports = "poisoned"' > node_modules/shared/index.js"""
+    lock = json.dumps({"name": "site", "lockfileVersion": 3, "packages": {"": {"name": "site"}}})
+    asks = 'let got = "clean"; try { got = require("shared") } catch {}' + COUNTING.replace("process.version", "got")
+    sites = {"attacker": {"build": "node build.js", "postinstall": poison}, "victim": {"build": "node build.js"}}
+    shown = {}
+    for name, scripts in sites.items():
+        files = {"package.json": package(scripts=scripts), "package-lock.json": lock, "build.js": asks}
+        place = yard(tmp_path / name, cache=cache, limits=SandboxLimits(), seconds=600, scripts=True)
+        place.project_id = name
+        assert isinstance(place.build(source(tmp_path / name / "tree", files)), Built)
+        shown[name] = (place.site / "index.html").read_text()
+    assert shown == {"attacker": "made by poisoned", "victim": "made by clean"}
+    assert {path.parent.name for path in cache.glob("*/*")} >= set(sites)
 
 
 def test_a_build_has_no_network(place: Yard, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.extras import needs_extra
-from webordinary.adapters.local.jail.bubblewrap import python
-from webordinary.entrypoints.cli.exits import Exit
+from webordinary.adapters.sandbox.bubblewrap import python
+from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.main import main
 
 pytestmark = pytest.mark.needs("bwrap")

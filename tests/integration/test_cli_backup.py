@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.local.releases import FolderReleases
+from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.directory import SqliteDirectory
+from webordinary.adapters.sqlite.mails import SqliteDirectory
 from webordinary.entrypoints.cli import main
+from webordinary.jobs.site_files import Stage
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
-from webordinary.site.releases import Stage
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

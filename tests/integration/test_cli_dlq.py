@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import DONE, House, open_house
-from webordinary.adapters.local.wakeups import ENGINE
+from webordinary.adapters.files.wake import ENGINE
 from webordinary.entrypoints.cli import main
 
 

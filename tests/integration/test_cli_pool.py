@@ -17,9 +17,9 @@ import pytest
 
 from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
 from tests.processes import stop_between_writes
-from webordinary.adapters.sqlite.workers import WorkerEntry
 from webordinary.entrypoints.cli import main
-from webordinary.model.claims import Started
+from webordinary.model.claims import StartedJob
+from webordinary.model.snapshot import WorkerEntry
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ def plain(house: House, capsys: pytest.CaptureFixture[str], *command: str) -> ob
     return json.loads(capsys.readouterr().out)
 
 
-def claim(house: House) -> Started:
+def claim(house: House) -> StartedJob:
     services = house.services
-    services.workers.enter(WorkerEntry(WORKER, "worker 7", os.getpid(), 4), services.clock.now())
+    services.worker_rows.enter(WorkerEntry(WORKER, "worker 7", os.getpid(), 4), services.clock.now())
     started = services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     return started
 
 
@@ -93,7 +93,7 @@ def test_a_claim_whose_lease_ran_out_is_told_and_owns_nothing(house: House, caps
 
 def test_a_worker_that_died_without_goodbye_is_shown_nowhere_as_alive(house: House) -> None:
     services = house.services
-    services.workers.enter(WorkerEntry("container-gone", "worker 1", 1, 4), services.clock.now())
+    services.worker_rows.enter(WorkerEntry("container-gone", "worker 1", 1, 4), services.clock.now())
     assert services.overview.pool(services.clock.now()).workers == ()
     assert [entry.worker for entry in services.workers.present()] == ["container-gone"]
 

@@ -102,8 +102,8 @@ def test_a_site_is_shown_at_the_port_of_the_running_up_else_at_the_configured_on
     (data / "webordinary.toml").write_text("port = 8090\n")
     add(data, repo)
     assert "http://edit.kiln.localhost:8090/ while `up` runs" in capsys.readouterr().out
-    with running.hold(data):
-        running.announce(data, running.Endpoints(1, "127.0.0.1", 4321, 4322, 4323))
+    with running.lock_data_folder(data):
+        running.write_endpoints(data, running.Endpoints(1, "127.0.0.1", 4321, 4322, 4323))
         add(data, repo)
     assert "http://edit.kiln.localhost:4321/" in capsys.readouterr().out
 

@@ -15,9 +15,9 @@ import pytest
 
 from tests.acceptance.chaos_house import until
 from tests.integration.house import AMELIA_SCOTT, SCOTT, WORKER, House, open_house
-from webordinary.app.workflow_engine import answering_of, steps_of
+from webordinary.compose.steps import answering_of, steps_of
 from webordinary.entrypoints.cli import main
-from webordinary.model.jobs import Job, JobState, Outcome
+from webordinary.model.jobs import Job, JobOutcome, JobState
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, Sender
 
@@ -133,7 +133,7 @@ def test_while_jobs_are_open_nobody_is_removed_unless_by_force_and_each_is_answe
     assert code == 0, err
     assert "what was under way for it is stopped, and answered so: 1" in out
     operator.house.engine.run_ready()
-    assert operator.job(waiting).outcome is Outcome.CANCELLED
+    assert operator.job(waiting).outcome is JobOutcome.CANCELLED
     [reply] = operator.house.replies(waiting)
     assert b"Your address may not change this site any more" in reply.reply.raw
 
@@ -169,9 +169,9 @@ def test_who_is_removed_between_two_steps_of_their_mail_gets_no_job_and_no_answe
     steps = steps_of(services, answering)
     email_id = operator.house.accept("Change the title to Autumn", sender=BOB)
     payload = {"emailId": email_id, "redrive": 0, "retries": 0}
-    steps["ParseEmail"](payload)
     admitted = steps["AuthenticateSender"](payload)
     assert admitted == {"verdict": "admitted"}
+    steps["ParseEmail"](payload)
     assert operator.run("--yes")[0] == 0
     route = steps["IdentifyProjectUser"](payload)
     assert route == {"route": "refused"}

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import House, open_house
-from webordinary.adapters.local.maildir import MaildirTransport
+from webordinary.adapters.files.transports import MaildirTransport
 from webordinary.entrypoints.cli import main
-from webordinary.mail.delivery import FIRST_WAIT_SECONDS, deliver_due
+from webordinary.mail.outbox import RETRIES, deliver_due
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Reply
 
@@ -74,7 +74,7 @@ def test_a_reply_that_waits_for_its_next_try_need_not_wait(house: House, capsys:
     assert replies(house, "list", "--json") == 0
     [waiting] = json.loads(capsys.readouterr().out)
     assert (waiting["email_id"], waiting["attempts"]) == (email_id, 1)
-    assert datetime.fromisoformat(waiting["next_try_at"]) >= before + timedelta(seconds=FIRST_WAIT_SECONDS)
+    assert datetime.fromisoformat(waiting["next_try_at"]) >= before + timedelta(seconds=RETRIES.base)
     assert replies(house, "send-again", "--all") == 0
     [entry] = house.services.outbox.due(house.services.clock.now() + timedelta(seconds=0.1), 10)
     assert (entry.reply.email_id, entry.attempts) == (email_id, 0)

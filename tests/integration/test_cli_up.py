@@ -11,12 +11,17 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Up
+from tests.integration.test_smtp_intake import letter
 from tests.processes import children_of, wait_gone
+from webordinary.adapters.files import smtp_client
+from webordinary.entrypoints.cli.up import require_writable
+from webordinary.operations.sample import make_origin
 
 StartUp = Callable[..., Up]
 FREE_PORTS = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
@@ -27,10 +32,17 @@ def webordinary(*args: object, env: dict[str, str] | None = None) -> subprocess.
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=env)
 
 
+def is_worker(pid: int) -> bool:
+    """Whether it is a worker, not a parser process."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return b"\0worker\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
 def workers_of(up: Up, count: int) -> list[int]:
     """Its workers' processes, once there are as many: it is ready before they are."""
     deadline = time.monotonic() + 60
-    while len(pids := children_of(up.process.pid)) != count:
+    while len(pids := [pid for pid in children_of(up.process.pid) if is_worker(pid)]) != count:
         assert time.monotonic() < deadline, f"it has {len(pids)} workers"
     return pids
 
@@ -52,6 +64,71 @@ def test_the_first_start_brings_the_sample_and_the_second_goes_on(start_up: Star
     again = start_up()
     assert webordinary("project", "list", "--data", up.data).stdout.count("scott@example.com") == 1
     assert again.stop() == 0
+
+
+def test_trusted_peers_beside_a_real_domain_do_not_start_and_it_says_why(tmp_path: Path) -> None:
+    (tmp_path / "webordinary.toml").write_text('trusted_peers = ["127.0.0.1"]\n')
+    done = webordinary("up", "--data", tmp_path, "--mailbox", "edit@pottery.example", *FREE_PORTS)
+    assert done.returncode != 0
+    assert "counts as written by the person in its From" in done.stderr
+    assert "Remove trusted_peers" in done.stderr
+    assert not (tmp_path / "webordinary.db").exists()
+
+
+def test_a_first_start_with_a_real_domain_trusts_nothing(start_up: StartUp) -> None:
+    up = start_up("--mailbox", "edit@pottery.example", "--domain", "pottery.example", "--workers", "0")
+    assert not (up.data / "webordinary.toml").exists()
+    assert up.stop() == 0
+
+
+def test_trust_beside_a_site_of_ones_own_is_warned_of(tmp_path: Path, start_up: StartUp) -> None:
+    origin = tmp_path / "shop.git"
+    make_origin(origin, {"index.html": b"<h1>Shop</h1>"})
+    data = tmp_path / "data"
+    added = webordinary(
+        "project", "add", "shop", "--repo", origin, "--user", "ann", "--sender", "ann@example.org", "--data", data
+    )
+    assert added.returncode == 0, added.stderr
+    up = start_up("--trusted-peers", "127.0.0.1", "--no-sample", "--workers", "0")
+    assert "trusted_peers lets every program" in "".join(up.lines)
+    assert (
+        "write as any customer of shop" in webordinary("doctor", "--data", data, "--trusted-peers", "127.0.0.1").stdout
+    )
+    assert up.stop() == 0
+
+
+def others_may_read(folder: Path) -> list[Path]:
+    paths = [folder, *folder.rglob("*")]
+    return [path for path in paths if not path.is_symlink() and path.stat().st_mode & 0o077]
+
+
+def test_nothing_in_the_data_folder_is_readable_by_other_users(start_up: StartUp) -> None:
+    up = start_up("--workers", "1", umask=0o022)
+    sent = letter("change the title to Spring Sale")
+    smtp_client.send(sent, "scott@example.com", "edit@localhost", up.smtp_host, up.smtp_port)
+    workers_of(up, 1)
+    assert others_may_read(up.data) == []
+    assert up.stop() == 0
+
+
+def test_a_data_folder_that_others_may_read_is_closed_at_the_start(start_up: StartUp) -> None:
+    up = start_up("--no-sample", "--workers", "0")
+    assert up.stop() == 0
+    settings = up.data / "webordinary.toml"
+    settings.write_text('relay_password = "secret"\n')
+    up.data.chmod(0o755)
+    settings.chmod(0o644)
+    assert "other users" in webordinary("doctor", "--data", up.data).stdout
+    again = start_up("--no-sample", "--workers", "0")
+    assert (up.data.stat().st_mode & 0o777, settings.stat().st_mode & 0o777) == (0o700, 0o600)
+    assert again.stop() == 0
+
+
+def test_a_folder_with_other_peoples_files_is_not_closed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "theirs").touch()
+    require_writable(tmp_path)
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
 
 
 def test_without_the_sample_nothing_is_trusted_and_no_site_is_there(start_up: StartUp) -> None:

@@ -10,9 +10,8 @@ from playwright.sync_api import Browser, expect
 
 from tests.acceptance.browser import LAPTOP, PHONE, chromium, visitor
 from tests.unit.dashboard.fixture import World, lively
-from webordinary.adapters.local.free_ports import bound
-from webordinary.entrypoints.dashboard.serve import PageServer
-from webordinary.entrypoints.dashboard.web import create_app
+from webordinary.entrypoints.dashboard.web import PageServer, create_app
+from webordinary.entrypoints.running import bound
 
 
 @pytest.fixture(scope="module")

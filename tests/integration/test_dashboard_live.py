@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from tests.unit.dashboard.fixture import World
-from webordinary.adapters.local.free_ports import bound
 from webordinary.entrypoints.dashboard import stream
-from webordinary.entrypoints.dashboard.feed import EventFeed
-from webordinary.entrypoints.dashboard.serve import PageServer
-from webordinary.entrypoints.dashboard.web import create_app
+from webordinary.entrypoints.dashboard.ports import EventFeed
+from webordinary.entrypoints.dashboard.web import PageServer, create_app
+from webordinary.entrypoints.running import bound
 
 
 class Live:

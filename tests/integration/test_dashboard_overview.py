@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.dashboard.fixture import AMELIA_SCOTT, COMMIT, SCOTT, World, lively
 from webordinary.adapters.sqlite import overview as queries
-from webordinary.model.jobs import JobState, Outcome
+from webordinary.model.jobs import JobOutcome, JobState
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_mail_is_found_with_all_that_belongs_to_it(world: World) -> None:
     assert detail is not None
     job = detail.summary.job
     assert job is not None
-    assert (job.state, job.outcome, job.worker) == (JobState.SETTLED, Outcome.SUCCEEDED, "worker 2")
+    assert (job.state, job.outcome, job.worker) == (JobState.SETTLED, JobOutcome.SUCCEEDED, "worker 2")
     assert job.result is not None
     assert job.result.commit == COMMIT
     assert detail.text is not None

@@ -15,9 +15,11 @@ import pytest
 
 from tests.conftest import Up
 from tests.integration.house import open_house
+from webordinary.compose.checks import checks_of
+from webordinary.config import Config
 from webordinary.entrypoints.cli import main
-from webordinary.entrypoints.examination import look_at_all
-from webordinary.model.findings import Check, Verdict, good
+from webordinary.model.checks import Check, Verdict, good
+from webordinary.operations.doctor import run_checks
 
 PORTS = ("--port", "0", "--preview-port", "0", "--smtp-port", "0")
 
@@ -35,9 +37,22 @@ def found(lines: list[str], start: str) -> str:
     return line
 
 
+def test_a_machine_with_a_browser_but_no_jail_is_told_why_there_are_no_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "chromium").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    [pictures] = [check for check in checks_of(Config(data=tmp_path)) if check.name == "pictures"]
+    told = pictures.look()
+    assert told.verdict is Verdict.WARN
+    assert "no pictures" in told.what
+    assert "bwrap" in told.what
+
+
 def test_a_folder_with_a_customer_is_looked_at_from_disk_to_repository(tmp_path: Path) -> None:
     with open_house(tmp_path / "data") as house:
         house.receive()
+    (tmp_path / "data").chmod(0o700)  # as `up` makes it
     lines = doctor(tmp_path / "data", *PORTS)
     for start in ("ok data folder", "ok git", "ok database", "ok clock"):
         found(lines, start)
@@ -89,7 +104,7 @@ def test_a_look_that_hangs_or_breaks_holds_up_no_other() -> None:
         raise ZeroDivisionError("none")
 
     checks = [Check("hangs", hang), Check("breaks", fail), Check("works", lambda: good("well"))]  # type: ignore[arg-type]
-    looking = look_at_all(checks, seconds=0.2)
+    looking = run_checks(checks, seconds=0.2)
     looks = [next(looking)]
     for thread in threading.enumerate():
         if thread.name in ("check breaks", "check works"):

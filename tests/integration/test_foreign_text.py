@@ -13,12 +13,13 @@ import pytest
 from tests.integration.site_house import SiteHouse, open_site_house
 from tests.integration.test_cli_project import add
 from tests.integration.test_site_job import Amelia
+from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, Changed
+from webordinary.jobs.run import JobDeps
+from webordinary.jobs.site_files import Stage
+from webordinary.model.claims import CancelToken
 from webordinary.model.events import Event
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Outcome
-from webordinary.site.agents.builtin import BuiltinAgent
-from webordinary.site.kit import SiteKit
-from webordinary.site.task import AgentResult, AgentTask, Answered, Asked, Changed
+from webordinary.model.jobs import JobOutcome
 
 pytestmark = pytest.mark.needs("git")
 TITLE = "change the homepage title to Spring Sale"
@@ -33,7 +34,7 @@ class Doing:
     do: Callable[[Path], object]
     result: AgentResult = DONE
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         task.tell("looks at caf\udce9.html")
         self.do(task.workspace)
         return self.result
@@ -46,8 +47,8 @@ def _writes(name: bytes, content: bytes) -> Callable[[Path], object]:
     return write
 
 
-def _kit(amelia: Amelia, agent: Doing) -> SiteKit:
-    return replace(amelia.kit(), agents={"builtin": agent})
+def _kit(amelia: Amelia, agent: Doing) -> JobDeps:
+    return replace(amelia.deps(), agents={"builtin": agent})
 
 
 def _commit_by_hand(repository: Path, name: bytes, content: bytes, scratch: Path) -> None:
@@ -61,53 +62,72 @@ def _commit_by_hand(repository: Path, name: bytes, content: bytes, scratch: Path
 
 def test_a_file_whose_name_is_not_utf_8_is_refused_in_words(tmp_path: Path) -> None:
     amelia = Amelia(tmp_path)
-    settled = amelia.send("add a page", "job-1", kit=_kit(amelia, Doing(_writes(CAFE, b"Coffee"))))
-    assert settled.outcome is Outcome.FAILED
+    settled = amelia.send("add a page", "job-1", deps=_kit(amelia, Doing(_writes(CAFE, b"Coffee"))))
+    assert settled.outcome is JobOutcome.FAILED
     assert "no address could lead to caf?.html: its name is not written in UTF-8" in settled.result.summary
-    assert amelia.send(TITLE, "job-2").outcome is Outcome.SUCCEEDED
+    assert amelia.send(TITLE, "job-2").outcome is JobOutcome.SUCCEEDED
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "why"),
+    "attributes",
     [
-        (b".gitattributes", b"* working-tree-encoding=UTF-16\n", "names an encoding that some of the files do not"),
-        (b".gitattributes", b"*.html working-tree-encoding=UTF-16LE-BOM\n", "names an encoding that some of the"),
+        b"* working-tree-encoding=UTF-16\n",
+        b"*.html working-tree-encoding=UTF-16LE-BOM\n",
+        b"[attr]odd text eol=crlf ident\n*.html odd\n",
+        b"* text=auto eol=lf crlf=input\n",
     ],
 )
-def test_attributes_that_git_cannot_follow_are_refused_in_words(
-    tmp_path: Path, name: bytes, content: bytes, why: str
+def test_whatever_attributes_a_tree_has_files_are_stored_and_shown_byte_by_byte(
+    tmp_path: Path, attributes: bytes
 ) -> None:
     amelia = Amelia(tmp_path)
+    page = b"one\r\ntwo\n$Id$ \xc3\xa9\xff\n"
 
     def write(folder: Path) -> None:
-        _writes(name, content)(folder)
-        (folder / "new.html").write_bytes(b"odd")
+        (folder / ".gitattributes").write_bytes(attributes)
+        (folder / "new.html").write_bytes(page)
 
-    settled = amelia.send("add it", "job-1", kit=_kit(amelia, Doing(write)))
-    assert settled.outcome is Outcome.FAILED
-    assert why in settled.result.summary
-    assert amelia.send(TITLE, "job-2").outcome is Outcome.SUCCEEDED
+    settled = amelia.send("add it", "job-1", deps=_kit(amelia, Doing(write)))
+    assert settled.outcome is JobOutcome.SUCCEEDED
+    stored = ["git", "-C", str(amelia.origin), "cat-file", "blob", "main:new.html"]
+    assert subprocess.run(stored, check=True, capture_output=True).stdout == page
+    assert amelia.send(TITLE, "job-2", deps=amelia.deps("w-2"), worker="w-2", fence=11).outcome is JobOutcome.SUCCEEDED
+    shown = amelia.releases.current("amelia", Stage.EDIT)
+    assert shown is not None
+    assert (shown / "new.html").read_bytes() == page
 
 
-def test_a_repository_without_commits_inside_the_site_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_repository_that_an_agent_makes_inside_the_site_becomes_plain_files(tmp_path: Path) -> None:
     amelia = Amelia(tmp_path)
-    agent = Doing(lambda folder: subprocess.run(["git", "init", "-q", str(folder / "blog")], check=True))
-    settled = amelia.send("add a blog", "job-1", kit=_kit(amelia, agent))
-    assert settled.outcome is Outcome.FAILED
-    assert "there is a repository inside the site" in settled.result.summary
-    assert amelia.send(TITLE, "job-2").outcome is Outcome.SUCCEEDED
+
+    def blog(folder: Path) -> None:
+        subprocess.run(["git", "init", "-q", str(folder / "blog")], check=True)
+        (folder / "blog" / "index.html").write_text("Blog")
+
+    settled = amelia.send("add a blog", "job-1", deps=_kit(amelia, Doing(blog)))
+    assert settled.outcome is JobOutcome.SUCCEEDED
+    assert settled.result.changed_files == ("blog/index.html",)
+
+
+def test_a_name_that_git_does_not_store_is_refused_in_words(tmp_path: Path) -> None:
+    amelia = Amelia(tmp_path)
+    agent = Doing(lambda folder: (folder / ".gitmodules").symlink_to("index.html"))
+    settled = amelia.send("add it", "job-1", deps=_kit(amelia, agent))
+    assert settled.outcome is JobOutcome.FAILED
+    assert "some of the files have names that git does not take" in settled.result.summary
+    assert amelia.send(TITLE, "job-2").outcome is JobOutcome.SUCCEEDED
 
 
 def test_a_name_of_old_that_is_not_utf_8_harms_nobody_and_can_be_taken_away(tmp_path: Path) -> None:
     amelia = Amelia(tmp_path)
     _commit_by_hand(amelia.origin, CAFE, b"<title>Coffee</title>", tmp_path)
     settled = amelia.send(TITLE, "job-1")
-    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.changed_files == ("index.html",)
     assert "Spring Sale" in amelia.page()
     removing = Doing(lambda folder: Path(os.fsdecode(os.fsencode(folder) + b"/" + CAFE)).unlink())
-    settled = amelia.send("take the coffee page away", "job-2", kit=_kit(amelia, removing))
-    assert settled.outcome is Outcome.SUCCEEDED
+    settled = amelia.send("take the coffee page away", "job-2", deps=_kit(amelia, removing))
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.changed_files == ("caf?.html",)
 
 
@@ -116,9 +136,9 @@ def test_a_name_of_old_that_is_not_utf_8_harms_nobody_and_can_be_taken_away(tmp_
 )
 def test_what_an_agent_says_is_clean_before_anybody_stores_it(tmp_path: Path, result: AgentResult) -> None:
     with open_site_house(tmp_path) as house:
-        house.kit = replace(house.kit, agents={"auto": Doing(_writes(b"a.html", b"A"), result)})
+        house.deps = replace(house.deps, agents={"auto": Doing(_writes(b"a.html", b"A"), result)})
         job = house.mail("what is new?")
-        assert job.outcome is Outcome.SUCCEEDED
+        assert job.outcome is JobOutcome.SUCCEEDED
         assert job.result
         assert job.result.summary.endswith("? caf?")
         house.services.events.close()
@@ -131,7 +151,7 @@ def test_a_question_about_a_page_in_another_encoding_reaches_its_customer(tmp_pa
     with open_site_house(tmp_path) as house:
         origin = tmp_path / "origins" / "amelia.git"
         _commit_by_hand(origin, b"index.html", page.encode("latin-1"), tmp_path / "scratch")
-        house.kit = replace(house.kit, agents={"auto": BuiltinAgent()})
+        house.deps = replace(house.deps, agents={"auto": BuiltinAgent()})
         job = house.mail("add “Wurst” to the list")
         assert job.result
         assert "begins with “K" in job.result.summary

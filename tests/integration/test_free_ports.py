@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from webordinary.adapters.local.free_ports import bound, bound_anywhere, free_port, is_free
+from webordinary.entrypoints.running import bound, bound_anywhere, free_port, is_free
 
 HOST = "127.0.0.1"
 

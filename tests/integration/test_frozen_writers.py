@@ -1,4 +1,4 @@
-"""Who is stopped in the middle of a write does not stop everybody else for good."""
+"""A process that is stopped with a lock in hand holds up the others for a lease, and not for good."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import wait_stopped
-from webordinary.adapters.local.frozen_writers import FrozenWriters
+from webordinary.adapters.files.frozen_writers import FrozenWriters
 from webordinary.adapters.sqlite.database import Database
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux tells who holds a lock")
@@ -54,17 +54,67 @@ def test_a_process_that_stays_stopped_in_the_middle_of_a_write_is_ended(
 ) -> None:
     now = [0.0]
     frozen = FrozenWriters(database.path, patience=60, monotonic=lambda: now[0])
-    assert frozen.look() is None, "it only writes"
+    assert frozen.look() == [], "it only writes"
     writer.send_signal(signal.SIGSTOP)
     wait_stopped(writer.pid)
-    assert frozen.look() is None, "it may go on in a moment"
+    assert frozen.look() == [], "it may go on in a moment"
     with closing(sqlite3.connect(database.path, timeout=0)) as other, pytest.raises(sqlite3.OperationalError):
         other.execute("BEGIN IMMEDIATE")
     now[0] = 60.0
-    assert frozen.look() == writer.pid
+    assert frozen.look() == [writer.pid]
     assert writer.wait(30) == -signal.SIGKILL
     with database.write() as conn:
         conn.execute("DELETE FROM hints")
+
+
+LOCK_HOLDER = """
+import sys
+from pathlib import Path
+from webordinary.adapters.git.mirrors import Mirrors
+print("waiting", flush=True)
+with Mirrors(Path(sys.argv[1]), "worker").locked("amelia"):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def locking(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", LOCK_HOLDER, str(folder)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_process_that_stays_stopped_with_the_lock_of_a_mirror_is_ended(database: Database, tmp_path: Path) -> None:
+    now, mirrors = [0.0], tmp_path / "mirrors"
+    frozen = FrozenWriters(database.path, patience=60, monotonic=lambda: now[0], lock_folder=mirrors)
+    with locking(mirrors) as holder, locking(mirrors) as waiting:
+        assert holder.stdout
+        assert waiting.stdout
+        assert [holder.stdout.readline(), holder.stdout.readline()] == ["waiting\n", "locked\n"]
+        assert waiting.stdout.readline() == "waiting\n"
+        for process in (holder, waiting):
+            process.send_signal(signal.SIGSTOP)
+            wait_stopped(process.pid)
+        assert frozen.look() == []
+        now[0] = 60.0
+        assert frozen.look() == [holder.pid], "the other one only waits for the lock"
+        assert holder.wait(30) == -signal.SIGKILL
+        waiting.send_signal(signal.SIGCONT)
+        assert waiting.stdout.readline() == "locked\n"
+        waiting.kill()
+
+
+def test_a_stopped_process_that_locks_another_file_is_left_alone(database: Database, tmp_path: Path) -> None:
+    now = [0.0]
+    frozen = FrozenWriters(database.path, patience=60, monotonic=lambda: now[0], lock_folder=tmp_path / "mirrors")
+    with locking(tmp_path / "elsewhere") as holder:
+        assert holder.stdout
+        assert [holder.stdout.readline(), holder.stdout.readline()] == ["waiting\n", "locked\n"]
+        holder.send_signal(signal.SIGSTOP)
+        wait_stopped(holder.pid)
+        frozen.look()
+        now[0] = 60.0
+        assert frozen.look() == []
+        holder.kill()
 
 
 def test_who_goes_on_in_time_is_left_alone(database: Database, writer: subprocess.Popen[str]) -> None:
@@ -76,9 +126,9 @@ def test_who_goes_on_in_time_is_left_alone(database: Database, writer: subproces
     writer.send_signal(signal.SIGCONT)
     wait_stopped(writer.pid, stopped=False)
     now[0] = 59.0
-    assert frozen.look() is None
+    assert frozen.look() == []
     writer.send_signal(signal.SIGSTOP)
     wait_stopped(writer.pid)
     now[0] = 61.0
-    assert frozen.look() is None, "it stands still for the second time, not for 61 seconds"
+    assert frozen.look() == [], "it stands still for the second time, not for 61 seconds"
     writer.send_signal(signal.SIGCONT)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.local.git.added_lines import without_added_lines
-from webordinary.adapters.local.git.command import Git
+from webordinary.adapters.git.command import Git
+from webordinary.adapters.git.revert import take_out_added_lines, without_added_lines
 
 pytestmark = pytest.mark.needs("git")
 PAGE = "<main>\n<p>one</p>\n<p>two</p>\n</main>\n"
@@ -92,3 +92,15 @@ def test_photos_in_markdown_stand_in_blocks_of_their_own_and_are_told_apart(tmp_
 
 def test_a_change_that_did_not_touch_the_file_takes_nothing_from_it(tmp_path: Path) -> None:
     assert undone(tmp_path, PAGE, PAGE, FIRST) is None
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    assert undone(tmp_path / "site", PAGE, FIRST) == PAGE
+    page, outside = tmp_path / "site" / "page.html", tmp_path / "outside"
+    outside.write_text("as it was")
+    page.unlink()
+    page.symlink_to(outside)
+    git = Git(tmp_path / "site" / ".git", "w-1", tmp_path / "site")
+    assert not take_out_added_lines(git, git("rev-parse", "HEAD").strip(), ["page.html"])
+    assert outside.read_text() == "as it was"

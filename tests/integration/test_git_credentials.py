@@ -14,26 +14,25 @@ from pathlib import Path
 import pytest
 
 from tests.integration.git_over_http import GitServer, serving
-from tests.unit.site.world import PAGE, Heard, TestHold, started, work
-from webordinary.adapters.local.backup import pack
-from webordinary.adapters.local.builders import PlainFiles
-from webordinary.adapters.local.git import Credentials, GitRepository
-from webordinary.adapters.local.git.credentials import Kind
-from webordinary.adapters.local.git.origins import Origins
-from webordinary.adapters.local.git.refusals import AccessRefused
-from webordinary.adapters.local.releases import FolderReleases
-from webordinary.adapters.local.system import SystemClock
+from tests.unit.jobs.world import PAGE, Heard, TestHold, started, work
+from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.adapters.builders import PlainFiles
+from webordinary.adapters.files.backup import pack
+from webordinary.adapters.files.releases import FolderReleases
+from webordinary.adapters.files.system import SystemClock
+from webordinary.adapters.git import Credentials, GitRepository
+from webordinary.adapters.git.credentials import AccessRefused, CredentialKind
+from webordinary.adapters.git.origins import Origins
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases
+from webordinary.jobs.agent_task import AgentResult, AgentTask
+from webordinary.jobs.job import SiteJobs
+from webordinary.jobs.run import JobDeps
+from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Outcome
+from webordinary.model.jobs import JobOutcome
 from webordinary.model.mail import Command, Instruction
 from webordinary.model.projects import Project
-from webordinary.sample import make_origin
-from webordinary.site.agents.builtin import BuiltinAgent
-from webordinary.site.kit import SiteKit
-from webordinary.site.task import AgentResult, AgentTask
-from webordinary.worker.job import SiteWork
+from webordinary.operations.sample import make_origin
 
 pytestmark = pytest.mark.needs("git")
 TOKEN = "s3cret-t0ken-that-nobody-sees"
@@ -77,24 +76,24 @@ class Watching:
     def __init__(self) -> None:
         self.seen = ""
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         self.seen = repr(dict(os.environ)) + "".join(
             p.read_text(errors="replace") for p in task.workspace.parent.rglob("*") if p.is_file()
         )
-        return BuiltinAgent().run(task, hold)
+        return BuiltinAgent().run(task, token)
 
 
 def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: World) -> None:
     world.keep(f"{TOKEN}\n")
     heard, agent, repository = Heard(), Watching(), world.repository()
-    kit = SiteKit(
+    deps = JobDeps(
         workspaces=repository, main=repository, leases=MemoryProjectLeases(lambda *_: True, lambda _: False),
         releases=FolderReleases(world.folder / "sites"), agents={"builtin": agent}, builders={"plain": PlainFiles()},
         project_of=lambda _: world.project, attachment_path=lambda _: world.folder, site_url=lambda *_: "http://x/",
     )  # fmt: skip
     mail = Instruction("change the homepage title to Spring Sale", "", "scott@example.com", Command.EDIT)
-    settled = SiteWork(kit, lambda job: mail, heard, SystemClock().now).perform(started("job-1"), TestHold())
-    assert settled.outcome is Outcome.SUCCEEDED
+    settled = SiteJobs(deps, lambda job: mail, heard, SystemClock().now).perform(started("job-1"), TestHold())
+    assert settled.outcome is JobOutcome.SUCCEEDED
     log = ["git", "-C", str(world.folder / "served" / "site.git"), "log", "-1", "--format=%s", "main"]
     assert subprocess.run(log, capture_output=True, text=True, check=True).stdout.startswith("change the homepage")
     for place in (agent.seen, repr(heard.events), repr(settled), world.everything_written()):
@@ -104,7 +103,7 @@ def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: W
 def test_what_is_kept_is_for_this_user_alone(world: World) -> None:
     world.keep(f"x-access-token:{TOKEN}")
     home = world.folder / "secrets" / "amelia"
-    assert world.credentials.kind("amelia") is Kind.TOKEN
+    assert world.credentials.kind("amelia") is CredentialKind.TOKEN
     modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in [home, *home.iterdir()]}
     assert all(mode & 0o077 == 0 for mode in modes.values()), modes
     assert TOKEN not in repr(world.credentials.env("amelia"))
@@ -152,6 +151,42 @@ def test_another_host_gets_no_answer(world: World) -> None:
         assert said.stdout.strip() == answer
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://{}@git.example/site.git",
+        "http://{}@git.example/site.git",
+        "HTTPS://{}@git.example/site.git",
+        "https://git@{}@git.example/site.git",
+        "https://{}:x-oauth-basic@git.example/site.git",
+        "https://oauth2:{}@git.example/site.git",
+        "https://git.example/site.git?private_token={}",
+        "https://git.example/site.git#{}",
+        "https::https://{}@git.example/site.git",
+        "ssh://git:{}@git.example/site.git",
+    ],
+)
+def test_an_address_that_may_hold_a_token_is_refused_without_showing_it(world: World, address: str) -> None:
+    with pytest.raises(Permanent) as refused:
+        Origins(world.folder / "origins", world.folder / "mirrors").settle("amelia", address.format(TOKEN))
+    assert TOKEN not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://git.example/site.git",
+        "https://git@git.example/site.git",
+        "https://x-token-auth@bitbucket.example/site.git",
+        "https://oauth2@git.example:8443/a/b.git",
+        "ssh://deploy@git.example:2222/site.git",
+        "git@git.example:amelia/site.git",
+    ],
+)
+def test_an_address_without_a_secret_is_taken_as_it_is(world: World, address: str) -> None:
+    assert Origins(world.folder / "origins", world.folder / "mirrors").settle("amelia", address) == address
+
+
 def test_an_address_with_a_password_is_refused_before_it_is_written_anywhere(world: World) -> None:
     with pytest.raises(Permanent, match="--credential FILE") as refused:
         world.origins.settle("amelia", f"https://me:{TOKEN}@git.example/site.git")
@@ -175,7 +210,7 @@ def test_what_is_no_credential_for_this_address_is_refused(
     credentials = Credentials(tmp_path / "secrets")
     with pytest.raises(Permanent, match=words), credentials.on_trial("amelia", repo, content):
         raise AssertionError
-    assert credentials.kind("amelia") is Kind.NONE
+    assert credentials.kind("amelia") is CredentialKind.NONE
 
 
 SSH = """#!{python}
@@ -207,7 +242,7 @@ def test_an_ssh_key_is_the_only_one_that_is_shown(tmp_path: Path, monkeypatch: p
     for option in ("BatchMode=yes", "IdentitiesOnly=yes", "IdentityAgent=none", "StrictHostKeyChecking=accept-new"):
         assert option in said
     assert str(kept / "known_hosts") in said
-    assert credentials.kind("amelia") is Kind.KEY
+    assert credentials.kind("amelia") is CredentialKind.KEY
 
 
 @pytest.mark.needs("ssh-keygen")
@@ -238,7 +273,7 @@ def test_a_repository_that_may_only_be_read_is_refused_at_onboarding(world: Worl
     subprocess.run(["git", "-C", str(served), "config", "http.receivepack", "false"], check=True)
     with pytest.raises(AccessRefused):
         world.keep(TOKEN)
-    assert world.credentials.kind("amelia") is Kind.NONE
+    assert world.credentials.kind("amelia") is CredentialKind.NONE
 
 
 def command(world: World, *args: str) -> subprocess.CompletedProcess[str]:

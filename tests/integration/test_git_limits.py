@@ -11,17 +11,24 @@ import pytest
 
 from tests.integration.test_git_workspace import World, changed
 from tests.integration.test_site_job import Amelia
-from tests.unit.site.world import OTHER_THREAD, SCOTT, ZOE, work
-from webordinary.adapters.local.git import GitRepository, WorkspaceCache
-from webordinary.adapters.local.git.cache import size_of
-from webordinary.adapters.local.git.fitness import LARGEST_FILE_BYTES
-from webordinary.adapters.local.git.origins import Origins
-from webordinary.adapters.local.git.upkeep import MANY_PACKS, UNUSED_SECONDS, tend_mirrors
+from tests.unit.jobs.world import OTHER_THREAD, SCOTT, ZOE, work
+from webordinary.adapters.git import GitRepository, WorkspaceCache
+from webordinary.adapters.git.durability import harden_origin, harden_origins
+from webordinary.adapters.git.mirrors import (
+    MANY_PACKS,
+    MANY_PUSHES,
+    UNUSED_SECONDS,
+    maintain_mirrors,
+    tend_origins,
+)
+from webordinary.adapters.git.objects import LARGEST_FILE_BYTES
+from webordinary.adapters.git.origins import Origins
+from webordinary.adapters.git.workspaces import size_of
+from webordinary.jobs.agent_task import AgentResult, AgentTask, Changed
+from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Outcome
+from webordinary.model.jobs import JobOutcome
 from webordinary.model.names import ProjectUser
-from webordinary.site.task import AgentResult, AgentTask, Changed
 
 pytestmark = pytest.mark.needs("git")
 ANN = ProjectUser("amelia", "ann")
@@ -39,7 +46,7 @@ class Filming:
         self.notes: list[str] = []
         self._sizes = sizes
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         self.notes.append(task.note)
         with (task.workspace / "film.mp4").open("wb") as film:
             film.truncate(self._sizes.pop(0))
@@ -48,8 +55,8 @@ class Filming:
 
 def test_a_huge_file_is_refused_in_words_for_the_customer(tmp_path: Path) -> None:
     amelia, agent = Amelia(tmp_path), Filming([LARGEST_FILE_BYTES + 1, LARGEST_FILE_BYTES + 2])
-    settled = amelia.send("add my film", "job-1", kit=replace(amelia.kit(), agents={"builtin": agent}))
-    assert settled.outcome is Outcome.FAILED
+    settled = amelia.send("add my film", "job-1", deps=replace(amelia.deps(), agents={"builtin": agent}))
+    assert settled.outcome is JobOutcome.FAILED
     assert "film.mp4 has 50 MB, and files over 50 MB cannot be part of the site" in settled.result.summary
     assert "film.mp4" in agent.notes[1]
     assert amelia.jobs_on_main() == []
@@ -59,8 +66,8 @@ def test_a_huge_file_is_refused_in_words_for_the_customer(tmp_path: Path) -> Non
 
 def test_an_agent_that_hears_of_it_can_do_better(tmp_path: Path) -> None:
     amelia, agent = Amelia(tmp_path), Filming([LARGEST_FILE_BYTES + 1, 1000])
-    settled = amelia.send("add my film", "job-1", kit=replace(amelia.kit(), agents={"builtin": agent}))
-    assert settled.outcome is Outcome.SUCCEEDED
+    settled = amelia.send("add my film", "job-1", deps=replace(amelia.deps(), agents={"builtin": agent}))
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.changed_files == ("film.mp4",)
 
 
@@ -178,13 +185,37 @@ def test_a_scattered_mirror_is_packed_and_loses_nothing_that_workspaces_borrow(w
     mirror = scattered(world)
     listed = ["git", "-C", str(mirror), "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]
     before = set(subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split())
-    assert tend_mirrors(world.folder / "mirrors", world.folder) == "packed the mirror of amelia"
+    assert maintain_mirrors(world.folder / "mirrors", world.folder) == "packed the mirror of amelia"
     after = set(subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split())
     assert after == before
     assert len(list((mirror / "objects" / "pack").glob("*.pack"))) == 1
-    assert tend_mirrors(world.folder / "mirrors", world.folder) == ""
+    assert maintain_mirrors(world.folder / "mirrors", world.folder) == ""
     one = world.worker()
     one.save(changed(one, one.prepare(work(world.project)), "about.html", "Us\n"))
+
+
+def test_an_origin_of_many_pushes_is_packed_and_keeps_its_history(world: World) -> None:
+    harden_origin(world.origin)
+    one = world.worker()
+    workspace = one.prepare(work(world.project))
+    for number in range(MANY_PUSHES + 1):
+        one.save(changed(one, workspace, "about.html", f"Us {number}\n"))
+    packs, origins = world.origin / "objects" / "pack", world.origin.parent
+    assert len(list(packs.glob("*.pack"))) > MANY_PUSHES
+    assert tend_origins(origins) == 1
+    assert len(list(packs.glob("*.pack"))) == 1
+    assert tend_origins(origins) == 0
+    subprocess.run(["git", "-C", str(world.origin), "fsck", "--strict"], check=True, capture_output=True)
+    one.save(changed(one, one.prepare(work(world.project)), "about.html", "Us again\n"))
+
+
+def test_origins_of_an_earlier_version_are_hardened_once(world: World) -> None:
+    own = ["git", "-C", str(world.origin), "config"]
+    subprocess.run([*own, "core.fsyncMethod", "batch"], check=True)
+    assert (harden_origins(world.origin.parent), harden_origins(world.origin.parent)) == (1, 0)
+    listed = subprocess.run([*own, "--list"], check=True, capture_output=True, text=True).stdout
+    settings = dict(line.split("=", 1) for line in listed.splitlines())
+    assert (settings["core.fsync"], settings["core.fsyncmethod"], settings["core.bare"]) == ("all", "fsync", "true")
 
 
 def test_a_mirror_goes_only_when_no_workspace_borrows_from_it(world: World) -> None:
@@ -192,7 +223,7 @@ def test_a_mirror_goes_only_when_no_workspace_borrows_from_it(world: World) -> N
     lock = world.folder / "mirrors" / ".amelia.lock"
     long_ago = lock.stat().st_mtime - UNUSED_SECONDS - 1
     os.utime(lock, (long_ago, long_ago))
-    assert tend_mirrors(world.folder / "mirrors", world.folder) == ""
+    assert maintain_mirrors(world.folder / "mirrors", world.folder) == ""
     (world.folder / "w1").rename(world.folder / "gone")
-    assert "removed" in tend_mirrors(world.folder / "mirrors", world.folder)
+    assert "removed" in maintain_mirrors(world.folder / "mirrors", world.folder)
     assert world.worker("w2").prepare(work(world.project, worker="w2", fence=11)).path.is_dir()

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
-from webordinary.adapters.local.wakeups import ear_of
-from webordinary.app.workflow_engine import answering_of
+from webordinary.adapters.files.wake import listener_name
+from webordinary.compose.steps import answering_of
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.jobs import Job, Outcome
+from webordinary.model.jobs import Job, JobOutcome
 from webordinary.model.names import job_id_of
 from webordinary.pool.ports import QUEUED
 from webordinary.workflow.answering import Answering
@@ -37,7 +37,7 @@ def test_a_job_that_no_step_could_tell_of_is_ended_with_its_mail(house: House, a
     answer = answering.give_up({"emailId": email_id, "error": ERROR})
     job = house.services.jobs.get(job_id_of(email_id))
     assert job
-    assert (job.outcome, answer) == (Outcome.DEAD, {"gaveUp": True})
+    assert (job.outcome, answer) == (JobOutcome.DEAD, {"gaveUp": True})
     [letter] = house.services.dead_letters.all(10)
     assert letter.job_id == job.job_id
 
@@ -66,7 +66,7 @@ def test_a_worker_hears_at_once_that_its_job_is_given_up(house: House, answering
     email_id = house.receive()
     services = house.services
     services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
-    with closing(services.bus.listen(ear_of(WORKER))) as ear:
+    with closing(services.bus.listen(listener_name(WORKER))) as ear:
         answering.give_up({"emailId": email_id, "error": ERROR})
         assert ear.wait(5)[0] == [f"ticket {AMELIA_SCOTT}"]
     job = services.jobs.get(job_id_of(email_id))
@@ -80,10 +80,10 @@ class Deaf:
     def __init__(self, problem: Exception) -> None:
         self.problem = problem
 
-    def ticket(self, job: Job, news: str = QUEUED) -> None:
+    def notify_owner(self, job: Job, news: str = QUEUED) -> None:
         raise self.problem
 
-    def unclaimed(self) -> None: ...
+    def notify_unclaimed(self) -> None: ...
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.site.world import Heard
-from webordinary.adapters.local.liveness import LockFiles
-from webordinary.adapters.local.system import GAVE_UP
-from webordinary.entrypoints.hung_workers import LOOK_SECONDS, HungWorkers
+from tests.unit.jobs.world import Heard
+from webordinary.adapters.files.liveness import LockFiles
+from webordinary.adapters.files.system import GAVE_UP
 from webordinary.entrypoints.supervisor import Child, Supervisor
+from webordinary.services.hung_workers import LOOK_SECONDS, HungWorkers
 
 PATIENCE = 180.0
 WORKER = """
 import os, sys
 from pathlib import Path
-from webordinary.adapters.local.liveness import LockFiles
+from webordinary.adapters.files.liveness import LockFiles
 lock_files = LockFiles(Path(sys.argv[1]))
 worker = f"container-{os.getpid()}"
 lock_files.enter(worker)
@@ -107,10 +107,10 @@ def test_a_machine_that_slept_ends_nobody(watched: Watched) -> None:
 def test_a_worker_whose_thread_dies_of_what_nobody_foresaw_ends_with_it() -> None:
     program = """
 import sys
-from webordinary.adapters.local.system import SystemThreads
+from webordinary.adapters.files.system import SystemThreadSpawner
 def slot():
     raise RuntimeError("nobody foresaw this")
-SystemThreads().spawn("slot amelia#scott", slot)
+SystemThreadSpawner().spawn("slot amelia#scott", slot)
 sys.stdin.read()
 """
     with subprocess.Popen(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import SCOTT, open_house
-from webordinary.app.working import instruction_of
+from webordinary.compose.worker import instructions_of
 from webordinary.mail.intake import accept
-from webordinary.mail.write import Letter, write_mail
+from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.mail import Envelope
 from webordinary.model.names import job_id_of
 from webordinary.workflow.start import start
@@ -21,11 +21,11 @@ WISH = "Change the title to Sale"
 def test_the_subject_of_an_empty_answer_is_not_asked_for_again(tmp_path: Path, subject: str, heard: str) -> None:
     with open_house(tmp_path / "data") as house:
         services, now = house.services, house.services.clock.now()
-        raw = write_mail(Letter(SCOTT, "edit@localhost", subject, "", message_id="<1@example.com>"), now)
+        raw = write_mail(CustomerMail(SCOTT, "edit@localhost", subject, "", message_id="<1@example.com>"), now)
         [mail] = accept(raw, [Envelope("127.0.0.1", SCOTT, "edit@localhost", now)], services.raw_mails, services.events)
         start(mail.email_id, house.engine, services.raw_mails)
         house.engine.run_ready()
         job = services.jobs.get(job_id_of(mail.email_id, 0))
         assert job
-        instruction = instruction_of(services, job)
+        instruction = instructions_of(services).of(job)
     assert (instruction.text, instruction.subject) == ("", heard)

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import ATTACKS, SECRET, Attack, House, house, working_jail
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local.jail.cells import BubblewrapJail
-from webordinary.adapters.local.jail.programs import JailedPrograms
+from tests.attacks.world import ATTACKS, SECRET, Attack, Checkout, House, house, working_jail
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.agents.command import CommandAgent
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
+from webordinary.jobs.agent_task import AgentLimits, AgentTask, AttachedFile
 from webordinary.model.errors import Permanent
 from webordinary.model.mail import Attachment, AttachmentKind
-from webordinary.site.agents.command import CommandAgent
-from webordinary.site.task import AgentLimits, AgentTask, AttachedFile
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = pytest.mark.needs("bwrap", "git")
 
 
 @pytest.fixture
@@ -27,27 +26,27 @@ def defended() -> Iterator[House]:
 
 
 @pytest.fixture
-def jail(tmp_path: Path) -> BubblewrapJail:
+def jail(tmp_path: Path) -> BubblewrapSandbox:
     return working_jail(tmp_path / "scratch")
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    (tmp_path / "tree").mkdir()
-    return tmp_path / "tree"
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_attack_through_the_command_agent_fails(
-    attack: Attack, defended: House, jail: BubblewrapJail, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    attack: Attack, defended: House, jail: BubblewrapSandbox, checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    workspace = checkout.path
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     defended.arm(workspace)
     photo = Attachment("photo.jpg", "image/jpeg", AttachmentKind.IMAGE, 7, "0" * 64)
     task = AgentTask(
         "please", workspace, (AttachedFile(photo, defended.folder / "attachment"),), limits=AgentLimits(seconds=150)
     )
-    agent = CommandAgent(defended.argv(attack), JailedPrograms(jail))
+    agent = CommandAgent(defended.argv(attack), SandboxedPrograms(jail))
     if attack.ended or attack.refused:
         with pytest.raises(Permanent):
             agent.run(task, TestHold())
@@ -60,3 +59,5 @@ def test_an_attack_through_the_command_agent_fails(
     if attack.name == "surviving_daemon":
         with (workspace / "alive").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert not [name for name in checkout.commit() if ".git/" in name.lower() or "~" in name]
+    assert not defended.canary.exists(), "our own git ran what the agent planted"

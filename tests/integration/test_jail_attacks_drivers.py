@@ -10,26 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import ATTACKS, SECRET, SMALL, Attack, House, house, working_jail
+from tests.attacks.world import ATTACKS, SECRET, SMALL, Attack, Checkout, House, house, working_jail
 from tests.extras import needs_extra
 from tests.integration.claude_world import KEY, ends
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local.agents.acp.agent import AcpAgent, AcpSettings
-from webordinary.adapters.local.agents.claude.access import model_access
-from webordinary.adapters.local.agents.claude.agent import ClaudeAgent, ClaudeSettings
-from webordinary.adapters.local.agents.homes import AgentHomes
-from webordinary.adapters.local.agents.session_files import FolderSessionFiles
-from webordinary.adapters.local.jail.limits import MEGABYTE
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.agents.acp.agent import AcpAgent, AcpSettings
+from webordinary.adapters.agents.claude.access import model_access
+from webordinary.adapters.agents.claude.agent import ClaudeAgent, ClaudeSettings
+from webordinary.adapters.agents.scripted_model import ScriptedApi, Use
+from webordinary.adapters.agents.session_store import SessionStore
+from webordinary.adapters.files.stores import FolderSessionFiles
+from webordinary.adapters.sandbox.bubblewrap import MEGABYTE
+from webordinary.jobs.agent_task import AgentLimits, AgentTask
 from webordinary.model.errors import Permanent, Transient
-from webordinary.site.task import AgentLimits, AgentTask
-from webordinary.testing.scripted_api import ScriptedApi, Use
 
 needs_extra("acp", "acp")
 needs_extra("claude_agent_sdk", "claude")
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = pytest.mark.needs("bwrap", "git")
 ROOMY = replace(SMALL, processes=200, memory_bytes=1_000 * MEGABYTE, disk_bytes=90 * MEGABYTE)
 """Claude Code itself needs some of it."""
-ENDED = ("memory", "disk_filling", "many_files")
+ENDED = ("memory", "disk_filling", "long_paths", "many_files")
 """Those that use up what all share end the whole run; output without end is the shell tool's to bound."""
 
 
@@ -41,33 +41,43 @@ def defended(monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
 
 
 @pytest.fixture
-def task(tmp_path: Path, defended: House) -> AgentTask:
-    workspace = tmp_path / "tree"
-    workspace.mkdir()
-    defended.arm(workspace)
-    return AgentTask("please", workspace, limits=AgentLimits(seconds=150), project_id="amelia", thread_id="a" * 16)
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
 
 
-def check(attack: Attack, defended: House, workspace: Path) -> None:
-    defended.check(attack, workspace)
+@pytest.fixture
+def task(checkout: Checkout, defended: House) -> AgentTask:
+    defended.arm(checkout.path)
+    limits = AgentLimits(seconds=150)
+    return AgentTask("please", checkout.path, limits=limits, project_id="amelia", thread_id="a" * 16)
+
+
+def check(attack: Attack, defended: House, checkout: Checkout) -> None:
+    defended.check(attack, checkout.path)
     if attack.name == "surviving_daemon":
-        with (workspace / "alive").open() as lock:
+        with (checkout.path / "alive").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert not [name for name in checkout.commit() if ".git/" in name.lower() or "~" in name]
+    assert not defended.canary.exists(), "our own git ran what the agent planted"
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_an_attack_through_an_acp_agent_fails(attack: Attack, defended: House, task: AgentTask, tmp_path: Path) -> None:
-    homes = AgentHomes(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
+def test_an_attack_through_an_acp_agent_fails(
+    attack: Attack, defended: House, checkout: Checkout, task: AgentTask, tmp_path: Path
+) -> None:
+    homes = SessionStore(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
     settings = AcpSettings(defended.argv(attack), jailed=True)
     agent = AcpAgent(working_jail(tmp_path / "scratch"), homes, settings)
     with pytest.raises((Permanent, Transient)):  # it speaks no protocol: there is no result to take
         agent.run(task, TestHold())
-    check(attack, defended, task.workspace)
+    check(attack, defended, checkout)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_an_attack_through_claude_code_fails(attack: Attack, defended: House, task: AgentTask, tmp_path: Path) -> None:
-    homes = AgentHomes(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
+def test_an_attack_through_claude_code_fails(
+    attack: Attack, defended: House, checkout: Checkout, task: AgentTask, tmp_path: Path
+) -> None:
+    homes = SessionStore(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
     command = Use("Bash", {"command": shlex.join(defended.argv(attack)), "timeout": 60_000})
     with ScriptedApi([command, ends("changed", "Hacked.")]) as api:
         access = model_access({"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api.url})
@@ -81,4 +91,4 @@ def test_an_attack_through_claude_code_fails(attack: Attack, defended: House, ta
         else:
             assert attack.name not in ENDED
             assert not attack.refused
-    check(attack, defended, task.workspace)
+    check(attack, defended, checkout)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.local.jail.door import Door
+from webordinary.adapters.sandbox.guard import Handshake
 
 KNOCK = """
 import socket
@@ -23,7 +23,7 @@ socket.send_fds(door, [b"R"], [listener.fileno()])
 
 def test_a_program_that_died_on_the_threshold_leaves_nothing_open(tmp_path: Path) -> None:
     gc.collect()  # what others left
-    with closing(Door(tmp_path)) as door, warnings.catch_warnings(record=True) as told:
+    with closing(Handshake(tmp_path, {}, b"")) as door, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         subprocess.run([sys.executable, "-c", KNOCK], cwd=tmp_path, check=True)
         with pytest.raises((FileNotFoundError, ProcessLookupError)):

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.world import SECRET, Attack, house, working_jail
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local.jail.bubblewrap import python
-from webordinary.adapters.local.jail.cells import PROXY_PORT
-from webordinary.adapters.local.jail.open_cells import OpenJail
-from webordinary.adapters.local.jail.programs import JailedPrograms
-from webordinary.site.reach import Network, Outgoing, Reach, Upstream
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.sandbox.bubblewrap import python
+from webordinary.adapters.sandbox.sandbox import PROXY_PORT, SandboxedPrograms
+from webordinary.adapters.sandbox.unconfined import UnconfinedSandbox
+from webordinary.jobs.sandbox_policy import Network, OutgoingRequest, SandboxPolicy, Upstream
 
 pytestmark = pytest.mark.needs("bwrap")
 INSIDE = f"http://127.0.0.1:{PROXY_PORT}"
@@ -49,6 +48,12 @@ proxy.sendall(f"CONNECT {sys.argv[1]} HTTP/1.1\\r\\n\\r\\n".encode())
 print(proxy.recv(1000).split(b"\\r\\n")[0].decode())
 proxy.sendall(b"hello")
 print(proxy.recv(1000).decode())
+"""
+RAW = """
+import socket
+proxy = socket.create_connection(("127.0.0.1", 3128), 30)
+proxy.sendall(b"POST /model/v1/messages HTTP/1.1\\r\\nLINE\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
+print(proxy.makefile("rb").readline().decode())
 """
 LATE_READER = """
 import socket
@@ -117,28 +122,28 @@ def model() -> Iterator[Scripted]:
 
 
 @pytest.fixture
-def programs(tmp_path: Path) -> JailedPrograms:
+def programs(tmp_path: Path) -> SandboxedPrograms:
     (tmp_path / "tree").mkdir()
-    return JailedPrograms(working_jail(tmp_path / "scratch"))
+    return SandboxedPrograms(working_jail(tmp_path / "scratch"))
 
 
-def reach_of(model: Scripted, **network: object) -> Reach:
+def reach_of(model: Scripted, **network: object) -> SandboxPolicy:
     upstream = Upstream(model.url, {"x-api-key": SECRET}, frozenset({"POST"}), ("/v1/messages", "/v1/messages/"))
-    return Reach(network=Network(upstreams={"model": upstream}, **network))  # type: ignore[arg-type]
+    return SandboxPolicy(network=Network(upstreams={"model": upstream}, **network))  # type: ignore[arg-type]
 
 
-def say(programs: JailedPrograms, tmp_path: Path, reach: Reach, *words: str) -> str:
+def say(programs: SandboxedPrograms, tmp_path: Path, reach: SandboxPolicy, *words: str) -> str:
     code, out, err = programs.run([python(), "-c", *words], tmp_path / "tree", b"", {}, 120, TestHold(), reach)
     assert code == 0, err.decode()
     return out.decode()
 
 
-def ask(programs: JailedPrograms, tmp_path: Path, reach: Reach, path: str, method: str = "POST") -> str:
+def ask(programs: SandboxedPrograms, tmp_path: Path, reach: SandboxPolicy, path: str, method: str = "POST") -> str:
     return say(programs, tmp_path, reach, ASK, method, f"{INSIDE}{path}", '{"x-api-key": "dummy", "x-note": "hi"}')
 
 
 def test_the_model_hears_the_real_key_and_the_program_never_does(
-    model: Scripted, programs: JailedPrograms, tmp_path: Path
+    model: Scripted, programs: SandboxedPrograms, tmp_path: Path
 ) -> None:
     answer = ask(programs, tmp_path, reach_of(model), "/model/v1/messages?beta=true")
     assert answer.startswith("200 ")
@@ -150,22 +155,22 @@ def test_the_model_hears_the_real_key_and_the_program_never_does(
 
 
 def test_what_is_signed_is_what_leaves_and_the_program_cannot_sign_for_itself(
-    model: Scripted, programs: JailedPrograms, tmp_path: Path
+    model: Scripted, programs: SandboxedPrograms, tmp_path: Path
 ) -> None:
-    signed: list[Outgoing] = []
+    signed: list[OutgoingRequest] = []
 
-    def sign(asked: Outgoing) -> dict[str, str]:
+    def sign(asked: OutgoingRequest) -> dict[str, str]:
         signed.append(asked)
         return {"Authorization": f"signed {SECRET}"}
 
     upstream = Upstream(model.url, methods=frozenset({"POST"}), paths=("/v1/messages/",), sign=sign)
     said = {"Authorization": "mine", "X-Amz-Security-Token": "mine", "X-Amz-Date": "mine", "Content-Type": "text/x"}
-    reach = Reach(network=Network(upstreams={"model": upstream}))
+    reach = SandboxPolicy(network=Network(upstreams={"model": upstream}))
     path = "/v1/messages/a%2Fb?c=d"
     assert say(programs, tmp_path, reach, ASK, "POST", f"{INSIDE}/model{path}", json.dumps(said)).startswith("200 ")
     host = f"127.0.0.1:{model.server_port}"
     headers = {"Host": host, "Content-Type": "text/x"}
-    assert signed == [Outgoing("POST", f"http://{host}/base{path}", headers, b"{}")]
+    assert signed == [OutgoingRequest("POST", f"http://{host}/base{path}", headers, b"{}")]
     [(_, asked, heard)] = model.asked
     assert asked == f"/base{path}"
     assert heard["authorization"] == f"signed {SECRET}"
@@ -173,10 +178,10 @@ def test_what_is_signed_is_what_leaves_and_the_program_cannot_sign_for_itself(
 
 
 def test_a_program_that_asks_for_too_much_to_sign_is_refused(
-    model: Scripted, programs: JailedPrograms, tmp_path: Path
+    model: Scripted, programs: SandboxedPrograms, tmp_path: Path
 ) -> None:
     upstream = Upstream(model.url, paths=("/",), sign=lambda _: {})
-    reach = Reach(network=Network(upstreams={"model": upstream}))
+    reach = SandboxPolicy(network=Network(upstreams={"model": upstream}))
     said = json.dumps({"Content-Length": "40000000"})
     assert say(programs, tmp_path, reach, ASK, "POST", f"{INSIDE}/model/", said).startswith("413 ")
     assert model.asked == []
@@ -195,25 +200,27 @@ def test_a_program_that_asks_for_too_much_to_sign_is_refused(
     ],
 )
 def test_anything_but_what_the_driver_named_is_refused(
-    method: str, path: str, model: Scripted, programs: JailedPrograms, tmp_path: Path
+    method: str, path: str, model: Scripted, programs: SandboxedPrograms, tmp_path: Path
 ) -> None:
     assert ask(programs, tmp_path, reach_of(model), path, method).startswith("403 ")
     assert model.asked == []
 
 
 def test_a_refusal_reaches_a_program_that_says_all_before_it_listens(
-    model: Scripted, programs: JailedPrograms, tmp_path: Path
+    model: Scripted, programs: SandboxedPrograms, tmp_path: Path
 ) -> None:
     assert say(programs, tmp_path, reach_of(model), LATE_READER).startswith("HTTP/1.1 403 ")
 
 
-def test_a_streamed_answer_arrives_as_it_is_spoken(model: Scripted, programs: JailedPrograms, tmp_path: Path) -> None:
+def test_a_streamed_answer_arrives_as_it_is_spoken(
+    model: Scripted, programs: SandboxedPrograms, tmp_path: Path
+) -> None:
     heard = say(programs, tmp_path, reach_of(model), STREAM)
     assert heard == "b'data: first\\n'\nb'data: second\\n'\n"
 
 
 def test_a_program_that_moves_more_than_it_may_is_cut_off(
-    model: Scripted, programs: JailedPrograms, tmp_path: Path
+    model: Scripted, programs: SandboxedPrograms, tmp_path: Path
 ) -> None:
     code, _, err = programs.run(
         [python(), "-c", ASK, "POST", f"{INSIDE}/model/v1/messages/large", "{}"], tmp_path / "tree", b"", {}, 60,
@@ -224,13 +231,13 @@ def test_a_program_that_moves_more_than_it_may_is_cut_off(
 
 
 def test_a_tunnel_leads_to_listed_hosts_and_nowhere_else(
-    model: Scripted, programs: JailedPrograms, tmp_path: Path
+    model: Scripted, programs: SandboxedPrograms, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as echo:
         port = echo.getsockname()[1]
         thread = threading.Thread(target=_echo_once, args=(echo,))
         thread.start()
-        reach = Reach(network=Network(hosts=frozenset({f"127.0.0.1:{port}"})))
+        reach = SandboxPolicy(network=Network(hosts=frozenset({f"127.0.0.1:{port}"})))
         heard = say(programs, tmp_path, reach, TUNNEL, f"127.0.0.1:{port}")
         thread.join()
     assert heard == "HTTP/1.1 200 Connection established\nhello\n"
@@ -240,6 +247,31 @@ def test_a_tunnel_leads_to_listed_hosts_and_nowhere_else(
     assert model.asked == []
 
 
+@pytest.mark.parametrize("name", ["2130706433", "127.1", "0"])
+def test_a_listed_name_that_means_this_machine_is_refused(
+    name: str, model: Scripted, programs: SandboxedPrograms, tmp_path: Path
+) -> None:
+    """The owner of a listed name may point it anywhere; numbers stand for such names here."""
+    target = f"{name}:{model.server_port}"
+    reach = SandboxPolicy(network=Network(hosts=frozenset({target})))
+    assert say(programs, tmp_path, reach, TUNNEL, target).startswith("HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["X-A: one\\r\\n two", "X-A: one\\r\\n ", "X-A: a\\0b", " X-A: first", "X-A: a\\x0bb", "no colon", "X-A : b"],
+    ids=["folded", "blank", "NUL", "folded from the start", "control", "no colon", "space before the colon"],
+)
+def test_a_header_that_reads_in_two_ways_is_refused(
+    line: str, model: Scripted, programs: SandboxedPrograms, tmp_path: Path
+) -> None:
+    assert say(programs, tmp_path, reach_of(model), RAW.replace("LINE", line)).startswith("HTTP/1.1 400 ")
+    assert model.asked == []
+    assert say(programs, tmp_path, reach_of(model), RAW.replace("LINE", "X-A: plain\\twords")).startswith(
+        "HTTP/1.1 200 "
+    )
+
+
 def _echo_once(listener: socket.socket) -> None:
     connection, _ = listener.accept()
     with connection:
@@ -247,7 +279,7 @@ def _echo_once(listener: socket.socket) -> None:
 
 
 def test_the_key_cannot_be_found_in_the_jail_nor_the_network_be_reached_around_the_proxy(
-    model: Scripted, programs: JailedPrograms, tmp_path: Path
+    model: Scripted, programs: SandboxedPrograms, tmp_path: Path
 ) -> None:
     workspace = tmp_path / "tree"
     with house() as defended:
@@ -261,7 +293,7 @@ def test_the_key_cannot_be_found_in_the_jail_nor_the_network_be_reached_around_t
 
 
 def test_without_a_jail_the_key_stays_out_of_the_program_too(model: Scripted, tmp_path: Path) -> None:
-    jail = OpenJail("w-1")
+    jail = UnconfinedSandbox("w-1")
     with jail.cell(tmp_path, {}, reach_of(model)) as cell:
         assert SECRET not in str(cell.env)
         import urllib.request

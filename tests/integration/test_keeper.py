@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.processes import wait_gone
-from webordinary.adapters.local.free_ports import free_port
-from webordinary.entrypoints import emulator, keeper
+from webordinary.entrypoints import emulator, parent_death_wrapper
+from webordinary.entrypoints.running import free_port
 
 PROGRAM = """#!{python}
 import os, subprocess, sys, time
@@ -50,7 +50,7 @@ def started(command: list[str]) -> tuple[subprocess.Popen[bytes], list[int]]:
 
 
 def test_a_kept_program_and_its_children_end_when_the_pipe_does(program: str) -> None:
-    kept, pids = started(keeper.command(program))
+    kept, pids = started(parent_death_wrapper.command(program))
     kept.communicate(timeout=60)
     for pid in pids:
         wait_gone(pid)
@@ -58,7 +58,7 @@ def test_a_kept_program_and_its_children_end_when_the_pipe_does(program: str) ->
 
 def test_a_kept_program_ends_though_its_user_was_killed(program: str) -> None:
     user = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()"
-    killed, pids = started([sys.executable, "-c", user, *keeper.command(program)])
+    killed, pids = started([sys.executable, "-c", user, *parent_death_wrapper.command(program)])
     killed.send_signal(signal.SIGKILL)
     for pid in pids:
         wait_gone(pid)
@@ -66,7 +66,7 @@ def test_a_kept_program_ends_though_its_user_was_killed(program: str) -> None:
 
 
 def test_told_to_end_at_once_it_does(program: str) -> None:
-    kept, pids = started(keeper.command(program))
+    kept, pids = started(parent_death_wrapper.command(program))
     kept.terminate()
     kept.wait(60)
     for pid in pids:
@@ -75,7 +75,7 @@ def test_told_to_end_at_once_it_does(program: str) -> None:
 
 
 def test_told_to_end_while_it_starts_the_program_it_leaves_nothing_running(program: str) -> None:
-    kept, pids = started([sys.executable, "-c", SIGNALLED_EARLY, *keeper.command(program)[3:]])
+    kept, pids = started([sys.executable, "-c", SIGNALLED_EARLY, *parent_death_wrapper.command(program)[3:]])
     kept.wait(60)
     for pid in pids:
         wait_gone(pid)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.sqlite import levels as queries
+from webordinary.adapters.sqlite import events as queries
 from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters
+from webordinary.adapters.sqlite.events import SqliteLevels
 from webordinary.adapters.sqlite.executions import SqliteExecutions
-from webordinary.adapters.sqlite.letters import SqliteDeadLetters
-from webordinary.adapters.sqlite.levels import SqliteLevels
 from webordinary.adapters.sqlite.mails import SqliteRawMails
 from webordinary.adapters.sqlite.overview import SqliteOverview
 from webordinary.asl.engine import Engine
@@ -23,7 +23,13 @@ from webordinary.workflow.definition import embedded
 BIG = ("raw_mails", "jobs", "outbox", "executions", "events")
 
 
-@pytest.mark.parametrize("name", [n for n in vars(queries) if n.isupper() and isinstance(getattr(queries, n), str)])
+def counts() -> list[str]:
+    """Names of the module's queries that take no parameter."""
+    texts = {name: text for name, text in vars(queries).items() if name.isupper() and isinstance(text, str)}
+    return [name for name, text in texts.items() if "SELECT" in text and not set("?:") & set(text)]
+
+
+@pytest.mark.parametrize("name", counts())
 def test_every_count_walks_an_index_of_unfinished_work(tmp_path: Path, name: str) -> None:
     database = Database(tmp_path / "levels.db")
     database.migrate()

@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import os, sys, threading
-from webordinary.entrypoints.lifecycle import run_until_told
+from webordinary.entrypoints.lifecycle import run_until_stopped
 
 def say(word):
     os.write(1, f"{word}\\n".encode())  # one write: two threads speak
@@ -27,7 +27,7 @@ def work(stop):
         threading.Event().wait()
     say("saved")
 
-run_until_told(work, patience_seconds=float(sys.argv[2]), parent=0 if sys.argv[3] == "child" else None,
+run_until_stopped(work, patience_seconds=float(sys.argv[2]), parent=0 if sys.argv[3] == "child" else None,
                on_stop=lambda: say("stopping"), on_kill=lambda: say("killing"))
 say("done")
 """

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.local.liveness import JOB_MARKER, MARKER, DeathWatch, LockFiles
-from webordinary.adapters.local.wake import WakeBus
-from webordinary.adapters.local.wakeups import WorkerWakeups, ear_of
+from webordinary.adapters.files.liveness import DeathWatch, LockFiles
+from webordinary.adapters.files.wake import WakeBus, WorkerWakeups, listener_name
+from webordinary.adapters.processes import JOB_MARK, WORKER_MARK
 
 LONG = 60.0
-WORKER = "import sys; from pathlib import Path; from webordinary.adapters.local.liveness import LockFiles;"
+WORKER = "import sys; from pathlib import Path; from webordinary.adapters.files.liveness import LockFiles;"
 WORKER += "files = LockFiles(Path(sys.argv[1])); files.enter(sys.argv[2]); print('in', flush=True); sys.stdin.read()"
 PROGRAM = "print('runs', flush=True); import sys; sys.stdin.read()"
 
@@ -71,7 +71,7 @@ def bus(tmp_path: Path) -> Iterator[WakeBus]:
 @pytest.fixture
 def wakeups(files: LockFiles, bus: WakeBus) -> Iterator[Callable[[], WorkerWakeups]]:
     """A worker's sleep; it watches the peers that live when it is made."""
-    listener, watch = bus.listen(ear_of("c2")), DeathWatch(files)
+    listener, watch = bus.listen(listener_name("c2")), DeathWatch(files)
     yield lambda: WorkerWakeups(listener, watch)
     watch.close()
     listener.close()
@@ -125,7 +125,7 @@ def test_looking_at_a_worker_does_not_make_another_look_wrong(files: LockFiles, 
 def test_a_program_that_a_worker_started_does_not_keep_it_alive(files: LockFiles, start: Start, tmp_path: Path) -> None:
     child = "import subprocess, sys; kept = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE);"
     name, program = unique("c"), WORKER.replace("print('in'", child + "print(kept.pid")
-    process = start(program, str(tmp_path / "locks"), name, **{MARKER: name})
+    process = start(program, str(tmp_path / "locks"), name, **{WORKER_MARK: name})
     kill(process)
     assert files.is_dead(name)
     files.end_survivors(name)
@@ -185,8 +185,8 @@ def unique(name: str) -> str:
 
 def test_what_a_dead_worker_left_running_is_ended_and_nothing_else(files: LockFiles, start: Start) -> None:
     dead = unique("dead")
-    left = start(PROGRAM, **{MARKER: dead})
-    others = start(PROGRAM, **{MARKER: f"{dead}-2"}), start(PROGRAM)
+    left = start(PROGRAM, **{WORKER_MARK: dead})
+    others = start(PROGRAM, **{WORKER_MARK: f"{dead}-2"}), start(PROGRAM)
     watch = os.pidfd_open(left.pid)
     files.end_survivors(dead)
     assert select.select([watch], [], [], 0)[0], "it is waited for until it is gone"
@@ -197,8 +197,8 @@ def test_what_a_dead_worker_left_running_is_ended_and_nothing_else(files: LockFi
 
 def test_only_the_programs_of_the_named_jobs_are_ended(files: LockFiles, start: Start) -> None:
     frozen = unique("frozen")
-    lost = start(PROGRAM, **{MARKER: frozen, JOB_MARKER: "job-1"})
-    kept = start(PROGRAM, **{MARKER: frozen, JOB_MARKER: "job-2"})
+    lost = start(PROGRAM, **{WORKER_MARK: frozen, JOB_MARK: "job-1"})
+    kept = start(PROGRAM, **{WORKER_MARK: frozen, JOB_MARK: "job-2"})
     files.end_survivors(frozen, ["job-1"])
     assert lost.wait(LONG) == -signal.SIGKILL
     assert not has_ended(kept)

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.local.maildir import MaildirTransport
-from webordinary.adapters.local.relay import RelaySettings, RelayTransport
+from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport
 from webordinary.adapters.memory.outbox import MemoryOutbox
 from webordinary.adapters.memory.threads import MemoryThreads
 from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.delivery import MAX_TRIES, deliver_due, next_try
 from webordinary.mail.intake import Accepted
+from webordinary.mail.outbox import MAX_TRIES, deliver_due, next_try
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event
 from webordinary.model.mail import Envelope, Reply

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.site_house import SiteHouse, open_site_house
-from webordinary.model.errors import Transient
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Outcome, Requeue, Why
-from webordinary.site.task import AgentLimits, AgentResult, AgentTask
+from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.jobs.agent_task import AgentLimits, AgentResult, AgentTask
+from webordinary.model.claims import CancelToken
+from webordinary.model.errors import NotNow, Transient
+from webordinary.model.jobs import DeferReason, JobOutcome, Requeue, RequeueReason
 
 pytestmark = pytest.mark.needs("git")
 
@@ -23,7 +24,7 @@ class Spendthrift:
     def __init__(self) -> None:
         self.left: list[float] = []
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         self.left.append(task.limits.left_usd)
         task.spent(2.0)
         raise Transient("the model is away")
@@ -37,18 +38,34 @@ def site(tmp_path: Path) -> Iterator[SiteHouse]:
 
 def test_the_cap_on_one_mail_holds_for_all_its_starts(site: SiteHouse) -> None:
     agent, claims, now = Spendthrift(), site.services.pool.claims, site.services.clock.now
-    site.kit = replace(site.kit, agents={"auto": agent}, limits=AgentLimits(cost_usd=3.0))
+    site.deps = replace(site.deps, agents={"auto": agent}, limits=AgentLimits(cost_usd=3.0))
     started = site.begin("change the homepage title to Sale")
-    work, hold = site.work(), site.hold(started)
+    work, token = site.work(), site.token(started)
     for _ in range(2):
         with pytest.raises(Transient):
-            work.perform(started, hold)
-        claims.end_and_take_next(started, Requeue(Why.RETRY), now(), more=False)
+            work.perform(started, token)
+        claims.end_and_take_next(started, Requeue(RequeueReason.RETRY), now(), more=False)
         again = claims.start_next(started.claim, now())
         assert again
         started = replace(started, job=again)
-    settled = work.perform(started, hold)
-    assert settled.outcome is Outcome.FAILED
+    settled = work.perform(started, token)
+    assert settled.outcome is JobOutcome.FAILED
     assert "more work than one mail may cost ($3.00)" in settled.result.summary
     assert settled.result.cost_usd == 4.0
     assert agent.left == [3.0, 1.0]
+
+
+def test_a_day_without_a_setting_of_its_own_costs_at_most_20_dollars(site: SiteHouse) -> None:
+    site.deps = replace(site.deps, agents={"auto": Spendthrift()})
+    started, now = site.begin("change the homepage title to Sale"), site.services.clock.now()
+    site.services.ledger.spend(started.job, 20.0, now)
+    with pytest.raises(NotNow) as held:
+        site.work().perform(started, site.token(started))
+    assert held.value.held is DeferReason.BUDGET
+
+
+def test_an_agent_that_costs_nothing_works_though_the_day_is_paid_for(site: SiteHouse) -> None:
+    started, now = site.begin("change the homepage title to Sale"), site.services.clock.now()
+    site.services.ledger.spend(started.job, 20.0, now)
+    site.deps = replace(site.deps, agents={"auto": BuiltinAgent()}, limits=AgentLimits(cost_usd=100.0))
+    assert site.work().perform(started, site.token(started)).outcome is JobOutcome.SUCCEEDED

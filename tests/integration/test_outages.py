@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
-from webordinary.adapters.sqlite.outages import MAX_OUTAGES
-from webordinary.app import upkeep
-from webordinary.model.claims import Claim, Started
+from webordinary.model.claims import Claim, StartedJob
 from webordinary.model.jobs import Job
+from webordinary.pool.transitions import MAX_OUTAGES
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 def start_and_die(house: House, over: Claim | None) -> Claim:
     """A worker without a lock file starts the customer's job: to everybody it is dead."""
     started = house.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, house.services.clock.now(), over)
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     return started.claim
 
 
@@ -36,7 +35,7 @@ def test_a_start_that_an_outage_cut_off_is_given_back(house: House) -> None:
     house.receive()
     claim = start_and_die(house, None)
     assert the_job(house).attempts == 1
-    upkeep.excuse_outage(house.services)
+    house.services.prepare()
     assert the_job(house).attempts == 0
     start_and_die(house, claim)
     assert the_job(house).attempts == 1
@@ -44,11 +43,11 @@ def test_a_start_that_an_outage_cut_off_is_given_back(house: House) -> None:
 
 def test_a_start_of_a_living_worker_counts(house: House) -> None:
     house.receive()
-    house.services.lock_files.enter(WORKER)
+    house.services.workers.enter(WORKER)
     start_and_die(house, None)
-    upkeep.excuse_outage(house.services)
+    house.services.prepare()
     assert the_job(house).attempts == 1
-    house.services.lock_files.leave(WORKER)
+    house.services.workers.leave(WORKER)
 
 
 def test_after_many_outages_its_starts_count_again(house: House) -> None:
@@ -56,5 +55,5 @@ def test_after_many_outages_its_starts_count_again(house: House) -> None:
     claim = None
     for _ in range(MAX_OUTAGES + 2):
         claim = start_and_die(house, claim)
-        upkeep.excuse_outage(house.services)
+        house.services.prepare()
     assert the_job(house).attempts == 2

@@ -6,27 +6,35 @@ import email
 import email.policy
 import socket
 import struct
+from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import IN_CI
+from tests.attacks.world import SECRET, SMALL, working_jail
 from tests.integration.site_house import SiteHouse, open_site_house
-from webordinary.adapters.local.pictures import HEIGHT, WIDTH, ChromiumPictures, find_browser
-from webordinary.site.changed_page import address_of, page_to_show
-from webordinary.site.manifests import Mark, keep_manifest
-from webordinary.site.studio import PATIENT_AFTER_SECONDS, Studio
+from webordinary.adapters.files.screenshots import BROWSER_BYTES, HEIGHT, WIDTH, ChromiumScreenshotter, find_browser
+from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimits
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox
+from webordinary.jobs.run import SCREENSHOTS_AFTER_SECONDS, Screenshots
+from webordinary.jobs.site_files import Mark, address_of, keep_manifest, page_to_show
 
 SECONDS = 120.0
+ROOMY = SandboxLimits(mapped_bytes=BROWSER_BYTES)
 
 
 @pytest.fixture
-def photographer() -> ChromiumPictures:
-    browser = find_browser()
-    if browser is None:
-        (pytest.fail if IN_CI else pytest.skip)("no chromium on this machine")
-    return ChromiumPictures(browser, "w-1")
+def browser() -> str:
+    found = find_browser()
+    if found is None:
+        pytest.skip("no chromium on this machine")
+    return found
+
+
+@pytest.fixture
+def screenshotter(browser: str, tmp_path: Path) -> ChromiumScreenshotter:
+    return ChromiumScreenshotter(browser, working_jail(tmp_path / "scratch", ROOMY))
 
 
 def release(folder: Path, **pages: str) -> Path:
@@ -73,22 +81,22 @@ def test_a_page_has_an_address_below_its_site(page: str, address: str) -> None:
     assert address_of(page) == address
 
 
-def test_a_page_is_taken_before_and_after(photographer: ChromiumPictures, tmp_path: Path) -> None:
+def test_a_page_is_taken_before_and_after(screenshotter: ChromiumScreenshotter, tmp_path: Path) -> None:
     before = release(tmp_path / "1", index="<body style='background:#fff'>one")
     after = release(tmp_path / "2", index="<body style='background:#a4552e'>two")
-    taken = photographer.take(before, after, "index.html", SECONDS)
+    taken = screenshotter.take(before, after, "index.html", SECONDS)
     assert size_of(taken.before) == size_of(taken.after) == (WIDTH, HEIGHT)
     assert taken.before != taken.after
 
 
-def test_a_new_page_has_no_before(photographer: ChromiumPictures, tmp_path: Path) -> None:
+def test_a_new_page_has_no_before(screenshotter: ChromiumScreenshotter, tmp_path: Path) -> None:
     before, after = release(tmp_path / "1", index="one"), release(tmp_path / "2", index="one", shop="new")
-    taken = photographer.take(before, after, "shop.html", SECONDS)
+    taken = screenshotter.take(before, after, "shop.html", SECONDS)
     assert taken.before == b""
     assert size_of(taken.after) == (WIDTH, HEIGHT)
 
 
-def test_the_browser_reaches_nothing_else(photographer: ChromiumPictures, tmp_path: Path) -> None:
+def test_the_browser_reaches_nothing_else(screenshotter: ChromiumScreenshotter, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         secret = tmp_path / "secret.html"
@@ -97,32 +105,70 @@ def test_the_browser_reaches_nothing_else(photographer: ChromiumPictures, tmp_pa
             f"<img src='{address}/i'><link rel=stylesheet href='{address}/s'><iframe src='{address}/f'></iframe>"
             f"<iframe src='file://{secret}'></iframe><script>fetch('{address}/x')</script>"
         )
-        taken = photographer.take(None, release(tmp_path / "1", index=html), "index.html", SECONDS)
+        taken = screenshotter.take(None, release(tmp_path / "1", index=html), "index.html", SECONDS)
         assert taken.after
         listener.setblocking(False)
         with pytest.raises(BlockingIOError):
             listener.accept()
 
 
-def test_too_little_time_gives_no_picture_and_no_error(photographer: ChromiumPictures, tmp_path: Path) -> None:
-    assert photographer.take(None, release(tmp_path / "1", index="x"), "index.html", 0.01).after == b""
+def stand_in(folder: Path, script: str) -> str:
+    """A program in the place of the browser."""
+    program = folder / "apps" / "browser"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_the_browser_runs_in_a_jail_also_as_root(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(SECRET)
+    tells = f"cat '{tmp_path}/secret'; id -u; grep -E 'CapEff|Seccomp:' /proc/self/status"
+    spy = stand_in(tmp_path, f"{{ printf '\\211PNG\\r\\n\\032\\n'; {tells}; }} > shot.png")
+    pictures = ChromiumScreenshotter(spy, working_jail(tmp_path / "scratch", SandboxLimits()))
+    seen = pictures.take(None, release(tmp_path / "1", index="x"), "index.html", SECONDS).after
+    assert seen.split(b"\n")[2:] == [b"1000", b"CapEff:\t0000000000000000", b"Seccomp:\t2", b""]
+
+
+def test_a_page_that_wants_too_much_memory_is_ended(browser: str, tmp_path: Path) -> None:
+    greedy = "<script>const all = []; for (let i = 0; i < 4000; i++) all.push(new Uint8Array(1e6).fill(1))</script>"
+    jail = working_jail(tmp_path / "scratch", replace(ROOMY, memory_bytes=1500 * MEGABYTE))
+    pictures = ChromiumScreenshotter(browser, jail)
+    assert pictures.take(None, release(tmp_path / "1", index="calm"), "index.html", SECONDS).after
+    assert pictures.take(None, release(tmp_path / "2", index=greedy), "index.html", SECONDS).after == b""
+
+
+@pytest.mark.parametrize("left", ["ln -s /etc/passwd shot.png", "mkfifo shot.png", "echo words > shot.png"])
+def test_only_a_picture_is_taken_from_the_browser(left: str, tmp_path: Path) -> None:
+    pictures = ChromiumScreenshotter(stand_in(tmp_path, left), working_jail(tmp_path / "scratch", SMALL))
+    assert pictures.take(None, release(tmp_path / "1", index="x"), "index.html", SECONDS).after == b""
+
+
+def test_without_a_jail_there_is_no_picture(browser: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    pictures = ChromiumScreenshotter(browser, BubblewrapSandbox("w-1", tmp_path / "scratch"))
+    assert pictures.take(None, release(tmp_path / "1", index="x"), "index.html", SECONDS).after == b""
+
+
+def test_too_little_time_gives_no_picture_and_no_error(screenshotter: ChromiumScreenshotter, tmp_path: Path) -> None:
+    assert screenshotter.take(None, release(tmp_path / "1", index="x"), "index.html", 0.01).after == b""
 
 
 def test_a_browser_that_is_gone_gives_no_picture_and_no_error(tmp_path: Path) -> None:
-    gone = ChromiumPictures(str(tmp_path / "no-browser"), "w-1")
+    gone = ChromiumScreenshotter(str(tmp_path / "no-browser"), working_jail(tmp_path / "scratch"))
     assert gone.take(None, release(tmp_path / "1", index="x"), "index.html", 1.0).after == b""
 
 
 def test_a_quick_change_is_answered_at_once_unless_pictures_are_always_wanted(tmp_path: Path) -> None:
-    nobody = ChromiumPictures(str(tmp_path / "no-browser"), "w-1")
-    assert not Studio(nobody, lambda data: "", 1.0).worth_it(0.2)
-    assert Studio(nobody, lambda data: "", 1.0).worth_it(PATIENT_AFTER_SECONDS)
-    assert Studio(nobody, lambda data: "", 1.0, always=True).worth_it(0.2)
+    nobody = ChromiumScreenshotter(str(tmp_path / "no-browser"), BubblewrapSandbox("w-1", tmp_path / "scratch"))
+    assert not Screenshots(nobody, lambda data: "", 1.0).worth_it(0.2)
+    assert Screenshots(nobody, lambda data: "", 1.0).worth_it(SCREENSHOTS_AFTER_SECONDS)
+    assert Screenshots(nobody, lambda data: "", 1.0, always=True).worth_it(0.2)
 
 
 @pytest.mark.needs("git")
 @pytest.mark.timeout(300)
-def test_pictures_go_with_the_reply_and_stand_on_the_page(photographer: ChromiumPictures, tmp_path: Path) -> None:
+def test_pictures_go_with_the_reply_and_stand_on_the_page(screenshotter: ChromiumScreenshotter, tmp_path: Path) -> None:
     with open_site_house(tmp_path / "data", pictures="on", picture_seconds=60) as site:
         job = site.mail("change the homepage title to Spring Sale")
         assert job.result

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import DEAD, DONE, House, open_house
-from webordinary.model.jobs import DeadLetter, JobState, Outcome
+from webordinary.model.jobs import DeadLetter, JobOutcome, JobState
 from webordinary.model.names import job_id_of
-from webordinary.workflow.redrive import redrive
+from webordinary.workflow.start import redrive
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_when_the_workflow_itself_breaks_the_job_is_settled_and_the_customer_tol
     house.engine.run_ready()
     job = house.services.jobs.get(job_id_of(email_id))
     assert job
-    assert (job.state, job.outcome) == (JobState.SETTLED, Outcome.DEAD)
+    assert (job.state, job.outcome) == (JobState.SETTLED, JobOutcome.DEAD)
     assert the_letter(house).reason == "workflow ABORTED: Aborted: by hand"
     assert the_letter(house).job_id == job.job_id
     assert words(house, email_id) == [("answer", True)]

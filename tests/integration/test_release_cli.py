@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from tests.integration.site_house import SiteHouse, open_site_house
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local.builders import PlainFiles
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases
-from webordinary.adapters.sqlite.project_leases import SqliteProjectLeases
+from webordinary.adapters.sqlite.claims import SqliteProjectLeases
 from webordinary.entrypoints.cli.main import main
+from webordinary.jobs.rollback import OperatorToken
+from webordinary.jobs.site_files import Stage
+from webordinary.jobs.source import BuildFailed, Built, SourceTree
+from webordinary.model.claims import CancelToken
 from webordinary.model.errors import MustWait
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Outcome
-from webordinary.site.releases import Stage
-from webordinary.site.rollback import OperatorHold
-from webordinary.site.sources import BuildFailed, Built, SourceTree
+from webordinary.model.jobs import JobOutcome
 
 pytestmark = pytest.mark.needs("git")
 
@@ -112,10 +112,10 @@ class SlowBuilder(PlainFiles):
     def __init__(self) -> None:
         self.begun, self.may_end = threading.Event(), threading.Event()
 
-    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: Hold) -> Built | BuildFailed:
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
         self.begun.set()
         assert self.may_end.wait(60)
-        return super().build(tree, into, previous, hold)
+        return super().build(tree, into, previous, token)
 
 
 def test_a_rollback_does_not_wait_for_a_build_which_goes_on_from_what_is_shown_then(
@@ -124,11 +124,11 @@ def test_a_rollback_does_not_wait_for_a_build_which_goes_on_from_what_is_shown_t
     site.mail("change the homepage title to Spring Sale")
     good = site.shown()
     site.mail("change the homepage title to Oops", "<oops@example.com>")
-    builder, usual = SlowBuilder(), site.kit.builders
-    site.kit = replace(site.kit, builders={"plain": builder})
+    builder, usual = SlowBuilder(), site.deps.builders
+    site.deps = replace(site.deps, builders={"plain": builder})
     started = site.begin("change “See what is new” to “See more”")
     with ThreadPoolExecutor(1) as threads:
-        job = threads.submit(site.work().perform, started, site.hold(started))
+        job = threads.submit(site.work().perform, started, site.token(started))
         assert builder.begun.wait(60)
         code, out, _ = run(site, capsys, "rollback", "amelia")
         assert (code, site.shown()) == (0, good), out
@@ -136,9 +136,9 @@ def test_a_rollback_does_not_wait_for_a_build_which_goes_on_from_what_is_shown_t
         with pytest.raises(MustWait, match="an operator"):
             job.result(60)
     assert site.shown() == good
-    site.kit = replace(site.kit, builders=usual)
-    done = site.end(started, site.work().perform(started, site.hold(started)))
-    assert done.outcome is Outcome.SUCCEEDED
+    site.deps = replace(site.deps, builders=usual)
+    done = site.end(started, site.work().perform(started, site.token(started)))
+    assert done.outcome is JobOutcome.SUCCEEDED
     assert "<h1>Spring Sale</h1>" in site.page()
     assert "See more" in site.page()
     assert git(site, "rev-list", "--merges", "main") == ""
@@ -194,7 +194,7 @@ def test_an_operators_lease_lasts_as_long_as_the_operators_process(site: SiteHou
         else MemoryProjectLeases(lambda job_id, fence: False, dead.__contains__)
     )
     now = site.services.clock.now()
-    held = leases.take("amelia", OperatorHold("operator-1"), now)
+    held = leases.take("amelia", OperatorToken("operator-1"), now)
     assert held
     assert leases.take("amelia", TestHold(), now) is None
     dead.add("operator-1")

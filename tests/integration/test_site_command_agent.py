@@ -10,24 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local import processes
-from webordinary.adapters.local.jail.open_cells import OpenJail
-from webordinary.adapters.local.jail.programs import JailedPrograms
-from webordinary.adapters.local.processes import WORKER_MARK
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters import processes
+from webordinary.adapters.agents.command import CommandAgent
+from webordinary.adapters.processes import WORKER_MARK
+from webordinary.adapters.sandbox.sandbox import SandboxedPrograms
+from webordinary.adapters.sandbox.unconfined import UnconfinedSandbox
+from webordinary.jobs.agent_task import AgentLimits, AgentResult, AgentTask, Changed
 from webordinary.model.errors import Interrupted, JobTimedOut, Permanent
-from webordinary.site.agents.command import CommandAgent
-from webordinary.site.task import AgentLimits, AgentResult, AgentTask, Changed
 
 DEADLINE = 60.0
 
 
 def run(
-    program: str, folder: Path, *, hold: TestHold | None = None, grace: float = 60.0, seconds: float = 120.0
+    program: str, folder: Path, *, token: TestHold | None = None, grace: float = 60.0, seconds: float = 120.0
 ) -> AgentResult:
-    agent = CommandAgent([sys.executable, "-c", program], JailedPrograms(OpenJail("w-1"), grace), {"CHOSEN": "yes"})
+    agent = CommandAgent(
+        [sys.executable, "-c", program], SandboxedPrograms(UnconfinedSandbox("w-1"), grace), {"CHOSEN": "yes"}
+    )
     task = AgentTask("make it so", folder, limits=AgentLimits(seconds=seconds))
-    return agent.run(task, hold or TestHold())
+    return agent.run(task, token or TestHold())
 
 
 def ended(pid: int) -> bool:
@@ -46,9 +48,9 @@ def ended(pid: int) -> bool:
 class InterruptWhenReady(threading.Thread):
     """Ends the hold once the program says, by a file, that it runs."""
 
-    def __init__(self, ready: Path, hold: TestHold) -> None:
+    def __init__(self, ready: Path, token: TestHold) -> None:
         super().__init__()
-        self._ready, self._hold = ready, hold
+        self._ready, self._hold = ready, token
 
     def run(self) -> None:
         deadline = time.monotonic() + DEADLINE
@@ -87,11 +89,11 @@ pathlib.Path("ready").touch()
 while True:
     time.sleep(0.01)  # a signal that comes just before a sleep is heard after it
 """
-    hold = TestHold()
-    interrupter = InterruptWhenReady(tmp_path / "ready", hold)
+    token = TestHold()
+    interrupter = InterruptWhenReady(tmp_path / "ready", token)
     interrupter.start()
     with pytest.raises(Interrupted):
-        run(program, tmp_path, hold=hold)
+        run(program, tmp_path, token=token)
     interrupter.join()
     assert (tmp_path / "asked").exists()
 
@@ -105,11 +107,11 @@ pathlib.Path("pids").write_text(f"{os.getpid()} {child.pid}")
 pathlib.Path("ready").touch()
 signal.pause()
 """
-    hold = TestHold()
-    interrupter = InterruptWhenReady(tmp_path / "ready", hold)
+    token = TestHold()
+    interrupter = InterruptWhenReady(tmp_path / "ready", token)
     interrupter.start()
     with pytest.raises(Interrupted):
-        run(program, tmp_path, hold=hold, grace=0.2)
+        run(program, tmp_path, token=token, grace=0.2)
     interrupter.join()
     assert all(ended(int(pid)) for pid in (tmp_path / "pids").read_text().split())
 

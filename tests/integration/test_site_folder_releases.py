@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.site.world import TestHold
-from webordinary.adapters.local.builders import PlainFiles
-from webordinary.adapters.local.releases import FolderReleases
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.builders import PlainFiles
+from webordinary.adapters.files.releases import FolderReleases
+from webordinary.jobs.site_files import FOLDER, Release, Stage, manifest_of
+from webordinary.jobs.source import BuildFailed, Built, SourceTree
 from webordinary.model.errors import Permanent
-from webordinary.site.manifests import FOLDER, manifest_of
-from webordinary.site.releases import Release, Stage
-from webordinary.site.sources import BuildFailed, Built, SourceTree
 
 A, B = "a" * 40, "b" * 40
 
@@ -39,7 +38,7 @@ def published(releases: FolderReleases, tree: SourceTree, commit: str, fence: in
     built = PlainFiles().build(tree, staged, releases.current("amelia", Stage.EDIT), TestHold())
     assert isinstance(built, Built)
     release = releases.finish("amelia", Stage.EDIT, staged, commit)
-    releases.point(release, fence)
+    releases.activate(release, fence)
     return release
 
 
@@ -60,7 +59,7 @@ def test_a_stale_worker_that_turned_the_link_back_is_put_right_by_the_next(
     link.unlink()
     link.symlink_to(Path("releases") / A[:12])
     assert releases.current("amelia", Stage.EDIT) == new.path
-    releases.point(new, 3)
+    releases.activate(new, 3)
     assert (link / "index.html").read_text() == "two"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.site.world import (
+from tests.unit.jobs.world import (
     OTHER_THREAD,
     SCOTT,
     THREAD,
@@ -23,26 +23,26 @@ from tests.unit.site.world import (
     leases,
     started,
 )
-from webordinary.adapters.local.builders import PlainFiles
-from webordinary.adapters.local.git import GitRepository
-from webordinary.adapters.local.git.repository import QUICK_SECONDS
-from webordinary.adapters.local.releases import FolderReleases
-from webordinary.adapters.local.system import SystemClock
-from webordinary.app.agents import AutoAgent
+from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.adapters.builders import PlainFiles
+from webordinary.adapters.files.releases import FolderReleases
+from webordinary.adapters.files.system import SystemClock
+from webordinary.adapters.git import GitRepository
+from webordinary.adapters.git.repository import QUICK_SECONDS
+from webordinary.compose.worker import AutoAgent
+from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Changed
+from webordinary.jobs.job import SiteJobs
+from webordinary.jobs.ports import Agent
+from webordinary.jobs.report import STILL_PUBLIC
+from webordinary.jobs.run import JobDeps
+from webordinary.jobs.site_files import Stage
+from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Interrupted
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Outcome, Settlement
+from webordinary.model.jobs import JobOutcome, Settlement
 from webordinary.model.mail import Attachment, AttachmentKind, Command, Instruction
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project
-from webordinary.sample import ensure_sample_origin, sample_photo
-from webordinary.site.agents.builtin import BuiltinAgent
-from webordinary.site.kit import SiteKit
-from webordinary.site.ports import Agent
-from webordinary.site.releases import Stage
-from webordinary.site.task import AgentResult, AgentTask, Answered, Changed
-from webordinary.worker.job import SiteWork
-from webordinary.worker.report import STILL_PUBLIC
+from webordinary.operations.sample import ensure_sample_origin, sample_photo
 
 pytestmark = pytest.mark.needs("git")
 PHOTO = Attachment("spring-table.jpg", "image/jpeg", AttachmentKind.IMAGE, 1, "0" * 64)
@@ -63,9 +63,9 @@ class Amelia:
         self.photo = folder / "photo"
         self.photo.write_bytes(sample_photo())
 
-    def kit(self, worker: str = "w-1", quick_seconds: float = QUICK_SECONDS) -> SiteKit:
+    def deps(self, worker: str = "w-1", quick_seconds: float = QUICK_SECONDS) -> JobDeps:
         repository = GitRepository(self.folder / "mirrors", self.folder / worker, worker, quick_seconds=quick_seconds)
-        return SiteKit(
+        return JobDeps(
             workspaces=repository, main=repository, leases=self.leases, releases=self.releases,
             agents={"builtin": BuiltinAgent()}, builders={"plain": PlainFiles()},
             project_of=lambda project_id: self.project, attachment_path=lambda attachment: self.photo,
@@ -73,14 +73,14 @@ class Amelia:
         )  # fmt: skip
 
     def send(
-        self, text: str, job_id: str, *, kit: SiteKit | None = None, command: Command = Command.EDIT,
+        self, text: str, job_id: str, *, deps: JobDeps | None = None, command: Command = Command.EDIT,
         thread: str = THREAD, key: ProjectUser = SCOTT, worker: str = "w-1", fence: int = 10,
-        photos: tuple[Attachment, ...] = (), hold: Hold | None = None, subject: str = "a wish",
+        photos: tuple[Attachment, ...] = (), token: CancelToken | None = None, subject: str = "a wish",
     ) -> Settlement:  # fmt: skip
         begun = started(job_id, command, key=key, thread=thread, worker=worker, fence=fence)
         mail = Instruction(text, subject, f"{key.user_id}@example.com", command, photos)
-        site_work = SiteWork(kit or self.kit(worker), lambda job: mail, self.heard, SystemClock().now)
-        return site_work.perform(begun, hold or TestHold(worker, fence, job_id))
+        site_work = SiteJobs(deps or self.deps(worker), lambda job: mail, self.heard, SystemClock().now)
+        return site_work.perform(begun, token or TestHold(worker, fence, job_id))
 
     def page(self, name: str = "index.html", stage: Stage = Stage.EDIT) -> str:
         current = self.releases.current("amelia", stage)
@@ -114,7 +114,7 @@ def amelia(tmp_path: Path) -> Amelia:
 
 def test_a_mail_with_a_photo_changes_the_site(amelia: Amelia) -> None:
     settled = amelia.send(f"{TITLE}, and add the attached photo", "job-1", photos=(PHOTO,))
-    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.commit == amelia.git("rev-parse", "main")
     assert settled.result.url == "http://edit.amelia.localhost/"
     assert settled.result.changed_files == ("images/spring-table.jpg", "index.html")
@@ -133,7 +133,7 @@ def test_a_mail_with_a_photo_changes_the_site(amelia: Amelia) -> None:
 def test_the_timeline_names_the_agent_that_ran(amelia: Amelia, ready: bool, who: str) -> None:
     amelia.project = replace(amelia.project, agent="auto")
     auto = AutoAgent(BuiltinAgent(), BuiltinAgent(), lambda: ready)
-    amelia.send(TITLE, "job-1", kit=replace(amelia.kit(), agents={"auto": auto}))
+    amelia.send(TITLE, "job-1", deps=replace(amelia.deps(), agents={"auto": auto}))
     [finished] = [event for event in amelia.heard.events if event.kind == "AgentFinished"]
     assert finished.data["agent"] == who
 
@@ -142,7 +142,7 @@ def test_undo_takes_it_back_and_a_second_undo_says_there_is_nothing(amelia: Amel
     before = amelia.git("rev-parse", "main^{tree}")
     amelia.send(f"{TITLE}. Add this photo to the about page.", "job-1", photos=(PHOTO,))
     settled = amelia.send("undo", "job-2", command=Command.UNDO)
-    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.summary.startswith("Undone: Changed the title")
     assert "<h1>Pots for every day</h1>" in amelia.page()
     assert amelia.git("rev-parse", "main^{tree}") == before
@@ -175,7 +175,7 @@ def test_the_first_of_two_photos_that_stand_beside_each_other_is_undone(amelia: 
     with_one = amelia.page()
     amelia.send("Add this photo", "job-2", photos=(vase,), thread=OTHER_THREAD)
     settled = amelia.send("undo", "job-3", command=Command.UNDO)
-    assert settled.outcome is Outcome.SUCCEEDED, settled.result.summary
+    assert settled.outcome is JobOutcome.SUCCEEDED, settled.result.summary
     assert settled.result.changed_files == before.result.changed_files
     assert "spring-table.jpg" not in amelia.page()
     amelia.send("undo", "job-4", command=Command.UNDO, thread=OTHER_THREAD)
@@ -187,7 +187,7 @@ def test_an_undo_under_later_changes_is_explained(amelia: Amelia) -> None:
     amelia.send(TITLE, "job-1")
     amelia.send("change the homepage title to Autumn", "job-2", thread=OTHER_THREAD)
     settled = amelia.send("undo", "job-3", command=Command.UNDO)
-    assert settled.outcome is Outcome.FAILED
+    assert settled.outcome is JobOutcome.FAILED
     assert "index.html" in settled.result.summary
     assert "<h1>Autumn</h1>" in amelia.page()
 
@@ -195,7 +195,7 @@ def test_an_undo_under_later_changes_is_explained(amelia: Amelia) -> None:
 def test_what_is_not_understood_changes_nothing(amelia: Amelia) -> None:
     before = amelia.git("for-each-ref", "refs/heads")
     settled = amelia.send("make it pop", "job-1")
-    assert settled.outcome is Outcome.FAILED
+    assert settled.outcome is JobOutcome.FAILED
     assert "make it pop" in settled.result.summary
     assert amelia.git("for-each-ref", "refs/heads") == before
     assert amelia.releases.current("amelia", Stage.EDIT) is None
@@ -203,18 +203,18 @@ def test_what_is_not_understood_changes_nothing(amelia: Amelia) -> None:
 
 def test_a_question_goes_back_to_the_customer(amelia: Amelia) -> None:
     settled = amelia.send("change “Visit the workshop” to “Come by”", "job-1")
-    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.question
     assert settled.result.commit is None
 
 
 def test_a_mail_without_words_is_asked_back_and_no_agent_has_to_guess(amelia: Amelia) -> None:
-    nobody = replace(amelia.kit(), agents={})
-    settled = amelia.send(" \n", "job-1", kit=nobody, subject="")
-    assert settled.outcome is Outcome.SUCCEEDED
+    nobody = replace(amelia.deps(), agents={})
+    settled = amelia.send(" \n", "job-1", deps=nobody, subject="")
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.question
     assert "came without words" in settled.result.question
-    settled = amelia.send("", "job-2", kit=nobody, subject="", photos=(PHOTO,))
+    settled = amelia.send("", "job-2", deps=nobody, subject="", photos=(PHOTO,))
     assert settled.result.question
     assert "I got spring-table.jpg" in settled.result.question
     assert amelia.jobs_on_main() == []
@@ -223,7 +223,7 @@ def test_a_mail_without_words_is_asked_back_and_no_agent_has_to_guess(amelia: Am
 
 def test_publish_shows_the_edit_site_to_the_public(amelia: Amelia) -> None:
     nothing = amelia.send("publish", "job-1", command=Command.PUBLISH)
-    assert nothing.outcome is Outcome.FAILED
+    assert nothing.outcome is JobOutcome.FAILED
     amelia.send(TITLE, "job-2")
     settled = amelia.send("publish", "job-3", command=Command.PUBLISH)
     assert settled.result.url == "http://public.amelia.localhost/"
@@ -235,23 +235,23 @@ def test_publish_shows_the_edit_site_to_the_public(amelia: Amelia) -> None:
 def found(amelia: Amelia, job_id: str, worker: str, fence: int) -> Settlement | None:
     """What a worker that took the job over finds of an earlier attempt."""
     mail = Instruction("publish", "", "scott@example.com", Command.PUBLISH)
-    work = SiteWork(amelia.kit(worker), lambda job: mail, amelia.heard, SystemClock().now)
+    work = SiteJobs(amelia.deps(worker), lambda job: mail, amelia.heard, SystemClock().now)
     begun = started(job_id, Command.PUBLISH, worker=worker, fence=fence)
-    return work.found(begun, TestHold(worker, fence, job_id))
+    return work.find_done(begun, TestHold(worker, fence, job_id))
 
 
 def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(amelia: Amelia) -> None:
     amelia.send(TITLE, "job-1")
     assert found(amelia, "job-2", "w-2", 11) is None, "nothing is public yet"
-    kit = amelia.kit()
-    crashing: Any = CrashingBefore(kit.releases, [0], 2, after=True)
+    deps = amelia.deps()
+    crashing: Any = CrashingBefore(deps.releases, [0], 2, after=True)
     with pytest.raises(Crash):  # promote is the first call, point the second
-        amelia.send("publish", "job-2", command=Command.PUBLISH, kit=replace(kit, releases=crashing))
+        amelia.send("publish", "job-2", command=Command.PUBLISH, deps=replace(deps, releases=crashing))
     amelia.dead.add("w-1")
     assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
     settled = found(amelia, "job-2", "w-2", 11)
     assert settled is not None
-    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.url == "http://public.amelia.localhost/"
     amelia.send("change the homepage title to Autumn", "job-3", worker="w-2", fence=11)
     assert found(amelia, "job-4", "w-2", 11) is None, "the edit site is ahead"
@@ -268,7 +268,7 @@ def test_who_slept_while_publishing_is_too_late_once_somebody_has_looked(amelia:
     assert release
     amelia.dead.add("w-1")
     assert found(amelia, "job-4", "w-2", 11) is None
-    assert not amelia.releases.point(release, sleeper.fence)
+    assert not amelia.releases.activate(release, sleeper.fence)
     assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
 
 
@@ -290,7 +290,7 @@ def test_who_slept_over_the_very_first_publication_is_too_late_as_well(amelia: A
     assert release
     amelia.dead.add("w-1")
     assert found(amelia, "job-2", "w-2", 11) is None
-    assert not amelia.releases.point(release, sleeper.fence)
+    assert not amelia.releases.activate(release, sleeper.fence)
     assert amelia.releases.current("amelia", Stage.PUBLIC) is None, "nobody was told that it is public"
     amelia.send("publish", "job-3", worker="w-2", fence=11, command=Command.PUBLISH)
     assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
@@ -307,9 +307,9 @@ def test_a_reply_goes_on_where_the_thread_stands(amelia: Amelia) -> None:
 def test_a_site_without_a_home_page_is_not_published_and_the_old_one_stays(amelia: Amelia) -> None:
     amelia.send(TITLE, "job-1")
     main = amelia.git("rev-parse", "main")
-    kit = replace(amelia.kit(), agents={"builtin": Deleting("index.html")})
-    settled = amelia.send("remove the homepage", "job-2", kit=kit)
-    assert settled.outcome is Outcome.FAILED
+    deps = replace(amelia.deps(), agents={"builtin": Deleting("index.html")})
+    settled = amelia.send("remove the homepage", "job-2", deps=deps)
+    assert settled.outcome is JobOutcome.FAILED
     assert "so it stays as it was" in settled.result.summary
     assert amelia.git("rev-parse", "main") == main
     assert "<h1>Spring Sale</h1>" in amelia.page()
@@ -324,7 +324,7 @@ class Deleting:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         (task.workspace / self._name).unlink()
         return Changed("Deleted.")
 
@@ -338,16 +338,16 @@ def test_a_crash_at_any_step_ends_in_one_commit_one_release_and_the_right_page(
     amelia: Amelia, crash_at: int, quick_seconds: float
 ) -> None:
     count = [0]
-    kit = amelia.kit(quick_seconds=quick_seconds)
+    deps = amelia.deps(quick_seconds=quick_seconds)
     crashing: dict[str, Any] = {
-        name: CrashingBefore(getattr(kit, name), count, crash_at)
+        name: CrashingBefore(getattr(deps, name), count, crash_at)
         for name in ("workspaces", "main", "leases", "releases")
     }
     with suppress(Crash):
-        amelia.send(TITLE, "job-1", kit=replace(kit, **crashing))
+        amelia.send(TITLE, "job-1", deps=replace(deps, **crashing))
     amelia.dead.add("w-1")
     settled = amelia.send(TITLE, "job-1", worker="w-2", fence=11)
-    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.summary == "Changed the title of the homepage to “Spring Sale”."
     assert settled.result.changed_files == ("index.html",)
     assert amelia.jobs_on_main() == ["job-1"]
@@ -358,38 +358,38 @@ def test_a_crash_at_any_step_ends_in_one_commit_one_release_and_the_right_page(
 
 def test_all_steps_are_crashed_by_the_test_above(amelia: Amelia) -> None:
     count = [0]
-    kit = amelia.kit()
+    deps = amelia.deps()
     counting: dict[str, Any] = {
-        name: CrashingBefore(getattr(kit, name), count, 1_000) for name in ("workspaces", "main", "leases", "releases")
+        name: CrashingBefore(getattr(deps, name), count, 1_000) for name in ("workspaces", "main", "leases", "releases")
     }
-    amelia.send(TITLE, "job-1", kit=replace(kit, **counting))
+    amelia.send(TITLE, "job-1", deps=replace(deps, **counting))
     assert count[0] < CALLS
 
 
 def test_an_agent_that_took_long_is_not_asked_again(amelia: Amelia) -> None:
     count = [0]
-    kit = amelia.kit(quick_seconds=0)
+    deps = amelia.deps(quick_seconds=0)
     with suppress(Crash):  # commit is the second call, take the third, enter the fourth
-        amelia.send(TITLE, "job-1", kit=replace(kit, main=CrashingBefore(kit.main, count, 1, after=True)))
+        amelia.send(TITLE, "job-1", deps=replace(deps, main=CrashingBefore(deps.main, count, 1, after=True)))
     amelia.dead.add("w-1")
     amelia.heard.events.clear()
-    settled = amelia.send(TITLE, "job-1", kit=replace(amelia.kit("w-2"), agents={}), worker="w-2", fence=11)
-    assert settled.outcome is Outcome.SUCCEEDED
+    settled = amelia.send(TITLE, "job-1", deps=replace(amelia.deps("w-2"), agents={}), worker="w-2", fence=11)
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert "AgentFinished" not in amelia.heard.kinds()
 
 
 class Unhurried:
     """An agent that writes half of its work and is then interrupted."""
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         page = task.workspace / "about.html"
         half = page.read_text().replace("About the workshop", "About us")
         first = half != page.read_text()
         page.write_text(half)
         if first:
-            assert isinstance(hold, TestHold)
-            hold.end(Interrupted("a newer mail of another thread"))
-        hold.check()
+            assert isinstance(token, TestHold)
+            token.end(Interrupted("a newer mail of another thread"))
+        token.check()
         (task.workspace / "news.html").write_text("<h1>News</h1>")
         return Changed("Both.")
 
@@ -398,18 +398,18 @@ def test_an_interrupted_job_goes_on_from_its_saved_work_on_another_worker(amelia
     clock = SystemClock().now
     mail = Instruction("both", "", "scott@example.com", Command.EDIT)
 
-    def at(worker: str) -> SiteWork:
-        return SiteWork(
-            replace(amelia.kit(worker), agents={"builtin": Unhurried()}), lambda job: mail, amelia.heard, clock
+    def at(worker: str) -> SiteJobs:
+        return SiteJobs(
+            replace(amelia.deps(worker), agents={"builtin": Unhurried()}), lambda job: mail, amelia.heard, clock
         )
 
-    one, hold = at("w-1"), TestHold()
+    one, token = at("w-1"), TestHold()
     with pytest.raises(Interrupted):
-        one.perform(started("job-1"), hold)
+        one.perform(started("job-1"), token)
     one.save(started("job-1"), TestHold())
     assert amelia.jobs_on_main() == []
     settled = at("w-2").perform(started("job-1", worker="w-2", fence=11), TestHold("w-2", 11))
-    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.changed_files == ("about.html", "news.html")
     assert amelia.jobs_on_main() == ["job-1"]
     assert len(amelia.git("log", "--format=%H", "main").split()) == 2
@@ -419,23 +419,23 @@ def test_an_interrupted_job_goes_on_from_its_saved_work_on_another_worker(amelia
 class InterruptedAtItsEnd:
     """The built-in agent, with an interruption that comes when all of its work is there."""
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
-        result = BuiltinAgent().run(task, hold)
-        assert isinstance(hold, TestHold)
-        hold.end(Interrupted("a newer mail of another thread"))
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
+        result = BuiltinAgent().run(task, token)
+        assert isinstance(token, TestHold)
+        token.end(Interrupted("a newer mail of another thread"))
         return result
 
 
 class Content:
     """Writes all that is missing and is interrupted; asked again, it says that nothing is left to do."""
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         page = task.workspace / "about.html"
         if "About us" not in page.read_text():
             page.write_text(page.read_text().replace("About the workshop", "About us"))
-            assert isinstance(hold, TestHold)
-            hold.end(Interrupted("a newer mail of another thread"))
-        hold.check()
+            assert isinstance(token, TestHold)
+            token.end(Interrupted("a newer mail of another thread"))
+        token.check()
         return Answered("It is so already.")
 
 
@@ -444,13 +444,13 @@ def test_what_was_done_before_an_interruption_is_shown_whatever_the_agent_says_l
     amelia: Amelia, agent: Agent, wish: str
 ) -> None:
     clock, mail = SystemClock().now, Instruction(wish, "", "scott@example.com", Command.EDIT)
-    work = SiteWork(replace(amelia.kit(), agents={"builtin": agent}), lambda job: mail, amelia.heard, clock)
+    work = SiteJobs(replace(amelia.deps(), agents={"builtin": agent}), lambda job: mail, amelia.heard, clock)
     with pytest.raises(Interrupted):
         work.perform(started("job-1"), TestHold())
     work.save(started("job-1"), TestHold())
     assert amelia.jobs_on_main() == []
     settled = work.perform(started("job-1"), TestHold())
-    assert settled.outcome is Outcome.SUCCEEDED
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.commit
     assert amelia.jobs_on_main() == ["job-1"]
 
@@ -465,14 +465,14 @@ def test_two_users_publishing_at_once_lose_nothing(amelia: Amelia) -> None:
 
     def run(key: ProjectUser) -> None:
         text, worker, letter = wishes[key]
-        kit = amelia.kit(worker)
+        deps = amelia.deps(worker)
         try:
             for number in range(rounds):
                 settled = amelia.send(
-                    text.format(number), f"job-{letter}{number}", kit=kit, key=key, worker=worker,
+                    text.format(number), f"job-{letter}{number}", deps=deps, key=key, worker=worker,
                     thread=f"{letter * 15}{number}",
                 )  # fmt: skip
-                assert settled.outcome is Outcome.SUCCEEDED, settled
+                assert settled.outcome is JobOutcome.SUCCEEDED, settled
         except BaseException as problem:
             problems.append(problem)
 

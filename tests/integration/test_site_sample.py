@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.sample import ensure_sample_origin, sample_photo
-from webordinary.site.agents.builtin.html import parse_page
+from webordinary.adapters.agents.builtin.html import parse_page
+from webordinary.operations.sample import ensure_sample_origin, sample_photo
 
 
 def test_every_link_and_picture_of_the_sample_is_there() -> None:
-    folder = Path(str(resources.files("webordinary.sample") / "amelia"))
+    folder = Path(str(resources.files("webordinary.operations.sample") / "amelia"))
     pages = sorted(folder.glob("*.html"))
     assert len(pages) >= 4
     for path in pages:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_site_job import Amelia
-from tests.unit.site.world import OTHER_THREAD, ZOE
-from webordinary.adapters.local.builders import PlainFiles
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Outcome
-from webordinary.site.agents.builtin import BuiltinAgent
-from webordinary.site.sources import BuildFailed, Built, SourceTree
-from webordinary.site.task import AgentResult, AgentTask
+from tests.unit.jobs.world import OTHER_THREAD, ZOE
+from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.adapters.builders import PlainFiles
+from webordinary.jobs.agent_task import AgentResult, AgentTask
+from webordinary.jobs.source import BuildFailed, Built, SourceTree
+from webordinary.model.claims import CancelToken
+from webordinary.model.jobs import JobOutcome
 
 pytestmark = pytest.mark.needs("git")
 
@@ -27,9 +27,9 @@ class OvertakenAgent:
         self.notes: list[str] = []
         self._overtake, self._times = overtake, times
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         self.notes.append(task.note)
-        result = BuiltinAgent().run(task, hold)
+        result = BuiltinAgent().run(task, token)
         if len(self.notes) <= self._times:
             self._overtake(len(self.notes))
         return result
@@ -38,10 +38,10 @@ class OvertakenAgent:
 class PickyBuilder(PlainFiles):
     """Refuses to build a page that says a certain word."""
 
-    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: Hold) -> Built | BuildFailed:
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
         if "Explode" in (tree.path / "index.html").read_text():
             return BuildFailed("The page says Explode.", log="line 3: Explode")
-        return super().build(tree, into, previous, hold)
+        return super().build(tree, into, previous, token)
 
 
 @pytest.fixture
@@ -64,9 +64,9 @@ def overtaken(amelia: Amelia, times: int) -> OvertakenAgent:
 
 def test_a_conflict_is_solved_by_the_agent_on_the_newest_state(amelia: Amelia) -> None:
     agent = overtaken(amelia, times=1)
-    kit = replace(amelia.kit(), agents={"builtin": agent})
-    settled = amelia.send("change the homepage title to Spring Sale", "job-1", kit=kit)
-    assert settled.outcome is Outcome.SUCCEEDED
+    deps = replace(amelia.deps(), agents={"builtin": agent})
+    settled = amelia.send("change the homepage title to Spring Sale", "job-1", deps=deps)
+    assert settled.outcome is JobOutcome.SUCCEEDED
     assert "<h1>Spring Sale</h1>" in amelia.page()
     assert agent.notes[0] == ""
     assert "somebody else changed the same lines of index.html" in agent.notes[1]
@@ -76,9 +76,9 @@ def test_a_conflict_is_solved_by_the_agent_on_the_newest_state(amelia: Amelia) -
 
 def test_a_second_conflict_is_told_in_words_and_changes_nothing(amelia: Amelia) -> None:
     agent = overtaken(amelia, times=2)
-    kit = replace(amelia.kit(), agents={"builtin": agent})
-    settled = amelia.send("change the homepage title to Spring Sale", "job-1", kit=kit)
-    assert settled.outcome is Outcome.FAILED
+    deps = replace(amelia.deps(), agents={"builtin": agent})
+    settled = amelia.send("change the homepage title to Spring Sale", "job-1", deps=deps)
+    assert settled.outcome is JobOutcome.FAILED
     assert "Somebody else changed the same lines of index.html" in settled.result.summary
     assert "<h1>Zoe 2</h1>" in amelia.page()
     assert len(agent.notes) == 2
@@ -88,9 +88,9 @@ def test_a_second_conflict_is_told_in_words_and_changes_nothing(amelia: Amelia) 
 def test_a_failed_build_goes_back_to_the_agent_with_its_log_and_never_replaces_the_site(amelia: Amelia) -> None:
     amelia.send("change the homepage title to Before", "job-0", thread=OTHER_THREAD)
     agent = overtaken(amelia, times=0)
-    kit = replace(amelia.kit(), agents={"builtin": agent}, builders={"plain": PickyBuilder()})
-    settled = amelia.send("change the homepage title to Explode", "job-1", kit=kit)
-    assert settled.outcome is Outcome.FAILED
+    deps = replace(amelia.deps(), agents={"builtin": agent}, builders={"plain": PickyBuilder()})
+    settled = amelia.send("change the homepage title to Explode", "job-1", deps=deps)
+    assert settled.outcome is JobOutcome.FAILED
     assert "could not be built" in settled.result.summary
     assert "line 3: Explode" in agent.notes[1]
     assert "<h1>Before</h1>" in amelia.page()

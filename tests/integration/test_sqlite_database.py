@@ -13,15 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from webordinary.adapters.sqlite import claims as sqlite_claims
 from webordinary.adapters.sqlite import database as sqlite_database
+from webordinary.adapters.sqlite import database as sqlite_writer
 from webordinary.adapters.sqlite import events as sqlite_events
-from webordinary.adapters.sqlite import writer as sqlite_writer
+from webordinary.adapters.sqlite import jobs as sqlite_jobs
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import MAX_BATCH, SqliteEventLog, SqliteEvents
 from webordinary.adapters.sqlite.jobs import SqliteJobs
 from webordinary.model.errors import Transient
 from webordinary.model.events import Event
-from webordinary.model.jobs import HeldBy
+from webordinary.model.jobs import DeferReason
 
 Change = Callable[[sqlite3.Connection], object]
 
@@ -295,5 +297,66 @@ def test_a_job_that_an_earlier_version_held_for_a_year_looks_again(
     db.migrate()
     job = SqliteJobs(db).get("a")
     assert job
-    assert (job.held, job.not_before) == (HeldBy.PAUSE, None)
+    assert (job.held, job.not_before) == (DeferReason.PAUSE, None)
     db.close()
+
+
+def test_the_writes_of_a_transaction_share_one_commit(db: Database) -> None:
+    before = commits(db)
+    with db.transaction():
+        for number in range(3):
+            with db.write() as conn:
+                conn.execute(ADD, (str(number),))
+        assert letters(db) == 0, "a reader sees nothing of it yet"
+    assert (letters(db), commits(db) - before) == (3, 1)
+
+
+def add_and_fail(db: Database, meanwhile: Callable[[], object] = lambda: None) -> None:
+    with db.transaction():
+        with db.write() as conn:
+            conn.execute(ADD, ("lost",))
+        meanwhile()
+        raise Transient("the next write failed")
+
+
+def test_a_transaction_that_fails_leaves_nothing_of_its_writes(db: Database) -> None:
+    with pytest.raises(Transient):
+        add_and_fail(db)
+    with db.write() as conn:  # on its own again
+        conn.execute(ADD, ("1",))
+    assert letters(db) == 1
+
+
+def test_a_part_of_a_transaction_that_fails_is_taken_back_alone(db: Database) -> None:
+    with db.transaction():
+        with db.write() as conn:
+            conn.execute(ADD, ("1",))
+        with pytest.raises(Transient):
+            add_and_fail(db)
+        with db.write() as conn:
+            conn.execute(ADD, ("3",))
+    assert letters(db) == 2
+
+
+def test_a_transaction_of_one_thread_holds_no_write_of_another(db: Database) -> None:
+    def write_elsewhere() -> None:
+        with db.write() as conn:
+            conn.execute(ADD, ("2",))
+
+    other = threading.Thread(target=write_elsewhere)
+    with pytest.raises(Transient):
+        add_and_fail(db, meanwhile=other.start)
+    other.join(LONG)
+    assert letters(db) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [sqlite_claims.IN_ORDER, sqlite_claims.MOVED, sqlite_claims.OPEN_JOBS, sqlite_claims.BUSY, sqlite_jobs.OPEN_JOBS],
+)
+def test_the_open_jobs_of_a_key_are_found_without_its_finished_ones(db: Database, statement: str) -> None:
+    with db.read() as conn:
+        plan = conn.execute(f"EXPLAIN QUERY PLAN {statement}", (1,) * statement.count("?")).fetchall()
+    of_jobs = [row["detail"] for row in plan if " jobs " in row["detail"]]
+    assert of_jobs
+    assert all("INDEX open_jobs" in step or "INDEX moved_jobs" in step for step in of_jobs)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
-from webordinary.app import workflow_engine
-from webordinary.model.claims import Started
-from webordinary.model.jobs import HeldBy, Job, JobState, NewJob, Outcome, Requeue, Why
+from webordinary.compose.steps import answering_of
+from webordinary.model.claims import StartedJob
+from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobState, NewJob, Requeue, RequeueReason
 from webordinary.model.mail import Command
 from webordinary.model.names import job_id_of
-from webordinary.pool.effects import pay_all
+from webordinary.pool.callbacks import deliver_pending_callbacks
 
 
 @pytest.fixture
@@ -23,16 +23,16 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield house
 
 
-def put_back(house: House, why: Why) -> None:
+def put_back(house: House, why: RequeueReason) -> None:
     """A worker starts the next job and puts it back."""
     pool, now = house.services.pool, house.services.clock.now()
     started = pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, now)
-    assert isinstance(started, Started)
-    held = HeldBy.PAUSE if why is Why.HELD else None
+    assert isinstance(started, StartedJob)
+    held = DeferReason.PAUSE if why is RequeueReason.HELD else None
     pool.claims.end_and_take_next(started, Requeue(why, now + timedelta(hours=1), held), now, more=False)
     assert pool.claims.begin_release(started.claim)
     pool.claims.end_release(started.claim)
-    pay_all(pool)
+    deliver_pending_callbacks(pool)
     house.engine.run_ready()
 
 
@@ -42,13 +42,13 @@ def job_of(house: House, email_id: str) -> Job:
     return job
 
 
-@pytest.mark.parametrize("why", [Why.HELD, Why.INTERRUPTED, Why.STOPPED])
-def test_a_job_that_was_put_back_is_stopped_and_answered_at_once(house: House, why: Why) -> None:
+@pytest.mark.parametrize("why", [RequeueReason.HELD, RequeueReason.INTERRUPTED, RequeueReason.STOPPED])
+def test_a_job_that_was_put_back_is_stopped_and_answered_at_once(house: House, why: RequeueReason) -> None:
     asked = house.receive(message_id="<asked@example.com>")
     put_back(house, why)
     stop = house.receive("stop", answers="<asked@example.com>")
     house.engine.run_ready()
-    assert job_of(house, asked).outcome is Outcome.CANCELLED
+    assert job_of(house, asked).outcome is JobOutcome.CANCELLED
     assert house.services.jobs.open_jobs(AMELIA_SCOTT) == [], "nobody waits behind it"
     answer = house.replies(asked)[-1].reply
     assert (answer.kind, b"This was stopped. Nothing was changed." in answer.raw) == ("answer", True)
@@ -57,23 +57,42 @@ def test_a_job_that_was_put_back_is_stopped_and_answered_at_once(house: House, w
 
 def test_of_a_job_that_failed_its_next_worker_only_looks_what_it_has_published(house: House) -> None:
     asked = house.receive(message_id="<asked@example.com>")
-    put_back(house, Why.RETRY)
+    put_back(house, RequeueReason.RETRY)
     house.receive("stop", answers="<asked@example.com>")
     job = job_of(house, asked)
     assert (job.state, job.cancel_requested) == (JobState.QUEUED, True)
     started = house.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, house.services.clock.now())
-    assert isinstance(started, Started), "that is done before its time"
+    assert isinstance(started, StartedJob), "that is done before its time"
 
 
-@pytest.mark.parametrize(("hours", "awaited"), [(1, True), (30, False)])
-def test_a_running_job_is_awaited_on_unless_its_worker_was_lost_long_ago(
-    house: House, hours: int, *, awaited: bool
-) -> None:
+def begun(house: House, *, hours: int) -> str:
     email_id, services = house.receive(), house.services
     began = services.clock.now() - timedelta(hours=hours)
-    assert isinstance(services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, began), Started)
-    answering = workflow_engine.answering_of(services, lambda: None)
-    assert answering.handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": awaited}
+    assert isinstance(services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, began), StartedJob)
+    return email_id
+
+
+def test_a_running_job_is_awaited_on(house: House) -> None:
+    email_id = begun(house, hours=1)
+    assert answering_of(house.services).handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": True}
+    assert not job_of(house, email_id).cancel_requested
+
+
+def test_of_a_job_whose_worker_was_lost_long_ago_a_worker_looks_what_it_has_published_before_it_is_given_up(
+    house: House,
+) -> None:
+    email_id = begun(house, hours=30)
+    answering = answering_of(house.services)
+    assert answering.handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": True}
+    assert job_of(house, email_id).cancel_requested
+    assert answering.handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": False}
+
+
+def test_nothing_is_given_up_for_its_waiting_before_the_system_has_been_up_for_a_day(house: House) -> None:
+    email_id = house.receive()
+    just_started = answering_of(house.services, uptime=lambda: timedelta(hours=1))
+    assert just_started.handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": True}
+    assert answering_of(house.services).handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": False}
 
 
 def test_a_conversation_is_stopped_however_long_the_queue_before_it_is(house: House) -> None:
@@ -82,14 +101,14 @@ def test_a_conversation_is_stopped_however_long_the_queue_before_it_is(house: Ho
         jobs.record(NewJob(f"job-{number}", AMELIA_SCOTT, "another", f"mail-{number}", Command.EDIT), now, ready=True)
     asked = house.receive(message_id="<asked@example.com>")
     house.receive("stop", answers="<asked@example.com>")
-    assert job_of(house, asked).outcome is Outcome.CANCELLED
+    assert job_of(house, asked).outcome is JobOutcome.CANCELLED
 
 
-@pytest.mark.parametrize("why", [Why.HELD, Why.INTERRUPTED])
-def test_only_an_interruption_is_kept_as_one(house: House, why: Why) -> None:
+@pytest.mark.parametrize("why", [RequeueReason.HELD, RequeueReason.INTERRUPTED])
+def test_only_an_interruption_is_kept_as_one(house: House, why: RequeueReason) -> None:
     asked = house.receive()
     put_back(house, why)
     with house.services.db.read() as conn:
         reasons = [row["reason"] for row in conn.execute("SELECT reason FROM interruptions")]
-    assert reasons == (["a mail on another thread"] if why is Why.INTERRUPTED else [])
-    assert [entry.reply.kind for entry in house.replies(asked)] == (["held"] if why is Why.HELD else [])
+    assert reasons == (["a mail on another thread"] if why is RequeueReason.INTERRUPTED else [])
+    assert [entry.reply.kind for entry in house.replies(asked)] == (["held"] if why is RequeueReason.HELD else [])

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.site_house import SiteHouse, open_site_house
-from webordinary.app.releases import roll_back
-from webordinary.model.jobs import Job, JobResult, Outcome
-from webordinary.site.releases import Stage
+from webordinary.jobs.site_files import Stage
+from webordinary.model.jobs import Job, JobOutcome, JobResult
+from webordinary.operations.releases import roll_back
 
 pytestmark = pytest.mark.needs("git")
 ROOT = "<root@example.com>"
@@ -68,7 +68,7 @@ def test_a_change_can_be_named(site: SiteHouse, named: str) -> None:
     one, two = two_changes(site)
     named = named.replace("{commit}", (result_of(one).commit or "")[:8])
     undone = site.mail(f"undo {named}", answers=site.answer_to(two))
-    assert undone.outcome is Outcome.SUCCEEDED
+    assert undone.outcome is JobOutcome.SUCCEEDED
     assert changes(site) == {"Two"}
 
 
@@ -111,10 +111,10 @@ def test_what_a_rollback_took_away_before_its_job_ended_is_not_told_as_done(
 ) -> None:
     earlier = site.mail("change the title of the about page to Two", ROOT)
     started = site.begin(wish, answers=site.answer_to(earlier))
-    site.work().perform(started, site.hold(started))
+    site.work().perform(started, site.token(started))
     roll_back(site.services, "amelia", Stage.EDIT, "")
     again = site.work()
-    settled = (again.found if given_up else again.perform)(started, site.hold(started))
+    settled = (again.find_done if given_up else again.perform)(started, site.token(started))
     assert settled
     assert "not on it" in settled.result.summary
     assert changes(site) == {"Two"}

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.local.liveness import DeathWatch, LockFiles
-from webordinary.adapters.local.wake import MAX_DRAINED, Listener, WakeBus
-from webordinary.adapters.local.wakeups import WakeTickets, WorkerWakeups, ear_of
+from webordinary.adapters.files.liveness import DeathWatch, LockFiles
+from webordinary.adapters.files.wake import MAX_DRAINED, Listener, SocketNotifier, WakeBus, WorkerWakeups, listener_name
 from webordinary.model.claims import Claim, ClaimStatus
 from webordinary.model.jobs import Job, NewJob
 from webordinary.model.mail import Command
@@ -26,9 +25,9 @@ AMELIA_SCOTT, BAKERY_ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery",
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LONG = 60.0  # nobody waits for so long unless something is broken
 
-TELL = "import sys; from pathlib import Path; from webordinary.adapters.local.wake import WakeBus;"
+TELL = "import sys; from pathlib import Path; from webordinary.adapters.files.wake import WakeBus;"
 TELL += "WakeBus(Path(sys.argv[1])).notify(sys.argv[2], sys.argv[3])"
-LISTEN = "import sys; from pathlib import Path; from webordinary.adapters.local.wake import WakeBus;"
+LISTEN = "import sys; from pathlib import Path; from webordinary.adapters.files.wake import WakeBus;"
 LISTEN += "ear = WakeBus(Path(sys.argv[1])).listen(sys.argv[2]); print('listens', flush=True); ear.wait(None)"
 
 
@@ -158,12 +157,12 @@ def test_a_ticket_reaches_the_owner_and_a_claim_request_every_worker(
     bus: WakeBus, listen: Callable[[str], Listener], tmp_path: Path
 ) -> None:
     watch = DeathWatch(LockFiles(tmp_path / "locks"))
-    owner, other = (WorkerWakeups(listen(ear_of(name)), watch) for name in ("c1", "c2"))
+    owner, other = (WorkerWakeups(listen(listener_name(name)), watch) for name in ("c1", "c2"))
     held = Claim(AMELIA_SCOTT, "c1", 1, 0, ClaimStatus.HELD, NOON, NOON, NOON)
-    tickets = WakeTickets(bus, {AMELIA_SCOTT: held}.get)
-    tickets.ticket(_job(AMELIA_SCOTT))
-    tickets.ticket(_job(BAKERY_ANN))
-    tickets.unclaimed()
+    tickets = SocketNotifier(bus, {AMELIA_SCOTT: held}.get)
+    tickets.notify_owner(_job(AMELIA_SCOTT))
+    tickets.notify_owner(_job(BAKERY_ANN))
+    tickets.notify_unclaimed()
     assert owner.wait(LONG) == ["ticket amelia#scott", "unclaimed"]
     assert other.wait(LONG) == ["unclaimed"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.scenario import PEOPLE, Intervention, Letter
+from tests.simulation.scenario import DAY, PEOPLE, Intervention, Letter
 from webordinary.mail.intake import name_of
-from webordinary.mail.write import AttachedFile, write_mail
-from webordinary.mail.write import Letter as Written
+from webordinary.mail.write import CustomerMail as Written
+from webordinary.mail.write import OutgoingFile, write_mail
 from webordinary.model.mail import Envelope
 from webordinary.model.names import job_id_of, thread_id_of
 
@@ -56,10 +56,10 @@ class Customers:
             if self._handed_over(raw, letter):
                 self.accepted[email_id] = letter
             else:
-                world.heaven.sleep(world.dice.uniform(5.0, 15.0))
+                world.heaven.sleep(world.rng.uniform(5.0, 15.0))
 
     def _handed_over(self, raw: bytes, letter: Letter) -> bool:
-        house, accepted = self._world.house, self._world.heaven.bell()
+        house, accepted = self._world.house, self._world.heaven.stop_event()
         if house is None or not house.process.alive:
             return False
         envelope = Envelope("127.0.0.1", letter.sender, MAILBOX, self._world.heaven.now())
@@ -67,7 +67,7 @@ class Customers:
         return accepted.wait(30.0)
 
     def _raw(self, letter: Letter) -> bytes:
-        files = [AttachedFile(f"photo{n}.png", "image/png", _PHOTO) for n in range(letter.files)]
+        files = [OutgoingFile(f"photo{n}.png", "image/png", _PHOTO) for n in range(letter.files)]
         chain = self._chain(letter)
         written = Written(
             sender=letter.sender,
@@ -102,8 +102,13 @@ class Customers:
         elif intervention.what in ("pause", "resume"):
             project_id = list(PEOPLE.values())[intervention.whom].project_id
             world.pause(project_id, paused=intervention.what == "pause")
+        elif intervention.what == "down":
+            world.go_down(intervention.ends_at)
+        elif intervention.what == "clock":
+            world.weather.clock_jump = intervention.whom * DAY
+            world.weather.struck(world.scheduler.now)
         elif intervention.what == "employ":
-            world.employ(intervention.whom)
+            world.add_worker(intervention.whom)
         elif world.house:
             letters = world.scenario.letters
             letter = letters[intervention.whom % len(letters)]

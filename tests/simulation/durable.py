@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from tests.simulation.origin import Origin
 from tests.simulation.process import EPOCH, Port, Process
@@ -15,6 +16,7 @@ from webordinary.adapters.memory.executions import MemoryExecutions
 from webordinary.adapters.memory.letters import MemoryDeadLetters, MemoryInterruptions
 from webordinary.adapters.memory.mails import MemoryAttachmentManifest, MemoryParsedMails, MemoryRawMails
 from webordinary.adapters.memory.outbox import MemoryOutbox
+from webordinary.adapters.memory.parser import InProcessParser
 from webordinary.adapters.memory.pool import (
     MemoryClaims,
     MemoryHints,
@@ -24,13 +26,14 @@ from webordinary.adapters.memory.pool import (
 )
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases
 from webordinary.adapters.memory.threads import MemoryThreads
+from webordinary.jobs.ports import Ledger
+from webordinary.jobs.run import NoLedger
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.authenticate import TrustedPeers
+from webordinary.mail.auth import TrustedPeers
 from webordinary.model.jobs import JobState
 from webordinary.model.mail import Reply
 from webordinary.model.projects import Project, Sender
-from webordinary.site.kit import FreeOfCharge
-from webordinary.site.ports import Ledger
+from webordinary.workflow.answering import Uptime
 from webordinary.workflow.reading import Mailroom
 
 MAILBOX = Mailbox.parse("edit@localhost")
@@ -64,9 +67,10 @@ class Durable:
     dead_letters: MemoryDeadLetters = field(default_factory=MemoryDeadLetters)
     interruptions: MemoryInterruptions = field(default_factory=MemoryInterruptions)
     sent: Sent = field(default_factory=Sent)
-    ledger: Ledger = field(default_factory=FreeOfCharge)
+    ledger: Ledger = field(default_factory=NoLedger)
     releases: SimulatedReleases = field(default_factory=SimulatedReleases)
     origins: dict[str, Origin] = field(default_factory=dict)
+    uptime: Callable[[Process], Callable[[], timedelta]] = lambda process: Uptime(process.now, process.monotonic)
 
     def __post_init__(self) -> None:
         self.jobs = MemoryJobs(self.state)
@@ -90,6 +94,7 @@ class Durable:
             blobs=Port(self.blobs, "blobs", process),
             threads=Port(self.threads, "threads", process),
             directory=self.directory,
+            parser=InProcessParser(),
             policy=TrustedPeers(["127.0.0.1"]),
             mailbox=MAILBOX,
         )

@@ -27,6 +27,7 @@ class Climate:
     trouble: float = 0.0
     outages: float = 0.0
     """Chance that trouble lasts: a full disk is full for everybody, for a while."""
+    longest_outage: float = 40.0
     surprise: float = 0.0
     """The share of trouble that nobody foresaw: an exception of none of our families."""
     lose: float = 0.0
@@ -38,20 +39,27 @@ class Climate:
     drift: float = 0.0
 
 
-EFFECTS = ("end_and_take_next", "end_and_take_next", "push", "point", "point", "answer_token")
+EFFECTS = ("end_and_take_next", "end_and_take_next", "push", "activate", "activate", "answer_token")
 CALLS = (
     *EFFECTS, "claim_and_start", "start_next", "begin_release", "renew", "record", "enqueue", "bind_token", "paid",
     "take", "append", "put", "send",
 )  # fmt: skip
-WORK = ("perform", "found", "save")
+WORK = ("perform", "find_done", "save")
 CALM = Climate()
 CLIMATES: dict[str, tuple[Climate, tuple[str, ...]]] = {
     "calm": (CALM, ("",)),
+    "busy": (CALM, ("",)),  # one customer floods the pool
+    "gone": (CALM, ("",)),  # everything is down for days, or the time of day is set ahead and back
     "slow": (Climate(slow=0.002), ("begin_release", "enqueue", "look")),
     "crashes": (Climate(crash=0.002), CALLS),
     "pauses": (Climate(pause=0.001, drift=0.002), EFFECTS),
     "lossy": (Climate(lose=0.4, double=0.2, late=0.3), ("",)),
     "troubled": (Climate(trouble=0.01, outages=0.05), CALLS),
+    # Nobody can write for longer than a lease: releases, renewals, claims and endings fail, or their answers are lost.
+    "unwritable": (
+        Climate(trouble=0.004, outages=0.4, longest_outage=100.0),
+        ("begin_release", "end_release", "claim_and_start", "start_next", "end_and_take_next"),
+    ),
     "surprising": (Climate(trouble=0.01, outages=0.02, surprise=0.8), (*CALLS, *WORK)),
     "skewed": (Climate(skew=150.0, drift=0.002, slow=0.002, crash=0.0005), CALLS),
     "storm": (
@@ -84,10 +92,12 @@ _CRASH = Fate(crash=True)
 class Weather:
     """Rolls the dice of one world. Once `calm_down` is called nothing bad happens any more."""
 
-    def __init__(self, climate: Climate, dice: random.Random) -> None:
-        self.climate, self.dice = climate, dice
+    def __init__(self, climate: Climate, rng: random.Random) -> None:
+        self.climate, self.rng = climate, rng
         self.last_strike: float | None = None
         self._outage_until = 0.0
+        self.clock_jump = 0.0
+        """How far the time of day of all machines is set ahead, in seconds."""
 
     def calm_down(self) -> None:
         """The end of all faults; clocks stay as wrong as they are."""
@@ -100,30 +110,30 @@ class Weather:
 
     def drift(self) -> float:
         """How fast a machine's monotonic clock runs."""
-        return 1.0 + self.dice.uniform(-self.climate.drift, self.climate.drift)
+        return 1.0 + self.rng.uniform(-self.climate.drift, self.climate.drift)
 
     def skew(self) -> float:
         """How wrong a machine's time of day is."""
-        return self.dice.uniform(-self.climate.skew, self.climate.skew)
+        return self.rng.uniform(-self.climate.skew, self.climate.skew)
 
     def at_point(self, call: str) -> Fate:
         """What happens to a process next to this call."""
-        chance, hot = self.dice.random(), call == self.climate.spot
+        chance, hot = self.rng.random(), call == self.climate.spot
         if chance < 0.6 and not hot:
             return _NOTHING
         if chance < 0.97 and not hot:
-            return Fate(delay=self.dice.random() * 0.008)
+            return Fate(delay=self.rng.random() * 0.008)
         return self._bad_luck(_SPOT if hot else _RARE)
 
     def _bad_luck(self, factor: float) -> Fate:
-        climate, dice = self.climate, self.dice
-        if dice.random() < climate.crash * factor:
+        climate, rng = self.climate, self.rng
+        if rng.random() < climate.crash * factor:
             return _CRASH
-        if dice.random() < climate.pause * factor:
-            return Fate(pause=dice.uniform(*dice.choice(((0.0, 30.0), (70.0, 250.0), (70.0, 250.0)))))
-        if dice.random() < climate.slow * factor:
-            return Fate(delay=dice.uniform(0.5, SLOWEST_SECONDS))
-        return Fate(delay=dice.random() * 0.05)
+        if rng.random() < climate.pause * factor:
+            return Fate(pause=rng.uniform(*rng.choice(((0.0, 30.0), (70.0, 250.0), (70.0, 250.0)))))
+        if rng.random() < climate.slow * factor:
+            return Fate(delay=rng.uniform(0.5, SLOWEST_SECONDS))
+        return Fate(delay=rng.random() * 0.05)
 
     def trouble(self, process: Process, what: str, call: str, how: str) -> None:
         """A full disk, a busy database, an answer that got lost, a mistake of ours."""
@@ -131,27 +141,27 @@ class Weather:
         if not climate.trouble:
             return
         if self._outage_until <= now:
-            if self.dice.random() >= climate.trouble / 2 * (_SPOT / 10 if call == climate.spot else 1.0):
+            if self.rng.random() >= climate.trouble / 2 * (_SPOT / 10 if call == climate.spot else 1.0):
                 return
-            if self.dice.random() < climate.outages:
-                self._outage_until = now + self.dice.uniform(1.0, 40.0)
+            if self.rng.random() < climate.outages:
+                self._outage_until = now + self.rng.uniform(1.0, climate.longest_outage)
         self.struck(now)
         process.note("TROUBLE", what, how)
-        if climate.surprise and self.dice.random() < climate.surprise:
+        if climate.surprise and self.rng.random() < climate.surprise:
             raise Unforeseen(f"{what}: nobody foresaw this ({how})")
         raise Transient(f"{what}: the disk is full ({how})")
 
     def deliveries(self, now: float) -> list[float]:
         """After how many seconds a message arrives: never, once, or more often."""
-        climate, dice = self.climate, self.dice
-        if climate.lose and dice.random() < climate.lose:
+        climate, rng = self.climate, self.rng
+        if climate.lose and rng.random() < climate.lose:
             self.struck(now)
             return []
-        copies = 2 if climate.double and dice.random() < climate.double else 1
+        copies = 2 if climate.double and rng.random() < climate.double else 1
         return [self._way(now) for _ in range(copies)]
 
     def _way(self, now: float) -> float:
-        if self.climate.late and self.dice.random() < self.climate.late:
+        if self.climate.late and self.rng.random() < self.climate.late:
             self.struck(now)
-            return self.dice.uniform(0.0, self.climate.latest)
-        return self.dice.random() * 0.005
+            return self.rng.uniform(0.0, self.climate.latest)
+        return self.rng.random() * 0.005

@@ -10,9 +10,10 @@ from tests.simulation.durable import Durable
 from tests.simulation.process import Bell, Ear, Port, Process
 from webordinary.asl.engine import Engine
 from webordinary.asl.ports import Execution
-from webordinary.asl.runner import BackOff
-from webordinary.mail.delivery import deliver_due
+from webordinary.asl.runner import FailedExecutions
+from webordinary.compose.engine import RETRIES
 from webordinary.mail.intake import accept
+from webordinary.mail.outbox import deliver_due
 from webordinary.model.events import Events
 from webordinary.model.mail import Envelope
 from webordinary.pool.ports import Pool
@@ -21,7 +22,7 @@ from webordinary.workflow.definition import embedded
 from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import Reading
 from webordinary.workflow.start import start, start_missing
-from webordinary.workflow.steps import steps
+from webordinary.workflow.steps import REPEATABLE, steps
 
 DEFINITION = embedded()
 ENGINE_THREADS = 3
@@ -41,13 +42,14 @@ class House:
         self._transport = Port(durable.sent, "transport", process)
         self._dead_letters = Port(durable.dead_letters, "dead_letters", process)
         self._store = Port(durable.executions, "executions", process)
-        self._letters_written = process.bell()
+        self._letters_written = process.stop_event()
         mailroom = durable.mailroom(process)
         self._threads = mailroom.threads
         interruptions = Port(durable.interruptions, "interruptions", process)
         self._answering = Answering(
-            mailroom, self._outbox, pool, self._dead_letters, interruptions, events, process.now, self._wake_outbox
-        )
+            mailroom, self._outbox, pool, self._dead_letters, interruptions, events, process.now, self._wake_outbox,
+            uptime=durable.uptime(process),
+        )  # fmt: skip
         handlers = steps(
             Reading(mailroom, pool.jobs, events, process.now),
             Queueing(pool, interruptions, events, process.now, self._answering.tell_held),
@@ -55,10 +57,10 @@ class House:
         )
         self._engine = Engine(
             self._store, DEFINITION, handlers,
-            clock=process, random=random.Random(seed), on_finished=self._abandon,
+            clock=process, repeatable=REPEATABLE, random=random.Random(seed), on_finished=self._abandon,
         )  # fmt: skip
         self._in_work: set[str] = set()
-        self._back_off = BackOff()
+        self._back_off = FailedExecutions(RETRIES.delay)
         self._wait_seconds = 0.0
 
     def open(self) -> None:
@@ -77,7 +79,7 @@ class House:
 
     def _take(self, raw: bytes, envelope: Envelope, accepted: Bell) -> None:
         for mail in accept(raw, [envelope], self._raw_mails, self._events):
-            accepted.ring()
+            accepted.set()
             start(mail.email_id, self._engine, self._raw_mails)
             self.ear.poke()
 
@@ -126,11 +128,11 @@ class House:
     # -- outbox and sweeper ---------------------------------------------------------------------------
 
     def _wake_outbox(self) -> None:
-        self._letters_written.ring()
+        self._letters_written.set()
 
     def _run_outbox(self) -> None:
         while True:
-            self._letters_written = self.process.bell()
+            self._letters_written = self.process.stop_event()
             self._guarded(self._deliver)
             self._letters_written.wait(LOOK_SECONDS)
 

@@ -10,7 +10,7 @@ from types import FunctionType
 
 from webordinary.model.claims import Claim
 from webordinary.model.jobs import Job
-from webordinary.worker.hold import RunningHold, SavingHold
+from webordinary.worker.cancellation import JobCancelToken, SavingToken
 
 _LONG_HEX = re.compile(r"\b[0-9a-f]{16,}\b")
 _SHOWN = 400
@@ -70,7 +70,7 @@ def _words(value: object) -> str:
         case Job():
             stands = value.outcome or value.state
             return f"{value.job_id} {stands} order {value.order} a{value.attempts} i{value.interruptions}"
-        case RunningHold() | SavingHold():
+        case JobCancelToken() | SavingToken():
             return f"hold of {value.job_id}"
         case Enum() | str():
             return str(value)

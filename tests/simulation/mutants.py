@@ -10,14 +10,16 @@ from typing import Any, cast
 from tests.simulation.durable import Durable
 from tests.simulation.origin import Origin, Seen
 from webordinary.adapters.memory.pool import MemoryPoolState
-from webordinary.model.claims import Claim, Started, Turn
+from webordinary.adapters.memory.pool_state import HintBook
+from webordinary.jobs.site_files import Release
+from webordinary.jobs.source import FenceMark
+from webordinary.model.claims import Claim, FinishResult, StartedJob
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import Ending, Job, JobState, Requeue, Settlement, Why
+from webordinary.model.jobs import Ending, Job, JobState, Requeue, RequeueReason, Settlement
 from webordinary.model.names import ProjectUser
-from webordinary.site.fencemarks import FenceMark
-from webordinary.site.releases import Release
-from webordinary.worker.holdings import Holdings
+from webordinary.worker.claims import ClaimSet
 from webordinary.worker.slot import Slot
+from webordinary.worker.worker import Worker
 
 
 class Wrapped:
@@ -37,14 +39,14 @@ class UnfencedSettling(Wrapped):
         super().__init__(inside)
         self._state = state
 
-    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
         try:
             return self.inside.end_and_take_next(started, ending, now, more=more)
         except ClaimLost:
             job = self._state.jobs[started.job.job_id]
             if isinstance(ending, Settlement):
                 self._state.put(
-                    replace(job, state=JobState.SETTLED, outcome=ending.outcome, result=ending.result, settled_at=now)
+                    job._replace(state=JobState.SETTLED, outcome=ending.outcome, result=ending.result, settled_at=now)
                 )
             raise
 
@@ -68,10 +70,10 @@ class UnfencedOrigin:
 class UnfencedPointer(Wrapped):
     """Whoever points last is shown."""
 
-    def point(self, release: Release, fence: int, check: Callable[[], None]) -> bool:
+    def activate(self, release: Release, fence: int, check: Callable[[], None]) -> bool:
         site = self.inside.sites[release.project_id, release.stage]
         highest = site.shown[0] if site.shown else 0
-        return self.inside.point(release, max(fence, highest), check)
+        return self.inside.activate(release, max(fence, highest), check)
 
 
 class AnyTokenPays(Wrapped):
@@ -81,8 +83,8 @@ class AnyTokenPays(Wrapped):
         super().__init__(inside)
         self._state = state
 
-    def paid(self, job_id: str, token: str) -> None:
-        self.inside.paid(job_id, token)
+    def mark_delivered(self, job_id: str, token: str) -> None:
+        self.inside.mark_delivered(job_id, token)
         self._state.called_back.add(job_id)
 
     def bind_token(self, job_id: str, token: str) -> Job:
@@ -145,7 +147,7 @@ class NoThreadOrder(MemoryPoolState):
         super().__init__(jobs=_AsRecorded())
 
     def open_of(self, key: ProjectUser) -> list[Job]:
-        return [replace(job, thread_order=0) for job in super().open_of(key)]
+        return [job._replace(thread_order=0) for job in super().open_of(key)]
 
 
 class _AsRecorded(dict[str, Job]):
@@ -153,7 +155,7 @@ class _AsRecorded(dict[str, Job]):
 
     def __setitem__(self, job_id: str, job: Job) -> None:
         known = self.get(job_id)
-        super().__setitem__(job_id, replace(job, thread_order=known.thread_order) if known else job)
+        super().__setitem__(job_id, job._replace(thread_order=known.thread_order) if known else job)
 
 
 class NoBeatRule(Wrapped):
@@ -161,16 +163,38 @@ class NoBeatRule(Wrapped):
 
     def claim_and_start(
         self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
-    ) -> Started | Claim | None:
+    ) -> StartedJob | Claim | None:
         return self.inside.claim_and_start(key, worker, now, over or self.inside.look(key))
+
+
+class NeverMakesWay(Wrapped):
+    """A slot goes on with its own key, whoever waits."""
+
+    def __init__(self, inside: object, state: MemoryPoolState) -> None:
+        super().__init__(inside)
+        self._state = state
+
+    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+        hints, self._state.hints = self._state.hints, HintBook()
+        try:
+            return self.inside.end_and_take_next(started, ending, now, more=more)
+        finally:
+            self._state.hints = hints
+
+
+class UnknownKept(Wrapped):
+    """A worker does not ask which claims the store says it holds."""
+
+    def held_by(self, worker: str) -> Sequence[Claim]:
+        return ()
 
 
 class HeldForGood(Wrapped):
     """A held job does not look again by itself: only whoever resumes its site lets it go."""
 
-    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
-        if isinstance(ending, Requeue) and ending.why is Why.HELD:
-            ending = replace(ending, not_before=now + timedelta(days=365))
+    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+        if isinstance(ending, Requeue) and ending.why is RequeueReason.HELD:
+            ending = replace(ending, not_before=now + timedelta(days=2))
         return self.inside.end_and_take_next(started, ending, now, more=more)
 
 
@@ -182,7 +206,17 @@ class NothingLetGo(Wrapped):
 
 
 def _never_letting_go(slot: Slot) -> Slot:
-    return Slot(slot._around, cast(Holdings, NothingLetGo(slot._holdings)), slot._keeper, slot._stopping)
+    return Slot(slot._deps, cast(ClaimSet, NothingLetGo(slot._claim_set)), slot._renewer, slot._stopping, slot._wanted)
+
+
+def _forgetting(worker: Worker) -> None:
+    """What could not be released is not tried again."""
+    worker._claim_set.abandon = worker._claim_set.remove  # type: ignore[method-assign]
+
+
+def _counting_all_time(durable: Durable) -> None:
+    """Downtime and jumps of the clock count as waiting."""
+    durable.uptime = lambda process: lambda: timedelta.max
 
 
 def _set(name: str, wrap: Callable[[Any, Durable], Any]) -> Callable[[Durable], None]:
@@ -201,12 +235,13 @@ def _no_thread_order(durable: Durable) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A safeguard switched off, in the stores or in a slot, and the weather in which that shows soonest."""
+    """A safeguard switched off, in the stores, a slot or a worker, and the weather in which that shows soonest."""
 
     switch: Callable[[Durable], object] | None
     climate: str
     spot: str = ""
     slot: Callable[[Slot], Slot] | None = None
+    worker: Callable[[Worker], None] | None = None
 
 
 MUTANTS = {
@@ -218,7 +253,7 @@ MUTANTS = {
         "pauses", "push",
     ),
     "the fence at the release pointer": Mutant(
-        _set("releases", lambda releases, _: UnfencedPointer(releases)), "pauses", "point"
+        _set("releases", lambda releases, _: UnfencedPointer(releases)), "pauses", "activate"
     ),
     "the token that a callback answers": Mutant(
         _set("jobs", lambda jobs, durable: AnyTokenPays(jobs, durable.state)), "crashes", "answer_token"
@@ -228,5 +263,12 @@ MUTANTS = {
     "the order within a thread": Mutant(_no_thread_order, "calm"),
     "the second look of a held job": Mutant(_set("claims", lambda claims, _: HeldForGood(claims)), "crashes", "let_go"),
     "letting go of what cannot be ended": Mutant(None, "surprising", "end_and_take_next", _never_letting_go),
+    "giving up a claim that is not served": Mutant(
+        _set("claims", lambda claims, _: UnknownKept(claims)), "unwritable", "begin_release", worker=_forgetting
+    ),
+    "making way for a key that waits": Mutant(
+        _set("claims", lambda claims, durable: NeverMakesWay(claims, durable.state)), "busy"
+    ),
+    "not counting time that the system did not see": Mutant(_counting_all_time, "gone"),
     "the beat rule": Mutant(_set("claims", lambda claims, _: NoBeatRule(claims)), "crashes"),
 }  # fmt: skip

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from webordinary.site.fencemarks import FenceMark
-from webordinary.site.messages import Note
+from webordinary.jobs.source import FenceMark, Note
 
 MAIN = "main"
 Files = Mapping[str, str]

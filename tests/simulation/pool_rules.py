@@ -7,20 +7,32 @@ judged as a transition: who made it, from what, to what, and who owned the key j
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tests.simulation.process import EPOCH, Process
 from tests.simulation.scheduler import Broken
 from webordinary.adapters.memory.executions import MemoryExecutions
 from webordinary.adapters.memory.pool import MemoryPoolState
-from webordinary.asl.ports import Outcome as Answer
-from webordinary.model.claims import MAX_INTERRUPTIONS, PREPARING_WAIT_SECONDS, Claim, ClaimStatus
+from webordinary.asl.ports import TaskAnswer as Answer
+from webordinary.model.claims import (
+    MAX_INTERRUPTIONS,
+    PREPARING_WAIT_SECONDS,
+    YIELD_AFTER_SECONDS,
+    Claim,
+    ClaimRequest,
+    ClaimStatus,
+)
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
+from webordinary.pool.transitions import ANY_FENCE, next_job
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+A_MOMENT = timedelta(seconds=YIELD_AFTER_SECONDS)
+MOST_TURNS = 2
+"""One that was under way, and one of a key that had waited longer."""
 
 
 class PoolRules:
@@ -31,6 +43,7 @@ class PoolRules:
         self._claims: dict[ProjectUser, Claim] = {}
         self._jobs: dict[str, Job] = {}
         self._beat_at: dict[ProjectUser, float] = {}
+        self._passed_over: dict[tuple[ProjectUser, ProjectUser], int] = {}
 
     def check(self, by: Process) -> None:
         """Judge all that the last call changed."""
@@ -111,6 +124,7 @@ class PoolRules:
         claim = self._state.claims.get(new.key)
         if claim is None or (claim.worker, claim.fence, claim.status) != (by.name, new.fence, ClaimStatus.HELD):
             raise Broken(f"{by.name} started {new.job_id} under fence {new.fence}; the owner is {claim}")
+        self._keys_take_turns(new, claim)
         others = [job for job in self._of(new.key) if job.open and job.job_id != new.job_id]
         if any(job.state is JobState.RUNNING and job.fence == new.fence for job in others):
             raise Broken(f"two jobs of {new.key} run at once under fence {new.fence}")
@@ -119,6 +133,27 @@ class PoolRules:
                 raise Broken(f"{new.job_id} started before {other.job_id} of its thread ended")
             if other.order < new.order and _could_start(other, new.fence, [*others, new]):
                 raise Broken(f"{new.job_id} overtook {other.job_id}")
+
+    def _keys_take_turns(self, new: Job, claim: Claim) -> None:
+        """A key that waits gets the next slot, or the one after: no other key is served again and again before it."""
+        now = EPOCH + timedelta(seconds=self._world.scheduler.now)
+        waiting = {hint.key for hint, sent_at in self._state.hints.longest_first() if self._waits(hint, sent_at, now)}
+        served = {(key, other): n for (key, other), n in self._passed_over.items() if key in waiting}
+        if now - claim.claimed_at > 2 * A_MOMENT:
+            served |= {(key, new.key): served.get((key, new.key), 0) + 1 for key in waiting - {new.key}}
+        self._passed_over = served
+        for (key, other), times in served.items():
+            if times > MOST_TURNS and self._world.weather.last_strike is None:
+                raise Broken(f"{other} was served {times} times while {key} waited for a slot")
+
+    def _waits(self, hint: ClaimRequest, sent_at: datetime, now: datetime) -> bool:
+        claim = self._state.claims.get(hint.key)
+        free = claim is None or claim.status is not ClaimStatus.HELD
+        long_enough = min(sent_at, now) < now - 2 * A_MOMENT and hint.waiting_since < now - 2 * A_MOMENT
+        return free and long_enough and next_job(self._of_open(hint.key), ANY_FENCE, now) is not None
+
+    def _of_open(self, key: ProjectUser) -> list[Job]:
+        return [job for job in self._of(key) if job.open]
 
     def _of(self, key: ProjectUser) -> Iterable[Job]:
         return [job for job in self._state.jobs.values() if job.key == key]

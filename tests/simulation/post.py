@@ -37,14 +37,14 @@ class SimulatedTickets:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def ticket(self, job: Job, news: str = QUEUED) -> None:
+    def notify_owner(self, job: Job, news: str = QUEUED) -> None:
         """The owner of this job's key should look at its queue."""
         owner = self._world.durable.claims.look(job.key)
         employed = self._world.employed.get(owner.worker) if owner else None
         if employed:
             self._world.post.send(employed.ear, f"ticket {job.key}")
 
-    def unclaimed(self) -> None:
+    def notify_unclaimed(self) -> None:
         """Somebody without work should look at the unclaimed queue."""
         for employed in self._world.employed.values():
             if employed.process.alive:

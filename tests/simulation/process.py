@@ -22,7 +22,7 @@ class Process:
         self.life = Life(name)
         self.scheduler, self.weather, self.journal = scheduler, weather, journal
         self._skew = timedelta(seconds=skew)
-        self._monotonic_from = weather.dice.uniform(0, 1e6)  # nothing may compare it with another process's
+        self._monotonic_from = weather.rng.uniform(0, 1e6)  # nothing may compare it with another process's
         self._drift = weather.drift()
 
     @property
@@ -39,7 +39,7 @@ class Process:
 
     def now(self) -> datetime:
         """The time of day as this machine believes it."""
-        return EPOCH + timedelta(seconds=self.scheduler.now) + self._skew
+        return EPOCH + timedelta(seconds=self.scheduler.now + self.weather.clock_jump) + self._skew
 
     def monotonic(self) -> float:
         """This process's own measure; goes on while it is stopped."""
@@ -49,7 +49,7 @@ class Process:
         """Run beside the caller."""
         self.scheduler.spawn(self.life, name, run)
 
-    def bell(self) -> Bell:
+    def stop_event(self) -> Bell:
         """A new bell."""
         return Bell(self)
 
@@ -100,7 +100,7 @@ class Bell:
         self._rung = False
         self._waiting: list[Task] = []
 
-    def ring(self) -> None:
+    def set(self) -> None:
         """From now on it has rung."""
         self._rung = True
         for task in self._waiting:

@@ -11,12 +11,12 @@ from tests.simulation.process import EPOCH
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken
 from webordinary.asl.ports import Status
-from webordinary.mail.compose import HELD
-from webordinary.model.claims import ClaimStatus
-from webordinary.model.jobs import Job, JobState, Outcome
+from webordinary.jobs.site_files import Stage
+from webordinary.mail.replies.compose import HELD
+from webordinary.model.claims import Claim, ClaimStatus
+from webordinary.model.jobs import Job, JobOutcome, JobState
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.site.releases import Stage
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -25,13 +25,15 @@ CALM_PATIENCE_SECONDS = 1.0
 SLOW_PATIENCE_SECONDS = 120.0
 PATIENCE_SECONDS = 240.0
 """After a fault: a lease runs out, a hint is sent, another lease is watched, a breaker pauses."""
+FORGOTTEN_SECONDS = 75.0
+"""Two looks of the lease keeper, a breaker's pause, and slow calls."""
 _LOOK_SECONDS = 0.2
 _ENDED_WELL = {
-    Manner.CHANGES: Outcome.SUCCEEDED,
-    Manner.ANSWERS: Outcome.SUCCEEDED,
-    Manner.TRANSIENT: Outcome.DEAD,
-    Manner.PERMANENT: Outcome.DEAD,
-    Manner.SURPRISE: Outcome.DEAD,
+    Manner.CHANGES: JobOutcome.SUCCEEDED,
+    Manner.ANSWERS: JobOutcome.SUCCEEDED,
+    Manner.TRANSIENT: JobOutcome.DEAD,
+    Manner.PERMANENT: JobOutcome.DEAD,
+    Manner.SURPRISE: JobOutcome.DEAD,
 }
 
 
@@ -41,6 +43,7 @@ class Progress:
     def __init__(self, world: World) -> None:
         self._world, self._durable = world, world.durable
         self._waiting_since: dict[ProjectUser, float] = {}
+        self._forgotten_since: dict[tuple[ProjectUser, int], float] = {}
         self._look_at = 0.0
 
     # -- nobody starves -------------------------------------------------------------------------------
@@ -51,12 +54,30 @@ class Progress:
         if to < self._look_at:
             return
         self._look_at = to + _LOOK_SECONDS
+        self.no_claim_is_forgotten(to)
         idle = set(self._free_workers())
         starving = {key for key in self._keys_with_work() if self._could_be_served(key, idle)}
         self._waiting_since = {key: self._waiting_since.get(key, now) for key in starving}
         for key, since in self._waiting_since.items():
             if to > self._patient_until(key, since):
                 raise Broken(f"{key} has had work since {since:.1f}, and {', '.join(sorted(idle))} idle")
+
+    # -- every claim is served, or ends -----------------------------------------------------------------
+
+    def no_claim_is_forgotten(self, to: float) -> None:
+        """No key is held for longer than a lease and a bound by a living worker that does not serve it."""
+        now, struck = self._world.scheduler.now, self._world.weather.last_strike or 0.0
+        forgotten = {(claim.key, claim.fence): claim.worker for claim in self._forgotten()}
+        self._forgotten_since = {claim: self._forgotten_since.get(claim, now) for claim in forgotten}
+        for (key, fence), since in self._forgotten_since.items():
+            if to > max(since, struck) + self._world.scenario.settings.lease + FORGOTTEN_SECONDS:
+                raise Broken(f"{key} is held under fence {fence} by {forgotten[key, fence]}, which does not serve it")
+
+    def _forgotten(self) -> Iterable[Claim]:
+        for claim in self._durable.state.claims.values():
+            owner = self._world.employed[claim.worker]
+            if claim.status is ClaimStatus.HELD and owner.process.awake and not owner.worker.knows(claim):
+                yield claim
 
     def _patient_until(self, key: ProjectUser, since: float) -> float:
         struck, reconcile = self._world.weather.last_strike, self._world.scenario.settings.reconcile
@@ -168,11 +189,14 @@ class Progress:
     def _job_kept_its_word(self, job: Job, letter: Letter) -> None:
         changes = self._changes_on_main(job)
         expects_change = letter.command is Command.EDIT and letter.manner is not Manner.ANSWERS
-        if job.outcome is Outcome.SUCCEEDED and expects_change and changes != 1:
+        if job.outcome is JobOutcome.SUCCEEDED and expects_change and changes != 1:
             raise Broken(f"{job.job_id} succeeded and has {changes} changes on main")
-        if job.outcome not in (Outcome.SUCCEEDED, Outcome.DEAD) and changes:
+        if job.outcome not in (JobOutcome.SUCCEEDED, JobOutcome.DEAD) and changes:
             raise Broken(f"{job.job_id} is {job.outcome}, and yet its change is on main")
-        if job.outcome is Outcome.DEAD and not self._is_seen(job.email_id):
+        error = (job.result and job.result.error) or ""
+        if job.outcome is JobOutcome.DEAD and "States.Timeout" in error and self._world.scenario.workers:
+            raise Broken(f"{job.job_id} was given up for its waiting: {error}")
+        if job.outcome is JobOutcome.DEAD and not self._is_seen(job.email_id):
             raise Broken(f"{job.job_id} is dead and no person sees it")
         given_up = self._is_seen(job.email_id)  # as of a workflow that was ended from outside, which does no more
         if job.interruptions and not given_up and not self._is_on_record(job):
@@ -200,6 +224,6 @@ class Progress:
         origin = self._durable.origins[project_id]
         site = self._durable.releases.sites.get((project_id, Stage.EDIT))
         jobs = [commit.note.job_id for commit in origin.history(origin.refs[MAIN]) if commit.note.job_id]
-        unfinished = any(self._durable.state.jobs[job_id].outcome is Outcome.DEAD for job_id in jobs)
+        unfinished = any(self._durable.state.jobs[job_id].outcome is JobOutcome.DEAD for job_id in jobs)
         if jobs and not unfinished and not (site and site.shown and site.shown[1] == origin.refs[MAIN]):
             raise Broken(f"the edit site of {project_id} does not show main, {origin.refs[MAIN]}")

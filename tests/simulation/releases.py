@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from webordinary.site.ports import free_to_go_on
-from webordinary.site.releases import Release, Stage
+from webordinary.jobs.ports import no_check
+from webordinary.jobs.site_files import Release, Stage
 
 
 @dataclass(slots=True)
@@ -60,14 +60,14 @@ class SimulatedReleases:
         self._site(project_id, target).finished.setdefault(shown[1], files)
         return _release(project_id, target, shown[1])
 
-    def point(self, release: Release, fence: int, check: Callable[[], None] = free_to_go_on) -> bool:
+    def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
         """Make it current unless a higher fence has spoken."""
         site = self._site(release.project_id, release.stage)
         before = site.shown
         site.pointers[fence] = release.name
         return site.shown is not None and (before is None or site.shown[1] != before[1])
 
-    def shut_out(self, project_id: str, stage: Stage, fence: int) -> None:
+    def raise_fence(self, project_id: str, stage: Stage, fence: int) -> None:
         """Let no lower fence make anything current."""
         site = self._site(project_id, stage)
         site.pointers[fence] = site.shown[1] if site.shown else ""

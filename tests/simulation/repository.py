@@ -8,12 +8,24 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.simulation.origin import MAIN, Commit, Files, Origin, Seen
+from webordinary.jobs.source import (
+    Change,
+    ChangeMessage,
+    FenceMark,
+    JobContext,
+    MergeConflict,
+    Merged,
+    Note,
+    PastChange,
+    SourceTree,
+    Workspace,
+    key_fence_ref,
+    project_fence_ref,
+    read_note,
+)
+from webordinary.jobs.undo import standing
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Transient
-from webordinary.site.fencemarks import FenceMark, key_fence_ref, project_fence_ref
-from webordinary.site.messages import ChangeMessage, Note, read_note
-from webordinary.site.past_changes import standing
-from webordinary.site.sources import Change, Conflicted, Joined, PastChange, SourceTree, Work, Workspace
 
 _PUSH_TRIES = 40
 
@@ -91,7 +103,7 @@ class SimulatedRepository:
 
     # -- Workspaces ---------------------------------------------------------------------------------
 
-    def prepare(self, work: Work) -> Workspace:
+    def prepare(self, work: JobContext) -> Workspace:
         """Move the key's fence on the origin, then read, then stand where the thread stands."""
         path = Path(work.key.project_id, work.key.user_id)
         copy = self._copies.setdefault(path, self._new_copy(work.key.project_id))
@@ -136,14 +148,14 @@ class SimulatedRepository:
         ours = [c for c in history(copy.main) if c.note.thread_id == thread_id and c.note.job_id and not c.note.undoes]
         return tuple(PastChange(_change(c), c.note.job_id, c.note.title, c.oid in left) for c in ours)
 
-    def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
+    def revert(self, workspace: Workspace, change: Change) -> MergeConflict | None:
         """Take a change back in the workspace."""
         copy = self._copies[workspace.path]
         commit = copy.objects.commits[change.commit]
         before = copy.objects.commits[commit.parent].files
         reverted = _applied(copy.files, old=commit.files, new=before)
         if reverted is None:
-            return Conflicted(change.changed_files)
+            return MergeConflict(change.changed_files)
         copy.files = reverted
         return None
 
@@ -165,7 +177,7 @@ class SimulatedRepository:
             raise Transient(f"somebody else moved {work.branch}")
         copy.read()
 
-    def join(self, workspace: Workspace) -> Joined | Conflicted:
+    def join(self, workspace: Workspace) -> Merged | MergeConflict:
         """Rebase the thread's commits onto main."""
         copy = self._copies[workspace.path]
         done = workspace.made if workspace.on_main else None
@@ -173,14 +185,14 @@ class SimulatedRepository:
             done = _change(found)
         if done is not None:
             copy.check_out(copy.main)
-            return Joined(copy.main, done, _tree(copy), on_main=True)
+            return Merged(copy.main, done, _tree(copy), on_main=True)
         assert workspace.made is not None, "publish needs a change"
         conflicts = self._rebase(copy)
         if conflicts:
-            return Conflicted(conflicts)
-        return Joined(copy.head, replace(workspace.made, commit=copy.head), _tree(copy), on_main=False)
+            return MergeConflict(conflicts)
+        return Merged(copy.head, replace(workspace.made, commit=copy.head), _tree(copy), on_main=False)
 
-    def push(self, workspace: Workspace, joined: Joined, lease: ProjectLease) -> bool:
+    def push(self, workspace: Workspace, joined: Merged, lease: ProjectLease) -> bool:
         """Move main and the branch under both fences."""
         copy, work = self._copies[workspace.path], workspace.work
         moves = {MAIN: joined.head} if joined.on_main else {MAIN: joined.head, work.branch: joined.head}
@@ -191,7 +203,7 @@ class SimulatedRepository:
     def _new_copy(self, project_id: str) -> Copy:
         return Copy(self._origins[project_id], self._remotes[project_id])
 
-    def _stand(self, copy: Copy, work: Work, path: Path) -> Workspace:
+    def _stand(self, copy: Copy, work: JobContext, path: Path) -> Workspace:
         copy.check_out(copy.seen.refs.get(work.branch, copy.main))
         ahead = copy.ahead()
         note = ahead[0].note if ahead else Note()
@@ -232,7 +244,7 @@ def _applied(files: Files, *, old: Files, new: Files) -> dict[str, str] | None:
     return kept | {name: new[name] for name in changed if name in new}
 
 
-def _on_main(copy: Copy, work: Work) -> Commit | None:
+def _on_main(copy: Copy, work: JobContext) -> Commit | None:
     history = copy.objects.history(copy.main)
     return next((commit for commit in history if commit.note.job_id == work.job_id), None)
 
@@ -245,7 +257,7 @@ def _tree(copy: Copy) -> SourceTree:
     return SourceTree(Path(copy.head), copy.objects.commits[copy.head].files)
 
 
-def _key_fence(work: Work) -> dict[str, tuple[int, ClaimLost]]:
+def _key_fence(work: JobContext) -> dict[str, tuple[int, ClaimLost]]:
     return {key_fence_ref(work.key): (work.fence, ClaimLost(work.key, work.worker, work.fence))}
 
 

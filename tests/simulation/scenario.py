@@ -9,7 +9,7 @@ from enum import StrEnum
 from tests.simulation.faults import CLIMATES, Climate
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.worker.settings import Settings
+from webordinary.worker.ports import WorkerSettings
 
 PEOPLE = {
     "scott@example.com": ProjectUser("amelia", "scott"),
@@ -17,6 +17,11 @@ PEOPLE = {
     "ann@example.com": ProjectUser("bakery", "ann"),
     "bo@example.com": ProjectUser("chess", "bo"),
 }
+
+
+DAY = 24 * 3600.0
+_IDLE_RELEASE = {"slow": (0.5, 1.0, 3.0), "unwritable": (0.5, 1.0, 3.0)}
+"""Where releases are at stake there are many."""
 
 
 class Manner(StrEnum):
@@ -65,6 +70,12 @@ class Intervention:
     at: float
     what: str
     whom: int
+    """Which of them; of a downtime and a jump of the clock, how many days."""
+
+    @property
+    def ends_at(self) -> float:
+        """When it is over."""
+        return self.at + (self.whom * DAY if self.what == "down" else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ class Scenario:
     climate: Climate
     workers: int
     same_host: bool
-    settings: Settings
+    settings: WorkerSettings
     letters: tuple[Letter, ...]
     interventions: tuple[Intervention, ...]
 
@@ -88,8 +99,8 @@ class Scenario:
     @property
     def faults_end_at(self) -> float:
         """From here on everything must come to rest."""
-        last = max(one.at for one in (*self.letters, *self.interventions))
-        return last + 120.0
+        written = max(letter.at for letter in self.letters)
+        return max([written, *(one.ends_at for one in self.interventions)]) + 120.0
 
     def __str__(self) -> str:
         where = "one host" if self.same_host else "many hosts"
@@ -102,68 +113,91 @@ class Scenario:
 
 def draw(seed: int, climate_name: str = "", spot: str = "") -> Scenario:
     """The scenario of a seed; climate and spot may be chosen instead of drawn."""
-    dice = random.Random(seed)
-    drawn = dice.choice(sorted(CLIMATES))
+    rng = random.Random(seed)
+    drawn = rng.choice(sorted(CLIMATES))
     climate_name = climate_name or drawn
     climate, spots = CLIMATES[climate_name]
-    climate = replace(climate, spot=spot or dice.choice(spots))
-    people = list(PEOPLE)[: dice.choice((2, 2, 3, 4))]  # the first two share a project
-    letters = _letters(dice, people)
+    climate = replace(climate, spot=spot or rng.choice(spots))
+    people = list(PEOPLE)[: rng.choice((2, 2, 3, 4))]  # the first two share a project
+    letters = _flood(rng, people) if climate_name == "busy" else _letters(rng, people)
     return Scenario(
         seed=seed,
         climate_name=climate_name,
         climate=climate,
-        workers=dice.choice((1, 2, 2, 2, 3, 3)),
-        same_host=dice.random() < 0.5,
-        settings=Settings(
-            slots=dice.choice((1, 1, 2)),
-            idle_release=dice.choice((1.0, 10.0, 1800.0) if climate_name != "slow" else (0.5, 1.0, 3.0)),
-            job_limit=dice.choice((120.0, 3600.0)),
+        workers=rng.choice((1, 1, 2) if climate_name == "busy" else (1, 2, 2, 2, 3, 3)),
+        same_host=rng.random() < 0.5,
+        settings=WorkerSettings(
+            slots=rng.choice((1, 1, 2)),
+            idle_release=rng.choice(_IDLE_RELEASE.get(climate_name, (1.0, 10.0, 1800.0))),
+            job_limit=rng.choice((120.0, 3600.0)),
             stop_grace=20.0,
             # Where nothing is lost, everybody must be served long before a reconciler helps.
-            reconcile=300.0 if climate_name in ("calm", "slow") else 20.0,
+            reconcile=300.0 if climate_name in ("calm", "slow", "busy") else 20.0,
         ),
         letters=letters,
-        interventions=(*_interventions(dice, letters, climate_name), *_breaks(seed, letters)),
+        interventions=(*_interventions(rng, letters, climate_name), *_breaks(seed, letters)),
     )
 
 
-def _letters(dice: random.Random, people: list[str]) -> tuple[Letter, ...]:
+def _letters(rng: random.Random, people: list[str]) -> tuple[Letter, ...]:
     letters: list[Letter] = []
     at = 0.0
-    for number in range(dice.randint(4, 9)):
-        at += dice.choice((0.0, 0.01, 0.3, 1.0, 1.0, 5.0, 30.0, 150.0)) * dice.random()
-        sender = dice.choice(people)
+    for number in range(rng.randint(4, 9)):
+        at += rng.choice((0.0, 0.01, 0.3, 1.0, 1.0, 5.0, 30.0, 150.0)) * rng.random()
+        sender = rng.choice(people)
         earlier = [one.number for one in letters if one.sender == sender]
-        answers_to = dice.choice(earlier) if earlier and dice.random() < 0.4 else None
-        command = _command(dice) if answers_to is not None or dice.random() < 0.1 else Command.EDIT
-        manner = dice.choices(tuple(Manner), weights=(40, 5, 4, 1, 1, 1, 1, 1))[0]
-        seconds = dice.choice((0.2, 3.0, 20.0, 90.0)) * dice.random()
-        files = dice.choice((0, 0, 0, 1, 2)) if command is Command.EDIT else 0
+        answers_to = rng.choice(earlier) if earlier and rng.random() < 0.4 else None
+        command = _command(rng) if answers_to is not None or rng.random() < 0.1 else Command.EDIT
+        manner = rng.choices(tuple(Manner), weights=(40, 5, 4, 1, 1, 1, 1, 1))[0]
+        seconds = rng.choice((0.2, 3.0, 20.0, 90.0)) * rng.random()
+        files = rng.choice((0, 0, 0, 1, 2)) if command is Command.EDIT else 0
         letters.append(Letter(number, sender, at, command, answers_to, files, manner, seconds))
     return tuple(letters)
 
 
-def _command(dice: random.Random) -> Command:
-    return dice.choices(tuple(Command), weights=(10, 1, 1, 1, 2))[0]
+def _flood(rng: random.Random, people: list[str]) -> tuple[Letter, ...]:
+    """One customer writes a dozen mails of one conversation at once, the others one each while those are worked off."""
+    length, flooder = rng.choice((0.05, 0.5, 3.0)), people[0]
+    count = rng.randint(8, 14)
+    letters = [
+        Letter(number, flooder, number * 0.01, Command.EDIT, 0 if number else None, 0, Manner.CHANGES, length)
+        for number in range(count)
+    ]
+    for number, sender in enumerate(people[1:], start=count):
+        at = rng.uniform(0.5, count * length)
+        letters.append(Letter(number, sender, at, Command.EDIT, None, 0, Manner.CHANGES, length))
+    return tuple(sorted(letters, key=lambda letter: letter.at))
 
 
-def _interventions(dice: random.Random, letters: tuple[Letter, ...], climate_name: str) -> tuple[Intervention, ...]:
-    if climate_name == "calm" and dice.random() < 0.7:
+def _command(rng: random.Random) -> Command:
+    return rng.choices(tuple(Command), weights=(10, 1, 1, 1, 2))[0]
+
+
+def _interventions(rng: random.Random, letters: tuple[Letter, ...], climate_name: str) -> tuple[Intervention, ...]:
+    if climate_name == "calm" and rng.random() < 0.7:
         return ()
+    if climate_name == "gone":
+        return _absence(rng, letters)
     kinds = ("stop worker", "stop worker", "stop execution")
     last = letters[-1].at + 30.0
     return tuple(
-        Intervention(dice.uniform(0, last), dice.choice(kinds), dice.randrange(9))
-        for _ in range(dice.choice((0, 0, 1, 2)))
+        Intervention(rng.uniform(0, last), rng.choice(kinds), rng.randrange(9)) for _ in range(rng.choice((0, 0, 1, 2)))
     )
+
+
+def _absence(rng: random.Random, letters: tuple[Letter, ...]) -> tuple[Intervention, ...]:
+    """Eight days down, or forty days ahead and back, while mails are under way."""
+    at = rng.uniform(0.0, letters[-1].at + 10.0)
+    if rng.random() < 0.5:
+        return (Intervention(at, "down", 8),)
+    return (Intervention(at, "clock", 40), Intervention(at + rng.uniform(1.0, 100.0), "clock", 0))
 
 
 def _breaks(seed: int, letters: tuple[Letter, ...]) -> tuple[Intervention, ...]:
     """Now and then a project is paused for a while; drawn apart, so that the other seeds stay as they were."""
-    dice = random.Random(f"breaks {seed}")
-    if dice.random() < 0.7:
+    rng = random.Random(f"breaks {seed}")
+    if rng.random() < 0.7:
         return ()
-    begin, whom = dice.uniform(0, letters[-1].at + 10.0), dice.randrange(len(PEOPLE))
-    end = begin + dice.choice((0.2, 5.0, 60.0, 900.0)) * dice.random()
+    begin, whom = rng.uniform(0, letters[-1].at + 10.0), rng.randrange(len(PEOPLE))
+    end = begin + rng.choice((0.2, 5.0, 60.0, 900.0)) * rng.random()
     return (Intervention(begin, "pause", whom), Intervention(end, "resume", whom))

@@ -11,21 +11,20 @@ from tests.simulation.repository import SimulatedRepository
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken
 from webordinary.adapters.memory.pool import MemoryPoolState
-from webordinary.model.claims import MAX_ATTEMPTS
+from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Changed
+from webordinary.jobs.source import BuildFailed, Built, SourceTree
+from webordinary.model.claims import MAX_ATTEMPTS, CancelToken
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.hold import Hold
-from webordinary.site.sources import BuildFailed, Built, SourceTree
-from webordinary.site.task import AgentResult, AgentTask, Answered, Changed
 
 _ENDLESS_SECONDS = 1e6
 
 
-def work_for(process: Process, seconds: float, hold: Hold) -> None:
+def work_for(process: Process, seconds: float, token: CancelToken) -> None:
     """Be busy, as an outside program is: it ends early only because somebody tells it to."""
-    told = process.bell()
-    with hold.on_stop(told.ring):
+    told = process.stop_event()
+    with token.on_stop(told.set):
         told.wait(seconds)
-    hold.check()
+    token.check()
 
 
 class SimulatedAgent:
@@ -40,17 +39,17 @@ class SimulatedAgent:
     ) -> None:
         self._process, self._repository, self._letters, self._state = process, repository, letters, state
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         """See Agent."""
-        hold.check()
-        letter, job = self._letters[task.instruction], self._state.jobs[hold.job_id]
-        if self._state.claims[job.key].fence != hold.fence:
-            raise Broken(f"{hold.worker} trusts its lease of {job.key}, and it is over")
+        token.check()
+        letter, job = self._letters[task.instruction], self._state.jobs[token.job_id]
+        if self._state.claims[job.key].fence != token.fence:
+            raise Broken(f"{token.worker} trusts its lease of {job.key}, and it is over")
         if job.attempts > MAX_ATTEMPTS:
             raise Broken(f"{job.job_id} is tried for the {job.attempts}th time")
         self._process.note("agent begins", letter.text)
         endless = letter.manner is Manner.ENDLESS
-        work_for(self._process, _ENDLESS_SECONDS if endless else letter.seconds, hold)
+        work_for(self._process, _ENDLESS_SECONDS if endless else letter.seconds, token)
         match letter.manner:
             case Manner.ANSWERS:
                 return Answered("it is as you wish")
@@ -78,8 +77,8 @@ class SimulatedBuilder:
         """It builds anything."""
         return True
 
-    def build(self, tree: SourceTree, into: Path, previous: Path | None, hold: Hold) -> Built | BuildFailed:
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
         """See Builder."""
-        work_for(self._process, self._process.weather.dice.random(), hold)
+        work_for(self._process, self._process.weather.rng.random(), token)
         self._releases.fill(into, tree.files)
         return Built(len(tree.files), "simulated")

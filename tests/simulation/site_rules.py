@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.simulation.origin import MAIN, Origin, Pushed
 from tests.simulation.process import Process
 from tests.simulation.scheduler import Broken
-from webordinary.site.releases import Stage
+from webordinary.jobs.site_files import Stage
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

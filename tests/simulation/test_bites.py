@@ -16,7 +16,7 @@ def test_it_is_noticed_when_this_is_missing(safeguard: str) -> None:
     mutant = MUTANTS[safeguard]
     for seed in range(SEEDS):
         scenario = draw(seed, mutant.climate, mutant.spot)
-        if World(scenario, mutant.switch, mutant.slot).run():
+        if World(scenario, mutant.switch, mutant.slot, mutant.worker).run():
             assert World(scenario).run() is None, f"seed {seed} breaks with every safeguard in place as well"
             return
     pytest.fail(f"{SEEDS} worlds did without {safeguard}")

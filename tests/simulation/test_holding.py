@@ -13,12 +13,12 @@ from tests.simulation.faults import CALM
 from tests.simulation.process import EPOCH
 from tests.simulation.scenario import Intervention, Letter, Manner, Scenario
 from tests.simulation.world import World
-from webordinary.mail.compose import ANSWER, HELD
-from webordinary.model.jobs import Job, Outcome
+from webordinary.jobs.run import NoLedger
+from webordinary.mail.replies.compose import ANSWER, HELD
+from webordinary.model.jobs import Job, JobOutcome
 from webordinary.model.mail import Command
 from webordinary.model.names import job_id_of
-from webordinary.site.kit import FreeOfCharge
-from webordinary.worker.settings import Settings
+from webordinary.worker.ports import WorkerSettings
 
 SCOTT = "scott@example.com"
 HOUR, DAY = 3600.0, 24 * 3600.0
@@ -41,7 +41,7 @@ def play(
     until: float = 0.0,
     switch: Callable[[Durable], object] = lambda durable: None,
 ) -> World:
-    settings = Settings(slots=1, job_limit=3600.0, reconcile=300.0)
+    settings = WorkerSettings(slots=1, job_limit=3600.0, reconcile=300.0)
     last = Intervention(until, "employ", workers)
     world = World(Scenario(1, "calm", CALM, workers, True, settings, letters, (*interventions, last)), switch)
     broken = world.run()
@@ -61,7 +61,7 @@ def told(world: World, letter: Letter) -> list[str]:
 def test_mails_of_a_site_that_is_paused_for_weeks_are_done_when_it_goes_on() -> None:
     letters = wishes(2)
     world = play(letters, Intervention(0.0, "pause", 0), Intervention(8 * DAY, "resume", 0))
-    assert [job_of(world, letter).outcome for letter in letters] == [Outcome.SUCCEEDED] * 2
+    assert [job_of(world, letter).outcome for letter in letters] == [JobOutcome.SUCCEEDED] * 2
     assert [told(world, letter) for letter in letters] == [[HELD, ANSWER], [ANSWER]], "the second waits for the first"
     assert world.durable.dead_letters.all(10) == []
     assert world.durable.interruptions.recorded == []
@@ -70,13 +70,13 @@ def test_mails_of_a_site_that_is_paused_for_weeks_are_done_when_it_goes_on() -> 
 def test_a_mail_that_no_worker_came_for_in_a_week_lies_where_a_person_sees_it() -> None:
     [letter] = wishes()
     world = play((letter,), workers=0, until=8 * DAY)
-    assert job_of(world, letter).outcome is Outcome.DEAD
+    assert job_of(world, letter).outcome is JobOutcome.DEAD
     [given_up] = world.durable.dead_letters.all(10)
     assert given_up.reason == "States.Timeout: it was not done in the time that it may wait"
     assert told(world, letter) == [ANSWER]
 
 
-class Costly(FreeOfCharge):
+class Costly(NoLedger):
     """A project that has used up what it may cost on the first day."""
 
     def on_day(self, project_id: str, day: date) -> float:
@@ -95,7 +95,7 @@ def test_a_mail_that_the_daily_cap_holds_is_told_so_and_runs_the_next_day(at: fl
     world = play((letter,), until=DAY, switch=capped)
     job = job_of(world, letter)
     assert job.started_at
-    assert (job.outcome, job.started_at.day) == (Outcome.SUCCEEDED, EPOCH.day + 1)
+    assert (job.outcome, job.started_at.day) == (JobOutcome.SUCCEEDED, EPOCH.day + 1)
     assert told(world, letter) == [HELD, ANSWER]
     assert world.durable.interruptions.recorded == [], "nobody interrupted it"
 
@@ -110,4 +110,19 @@ def test_a_held_job_finds_by_itself_that_its_site_goes_on() -> None:
     world = play((letter,), *pauses, until=HOUR, switch=deaf_to_resuming)
     job = job_of(world, letter)
     assert job.started_at
-    assert (job.outcome, (job.started_at - EPOCH).total_seconds() < 600) == (Outcome.SUCCEEDED, True)
+    assert (job.outcome, (job.started_at - EPOCH).total_seconds() < 600) == (JobOutcome.SUCCEEDED, True)
+
+
+def test_mails_that_are_under_way_when_everything_goes_down_for_eight_days_are_done_afterwards() -> None:
+    letters = wishes(2)
+    world = play(letters, Intervention(1.5, "down", 8))
+    assert [job_of(world, letter).outcome for letter in letters] == [JobOutcome.SUCCEEDED] * 2
+    assert [told(world, letter) for letter in letters] == [[ANSWER], [ANSWER]]
+    assert world.durable.dead_letters.all(10) == []
+
+
+def test_a_clock_that_jumps_forty_days_ahead_and_back_gives_nothing_up() -> None:
+    letters = wishes(2)
+    world = play(letters, Intervention(1.5, "clock", 40), Intervention(200.0, "clock", 0))
+    assert [job_of(world, letter).outcome for letter in letters] == [JobOutcome.SUCCEEDED] * 2
+    assert world.durable.dead_letters.all(10) == []

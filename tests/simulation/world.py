@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 from tests.simulation.customers import Customers
 from tests.simulation.durable import Durable
@@ -24,18 +24,17 @@ from tests.simulation.scheduler import Broken, Scheduler
 from tests.simulation.site import SimulatedAgent, SimulatedBuilder
 from tests.simulation.site_rules import SiteRules
 from tests.simulation.telling import Told
-from webordinary.adapters.local.callbacks import EngineCallbacks
-from webordinary.app.services import Services
-from webordinary.app.upkeep import pause
+from webordinary.adapters.files.wake import EngineCallbacks
+from webordinary.jobs.job import SiteJobs
+from webordinary.jobs.run import JobDeps
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Instruction
 from webordinary.model.projects import Project
+from webordinary.operations.onboarding import pause
 from webordinary.pool.ports import Pool
-from webordinary.site.kit import SiteKit
-from webordinary.worker.job import SiteWork
+from webordinary.worker.ports import WorkerDeps
 from webordinary.worker.slot import Slot
-from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.worker import Worker
 
 PATIENCE_SECONDS = 4 * 3600.0
@@ -60,20 +59,24 @@ class World:
     """Built from a scenario; `run` plays it to its end and returns the broken invariant, if one is."""
 
     def __init__(
-        self, scenario: Scenario, switch: Switch | None = None, slot: Callable[[Slot], Slot] | None = None
+        self,
+        scenario: Scenario,
+        switch: Switch | None = None,
+        slot: Callable[[Slot], Slot] | None = None,
+        worker: Callable[[Worker], None] | None = None,
     ) -> None:
-        """`switch` and `slot` take a safeguard away, from the stores or from every slot."""
-        self.scenario, self._slot = scenario, slot
-        self.dice = random.Random(f"world {scenario.seed}")
+        """`switch`, `slot` and `worker` take a safeguard away, from the stores, every slot or every worker."""
+        self.scenario, self._slot, self._worker = scenario, slot, worker
+        self.rng = random.Random(f"world {scenario.seed}")
         self.journal = Journal()
-        self.weather = Weather(scenario.climate, self.dice)
+        self.weather = Weather(scenario.climate, self.rng)
         self.scheduler = Scheduler(self._before_time_moves)
         self.durable = Durable(self.is_dead)
         if switch:
             switch(self.durable)
         self.employed: dict[str, Employed] = {}
         self.house: House | None = None
-        self.heaven = Process("world", self.scheduler, Weather(scenario.climate, self.dice), self.journal)
+        self.heaven = Process("world", self.scheduler, Weather(scenario.climate, self.rng), self.journal)
         self.heaven.weather.calm_down()
         self.post = Post(self.scheduler, self.weather, self.heaven.life)
         self.pool_rules = PoolRules(self)
@@ -81,6 +84,7 @@ class World:
         self.progress = Progress(self)
         self.customers = Customers(self)
         self._incarnations = 0
+        self._down_until = 0.0
         self._wanted: dict[str, bool] = {}
 
     # -- running --------------------------------------------------------------------------------------
@@ -101,7 +105,7 @@ class World:
     def _play(self) -> None:
         self._open_house()
         for place in range(self.scenario.workers):
-            self.employ(place)
+            self.add_worker(place)
         self.customers.arrive()
         self.scheduler.run(self.scenario.faults_end_at, lambda: self.scenario.calm and self.progress.at_rest)
         self.weather.calm_down()
@@ -142,11 +146,11 @@ class World:
         self._when_gone(process, 20.0, self._open_house)
         self.house.open()
 
-    def employ(self, place: int) -> None:
+    def add_worker(self, place: int) -> None:
         """One more worker comes."""
         process = self.new_process(f"w{place}")
         ear = Ear(process)
-        around = Surroundings(
+        deps = WorkerDeps(
             worker_id=process.name,
             settings=self.scenario.settings,
             pool=self._pool(process),
@@ -155,12 +159,14 @@ class World:
             clock=process,
             threads=process,
             wakeups=ear,
-            dice=random.Random(f"{process.name} {self.scenario.seed}"),
+            rng=random.Random(f"{process.name} {self.scenario.seed}"),
         )
-        worker = Worker(around)
+        worker = Worker(deps)
+        if self._worker:
+            self._worker(worker)
         if mutated := self._slot:
             carry = worker._carry
-            worker._carry = lambda slot, hold: carry(mutated(slot), hold)
+            worker._carry = lambda slot, token: carry(mutated(slot), token)
         worker.run_once = _honest(worker.run_once)  # type: ignore[method-assign]
         self.employed[process.name] = Employed(place, process, ear, worker)
         self._when_gone(process, 40.0, lambda: self._replace(process.name))
@@ -172,12 +178,22 @@ class World:
 
         process.spawn("loop", serve)
 
+    def go_down(self, until: float) -> None:
+        """The whole system ends at once, and nothing of it is started again before `until`."""
+        self._down_until = until
+        self.weather.struck(until)
+        running = [self.house.process] if self.house else []
+        for process in [*running, *(one.process for one in self.employed.values())]:
+            if process.alive:
+                process.note("DOWN")
+                self.scheduler.crash(process.life)
+
     def pause(self, project_id: str, *, paused: bool) -> None:
         """The operator's command, which may be killed on its way; who sees that it had no effect gives it again."""
         self._wanted[project_id] = paused
         process = self.new_process("operator")
         pool, directory = self._pool(process), Port(self.durable.directory, "directory", process)
-        services = cast("Services", SimpleNamespace(
+        services = cast("Any", SimpleNamespace(
             directory=directory, clock=process, jobs=pool.jobs, pool=pool, events=Told(process)
         ))  # fmt: skip
 
@@ -194,7 +210,7 @@ class World:
         process.spawn("command", command)
 
     def _replace(self, gone: str) -> None:
-        self.employ(self.employed[gone].place)
+        self.add_worker(self.employed[gone].place)
 
     def _when_gone(self, process: Process, longest: float, then: Callable[[], None]) -> None:
         """A supervisor starts another one after a while; on one host the others see the death at once."""
@@ -203,7 +219,8 @@ class World:
             if self.scenario.same_host:
                 for other in self.working():
                     self.post.send(other.ear, f"died {process.name}")
-            self.heaven.sleep(self.dice.uniform(0.0, longest))
+            down_seconds = max(0.0, self._down_until - self.scheduler.now)
+            self.heaven.sleep(down_seconds + self.rng.uniform(0.0, longest))
             then()
 
         process.life.when_gone = lambda: self.scheduler.spawn(
@@ -231,12 +248,12 @@ class World:
         if self.house:
             self.post.send(self.house.ear, "answered")
 
-    def _site_work(self, process: Process) -> SiteWork:
+    def _site_work(self, process: Process) -> SiteJobs:
         durable, watched = self.durable, self.site_rules.check
         remotes = {name: Port(remote, f"origin {name}", process, watched) for name, remote in durable.remotes.items()}
-        repository = SimulatedRepository(durable.origins, remotes, lambda: process.weather.dice.random() < QUICK_JOBS)
+        repository = SimulatedRepository(durable.origins, remotes, lambda: process.weather.rng.random() < QUICK_JOBS)
         releases = Port(durable.releases, "releases", process, watched)
-        kit = SiteKit(
+        deps = JobDeps(
             workspaces=repository,
             main=repository,
             leases=Port(durable.leases, "leases", process),
@@ -249,7 +266,7 @@ class World:
             ledger=durable.ledger,
             wait=process.sleep,
         )
-        return SiteWork(kit, self._instruction_of, Told(process), process.now)
+        return SiteJobs(deps, self._instruction_of, Told(process), process.now)
 
     def _project_of(self, project_id: str) -> Project:
         project = self.durable.directory.project(project_id)

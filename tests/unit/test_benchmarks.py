@@ -14,8 +14,12 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 BENCHMARKS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "harness")
 
 
+NEEDS = {"jail_start": pytest.mark.needs("bwrap")}
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS.get(name, ())) for name in BENCHMARKS])
 def test_a_benchmark_still_runs_and_reports_what_it_measured(name: str) -> None:
     ran = subprocess.run(
         [sys.executable, str(FOLDER / f"{name}.py"), "--tiny"], capture_output=True, text=True, timeout=570, check=False

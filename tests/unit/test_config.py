@@ -96,6 +96,14 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
     Config(port=0, preview_port=0, smtp_port=0)
 
 
+@pytest.mark.parametrize("name", [{"domain": "example.com"}, {"mailbox": "edit@example.com"}])
+def test_trusted_peers_beside_a_real_domain_are_refused(name: dict[str, str]) -> None:
+    assert "Remove trusted_peers" in problems(trusted_peers=("127.0.0.1",), **name)["trusted_peers"]
+    Config(trusted_peers=("127.0.0.1",), domain="sites.localhost")
+    Config(**name)  # type: ignore[arg-type]
+    Config(trusted_peers=("127.0.0.1",), backend="aws", **name)  # type: ignore[arg-type]
+
+
 def test_secrets_are_never_shown() -> None:
     config = Config(relay_host="mail.example.com", relay_user="me", relay_password="hunter2")
     assert "hunter2" not in repr(config)

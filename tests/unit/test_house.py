@@ -8,12 +8,14 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.main import parser
+from webordinary.model.events import EventKind
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "webordinary"
@@ -44,6 +46,11 @@ def text_of(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace")
 
 
+@cache
+def tree_of(module: Path) -> ast.Module:
+    return ast.parse(text_of(module))
+
+
 def relative(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
@@ -57,14 +64,16 @@ def test_no_file_names_a_package_index_or_a_folder_of_this_machine() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [relative(m) for m in MODULES if (tree := ast.parse(text_of(m))).body and not ast.get_docstring(tree)]
+    silent = [relative(m) for m in MODULES if tree_of(m).body and not ast.get_docstring(tree_of(m))]
     assert silent == []
 
 
 def test_broad_excepts_stand_only_in_loops_that_must_go_on_and_in_the_entrypoints() -> None:
-    raised_later = SOURCE / "adapters" / "sqlite" / "writer.py"  # once the shared transaction has ended
+    group_commit = SOURCE / "adapters" / "sqlite" / "database.py"  # raises once the shared transaction has ended
     flusher = SOURCE / "adapters" / "sqlite" / "events.py"
-    loops = (SOURCE / "worker", SOURCE / "asl" / "runner.py", SOURCE / "entrypoints", raised_later, flusher)
+    doctor = SOURCE / "operations" / "doctor.py"  # a failing check must not abort the run
+    rooms = (SOURCE / "worker", SOURCE / "services", SOURCE / "entrypoints")
+    loops = (*rooms, SOURCE / "asl" / "runner.py", group_commit, flusher, doctor)
     elsewhere = [m for m in MODULES if not any(m.is_relative_to(place) for place in loops)]
     found = [f"{relative(m)}:{handler.lineno}" for m in elsewhere for handler in swallowing_excepts(m)]
     assert found == []
@@ -72,19 +81,22 @@ def test_broad_excepts_stand_only_in_loops_that_must_go_on_and_in_the_entrypoint
 
 def swallowing_excepts(module: Path) -> Iterator[ast.ExceptHandler]:
     """Handlers of everything that do not raise in the end."""
-    for node in ast.walk(ast.parse(text_of(module))):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise):
             caught = ast.unparse(node.type) if node.type else "BaseException"
             if caught in ("Exception", "BaseException"):
                 yield node
 
 
-def test_every_event_that_is_emitted_is_in_the_glossary() -> None:
-    glossary = text_of(ROOT / "docs" / "glossary.md")
-    ours = [m for m in MODULES if "webordinary.model.events" in text_of(m)]  # the interpreter has its own
-    emitted = {kind for module in ours for kind in re.findall(r'\bEvent\(\s*"([A-Z]\w+)"', text_of(module))}
-    assert emitted, "no event is emitted anywhere; the pattern of this test is out of date"
-    assert sorted(kind for kind in emitted if not re.search(rf"\b{kind}\b", glossary)) == []
+def test_the_glossary_explains_every_kind_of_event_and_no_other() -> None:
+    section = text_of(ROOT / "docs" / "glossary.md").split("\n## Events\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([A-Z][\w, ]*) \|", section, re.MULTILINE)
+    assert sorted(kind for row in rows for kind in row.split(", ")) == sorted(EventKind)
+
+
+def test_every_kind_of_event_is_used_by_its_name() -> None:
+    source = "".join(text_of(module) for module in MODULES)
+    assert [kind for kind in EventKind if f"EventKind.{kind.name}" not in source] == []
 
 
 def test_every_command_and_exit_code_is_in_the_operations_page() -> None:
@@ -104,7 +116,8 @@ def commands(root: argparse.ArgumentParser, path: str = "") -> Iterator[str]:
 
 
 def test_every_command_takes_the_common_flags() -> None:
-    for command in commands(parser()):
+    root = parser()
+    for command in commands(root):
         words = command.split()
         fillers = {
             "send": ["-"],
@@ -118,10 +131,7 @@ def test_every_command_takes_the_common_flags() -> None:
         fillers |= {"release list": ["x"], "rollback": ["x"], "replay": ["x"]}
         filler = fillers.get(command) or fillers.get(words[-1], [])
         flags = ["--data", "d", "--config", "c", "--json", "--debug"]
-        for args in (
-            parser().parse_args([*words, *filler, *flags]),
-            parser().parse_args([*flags, *words, *filler]),
-        ):
+        for args in (root.parse_args([*words, *filler, *flags]), root.parse_args([*flags, *words, *filler])):
             assert (args.data, args.config, args.json, args.debug) == ("d", Path("c"), True, True)
 
 
@@ -147,6 +157,32 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{relative(page)} links to {target}"
 
 
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", text_of(ROOT / "Makefile"), re.MULTILINE))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / ".ci" / "run", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def commands_of_make(text: str) -> Iterator[list[str]]:
+    """The words after each `make` that is a command: between backquotes, in a block of code or in a script."""
+    for command in re.findall(r"(?:`|^(?:exec )?)make ([a-z][^`#\n]*)", text, re.MULTILINE):
+        yield command.split()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_make_command_that_a_page_names_is_a_target_with_variables_of_the_makefile(page: Path) -> None:
+    known = set(re.findall(r"\b([A-Z_]+)(?==| \?=)|\$\(([A-Z_]+)\)", text_of(ROOT / "Makefile")))
+    variables = {name for pair in known for name in pair if name}
+    for target, *settings in commands_of_make(text_of(page)):
+        assert target in TARGETS, f"there is no `make {target}`"
+        unknown = {word.split("=")[0] for word in settings if "=" in word} - variables
+        assert not unknown, f"`make {target}` does not read {unknown}"
+
+
+def test_the_merge_gate_the_readme_and_the_guide_for_contributors_run_the_tests_by_the_same_command() -> None:
+    assert text_of(ROOT / ".ci" / "run").splitlines()[-1] == "exec make test"
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
+        assert ["test"] in list(commands_of_make(text_of(page))), relative(page)
+
+
 def pins(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", text_of(ROOT / "requirements" / name), re.MULTILINE))
 
@@ -162,3 +198,49 @@ def test_lock_files_pin_what_pyproject_asks_for_with_hashes_and_agree() -> None:
     for name in ("base.lock", "dev.lock", "build.lock"):
         entries = re.split(r"^(?=[a-z0-9])", text_of(ROOT / "requirements" / name), flags=re.MULTILINE)[1:]
         assert all("--hash=sha256:" in entry for entry in entries)
+
+
+COMPARES_THE_BACKEND = re.compile(r"""backend\s*(?:==|!=|in\b)|isinstance\([^)]*(?:Embedded|Aws)Container""")
+
+
+def test_only_compose_and_the_rules_of_the_settings_compare_the_backend() -> None:
+    allowed = ("compose/", "config.py")
+    found = [
+        relative(module)
+        for module in MODULES
+        if COMPARES_THE_BACKEND.search(text_of(module)) and not str(module.relative_to(SOURCE)).startswith(allowed)
+    ]
+    assert found == []
+
+
+def test_no_class_name_stands_twice_in_the_tree() -> None:
+    seen: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in tree_of(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                seen.setdefault(node.name, []).append(relative(module))
+    assert {name: places for name, places in seen.items() if len(places) > 1} == {}
+
+
+SMALL_WITH_ONE_IMPORTER = {
+    "webordinary.adapters.files.smtp_client": "an outgoing protocol of its own, used by tests as well",
+    "webordinary.jobs.instruction": "the one place that reads mail for a job",
+}
+"""Modules under 60 lines with one importer, each with the reason why it stands alone; at most 15."""
+
+
+def test_a_small_module_with_one_importer_has_a_reason() -> None:
+    names = {".".join(m.relative_to(SOURCE.parent).with_suffix("").parts): m for m in MODULES}
+    importers: dict[str, set[str]] = {name: set() for name in names}
+    for name, module in names.items():
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for target in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                    importers.get(target, set()).add(name)
+    small = {
+        name
+        for name, module in names.items()
+        if module.name != "__init__.py" and len(importers[name]) == 1 and len(text_of(module).splitlines()) < 60
+    }
+    assert small <= SMALL_WITH_ONE_IMPORTER.keys()
+    assert len(SMALL_WITH_ONE_IMPORTER) <= 15

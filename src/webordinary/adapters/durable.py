@@ -1,14 +1,20 @@
-"""Files that survive a power cut: all of the bytes under their name, or nothing."""
+"""Files that survive a power cut, and locks on files that end with their process."""
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from webordinary.model.errors import Transient
+
+_SYNC_EACH = 16
+"""More single syncs than that take longer than one of the whole file system."""
 
 
 def write_durably(path: Path, data: bytes, through: Path | None = None) -> None:
@@ -40,11 +46,46 @@ def make_folder(folder: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    _sync(folder)
+
+
+def sync_files(paths: Sequence[Path | str], among: Path) -> None:
+    """Make the contents of files and folders durable; many of them by one sync of the file system they are on."""
+    if len(paths) <= _SYNC_EACH or not _sync_file_system(among):
+        for path in paths:
+            _sync(path)
+
+
+def move_durably(source: Path, target: Path) -> None:
+    """Rename a folder, or a file, to where it appears whole: all that is in it is synced before, its name after."""
+    with disk_errors(target):
+        inside = [path for path in source.rglob("*") if not path.is_symlink()]
+        sync_files([*inside, source], source)
+        source.rename(target)
+        sync_folder(target.parent)
+
+
+def _sync_file_system(folder: Path) -> bool:
+    """Sync all that a file system holds in one go; False where the system has no such call."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "syncfs"):
+        return False
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        if libc.syncfs(descriptor) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), os.fspath(folder))
     finally:
-        os.close(handle)
+        os.close(descriptor)
+    return True
+
+
+def _sync(path: Path | str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -57,3 +98,59 @@ def disk_errors(path: Path) -> Iterator[None]:
             f"{path} could not be written ({problem.strerror or problem}): free disk space or check the "
             "folder's permissions; it will be tried again"
         ) from problem
+
+
+class FileLock:
+    """An exclusive `flock` on a file. The kernel releases it when the process ends.
+
+    The file is never removed: another process that waits for the lock would hold it on a name that is gone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def acquire(self, *, blocking: bool = False) -> bool:
+        """Take the lock; False if another process holds it and `blocking` is off."""
+        descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if blocking else fcntl.LOCK_NB))
+        except BaseException as problem:
+            os.close(descriptor)
+            if isinstance(problem, BlockingIOError):
+                return False
+            raise
+        self._descriptor = descriptor
+        return True
+
+    def fileno(self) -> int:
+        """The descriptor of the lock, for a child process that shall hold it as well."""
+        if self._descriptor is None:
+            raise ValueError(f"{self.path} is not locked")
+        return self._descriptor
+
+    def release(self) -> None:
+        """Close the descriptor; the lock ends unless a child process holds it as well."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        self.acquire(blocking=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the FileLock on this file; raises FileNotFoundError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # A shared lock, so that two simultaneous checks do not see each other.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

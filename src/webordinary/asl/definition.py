@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from webordinary.asl.errors import InvalidDefinition
-from webordinary.asl.json_types import JSON
 from webordinary.asl.query.base import QueryLanguage
 from webordinary.asl.query.jsonpath import JsonPath
 from webordinary.asl.states.base import State
-from webordinary.asl.states.choice import Choice
-from webordinary.asl.states.map import Map, processor
-from webordinary.asl.states.parallel import Parallel
-from webordinary.asl.states.simple import Fail, Pass, Succeed, Wait
+from webordinary.asl.states.map import Map, Parallel, processor
+from webordinary.asl.states.simple import Choice, Fail, Pass, Succeed, Wait
 from webordinary.asl.states.task import Task
+from webordinary.asl.values import JSON
 
 _STATE_TYPES: dict[str, type[State]] = {
     kind.type: kind for kind in (Task, Pass, Choice, Wait, Succeed, Fail, Parallel, Map)

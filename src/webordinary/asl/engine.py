@@ -2,25 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from random import Random, SystemRandom
 
-from webordinary.asl.callbacks import stop_execution
 from webordinary.asl.definition import Definition
-from webordinary.asl.errors import AslError, HistoryMoved, InvalidDefinition
-from webordinary.asl.json_types import JSON, dump, too_large
-from webordinary.asl.ports import Clock, Execution, ExecutionStore, Status
-from webordinary.asl.resources import Handlers
+from webordinary.asl.errors import AslError, HistoryMoved, InvalidDefinition, UnknownExecution
+from webordinary.asl.ports import EngineClockPort, Execution, ExecutionStore, Status, Stored, stop_execution
 from webordinary.asl.run import Run
-from webordinary.asl.runs import Runs
-from webordinary.asl.step import Step
+from webordinary.asl.states.task import Handlers
+from webordinary.asl.step import RunStep
+from webordinary.asl.values import JSON, dump, too_large
+
+KEPT_RUNS = 256
+
+
+class Runs:
+    """A bounded cache over the store. A run is taken out, and kept again only if all went well."""
+
+    def __init__(self, store: ExecutionStore) -> None:
+        self._store = store
+        self._guard = threading.Lock()
+        self._kept: OrderedDict[str, Run] = OrderedDict()
+        self._definitions: dict[str, Definition] = {}
+
+    def know(self, definition: Definition) -> None:
+        """Spare a definition its compilation from the store."""
+        self._definitions[definition.digest] = definition
+
+    def take(self, name: str) -> tuple[Stored, Run]:
+        """The execution as stored now, and its run with every stored event applied."""
+        with self._guard:
+            run = self._kept.pop(name, None)
+        stored = self._store.load(name, after=run.seq if run else 0)
+        if stored is None:
+            raise UnknownExecution(f"no execution is named {name}: it was never started, or pruned")
+        if run is None:
+            run = Run(stored.execution, self._definition(stored.execution.definition))
+        for event in stored.events:
+            run.apply(event)
+        run.beats = {token: beat_at.timestamp() for token, beat_at in stored.beats.items()}
+        return stored, run
+
+    def keep(self, name: str, run: Run) -> None:
+        """Remember a run whose every event is stored."""
+        with self._guard:
+            self._kept[name] = run
+            while len(self._kept) > KEPT_RUNS:
+                self._kept.popitem(last=False)
+
+    def _definition(self, digest: str) -> Definition:
+        known = self._definitions.get(digest)
+        if known is None:
+            text = self._store.definition(digest)
+            if text is None:
+                raise AslError(f"the definition {digest} of a stored execution is missing: restore a backup")
+            known = self._definitions[digest] = Definition.stored(text)
+        return known
+
 
 READY_AT_ONCE = 100
 _TRIES = 8
 
 
-class SystemClock:
+class EngineClock:
     """The machine's own clock."""
 
     def now(self) -> datetime:
@@ -33,6 +80,10 @@ class Engine:
 
     Synchronous and without threads of its own. `advance` may be called for different executions at the same
     time, never twice at once for the same one. One engine process per store: two would do tasks twice.
+
+    Each attempt of a task is stored before its handler is called, and each result before the next handler is.
+    Handlers named in `repeatable` are the exception: they change nothing when they are called again, so the engine
+    stores their attempts and results with the next step that must be stored, and after a crash calls them again.
     """
 
     def __init__(
@@ -41,16 +92,18 @@ class Engine:
         definition: Definition,
         handlers: Handlers,
         *,
-        clock: Clock | None = None,
+        clock: EngineClockPort | None = None,
         random: Random | None = None,
+        repeatable: Collection[str] = (),
         on_finished: Callable[[Execution], None] | None = None,
     ) -> None:
         missing = sorted(name for name in definition.handlers if name not in handlers)
         if missing:
             raise InvalidDefinition("", "Resource", f"no handler is given for {', '.join(missing)}")
         self.store, self.definition, self.handlers = store, definition, handlers
-        self.clock: Clock = clock or SystemClock()
+        self.clock: EngineClockPort = clock or EngineClock()
         self.random = random or SystemRandom()
+        self.repeatable = frozenset(repeatable)
         self.on_finished = on_finished
         self._runs = Runs(store)
         self._runs.know(definition)
@@ -63,7 +116,7 @@ class Engine:
             raise AslError(f"{name}: the input is larger than 256 KiB: store it, and pass where it is")
         execution = Execution(name, definition.digest, Status.RUNNING, input, self.clock.now())
         nonce = f"{self.random.getrandbits(128):032x}"
-        events = Step(self.store, Run(execution, definition), self.handlers, self.clock).begin(nonce)
+        events = self._step(Run(execution, definition)).begin(nonce)
         return self.store.start(execution, definition.text, events)
 
     def advance(self, name: str) -> None:
@@ -97,12 +150,15 @@ class Engine:
         stored, run = self._runs.take(name)
         execution = stored.execution
         if execution.status is Status.RUNNING:
-            Step(self.store, run, self.handlers, self.clock).drive(stored.answers)
+            self._step(run).drive(stored.answers)
             if run.status is Status.RUNNING:
                 self._runs.keep(name, run)
                 return
             execution = run.finished()
         self._announce(execution)
+
+    def _step(self, run: Run) -> RunStep:
+        return RunStep(self.store, run, self.handlers, self.clock, self.repeatable)
 
     def _announce(self, execution: Execution) -> None:
         """Tell of a bad end, at least once: the execution stays due until the telling returned."""

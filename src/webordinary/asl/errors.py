@@ -34,6 +34,10 @@ class HistoryFull(AslError):
     """The execution reached the number of events that AWS allows."""
 
 
+class NotReady(AslError):
+    """A handler cannot work now. No Retry or Catch sees it: the engine calls the handler again later."""
+
+
 class Failure(AslError):
     """An ASL error on its way to Retry and Catch. A handler may raise it to choose its error name.
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import jsonpath
 
-from webordinary.asl.json_types import JSON
+from webordinary.asl.values import JSON
 
 _HEAD = re.compile(r"\$(\$|[^\W\d]\w*)?")
 _STEP = re.compile(

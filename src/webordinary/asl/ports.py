@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
-from webordinary.asl.events import Event
-from webordinary.asl.json_types import JSON
+from webordinary.asl.errors import Failure, HistoryMoved, UnknownExecution
+from webordinary.asl.values import JSON, dump, too_large
+
+EXECUTION_STARTED = "ExecutionStarted"
+EXECUTION_SUCCEEDED = "ExecutionSucceeded"
+EXECUTION_FAILED = "ExecutionFailed"
+EXECUTION_TIMED_OUT = "ExecutionTimedOut"
+EXECUTION_ABORTED = "ExecutionAborted"
+RETRY_PLANNED = "retryPlanned"
+
+HISTORY_LIMIT = 25_000
+
+
+class HistoryEvent(NamedTuple):
+    """One line of a history. `scope` is empty at the top, `2.0` in branch 0 of a state in branch 2."""
+
+    type: str
+    scope: str
+    at: float
+    data: dict[str, Any]
+
+    @property
+    def numbered(self) -> bool:
+        """Whether AWS would show it, and so count it."""
+        return self.type[0].isupper() and "~" not in self.scope
+
+
+def encode(events: Iterable[HistoryEvent]) -> str:
+    """Events as one JSON text; ASCII, since a lone surrogate is legal in JSON and not in a database."""
+    return json.dumps([list(event) for event in events], separators=(",", ":"))
+
+
+def decode(text: str) -> list[HistoryEvent]:
+    """The events of one encoded text."""
+    return [HistoryEvent(*fields) for fields in json.loads(text)]
+
 
 PAST = datetime(1970, 1, 1, tzinfo=UTC)  # a `look_at` that is due now, and after any crash
 
@@ -39,7 +75,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskAnswer:
     """The answer to a task token: an output, or an error."""
 
     output: JSON = None
@@ -49,7 +85,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Append:
     """All that one step of an execution writes; it is stored whole or not at all.
 
     `look_at` is when the engine must look at the execution again: a timer, the past while the engine is in
@@ -57,7 +93,7 @@ class Change:
     """
 
     expected_seq: int
-    events: tuple[Event, ...]
+    events: tuple[HistoryEvent, ...]
     look_at: datetime | None
     opened: tuple[str, ...] = ()
     consumed: tuple[str, ...] = ()  # tokens closed by one who has seen their answer
@@ -75,18 +111,18 @@ class Stored:
 
     execution: Execution
     seq: int
-    events: tuple[Event, ...]
-    answers: dict[str, Outcome] = field(default_factory=dict)
+    events: tuple[HistoryEvent, ...]
+    answers: dict[str, TaskAnswer] = field(default_factory=dict)
     beats: dict[str, datetime] = field(default_factory=dict)
 
 
 class ExecutionStore(Protocol):
     """The histories of all executions. Each method is one atomic step."""
 
-    def start(self, execution: Execution, definition: str, events: tuple[Event, ...]) -> bool:
+    def start(self, execution: Execution, definition: str, events: tuple[HistoryEvent, ...]) -> bool:
         """Store a new execution, due at once, and its definition's text; False if the name exists already."""
 
-    def append(self, name: str, change: Change) -> None:
+    def append(self, name: str, change: Append) -> None:
         """Store a change, in one transaction.
 
         Raises HistoryMoved, and stores nothing, if the execution is not running, if its history is not at
@@ -113,7 +149,7 @@ class ExecutionStore(Protocol):
 class TaskTokens(Protocol):
     """The answering side of `.waitForTaskToken`, for workers in any process."""
 
-    def answer_token(self, token: str, outcome: Outcome) -> bool:
+    def answer_token(self, token: str, outcome: TaskAnswer) -> bool:
         """Record the first answer and make its execution due; False = lost: unknown, closed or answered."""
 
     def beat_token(self, token: str, now: datetime) -> bool:
@@ -130,8 +166,48 @@ class ExecutionArchive(Protocol):
         """Forget executions that finished, and were announced, before a time; returns how many."""
 
 
-class Clock(Protocol):
+class EngineClockPort(Protocol):
     """Where the time comes from."""
 
     def now(self) -> datetime:
         """Now, aware, in UTC."""
+
+
+_TRIES = 20
+
+
+def send_task_success(tokens: TaskTokens, token: str, output: JSON) -> bool:
+    """Answer a token well; False = lost: the token is unknown, closed or answered already."""
+    if too_large(dump(output)):
+        raise Failure("States.DataLimitExceeded", "the output is larger than 256 KiB: store it, and send where it is")
+    return tokens.answer_token(token, TaskAnswer(output=output))
+
+
+def send_task_failure(tokens: TaskTokens, token: str, error: str | None = None, cause: str | None = None) -> bool:
+    """Answer a token with an error that Retry and Catch can name; False = lost."""
+    return tokens.answer_token(token, TaskAnswer(error=error, cause=cause, failed=True))
+
+
+def send_task_heartbeat(tokens: TaskTokens, token: str, now: datetime) -> bool:
+    """Say that the work goes on; False = lost: stop working, nobody waits for it."""
+    return tokens.beat_token(token, now)
+
+
+def stop_execution(
+    store: ExecutionStore, name: str, now: datetime, error: str | None = None, cause: str | None = None
+) -> bool:
+    """Abort a running execution, tokens and all; False if it has ended already."""
+    for _ in range(_TRIES):
+        stored = store.load(name)
+        if stored is None:
+            raise UnknownExecution(f"no execution is named {name}: it was never started, or pruned")
+        if stored.execution.status is not Status.RUNNING:
+            return False
+        aborted = HistoryEvent("ExecutionAborted", "", now.timestamp(), {"error": error, "cause": cause})
+        change = Append(stored.seq, (aborted,), PAST, status=Status.ABORTED, error=error, cause=cause, finished_at=now)
+        try:
+            store.append(name, change)
+            return True
+        except HistoryMoved:
+            continue  # the engine was faster by a step: stop it after that one
+    raise HistoryMoved(f"{name} moved on {_TRIES} times while it was being stopped")

@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 from webordinary.asl.engine import Engine
+from webordinary.asl.errors import NotReady
 
 log = logging.getLogger(__name__)
 
-FIRST_BACK_OFF_SECONDS = 1.0
-LONGEST_BACK_OFF_SECONDS = 300.0
+RETRY_SECONDS = 1.0
 _LOOK_AHEAD = 64  # due executions looked at beyond those in work and backed off
 
 
@@ -42,12 +42,18 @@ class EngineRunner:
     """
 
     def __init__(
-        self, engine: Engine, wait: Callable[[float | None], None], wake: Callable[[], None], threads: int = 4
+        self,
+        engine: Engine,
+        wait: Callable[[float | None], None],
+        wake: Callable[[], None],
+        threads: int = 4,
+        *,
+        delay: Callable[[int], float],
     ) -> None:
         self._engine, self._wait, self._wake, self._threads = engine, wait, wake, threads
         self._guard = threading.Lock()
         self._in_work: set[str] = set()
-        self._back_off = BackOff()
+        self._back_off = FailedExecutions(delay)
         self._stopping = threading.Event()
 
     def run(self) -> None:
@@ -59,7 +65,7 @@ class EngineRunner:
                     seconds = self._sleep_seconds()
                 except Exception:
                     log.exception("the executions that are due could not be read; trying again")
-                    seconds = FIRST_BACK_OFF_SECONDS
+                    seconds = RETRY_SECONDS
                 if not self._stopping.is_set():
                     self._wait(seconds)
 
@@ -85,6 +91,9 @@ class EngineRunner:
         problem = False
         try:
             self._engine.advance(name)
+        except NotReady as waiting:
+            problem = True
+            log.warning("execution %s waits: %s", name, waiting)
         except Exception:
             problem = True
             log.exception("execution %s could not be advanced; it will be tried again", name)
@@ -107,17 +116,17 @@ class EngineRunner:
         return max(0.0, (min(known) - now).total_seconds()) if known else None
 
 
-class BackOff:
-    """Executions that broke the engine, each left alone for twice as long as the last time."""
+class FailedExecutions:
+    """Executions whose last advance failed. `delay` maps the number of earlier failures to seconds."""
 
-    def __init__(self) -> None:
-        self._ends: dict[str, tuple[datetime, float]] = {}
+    def __init__(self, delay: Callable[[int], float]) -> None:
+        self._delay = delay
+        self._ends: dict[str, tuple[datetime, int]] = {}
 
     def add(self, name: str, now: datetime) -> None:
-        """It broke, again perhaps."""
-        _, last = self._ends.get(name, (now, FIRST_BACK_OFF_SECONDS / 2))
-        seconds = min(last * 2, LONGEST_BACK_OFF_SECONDS)
-        self._ends[name] = (now + timedelta(seconds=seconds), seconds)
+        """Count a failure."""
+        failures = self._ends[name][1] if name in self._ends else 0
+        self._ends[name] = (now + timedelta(seconds=self._delay(failures)), failures + 1)
 
     def forgive(self, name: str) -> None:
         """It went well."""

@@ -1,34 +1,132 @@
-"""One engine step: acts for every frame that can act, records what happens, commits before each effect."""
+"""One engine step: acts for every frame that can act, records what happens, commits before effects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from webordinary.asl.context import context_object
-from webordinary.asl.errors import RUNTIME, Failure, HistoryFull, result_too_large
-from webordinary.asl.events import HISTORY_LIMIT, Event
-from webordinary.asl.journal import Journal
-from webordinary.asl.json_types import JSON, dump, too_large
-from webordinary.asl.ports import PAST, Clock, ExecutionStore, Outcome, Status
+from webordinary.asl import run
+from webordinary.asl.errors import RUNTIME, Failure, HistoryFull, NotReady, result_too_large
+from webordinary.asl.ports import (
+    HISTORY_LIMIT,
+    PAST,
+    Append,
+    EngineClockPort,
+    ExecutionStore,
+    HistoryEvent,
+    Status,
+    TaskAnswer,
+)
 from webordinary.asl.query.base import Data, Expression
-from webordinary.asl.resources import Handlers
 from webordinary.asl.retry import matches
 from webordinary.asl.run import Frame, Phase, Run
 from webordinary.asl.states.base import State
-from webordinary.asl.states.task import Task
-from webordinary.asl.timestamps import to_microseconds
+from webordinary.asl.states.task import Handlers, Task
+from webordinary.asl.values import JSON, dump, iso, to_microseconds, too_large
+
+assert run.STATE_TYPES  # importing the module is what fills the table of folds
+
+
+class Journal:
+    """Applies events to the run at once and stores them together. If a commit fails, throw away journal and run."""
+
+    def __init__(self, store: ExecutionStore, run: Run) -> None:
+        self.pending: list[HistoryEvent] = []
+        self._store, self._run = store, run
+        self._stored_tokens = set(run.tokens)
+        self._answered: set[str] = set()
+
+    def write(self, frame: Frame, event: str, at: float, data: dict[str, Any]) -> None:
+        """Make something happen: in memory now, on disk with the next commit."""
+        happened = HistoryEvent(event, frame.scope, at, data)
+        self.pending.append(happened)
+        self._run.apply(happened)
+
+    def has_seen_answers(self, tokens: Iterable[str]) -> None:
+        """These tokens are answered, and what is decided from here on knows it."""
+        self._answered = set(tokens)
+
+    def commit(self, look_at: datetime | None) -> None:
+        """Store all that is pending, in one append."""
+        if look_at is PAST and not self.pending:
+            return  # left in the middle, and stored so
+        tokens = set(self._run.tokens)
+        self._store.append(self._run.execution.name, self._change(tokens, look_at))
+        self.pending, self._stored_tokens = [], tokens
+
+    def _change(self, tokens: set[str], look_at: datetime | None) -> Append:
+        run, closed = self._run, self._stored_tokens - tokens
+        ended = run.status is not Status.RUNNING
+        return Append(
+            expected_seq=run.seq - len(self.pending),
+            events=tuple(self.pending),
+            look_at=look_at,
+            opened=tuple(sorted(tokens - self._stored_tokens)),
+            consumed=tuple(sorted(closed & self._answered)),
+            dropped=tuple(sorted(closed - self._answered)),
+            status=run.status,
+            output=run.output,
+            error=run.error,
+            cause=run.cause,
+            finished_at=datetime.fromtimestamp(run.changed_at, UTC) if ended else None,
+        )
+
+
+_ARN = "arn:aws:states:local:000000000000"  # the embedded engine has no account; the shape is what matters
+
+
+def context_object(run: Run, frame: Frame, token: str | None, item: dict[str, Any] | None) -> JSON:
+    """`$$` as this frame's state sees it."""
+    execution, machine = run.execution, run.definition.name
+    state: dict[str, Any] = {"Name": frame.state, "EnteredTime": iso(frame.entered_at)}
+    if frame.machine.states[frame.state].retriable:
+        state["RetryCount"] = sum(frame.tries.values())
+    made: dict[str, Any] = {
+        "Execution": {
+            "Id": f"{_ARN}:execution:{machine}:{execution.name}",
+            "Input": execution.input,
+            "Name": execution.name,
+            "RoleArn": "arn:aws:iam::000000000000:role/embedded",
+            "StartTime": iso(execution.started_at.timestamp()),
+            "RedriveCount": 0,
+        },
+        "StateMachine": {"Id": f"{_ARN}:stateMachine:{machine}", "Name": machine},
+        "State": state,
+    }
+    if token is not None:
+        made["Task"] = {"Token": token}
+    if (item := item or _item(frame)) is not None:
+        made["Map"] = {"Item": item}
+    return made
+
+
+def _item(frame: Frame | None) -> dict[str, Any] | None:
+    while frame is not None:
+        if frame.item is not None:
+            return frame.item
+        frame = frame.parent
+    return None
+
 
 BATCH = 256  # events that one commit may hold while nothing outside has to happen
 
 
-class Step:
+class RunStep:
     """Drives one run until it rests or ends. If a commit fails, throw away both this and the run."""
 
-    def __init__(self, store: ExecutionStore, run: Run, handlers: Handlers, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: ExecutionStore,
+        run: Run,
+        handlers: Handlers,
+        clock: EngineClockPort,
+        repeatable: Collection[str] = (),
+    ) -> None:
         self.run, self.handlers, self.clock = run, handlers, clock
+        self._repeatable = repeatable
+        self._result_pending = False  # of a handler that must not be called again once it has returned
         self.at = clock.now().timestamp()
         self._journal = Journal(store, run)
 
@@ -90,7 +188,7 @@ class Step:
 
     # -- the loop ---------------------------------------------------------------------------------
 
-    def drive(self, answers: dict[str, Outcome]) -> None:
+    def drive(self, answers: dict[str, TaskAnswer]) -> None:
         """Act until the run rests or ends, and store how it stands."""
         try:
             self._take(answers)
@@ -102,7 +200,7 @@ class Step:
             self._record(self.run.root, "ExecutionFailed", {"error": RUNTIME, "cause": cause})
         self._journal.commit(self._rest())
 
-    def begin(self, nonce: str) -> tuple[Event, ...]:
+    def begin(self, nonce: str) -> tuple[HistoryEvent, ...]:
         """The first events of a new run; storing them is the caller's."""
         self._record(self.run.root, "ExecutionStarted", {"nonce": nonce})
         self._enter(self.run.root, self.run.root.machine.start_at)
@@ -128,8 +226,18 @@ class Step:
         else:
             task = state_of(frame)
             assert isinstance(task, Task), f"{frame.state} is calling"
+            self._call(task, frame)
+
+    def _call(self, task: Task, frame: Frame) -> None:
+        repeatable = task.is_repeatable(self._repeatable)
+        if self._result_pending or not repeatable:
             self._journal.commit(PAST)  # on disk first: then act
+        self._result_pending = not repeatable
+        try:
             self._guarded(frame, lambda: task.call(self, frame))
+        except NotReady:
+            self._journal.commit(PAST)  # the handlers before this one are not called again
+            raise
 
     def _fire(self) -> bool:
         """Wake the frame whose time came first."""
@@ -141,7 +249,7 @@ class Step:
         self._guarded(frame, lambda: (state.begin if begin_again else state.wake)(self, frame))
         return True
 
-    def _take(self, answers: dict[str, Outcome]) -> None:
+    def _take(self, answers: dict[str, TaskAnswer]) -> None:
         """Take the answers that came since, in the order of the scopes that wait for them."""
         self._journal.has_seen_answers(answers)
         waiting = sorted((t for t in answers if t in self.run.tokens), key=lambda t: self.run.tokens[t].scope)

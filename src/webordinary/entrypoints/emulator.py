@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -13,17 +12,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
-from webordinary.adapters.local.free_ports import free_port, is_free
-from webordinary.entrypoints import keeper
+from webordinary.compose.backends import FileLock
+from webordinary.entrypoints import parent_death_wrapper
+from webordinary.entrypoints.running import free_port, is_free
 from webordinary.model.errors import Permanent, Transient
 
 HOST, HEALTH = "127.0.0.1", "/_ministack/health"
 _DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # our own loopback address
 PORT = 4566
 """Where emulators of AWS answer by custom; always the same, so that an address in a shell's history stays true."""
-READY_SECONDS, STOP_SECONDS, FREE_SECONDS = 120.0, keeper.GRACE_SECONDS + 10.0, 30.0
+READY_SECONDS, STOP_SECONDS, FREE_SECONDS = 120.0, parent_death_wrapper.GRACE_SECONDS + 10.0, 30.0
 LOG, SCRATCH, LOCK, USER = "emulator.log", "scratch", "lock", "user"
 _SHOWN_CHARACTERS = 2000
 
@@ -52,14 +51,15 @@ def running_emulator(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
-        lock, log = held.enter_context((folder / LOCK).open("ab")), held.enter_context((folder / LOG).open("ab"))
+        lock, log = FileLock(folder / LOCK), held.enter_context((folder / LOG).open("ab"))
         _be_alone(lock, folder)
+        held.callback(lock.release)
         port_lock = held.enter_context(sole_on(port))
         log.truncate(0)
         shutil.rmtree(folder / SCRATCH, ignore_errors=True)
         (folder / SCRATCH).mkdir()
         process = subprocess.Popen(
-            keeper.command(program),
+            parent_death_wrapper.command(program),
             env=_environment(folder, port),
             stdin=subprocess.PIPE,
             stdout=log,
@@ -81,48 +81,39 @@ def running_emulator(
 def sole_user(folder: Path) -> Iterator[None]:
     """Be the only one who runs emulators in this folder, until the block, or this process, ends; raises InUse."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / USER).open("a+b") as user:
-        if not _locked(user):
-            user.seek(0)
-            pid = user.read(20).strip().decode(errors="replace") or "unknown"
-            raise InUse(f"{folder.parent} is in use by another `webordinary aws local` (process {pid})")
-        user.truncate(0)
-        user.write(b"%d\n" % os.getpid())
-        user.flush()
+    lock = FileLock(folder / USER)
+    if not lock.acquire():
+        pid = lock.path.read_text(errors="replace")[:20].strip() or "unknown"
+        raise InUse(f"{folder.parent} is in use by another `webordinary aws local` (process {pid})")
+    try:
+        lock.path.write_text(f"{os.getpid()}\n")
         yield
+    finally:
+        lock.release()
 
 
-def _be_alone(lock: IO[bytes], folder: Path) -> None:
+def _be_alone(lock: FileLock, folder: Path) -> None:
     """Two emulators would write over each other's state; one whose user was killed needs a moment to end."""
     deadline = time.monotonic() + FREE_SECONDS
-    while not _locked(lock):
+    while not lock.acquire():
         if time.monotonic() > deadline:
             raise InUse(f"another emulator works in {folder}")
-        time.sleep(0.1)  # nobody tells when a lock is let go
+        time.sleep(0.1)  # flock has no notification
 
 
 @contextmanager
-def sole_on(port: int) -> Iterator[IO[bytes]]:
+def sole_on(port: int) -> Iterator[FileLock]:
     """Be the only emulator of this user that starts on a port; raises InUse.
 
     Of two that start at once on a free port, the slower one would take the faster one's answer for its own.
     """
-    path = Path(tempfile.gettempdir(), f"webordinary-{os.getuid()}-emulator-{port}.lock")
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as lock:
-        if not _locked(lock):
-            raise InUse(f"port {port} is in use by another emulator of yours")
-        try:
-            yield lock
-        finally:
-            path.unlink(missing_ok=True)
-
-
-def _locked(lock: IO[bytes]) -> bool:
+    lock = FileLock(Path(tempfile.gettempdir(), f"webordinary-{os.getuid()}-emulator-{port}.lock"))
+    if not lock.acquire():
+        raise InUse(f"port {port} is in use by another emulator of yours")
     try:
-        fcntl.flock(lock.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        yield lock
+    finally:
+        lock.release()
 
 
 def port_for(wanted: int | None) -> int:

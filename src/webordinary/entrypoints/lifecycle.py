@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from webordinary.compose.container import profile_of
+from webordinary.config import Config
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ENDED = b"\0"  # any other byte in the pipe is the number of a signal
 KILLED, STUCK = 130, 1
 Work = Callable[[threading.Event], None]
 
 
-def run_until_told(
+def run_until_stopped(
     work: Work,
     *,
     patience_seconds: float,
@@ -89,3 +92,18 @@ def _told_by_signals() -> Iterator[tuple[int, int]]:
             signal.signal(number, handler)
         os.close(ears)
         os.close(mouth)
+
+
+def worker_stop_seconds(config: Config) -> float:
+    """With itself: to save its work, and on AWS to see its last poll to the end."""
+    return config.interrupt_grace_seconds + profile_of(config).worker_stop_seconds + 30.0
+
+
+def supervisor_stop_seconds(config: Config) -> float:
+    """With its workers."""
+    return worker_stop_seconds(config) + 10.0
+
+
+def up_stop_seconds(config: Config) -> float:
+    """With its supervisor, which ends what did not stop, and with page and workflow."""
+    return 2 * supervisor_stop_seconds(config)

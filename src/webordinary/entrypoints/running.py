@@ -1,20 +1,22 @@
-"""Who runs `up` on a data folder and where it listens: a lock that ends with its process, and a note."""
+"""The running `up` of a data folder: its lock, its endpoints, and free ports for it to listen on."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
+import secrets
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from webordinary.compose.backends import FileLock, is_locked
 from webordinary.config import Config
 from webordinary.model.errors import Permanent
 
-LOCK_SECONDS = 0.5  # somebody who only looks holds the lock for an instant
+LOCK_SECONDS = 0.5  # a reader (`running`) holds the lock for an instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +53,25 @@ class AlreadyRunning(Permanent):
 
 
 @contextmanager
-def hold(data: Path) -> Iterator[None]:
+def lock_data_folder(data: Path) -> Iterator[None]:
     """Be the only `up` of this folder until the block, or this process, ends."""
     (data / "run").mkdir(parents=True, exist_ok=True)
-    with (data / "run" / "up.lock").open("a+") as lock:
-        deadline = time.monotonic() + LOCK_SECONDS
-        while not _locked(lock.fileno(), fcntl.LOCK_EX):
-            if time.monotonic() > deadline:
-                lock.seek(0)
-                raise AlreadyRunning(data, lock.read(20).strip() or "unknown")
-            time.sleep(0.02)
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
-        try:
-            yield
-        finally:
-            _note(data).unlink(missing_ok=True)
-            lock.truncate(0)
+    lock, deadline = FileLock(_lock_file(data)), time.monotonic() + LOCK_SECONDS
+    while not lock.acquire():
+        if time.monotonic() > deadline:
+            raise AlreadyRunning(data, lock.path.read_text()[:20].strip() or "unknown")
+        time.sleep(0.02)
+    try:
+        lock.path.write_text(f"{os.getpid()}\n")
+        yield
+    finally:
+        _note(data).unlink(missing_ok=True)
+        lock.path.write_text("")
+        lock.release()
 
 
-def announce(data: Path, endpoints: Endpoints) -> None:
-    """Leave word where the ports are; they may have been chosen by flags or at random."""
+def write_endpoints(data: Path, endpoints: Endpoints) -> None:
+    """Write the endpoints file; the ports may have been chosen by flags or at random."""
     draft = _note(data).with_suffix(".tmp")
     draft.write_text(json.dumps(asdict(endpoints)))
     draft.rename(_note(data))
@@ -81,16 +80,15 @@ def announce(data: Path, endpoints: Endpoints) -> None:
 def running(data: Path) -> Endpoints | None:
     """Where the `up` of this folder answers; None if there is none, or it is not ready yet."""
     try:
-        with (data / "run" / "up.lock").open() as lock:
-            if _locked(lock.fileno(), fcntl.LOCK_SH):
-                return None
+        if not is_locked(_lock_file(data)):
+            return None
         return Endpoints(**json.loads(_note(data).read_text()))
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
         return None
 
 
 def as_it_runs(config: Config) -> Config:
-    """The settings with the ports of the `up` of their folder, if one runs: they may be others than the file's."""
+    """The settings with the ports of the running `up`, if there is one: flags may have changed them."""
     ends = running(config.data)
     if ends is None:
         return config
@@ -101,13 +99,57 @@ def _note(data: Path) -> Path:
     return data / "run" / "up.json"
 
 
-def _locked(fd: int, how: int) -> bool:
-    try:
-        fcntl.flock(fd, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _lock_file(data: Path) -> Path:
+    return data / "run" / "up.lock"
 
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+_PORT_TRIES = 100
+
+
+_PORTS = range(20_000, 32_000)
+"""Most systems take the near ends of outgoing connections from above: what a port 0 yields, the next of those may."""
+
+
+def bound(host: str, port: int, *, again: bool = True) -> socket.socket:
+    """A socket bound to this address that does not listen yet; OSError if the address cannot be bound.
+
+    `again` sets SO_REUSEADDR: connections in TIME_WAIT and other bound, silent sockets do not prevent it.
+    """
+    trial = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, again)
+    try:
+        trial.bind((host, port))
+    except OSError:
+        trial.close()
+        raise
+    return trial
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there now."""
+    try:
+        bound(host, port).close()
+    except OSError:
+        return False
+    return True
+
+
+def bound_anywhere(host: str) -> socket.socket:
+    """A socket bound to a random port that no other socket has."""
+    for _ in range(_PORT_TRIES):
+        try:
+            return bound(host, secrets.choice(_PORTS), again=False)
+        except OSError:
+            continue
+    return bound(host, 0, again=False)
+
+
+def free_port(host: str) -> int:
+    """A port number that was free a moment ago."""
+    with closing(bound_anywhere(host)) as trial:
+        number: int = trial.getsockname()[1]
+        return number

@@ -1,224 +1,124 @@
-"""The server half of `up`: mail intake, workflow engine, outbox and page, in one process."""
+"""The server process of `up`: workers' supervision, background services, SMTP intake and page, on either backend."""
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 
-from webordinary.adapters.local.free_ports import bound
-from webordinary.adapters.local.frozen_writers import FrozenWriters
-from webordinary.adapters.local.wake import Listener
-from webordinary.adapters.local.wakeups import ENGINE, EngineWakeups
-from webordinary.app import sites, upkeep, workflow_engine
-from webordinary.app.embedded import Embedded
-from webordinary.asl.engine import Engine
-from webordinary.asl.runner import EngineRunner
-from webordinary.entrypoints.dashboard.feed import EventFeed
+from webordinary.compose.container import Container, Runnable
 from webordinary.entrypoints.dashboard.metrics import exposition
-from webordinary.entrypoints.dashboard.ports import Dashboard
-from webordinary.entrypoints.dashboard.serve import PageServer
-from webordinary.entrypoints.dashboard.web import create_app
-from webordinary.entrypoints.examples import examples
-from webordinary.entrypoints.smtp import client
+from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
+from webordinary.entrypoints.dashboard.web import PageServer, create_app
+from webordinary.entrypoints.running import bound
 from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
-from webordinary.entrypoints.watchman import Watchman
-from webordinary.mail.delivery import deliver_due
-from webordinary.mail.intake import Accepted, accept
-from webordinary.model.errors import Permanent, WebOrdinaryError
-from webordinary.model.mail import Envelope
-from webordinary.pool.tally import Meter
-from webordinary.workflow.start import start, start_missing
-
-_log = logging.getLogger(__name__)
-PAGE = "page"
-OUTBOX_LOOK_SECONDS = 30.0
-SWEEP_SECONDS = 60.0
-HOUSEKEEPING_SECONDS = 3600.0
+from webordinary.entrypoints.supervisor import Supervisor
+from webordinary.mail.write import OutgoingFile
+from webordinary.model.errors import Permanent
+from webordinary.operations import onboarding, sample
+from webordinary.services.hung_workers import LOOK_SECONDS, HungWorkers, silence_allowed
+from webordinary.services.loop import Loop
+from webordinary.workflow.start import start
 
 
-def run_server(services: Embedded, stop: threading.Event, ready: Callable[[], None]) -> None:
-    """Serve until `stop` is set; `ready` is called when mail is taken and the page answers."""
+def examples() -> tuple[Example, ...]:
+    """Two mails that the built-in agent understands, and one that it does not."""
+    photo = OutgoingFile(sample.PHOTO_NAME, "image/jpeg", sample.sample_photo())
+    return (
+        Example("Change the title", "A new title", "Change the homepage title to Autumn Glazes"),
+        Example(
+            "Title and photo",
+            "Spring sale, photo attached",
+            "Change the homepage title to Spring Sale and add the attached photo to the homepage",
+            (photo,),
+        ),
+        Example(
+            "Something it cannot do", "A summer evening", "Please make the whole site feel more like a summer evening"
+        ),
+    )
+
+
+SEEN_SECONDS = 10.0
+
+
+def run_server(container: Container, supervisor: Supervisor, stop: threading.Event, ready: Callable[[], None]) -> None:
+    """Start the workers and serve until `stop` is set; `ready` is called when mail is taken and the page answers."""
+    config, feed = container.config, EventFeed()
+    container.prepare()
+    supervisor.start()
     with ExitStack() as closing:
-        outbox = OutboxSender(services)
-        engine = workflow_engine.engine(services, outbox.wake)
-        ear = services.bus.listen(ENGINE)
-        closing.callback(ear.close)
-        wakeups = EngineWakeups(ear)
-        runner = EngineRunner(engine, wakeups.wait, wakeups.wake)
-        start_missing(engine, services.raw_mails)
-
-        _beside(closing, "workflow", runner.run, runner.stop)
-        _beside(closing, "outbox", outbox.run, outbox.stop)
-        meter = Meter(services.tallies)
-        closing.callback(_save_counts, meter)
-        watchman = Watchman(services, outbox.wake)
-        _beside(closing, "watchman", watchman.run, watchman.stop)
-        frozen = FrozenWriters(services.db.path, services.config.lease_seconds)
-        _beside(closing, "frozen-writers", frozen.run, frozen.stop)
-        sweeper = Sweeper(services, engine, wakeups.wake, meter)
-        _beside(closing, "sweeper", sweeper.run, sweeper.stop)
-        smtp = _smtp_server(services, engine, wakeups.wake)
-        smtp.start()
-        closing.callback(smtp.stop)
-        _serve_page(services, meter, closing)
+        silence = silence_allowed(config.lease_seconds, config.interrupt_grace_seconds)
+        hung = HungWorkers(container.workers, supervisor, silence, container.events, supervisor.say)
+        _beside(closing, Loop(hung, LOOK_SECONDS, container.clock.now))
+        for service in container.background(closing, feed.wake):
+            _beside(closing, service)
+        if container.profile.runs_engine:
+            smtp = _smtp_server(container)
+            smtp.start()
+            closing.callback(smtp.stop)
+        sockets = [bound(config.host, port) for port in (config.port, config.preview_port)]
+        page = PageServer(create_app(_dashboard(container, feed)), feed, sockets)
+        page.start()
+        closing.callback(page.stop)
         ready()
         stop.wait()
 
 
-def _beside(closing: ExitStack, name: str, run: Callable[[], None], stop: Callable[[], None]) -> None:
-    thread = threading.Thread(target=run, name=name, daemon=True)
+def _beside(closing: ExitStack, service: Runnable) -> None:
+    thread = threading.Thread(target=service.run, name=service.name, daemon=True)
     thread.start()
     closing.callback(thread.join, 10)
-    closing.callback(stop)
+    closing.callback(service.stop)
 
 
-def _save_counts(meter: Meter) -> None:
-    with suppress(WebOrdinaryError):  # saved before, it counts on from there
-        meter.save()
-
-
-def _smtp_server(services: Embedded, engine: Engine, wake: Callable[[], None]) -> SmtpServer:
-    config = services.config
-    settings = SmtpSettings(services.mailroom.mailbox, config.host, config.smtp_port, config.max_mail_bytes)
-
-    def keep(raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
-        return accept(raw, envelopes, services.raw_mails, services.events)
+def _smtp_server(container: Container) -> SmtpServer:
+    config = container.config
+    settings = SmtpSettings(container.mailroom.mailbox, config.host, config.smtp_port, config.max_mail_bytes)
 
     def begin(email_id: str) -> None:
-        start(email_id, engine, services.raw_mails)
-        wake()
+        start(email_id, container.workflows, container.raw_mails)
 
-    return SmtpServer(settings, keep, begin, services.clock.now)
-
-
-def _serve_page(services: Embedded, meter: Meter, closing: ExitStack) -> None:
-    config = services.config
-    feed = EventFeed()
-    sockets = [bound(config.host, port) for port in (config.port, config.preview_port)]
-    page = PageServer(create_app(_dashboard(services, meter, feed)), feed, sockets)
-    page.start()
-    closing.callback(page.stop)
-    bell = FeedBell(services.bus.listen(PAGE), feed)
-    _beside(closing, "page-bell", bell.run, bell.stop)
+    return SmtpServer(settings, container.accept_mail, begin, container.clock.now)
 
 
-def _dashboard(services: Embedded, meter: Meter, feed: EventFeed) -> Dashboard:
-    config, now = services.config, services.clock.now
+def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
+    config, now = container.config, container.clock.now
 
-    def send_mail(raw: bytes, mail_from: str, recipient: str) -> str:
-        answer = client.send(raw, mail_from, recipient, config.host, config.smtp_port)
-        return client.email_id_in(answer)
+    def metrics() -> str:
+        measured = container.metrics()
+        return exposition(*measured, now()) if measured else ""
 
     return Dashboard(
-        overview=services.overview,
+        overview=container.overview,
         feed=feed,
-        send_mail=send_mail,
-        mail_of=lambda email_id: _unless_gone(lambda: services.raw_mails.load(email_id).raw),
-        diff_of=lambda project_id, commit: sites.diff_of(services, project_id, commit),
-        current_release=services.releases.current,
-        build_log_of=services.build_logs.of,
-        blob_of=lambda digest: _unless_gone(lambda: services.blobs.get(digest)),
+        send_mail=lambda raw, mail_from, recipient: _send_and_see(container, raw, mail_from, recipient),
+        mail_of=lambda email_id: _unless_gone(lambda: container.raw_mails.load(email_id).raw),
+        diff_of=lambda project_id, commit: onboarding.diff_of(container, project_id, commit),
+        current_release=container.current_site,
+        build_log_of=container.build_logs.of,
+        blob_of=lambda digest: _unless_gone(lambda: container.blobs.get(digest)),
         port=config.port,
         preview_port=config.preview_port,
         domain=config.domain,
         mailbox=config.mailbox,
-        intake=f"on port {config.smtp_port} of this machine",
-        examples=examples(),
-        metrics=lambda: exposition(upkeep.levels_of(services), meter.read(), now()),
+        intake=container.intake_description,
+        examples=() if container.profile.is_public else examples(),
+        metrics=metrics,
         clock=now,
     )
 
 
+def _send_and_see(container: Container, raw: bytes, mail_from: str, recipient: str) -> str:
+    """Send a mail and wait until the overview shows it, for SEEN_SECONDS at most: the sender opens its page next."""
+    email_id = container.send_mail(raw, mail_from, recipient).email_id
+    deadline = container.clock.monotonic() + SEEN_SECONDS
+    while container.clock.monotonic() < deadline and container.overview.mail(email_id) is None:
+        time.sleep(SEEN_SECONDS / 50)
+    return email_id
+
+
 def _unless_gone(read: Callable[[], bytes]) -> bytes | None:
-    try:
+    with suppress(Permanent):
         return read()
-    except Permanent:
-        return None
-
-
-@dataclass
-class FeedBell:
-    """Rings the page's feed when another process has stored events."""
-
-    listener: Listener
-    feed: EventFeed
-    stopping: bool = False
-
-    def run(self) -> None:
-        """Ring at every wake-up."""
-        while not self.stopping:
-            self.listener.wait(None)
-            self.feed.wake()
-
-    def stop(self) -> None:
-        """Ring no more."""
-        self.stopping = True
-        self.listener.poke()
-        self.listener.close()
-
-
-class OutboxSender:
-    """Delivers replies as they are written, and tries again those that did not leave."""
-
-    def __init__(self, services: Embedded) -> None:
-        self._services = services
-        self._transport = workflow_engine.transport(services.config)
-        self._woken = threading.Event()
-        self._stopping = False
-
-    def wake(self) -> None:
-        """A reply was written."""
-        self._woken.set()
-
-    def stop(self) -> None:
-        """Deliver no more."""
-        self._stopping = True
-        self._woken.set()
-
-    def run(self) -> None:
-        """Deliver until stopped."""
-        while not self._stopping:
-            self._deliver()
-            self._woken.wait(OUTBOX_LOOK_SECONDS)
-            self._woken.clear()
-
-    def _deliver(self) -> None:
-        services = self._services
-        try:
-            while deliver_due(
-                services.outbox, self._transport, services.threads, services.clock.now(), services.events
-            ):
-                pass
-        except Exception:
-            _log.exception("replies wait in the outbox; trying again in %.0f s", OUTBOX_LOOK_SECONDS)
-
-
-class Sweeper:
-    """Starts the workflows of mails that a crash left without one, and keeps house."""
-
-    def __init__(self, services: Embedded, engine: Engine, wake_engine: Callable[[], None], meter: Meter) -> None:
-        self._services, self._engine, self._wake_engine, self._meter = services, engine, wake_engine, meter
-        self._stopping = threading.Event()
-
-    def stop(self) -> None:
-        """Sweep no more."""
-        self._stopping.set()
-
-    def run(self) -> None:
-        """Sweep each minute, keep house each hour."""
-        tidied_at = 0.0
-        while not self._stopping.is_set():
-            try:
-                if start_missing(self._engine, self._services.raw_mails):
-                    self._wake_engine()
-                if time.monotonic() - tidied_at > HOUSEKEEPING_SECONDS or not tidied_at:
-                    tidied_at = time.monotonic()
-                    self._meter.save()  # first: what is forgotten after this was counted
-                    upkeep.keep_house(self._services)
-            except Exception:
-                _log.exception("sweeping failed; trying again in %.0f s", SWEEP_SECONDS)
-            self._stopping.wait(SWEEP_SECONDS)
+    return None

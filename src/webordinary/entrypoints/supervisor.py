@@ -36,7 +36,7 @@ class Supervisor:
         grace_seconds: float,
         say: Callable[[str], None],
     ) -> None:
-        self._env, self._grace_seconds, self._say = dict(env), grace_seconds, say
+        self._env, self._grace_seconds, self.say = dict(env), grace_seconds, say
         self._stopping = threading.Event()
         self._guard = threading.Lock()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -102,7 +102,7 @@ class Supervisor:
                 return
             if time.monotonic() - started > GROWN_UP_SECONDS:
                 delay = FIRST_DELAY_SECONDS
-            self._say(f"{child.name} {ending}; starting it again in {delay:g} s")
+            self.say(f"{child.name} {ending}; starting it again in {delay:g} s")
             self._stopping.wait(delay)
             delay = min(delay * 2, MAX_DELAY_SECONDS)
 

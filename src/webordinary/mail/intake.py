@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from webordinary.mail.headers import read_headers, split
-from webordinary.mail.identity import message_id_of, sender_of
+from webordinary.mail.auth import Admitted, AwaitsConfirmation, Verdict
+from webordinary.mail.parsing.headers import author_of, body_view, message_id_of, read_headers
+from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import RawMails
-from webordinary.model.events import Event, Events
-from webordinary.model.mail import Email, Envelope
+from webordinary.model.errors import Transient
+from webordinary.model.events import Event, EventKind, Events
+from webordinary.model.mail import Email, Envelope, ParsedMail
 from webordinary.model.names import email_id_of
 
 
@@ -43,12 +45,41 @@ def announce(email: Email, events: Events, *, is_new: bool) -> Accepted:
     """A mail was stored; a new one is told of."""
     if is_new:
         data = {"recipient": email.envelope.recipient, "peer": email.envelope.peer, "size": len(email.raw)}
-        events.emit(Event("MailReceived", email_id=email.email_id, data=data))
+        events.emit(Event(EventKind.MAIL_RECEIVED, email_id=email.email_id, data=data))
     return Accepted(email.email_id, is_new)
 
 
 def name_of(raw: bytes, recipient: str) -> str:
     """The email_id of a raw mail to a recipient."""
     headers = read_headers(raw)
-    sender = sender_of(headers)[0] or headers.first("from")
-    return email_id_of(message_id_of(raw, headers), sender, recipient.lower(), split(raw)[1])
+    sender = author_of(headers).address or headers.first("from")
+    return email_id_of(message_id_of(raw, headers), sender, recipient.lower(), body_view(raw))
+
+
+@dataclass(frozen=True, slots=True)
+class UnadmittedQuota:
+    """Judges a mail by its envelope and header as it arrives.
+
+    An admitted sender always gets in. Strangers may fill half of the quota, so that a customer whose mail is held finds
+    room beside them.
+    """
+
+    max_bytes: int
+    used_bytes: Callable[[], int]
+    judge: Callable[[Envelope, ParsedMail], Verdict]
+
+    def require_room(self, raw: bytes, envelopes: Sequence[Envelope]) -> None:
+        """Raises Transient where the quota is used up: the sender's server tries again later."""
+        verdict = self.judge(envelopes[0], outline(raw))
+        if isinstance(verdict, Admitted):
+            return
+        share = self.max_bytes if isinstance(verdict, AwaitsConfirmation) else self.max_bytes // 2
+        if self.used_bytes() + len(raw) * len(envelopes) > share:
+            raise Transient(
+                f"mails that were not admitted fill their {self.max_bytes / 1e6:,.0f} MB: wait until the oldest are "
+                "forgotten, or raise unadmitted_mail_mb"
+            )
+
+
+HERE_ALREADY = "which was here already: nothing is done twice"
+"""So ends our own intake's answer to a mail that it had accepted before."""

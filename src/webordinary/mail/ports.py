@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from webordinary.mail.authenticate import Held, Refused
-from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment, Reply
+from webordinary.mail.auth import AwaitsConfirmation, Refused
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.mail import (
+    Attachment,
+    AttachmentKind,
+    Email,
+    Envelope,
+    ParsedMail,
+    RefusedAttachment,
+    Reply,
+)
 from webordinary.model.projects import Project, Sender, Thread
 
 
@@ -38,13 +47,16 @@ class RawMails(Protocol):
     def load(self, email_id: str) -> Email:
         """The mail as it came; raises UnknownMail."""
 
+    def head(self, email_id: str) -> Email:
+        """The mail with its first HEAD_BYTES + 1 bytes only: enough to judge its sender; raises UnknownMail."""
+
     def envelope(self, email_id: str) -> Envelope:
         """What the transport knew of it, without its bytes; raises UnknownMail."""
 
     def mark_started(self, email_id: str) -> None:
         """Note that its workflow runs; again is harmless."""
 
-    def mark_placed(self, email_id: str, stopped: Held | Refused | None = None) -> None:
+    def mark_placed(self, email_id: str, stopped: AwaitsConfirmation | Refused | None = None) -> None:
         """Note that it has its place among its sender's jobs, or will never get one; again is harmless.
 
         One that was `stopped` goes no further: that is for people who ask what became of it.
@@ -55,6 +67,29 @@ class RawMails(Protocol):
 
     def without_workflow(self, limit: int) -> tuple[str, ...]:
         """Accepted mails whose workflow was not started, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedFile:
+    """A file of the customer's, ready to be stored."""
+
+    name: str
+    media_type: str
+    kind: AttachmentKind
+    data: bytes
+
+
+class MailParser(Protocol):
+    """Reads mails of entitled senders, each within limits on processor time and memory."""
+
+    def parse(self, raw: bytes) -> ParsedMail:
+        """Read a mail; raises Unparseable, also where it exceeds a limit, or ParserBusy."""
+
+    def files(self, raw: bytes) -> Iterator[ExtractedFile | RefusedAttachment]:
+        """The files of a mail in their order, one at a time; raises as `parse` does."""
+
+    def warm(self) -> None:
+        """Start what takes time to start, so that the next mail does not wait for it."""
 
 
 class ParsedMails(Protocol):
@@ -190,3 +225,27 @@ class Transport(Protocol):
 
         Returns the Message-ID under which it left, or None if that is ours.
         """
+
+
+class Unparseable(Permanent):
+    """A mail that we will not or cannot read; says what is wrong with it."""
+
+
+class UnknownMail(Permanent):
+    """No mail of this name was ever accepted here."""
+
+    def __init__(self, email_id: str) -> None:
+        super().__init__(f"no mail {email_id} is stored here: check the id, or restore a backup")
+        self.email_id = email_id
+
+
+class PerhapsSent(Transient):
+    """The transport fell silent after it was given a reply: it may have left, so nobody hurries to send it again."""
+
+
+class ParserBusy(Transient):
+    """As many large mails are being read as may be at once; the workflow tries again in a moment."""
+
+
+class EarlierMailFirst(Transient):
+    """An earlier mail of the same sender is still being read: a correction must not overtake what it corrects."""

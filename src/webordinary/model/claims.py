@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
+from typing import Protocol, Self
 
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
@@ -55,7 +57,7 @@ class ProjectLease:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedJob:
     """A job that has begun under a claim."""
 
     claim: Claim
@@ -63,7 +65,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class FinishResult:
     """What a worker holds after it settled a job.
 
     `kept` is the claim if it is still ours; `started` the next job: of the same key, or of a key that had
@@ -72,7 +74,7 @@ class Turn:
     """
 
     kept: Claim | None
-    started: Started | None
+    started: StartedJob | None
     owed: Job | None = None
     empty: bool = False
     """The key had no open job left: only news make it worth another look. A store that cannot tell says no."""
@@ -95,9 +97,11 @@ class ClaimRequest:
     """Before this there is nothing to start: who comes earlier comes in vain."""
 
     @classmethod
-    def for_job(cls, job: Job, preferred: str | None = None, fence: int | None = None) -> Self:
-        """Say that this job waits."""
-        since = job.queued_at or job.recorded_at
+    def for_job(
+        cls, job: Job, preferred: str | None = None, fence: int | None = None, served_at: datetime | None = None
+    ) -> Self:
+        """Say that this job waits; a key that was served until `served_at` waits from then on, behind the others."""
+        since = served_at or job.queued_at or job.recorded_at
         ready_at = None if job.cancel_requested else job.not_before
         return cls(job.key, since, preferred, fence, job.email_id, job.thread_id, ready_at)
 
@@ -118,3 +122,25 @@ class Interrupt:
 def next_fence(previous: int, now: datetime) -> int:
     """The fence only grows, even when the row that held the previous one was deleted."""
     return max(previous + 1, int(now.timestamp()))
+
+
+class CancelToken(Protocol):
+    """Asked before every effect, and told to programs that run for long."""
+
+    @property
+    def worker(self) -> str:
+        """The worker that acts."""
+
+    @property
+    def fence(self) -> int:
+        """The claim's fence, carried by every effect."""
+
+    @property
+    def job_id(self) -> str:
+        """The job that runs."""
+
+    def check(self) -> None:
+        """Raise ClaimLost, Interrupted, Cancelled or JobTimedOut when this job must end now."""
+
+    def on_stop(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
+        """While the block runs, call `stop` (from another thread) as soon as the job must end."""

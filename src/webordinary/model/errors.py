@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from webordinary.model.jobs import HeldBy
+    from webordinary.model.jobs import DeferReason
 
 
 class WebOrdinaryError(Exception):
@@ -48,7 +51,7 @@ class JobTimedOut(WebOrdinaryError):
 class NotNow(WebOrdinaryError):
     """Nothing is wrong, but this job has to wait; somebody looks again then."""
 
-    def __init__(self, held: HeldBy, look_again_at: datetime) -> None:
+    def __init__(self, held: DeferReason, look_again_at: datetime) -> None:
         super().__init__(f"held by the {held}")
         self.held, self.look_again_at = held, look_again_at
 
@@ -61,6 +64,20 @@ class MustWait(WebOrdinaryError):
         self.seconds = seconds
 
 
+class MachineFault(MustWait):
+    """The machine failed, not the job: no disk space, memory or descriptors left. Counts no attempt, for a day."""
+
+    def __init__(self, words: str, seconds: float = 10.0) -> None:
+        super().__init__(words, seconds)
+
+
+class ProgramKilled(MachineFault):
+    """A program of the job was killed from outside, perhaps by the kernel for want of memory."""
+
+    def __init__(self, program: str) -> None:
+        super().__init__(f"{program} was killed from outside, perhaps by the kernel for want of memory")
+
+
 class Cancelled(WebOrdinaryError):
     """The customer or the operator ended this job for good."""
 
@@ -69,11 +86,53 @@ class Stopped(Interrupted):
     """The worker ends in good order: the job keeps its place and its start is given back."""
 
 
+class HourlyLimitReached(WebOrdinaryError):
+    """A person has sent as many mails in this hour as may become work; the job is not recorded."""
+
+    def __init__(self, key: object, limit: int) -> None:
+        super().__init__(f"{key} has sent more than {limit} mails within this hour (setting hourly_mails)")
+        self.limit = limit
+
+
 class NameTaken(Permanent):
     """A worker of this name runs already: people could not tell the two apart."""
 
     def __init__(self, name: str, pid: int) -> None:
         super().__init__(f"a worker named {name!r} runs already, as process {pid}")
+
+
+_MACHINE_ERRNOS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EROFS, errno.EIO, errno.EAGAIN}
+)
+_MACHINE_SQLITE = frozenset({"SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM", "SQLITE_READONLY", "SQLITE_CANTOPEN"})
+_MACHINE_WORDS = tuple(os.strerror(number) for number in sorted(_MACHINE_ERRNOS))
+_LONGEST_CHAIN = 20
+KILLED_CODES = (-signal.SIGKILL, 128 + signal.SIGKILL)
+"""Exit codes of a killed program; the second where a shell or a jail reports on the program in it."""
+
+
+def is_machine_fault(problem: BaseException) -> bool:
+    """Whether this was raised because the machine failed: by itself, or by what it was raised from."""
+    chain: BaseException | None = problem
+    for _ in range(_LONGEST_CHAIN):
+        if chain is None:
+            return False
+        if _is_of_machine(chain):
+            return True
+        chain = chain.__cause__ if chain.__suppress_context__ else chain.__context__
+    return False
+
+
+def speaks_of_machine_fault(words: str) -> bool:
+    """Whether a program's complaint is that the machine failed."""
+    return any(said in words for said in _MACHINE_WORDS)
+
+
+def _is_of_machine(problem: BaseException) -> bool:
+    if isinstance(problem, OSError):
+        return problem.errno in _MACHINE_ERRNOS
+    name = "_".join(str(getattr(problem, "sqlite_errorname", "")).split("_")[:2])
+    return isinstance(problem, MachineFault | MemoryError) or name in _MACHINE_SQLITE
 
 
 def reason_of(problem: BaseException) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -19,7 +20,7 @@ class JobState(StrEnum):
     SETTLED = "settled"
 
 
-class Outcome(StrEnum):
+class JobOutcome(StrEnum):
     """How a job settled."""
 
     SUCCEEDED = "succeeded"
@@ -29,7 +30,7 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
-class HeldBy(StrEnum):
+class DeferReason(StrEnum):
     """Why a job has to wait although nothing is wrong with it."""
 
     PAUSE = "pause"
@@ -53,9 +54,8 @@ class JobResult:
     cost_usd: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """The truth about one piece of work.
+class Job(NamedTuple):
+    """The truth about one piece of work. Stores read and change many of these: a tuple is the cheapest record.
 
     `order` is its place in its key's queue and moves to the tail when it is interrupted; `thread_order` is
     its place among the jobs of its thread and never changes.
@@ -75,7 +75,7 @@ class Job:
     interruptions: int = 0
     worker: str | None = None
     fence: int = 0
-    outcome: Outcome | None = None
+    outcome: JobOutcome | None = None
     result: JobResult | None = None
     cancel_requested: bool = False
     task_token: str | None = None
@@ -86,8 +86,10 @@ class Job:
     not_before: datetime | None = None
     started_at: datetime | None = None
     settled_at: datetime | None = None
-    held: HeldBy | None = None
+    held: DeferReason | None = None
     """Why nobody may work on it yet, as the worker saw that looked last; its workflow was told of it once."""
+    outages: int = 0
+    """Starts that an outage of the whole machine cut off; they do not count as attempts."""
 
     @property
     def open(self) -> bool:
@@ -125,11 +127,11 @@ class NewJob:
 class Settlement:
     """How a job ended, decided by the worker and saved under its fence."""
 
-    outcome: Outcome
+    outcome: JobOutcome
     result: JobResult
 
 
-class Why(StrEnum):
+class RequeueReason(StrEnum):
     """Why a running job goes back to its queue."""
 
     INTERRUPTED = "interrupted"
@@ -150,12 +152,14 @@ class Requeue:
     than days: nobody but the timeline is told.
     """
 
-    why: Why
+    why: RequeueReason
     not_before: datetime | None = None
-    held: HeldBy | None = None
+    held: DeferReason | None = None
     """What holds it, if it is HELD."""
     words: str = ""
     """What it waits for, if it is WAITING; what failed, if it is a RETRY."""
+    machine_fault: bool = False
+    """It waits for the machine to be mended: the operator is told."""
 
 
 Ending = Settlement | Requeue

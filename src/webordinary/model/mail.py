@@ -95,6 +95,8 @@ class ParsedMail:
     automatic: bool
     """An auto-reply, bounce or list mail: never answered (RFC 3834)."""
     refused_attachments: tuple[RefusedAttachment, ...] = ()
+    doubt: str = ""
+    """Why the header may name another author to another program; such a mail has no sender and is held."""
 
 
 @dataclass(frozen=True, slots=True)

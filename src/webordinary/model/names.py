@@ -42,7 +42,7 @@ def may_name_a_project(text: str) -> bool:
     return _PROJECT_ID.fullmatch(text) is not None
 
 
-def email_id_of(message_id: str, sender: str, recipient: str, body: bytes) -> str:
+def email_id_of(message_id: str, sender: str, recipient: str, body: bytes | memoryview) -> str:
     """Name one accepted mail; the same mail delivered again gets the same name."""
     digest = hashlib.sha256()
     for part in (message_id.encode(), sender.encode(), recipient.encode(), body):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from webordinary.model.claims import Claim, ClaimRequest, Interrupt, Started, Turn
+from webordinary.model.claims import Claim, ClaimRequest, FinishResult, Interrupt, StartedJob
 from webordinary.model.jobs import DeadLetter, Ending, Job, NewJob, Settlement
 from webordinary.model.names import ProjectUser
 
@@ -18,8 +18,11 @@ QUEUED, INTERRUPT, STOP, RESUMED = "queued", "interrupt", "stop", "resumed"
 class Jobs(Protocol):
     """The truth about work. Written by workflow steps; a running job is written by its worker only."""
 
-    def record(self, new: NewJob, now: datetime, *, ready: bool = False) -> Job:
-        """Give a new job its order, as `preparing`, or `queued` if it is `ready`. Idempotent by job id."""
+    def record(self, new: NewJob, now: datetime, *, ready: bool = False, hourly_limit: int = 0) -> Job:
+        """Give a new job its order, as `preparing`, or `queued` if it is `ready`. Idempotent by job id.
+
+        Raises HourlyLimitReached where the key has as many jobs from this clock hour already; 0 = no limit.
+        """
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
         """Make a preparing job runnable. Idempotent: a job that is further already stays where it is.
@@ -50,13 +53,13 @@ class Jobs(Protocol):
         """
 
 
-class OwedCallbacks(Protocol):
+class PendingCallbacks(Protocol):
     """Effects that follow from a job's record and are redone until they are done."""
 
     def owed(self, limit: int) -> Sequence[Job]:
         """Jobs whose workflow waits to be told that they settled or were interrupted."""
 
-    def paid(self, job_id: str, token: str) -> None:
+    def mark_delivered(self, job_id: str, token: str) -> None:
         """The workflow behind this token was told, or is gone."""
 
 
@@ -65,7 +68,7 @@ class Claims(Protocol):
 
     def claim_and_start(
         self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
-    ) -> Started | Claim | None:
+    ) -> StartedJob | Claim | None:
         """Take a key that is free, or held by `over` unmoved, and start its first runnable job.
 
         The caller knows that `over` has ended (its process is dead, or its beat stood still for a lease).
@@ -73,7 +76,7 @@ class Claims(Protocol):
         but that a hint for it is used up.
         """
 
-    def take_longest_waiting(self, worker: str, now: datetime) -> Started | None:
+    def take_longest_waiting(self, worker: str, now: datetime) -> StartedJob | None:
         """Take whichever key has a hint, the longest first, where the store finds and takes it in one step.
 
         For who was too late for every hint received: among busy workers that could go on for ever.
@@ -82,7 +85,7 @@ class Claims(Protocol):
     def start_next(self, claim: Claim, now: datetime) -> Job | None:
         """Start the next runnable job of a key that is ours; raises ClaimLost."""
 
-    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
         """Settle or requeue a job under its fence, and start the next one if `more` are wanted.
 
         A key that was served for a moment is yielded in the same step to one that has waited longer, or that
@@ -104,8 +107,11 @@ class Claims(Protocol):
     def busy(self, worker: str) -> int:
         """How many jobs that worker runs now."""
 
+    def held_by(self, worker: str) -> Sequence[Claim]:
+        """The claims that the store says this worker holds; the store may be a moment behind."""
 
-class Hints(Protocol):
+
+class ClaimRequestQueue(Protocol):
     """The unclaimed queue. A hint may be lost, late or doubled: the job records are the truth."""
 
     def send(self, request: ClaimRequest, now: datetime, *, again: bool = False) -> bool:
@@ -121,16 +127,16 @@ class Hints(Protocol):
         """Hints for this key have nothing to tell any more."""
 
 
-class Tickets(Protocol):
+class Notifier(Protocol):
     """Wake-ups for a key's owner and for workers without work. Never trusted, only hurried by."""
 
-    def ticket(self, job: Job, news: str = QUEUED) -> None:
+    def notify_owner(self, job: Job, news: str = QUEUED) -> None:
         """The owner of this job's key, if there is one, should look at its queue.
 
         The same news of the same start of a job may be told once, but each time that it is resumed.
         """
 
-    def unclaimed(self) -> None:
+    def notify_unclaimed(self) -> None:
         """Somebody without work should look at the unclaimed queue."""
 
 
@@ -212,10 +218,10 @@ class Pool:
     """All of it, as one backend provides it."""
 
     jobs: Jobs
-    owed: OwedCallbacks
+    owed: PendingCallbacks
     claims: Claims
-    hints: Hints
-    tickets: Tickets
+    hints: ClaimRequestQueue
+    tickets: Notifier
     interrupts: Interrupts
     callbacks: Callbacks
     liveness: Liveness

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from datetime import datetime
 
 from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus
-from webordinary.model.events import Event, Events
+from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.names import ProjectUser
-from webordinary.pool.effects import pay_all
+from webordinary.pool.callbacks import deliver_pending_callbacks
 from webordinary.pool.ports import Pool
-from webordinary.pool.rules import next_job
+from webordinary.pool.transitions import ANY_FENCE, next_job
 
 _PAGE = 500
-_ANY_FENCE = 1 << 62
 
 
 class Reconciler:
@@ -34,7 +33,7 @@ class Reconciler:
 
     def run_once(self, now: datetime) -> int:
         """One pass over all keys with work; returns how many hints it sent."""
-        pay_all(self._pool)
+        deliver_pending_callbacks(self._pool)
         sent, after = 0, None
         while keys := self._pool.jobs.keys_to_look_at(after, _PAGE):
             sent += sum(self._hint(key, now) for key in keys if not self._is_mine(key))
@@ -42,24 +41,26 @@ class Reconciler:
                 break
             after = keys[-1]
         if sent:
-            self._pool.tickets.unclaimed()
+            self._pool.tickets.notify_unclaimed()
         return sent
 
     def _hint(self, key: ProjectUser, now: datetime) -> bool:
         claim = self._pool.claims.look(key)
         if claim and not self._ownerless(claim, now):
             return False
-        job = next_job(self._pool.jobs.open_jobs(key), _ANY_FENCE, now)
+        job = next_job(self._pool.jobs.open_jobs(key), ANY_FENCE, now)
         if job is None:
             return False  # what waits for its time, or for its attachments, needs no worker yet
         request = ClaimRequest.for_job(job, fence=claim.fence if claim else None)
         sent = self._pool.hints.send(request, now, again=True)
         if sent:
-            self._events.emit(Event("ClaimRequested", key=key, data={"by": "reconciler"}))
+            self._events.emit(Event(EventKind.CLAIM_REQUESTED, key=key, data={"by": "reconciler"}))
         return sent
 
     def _ownerless(self, claim: Claim, now: datetime) -> bool:
         # Only a reason to hint: whether a lease is over, the worker that claims decides by the beat.
-        if claim.status is not ClaimStatus.HELD or self._pool.liveness.is_dead(claim.worker):
+        if claim.status is not ClaimStatus.HELD:
             return True
-        return self._is_over(claim) if self._is_over else claim.lease_expires_at < now
+        if self._is_over:
+            return self._is_over(claim)
+        return self._pool.liveness.is_dead(claim.worker) or claim.lease_expires_at < now

@@ -1,1 +1,1 @@
-"""The generic worker process: slots, lease keeper, one job from start to settle."""
+"""The generic worker process: slots, lease renewer, one job from start to settle."""

@@ -1,122 +1,231 @@
-"""One slot: runs a job from start to settle, then the next the pool gives it, until there is none."""
+"""One slot: runs a job to its end, then the next one that the pool hands over; and the outcomes of jobs."""
 
 from __future__ import annotations
 
 import logging
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
-from webordinary.model.claims import Claim, Started, Turn
-from webordinary.model.errors import ClaimLost, Interrupted, Transient, WebOrdinaryError
-from webordinary.model.jobs import Ending, Job, Requeue, Settlement, Why
-from webordinary.pool.effects import pay
-from webordinary.worker.endings import ending_of, may_look, refusal_to_start
-from webordinary.worker.hold import RunningHold, SavingHold
-from webordinary.worker.holdings import Holdings
-from webordinary.worker.keeper import LeaseKeeper
-from webordinary.worker.ports import Bell
-from webordinary.worker.surroundings import Surroundings
+from webordinary.model.backoff import Backoff
+from webordinary.model.claims import MAX_ATTEMPTS, Claim, FinishResult, StartedJob
+from webordinary.model.errors import (
+    Cancelled,
+    ClaimLost,
+    Interrupted,
+    JobTimedOut,
+    MachineFault,
+    MustWait,
+    NotNow,
+    Permanent,
+    ProgramKilled,
+    Stopped,
+    Transient,
+    WebOrdinaryError,
+    is_machine_fault,
+)
+from webordinary.model.events import EventKind
+from webordinary.model.jobs import Ending, Job, JobOutcome, JobResult, Requeue, RequeueReason, Settlement
+from webordinary.model.text import clean
+from webordinary.pool.callbacks import STOPPED, deliver_callback
+from webordinary.worker.cancellation import JobCancelToken, SavingToken
+from webordinary.worker.claims import ClaimSet, LeaseRenewer
+from webordinary.worker.ports import StopEvent, WorkerDeps
+
+_ERROR_CHARACTERS = 2000
+MACHINE_PATIENCE = timedelta(days=1)
+"""Machine faults do not count as attempts for this long after the job was queued."""
+_MACHINE_SECONDS, _LONGEST_MACHINE_SECONDS = 10.0, 3600.0
+_KILLED_FACTOR = 10
+
+DEAD_SUMMARY = "I tried this several times and could not finish it. A person will look at it."
+TIMED_OUT_SUMMARY = (
+    "The work on your mail did not end in the time it may take, so it was stopped. Your site is as it was before. "
+    "Asking for less at once often helps."
+)
+
+
+def may_check_main(job: Job) -> bool:
+    """One start beyond the attempts checks what these brought to main."""
+    return job.attempts <= MAX_ATTEMPTS + 1
+
+
+def refusal_to_start(job: Job) -> Settlement | None:
+    """The settlement of a job that must not run again: cancelled, or started too often without an end."""
+    if not may_check_main(job):
+        return _dead(f"started {job.attempts - 1} times; the check of what it brought to main did not end either")
+    if job.cancel_requested:
+        return Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
+    if job.attempts > MAX_ATTEMPTS:
+        return _dead(f"started {MAX_ATTEMPTS} times without ending")
+    return None
+
+
+def outcome_of(problem: Exception, job: Job, now: datetime, retry_base_seconds: float, rng: random.Random) -> Ending:
+    """The settlement or requeue of a job that raised `problem`."""
+    match problem:
+        case Stopped():
+            return Requeue(RequeueReason.STOPPED)
+        case Interrupted():
+            return Requeue(RequeueReason.INTERRUPTED)
+        case NotNow():
+            return Requeue(RequeueReason.HELD, problem.look_again_at, problem.held)
+        case MustWait() if not isinstance(problem, MachineFault):
+            not_before = now + timedelta(seconds=Backoff(problem.seconds, cap=problem.seconds).delay(0, rng))
+            return Requeue(RequeueReason.WAITING, not_before, words=str(problem))
+        case Cancelled():
+            return Settlement(JobOutcome.CANCELLED, JobResult(STOPPED, error=str(problem)))
+        case JobTimedOut():
+            return Settlement(JobOutcome.TIMED_OUT, JobResult(TIMED_OUT_SUMMARY, error=str(problem)))
+        case _ if is_machine_fault(problem) and _waited(job, now) < MACHINE_PATIENCE:
+            return _wait_for_machine(problem, job, now, rng)
+        case Permanent():
+            return _dead(_words(problem))
+        case _ if job.attempts >= MAX_ATTEMPTS:
+            return _dead(f"failed {job.attempts} times, at last with {_words(problem)}")
+        case _:
+            # A high factor: there are few attempts, and an outage of two minutes must not use them up.
+            seconds = Backoff(retry_base_seconds, factor=30.0, cap=86_400.0).delay(job.attempts - 1, rng)
+            again_at = now + timedelta(seconds=seconds)
+            return Requeue(RequeueReason.RETRY, again_at, words=clean(_words(problem)))
+
+
+def _wait_for_machine(problem: Exception, job: Job, now: datetime, rng: random.Random) -> Requeue:
+    """Requeue without a counted attempt.
+
+    After a killed program the delay grows with its run time: each run may cost money.
+    """
+    seconds = problem.seconds if isinstance(problem, MachineFault) else _MACHINE_SECONDS
+    if isinstance(problem, ProgramKilled) and job.started_at:
+        ran = (now - job.started_at).total_seconds()
+        seconds = min(max(seconds, ran * _KILLED_FACTOR), _LONGEST_MACHINE_SECONDS)
+    again_at = now + timedelta(seconds=Backoff(seconds, cap=seconds).delay(0, rng))
+    return Requeue(RequeueReason.WAITING, again_at, words=clean(_words(problem)), machine_fault=True)
+
+
+def _waited(job: Job, now: datetime) -> timedelta:
+    return now - (job.queued_at or job.recorded_at)
+
+
+def _dead(reason: str) -> Settlement:
+    return Settlement(JobOutcome.DEAD, JobResult(DEAD_SUMMARY, error=clean(reason)[:_ERROR_CHARACTERS]))
+
+
+def _words(problem: Exception) -> str:
+    return f"{type(problem).__name__}: {problem}"
+
 
 _log = logging.getLogger(__name__)
 _PERSIST_PAUSE_SECONDS = 0.25
 
 
 class Slot:
-    """Serves one key at a time. All its writes carry the claim's fence."""
+    """Runs jobs of one key at a time. Every write carries the claim's fence."""
 
-    def __init__(self, around: Surroundings, holdings: Holdings, keeper: LeaseKeeper, stopping: Bell) -> None:
-        self._around, self._holdings, self._keeper, self._stopping = around, holdings, keeper, stopping
+    def __init__(
+        self,
+        deps: WorkerDeps,
+        claim_set: ClaimSet,
+        renewer: LeaseRenewer,
+        stopping: StopEvent,
+        wanted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`wanted`: the worker's loop needs a slot for a key that only the loop can take over."""
+        self._deps, self._claim_set, self._renewer, self._stopping = deps, claim_set, renewer, stopping
+        self._wanted = wanted
 
-    def begin(self, started: Started, yielded: Claim | None = None) -> RunningHold:
-        """Take the slot for this job, from `yielded` if that had it; at once, so that no slot is given twice."""
-        clock, claim = self._around.clock, started.claim
+    def begin(self, started: StartedJob, yielded: Claim | None = None) -> JobCancelToken:
+        """Mark the slot busy with this job, in place of the claim `yielded`; at once, so that no slot is used twice."""
+        clock, claim = self._deps.clock, started.claim
         now = clock.monotonic()
-        deadline = now + self._around.settings.job_limit
-        hold = RunningHold(started, clock, deadline, lambda: self._keeper.trusted_until(claim.key, claim.fence))
-        self._holdings.begin(hold, now, yielded)
-        self._around.tell("JobStarted", job=started.job, attempt=started.job.attempts, fence=claim.fence)
-        return hold
+        deadline = now + self._deps.settings.job_limit
+        token = JobCancelToken(started, clock, deadline, lambda: self._renewer.confirmed_until(claim.key, claim.fence))
+        self._claim_set.mark_busy(token, now, yielded)
+        self._deps.emit(EventKind.JOB_STARTED, job=started.job, attempt=started.job.attempts, fence=claim.fence)
+        return token
 
-    def serve(self, hold: RunningHold) -> None:
-        """Run this job and all that follow from it."""
-        following: RunningHold | None = hold
+    def serve(self, token: JobCancelToken) -> None:
+        """Run this job and the jobs that the pool hands over after it."""
+        following: JobCancelToken | None = token
         while following is not None:
             following = self.run_one(following)
 
-    def run_one(self, hold: RunningHold) -> RunningHold | None:
-        """Run this job to its end; the one that the pool gave for it has the slot then."""
-        started = hold.started
+    def run_one(self, token: JobCancelToken) -> JobCancelToken | None:
+        """Run this job to its end; returns the token of the next job, None if there is none."""
+        started = token.started
         try:
-            ending, turn, asked_at = self._end(started, self._run(hold))
+            ending, turn, asked_at = self._end(started, self._run(token))
         except ClaimLost as lost:
-            self._stand_down(started, lost)
+            self._abandon_lost(started, lost)
             return None
         except Exception as problem:
-            # The job starts again, here or elsewhere, and this start counts as an attempt.
-            self._log_unforeseen(started.job, problem)
+            # The job starts again, on any worker; this start counts as an attempt.
+            self._log_unexpected(started.job, problem)
             _log.warning("%s: could not save the end of %s: %s", started.claim.key, started.job.job_id, problem)
-            self._holdings.abandon(started.claim)
+            self._claim_set.abandon(started.claim)
             return None
-        self._tell(started, ending)
-        self._call_back(turn.owed)
-        return self._go_on(started.claim, turn, asked_at, last=_waits(ending))
+        self._emit_outcome(started, ending)
+        self._deliver_callback(turn.owed)
+        return self._continue(started.claim, turn, asked_at, last=_waits(ending) or self._wanted())
 
-    def _run(self, hold: RunningHold) -> Ending:
-        started = hold.started
+    def _run(self, token: JobCancelToken) -> Ending:
+        started = token.started
         if refusal := refusal_to_start(started.job):
-            return self._unless_done(hold, refusal)
+            return self._or_done(token, refusal)
         try:
-            hold.check()
-            return self._around.work.perform(started, hold)
+            token.check()
+            return self._deps.work.perform(started, token)
         except ClaimLost:
             raise
         except Exception as problem:
-            reason = hold.reason or problem
-            return self._unless_done(hold, self._ending(hold, reason), failed=problem is not reason)
+            reason = token.reason or problem
+            return self._or_done(token, self._ending(token, reason), failed=problem is not reason)
 
-    def _ending(self, hold: RunningHold, problem: Exception) -> Ending:
-        """Decide by why the job had to end, if it had to; else by what went wrong."""
+    def _ending(self, token: JobCancelToken, problem: Exception) -> Ending:
+        """The ending for the cancel reason if there is one, else for the error. Saves interrupted work."""
         if isinstance(problem, ClaimLost):
             raise problem
         if isinstance(problem, Interrupted):
-            self._save_work(hold)
-        return self._ending_of(problem, hold.started.job)
+            self._save_work(token)
+        return self._ending_of(problem, token.started.job)
 
-    def _save_work(self, hold: RunningHold) -> None:
-        """What cannot be saved is done again when the job goes on."""
-        job = hold.started.job
+    def _save_work(self, token: JobCancelToken) -> None:
+        """Save unfinished work; after an error the job repeats it when it resumes."""
+        job = token.started.job
         try:
-            self._around.work.save(hold.started, SavingHold(hold))
+            self._deps.work.save(token.started, SavingToken(token))
         except ClaimLost:
             raise
         except Exception as problem:
-            self._log_unforeseen(job, problem)
+            self._log_unexpected(job, problem)
             _log.warning("%s: unfinished work of %s is not saved: %s", job.key, job.job_id, problem)
 
     def _ending_of(self, problem: Exception, job: Job) -> Ending:
-        around = self._around
-        self._log_unforeseen(job, problem)
-        return ending_of(problem, job, around.clock.now(), around.settings.retry_base, around.dice)
+        deps = self._deps
+        self._log_unexpected(job, problem)
+        return outcome_of(problem, job, deps.clock.now(), deps.settings.retry_base, deps.rng)
 
-    def _log_unforeseen(self, job: Job, problem: Exception) -> None:
+    def _log_unexpected(self, job: Job, problem: Exception) -> None:
         if not isinstance(problem, WebOrdinaryError):
-            _log.error("job %s failed in a way nobody foresaw", job.job_id, exc_info=problem)
+            _log.error("job %s failed with an unexpected error", job.job_id, exc_info=problem)
 
-    def _unless_done(self, hold: RunningHold, ending: Ending, *, failed: bool = False) -> Ending:
-        """Nobody is told that nothing was published before somebody looked, and shut out earlier attempts.
+    def _or_done(self, token: JobCancelToken, ending: Ending, *, failed: bool = False) -> Ending:
+        """The settlement if the change is on main already, else `ending`. Fences out earlier attempts first.
 
-        A start that is given back says so, too: one that `failed` while it was told to end is looked at.
+        Before every reply that nothing changed, and for a requeued job that also `failed` while it was ending.
         """
-        job, around = hold.started.job, self._around
-        if (isinstance(ending, Requeue) and not failed) or not may_look(job):
+        job, deps = token.started.job, self._deps
+        if (isinstance(ending, Requeue) and not failed) or not may_check_main(job):
             return ending
         try:
-            return around.work.found(hold.started, SavingHold(hold)) or ending
+            return deps.work.find_done(token.started, SavingToken(token)) or ending
         except ClaimLost:
             raise
         except Exception as problem:
             return self._ending_of(problem, job)
 
-    def _end(self, started: Started, ending: Ending) -> tuple[Ending, Turn, float]:
-        """Save this end, or, of one that the store cannot hold, that the job failed so."""
+    def _end(self, started: StartedJob, ending: Ending) -> tuple[Ending, FinishResult, float]:
+        """Store this ending; if the store cannot hold it, store that failure."""
         try:
             return ending, *self._save_ending(started, ending)
         except (ClaimLost, Transient):
@@ -125,79 +234,89 @@ class Slot:
             failed = self._ending_of(problem, started.job)
             return failed, *self._save_ending(started, failed)
 
-    def _save_ending(self, started: Started, ending: Ending) -> tuple[Turn, float]:
-        """Try again while the claim is ours: a full disk must not lose what was done.
+    def _save_ending(self, started: StartedJob, ending: Ending) -> tuple[FinishResult, float]:
+        """Store the ending; retry while the claim is confirmed, so that a full disk loses no result.
 
-        Also says when it asked: a lease that comes with the turn is not younger than that.
+        Also returns when the call began: the lease of a claim in the result counts from then.
         """
-        around, claim = self._around, started.claim
+        deps, claim = self._deps, started.claim
         while True:
-            more, asked_at = not _waits(ending) and not self._stopping.wait(0), around.clock.monotonic()
+            more = not (_waits(ending) or self._wanted() or self._stopping.wait(0))
+            asked_at = deps.clock.monotonic()
             try:
-                turn = around.pool.claims.end_and_take_next(started, ending, around.clock.now(), more=more)
+                turn = deps.pool.claims.end_and_take_next(started, ending, deps.clock.now(), more=more)
                 return turn, asked_at
-            except Transient:
-                expired = around.clock.monotonic() > self._keeper.trusted_until(claim.key, claim.fence)
+            except Exception as problem:
+                self._renewer.expect_unknown_claims()  # the key that came with the turn, if only the answer is lost
+                if not isinstance(problem, Transient):
+                    raise
+                expired = deps.clock.monotonic() > self._renewer.confirmed_until(claim.key, claim.fence)
                 if expired or self._stopping.wait(_PERSIST_PAUSE_SECONDS):
                     raise
 
-    def _tell(self, started: Started, ending: Ending) -> None:
+    def _emit_outcome(self, started: StartedJob, ending: Ending) -> None:
         if isinstance(ending, Settlement):
-            self._around.tell(
-                "JobSettled",
+            self._deps.emit(
+                EventKind.JOB_SETTLED,
                 job=started.job,
                 outcome=str(ending.outcome),
                 error=(ending.result.error or "")[:500],
-                latency_ms=self._around.ms_since_queued(started.job),
+                latency_ms=self._deps.ms_since_queued(started.job),
             )
-        elif ending.why is Why.HELD:
-            if ending.held is not started.job.held:  # else it only looked again
-                self._around.tell("JobHeld", job=started.job, by=str(ending.held), looks_again=str(ending.not_before))
-        elif ending.why is Why.INTERRUPTED:
-            self._around.tell("JobInterrupted", job=started.job, times=started.job.interruptions + 1)
-        elif ending.why is Why.WAITING:
-            self._around.tell("JobWaits", job=started.job, reason=ending.words[:500])
-        elif ending.why is Why.RETRY:
-            self._around.tell("JobRequeued", job=started.job, why=str(ending.why), reason=ending.words[:500])
+        elif ending.why is RequeueReason.HELD:
+            if ending.held is not started.job.held:  # else it was deferred before, for the same reason
+                self._deps.emit(
+                    EventKind.JOB_HELD, job=started.job, by=str(ending.held), looks_again=str(ending.not_before)
+                )
+        elif ending.why is RequeueReason.INTERRUPTED:
+            self._deps.emit(EventKind.JOB_INTERRUPTED, job=started.job, times=started.job.interruptions + 1)
+        elif ending.why is RequeueReason.WAITING:
+            words, fault = ending.words[:500], ending.machine_fault
+            self._deps.emit(EventKind.JOB_WAITS, job=started.job, reason=words, machine_fault=fault)
+        elif ending.why is RequeueReason.RETRY:
+            self._deps.emit(EventKind.JOB_REQUEUED, job=started.job, why=str(ending.why), reason=ending.words[:500])
         else:
-            self._around.tell("JobRequeued", job=started.job, why=str(ending.why))
+            self._deps.emit(EventKind.JOB_REQUEUED, job=started.job, why=str(ending.why))
 
-    def _call_back(self, owed: Job | None) -> None:
-        """Tell the workflow now; if that fails, the reconciler does it."""
+    def _deliver_callback(self, owed: Job | None) -> None:
+        """Send the callback now; after an error the reconciler sends it."""
         if owed is None:
             return
         try:
-            pay(owed, self._around.pool)
+            deliver_callback(owed, self._deps.pool)
         except Exception as problem:
-            self._log_unforeseen(owed, problem)
-            _log.warning("job %s: its callback is owed: %s", owed.job_id, problem)
+            self._log_unexpected(owed, problem)
+            _log.warning("job %s: its callback is pending: %s", owed.job_id, problem)
 
-    def _go_on(self, claim: Claim, turn: Turn, asked_at: float, *, last: bool) -> RunningHold | None:
+    def _continue(self, claim: Claim, turn: FinishResult, asked_at: float, *, last: bool) -> JobCancelToken | None:
         if turn.kept is None:
-            return self._change_keys(claim, turn.started, asked_at)
+            return self._switch_keys(claim, turn.started, asked_at)
         if turn.started is None:
-            self._holdings.rest(claim, self._around.clock.monotonic(), look=not turn.empty, last=last)
+            self._claim_set.mark_idle(claim, self._deps.clock.monotonic(), look=not turn.empty, last=last)
             return None
         return self.begin(turn.started)
 
-    def _change_keys(self, yielded: Claim, following: Started | None, asked_at: float) -> RunningHold | None:
-        self._around.tell("ClaimYielded", key=yielded.key, fence=yielded.fence)
+    def _switch_keys(self, yielded: Claim, following: StartedJob | None, asked_at: float) -> JobCancelToken | None:
+        self._deps.emit(EventKind.CLAIM_YIELDED, key=yielded.key, fence=yielded.fence)
         if following is None:
-            self._holdings.drop(yielded)
+            self._claim_set.remove(yielded)
             return None
-        taken, waited_ms = following.claim, self._around.ms_since_queued(following.job)
-        self._keeper.trust(taken.key, taken.fence, asked_at)
-        self._around.tell("ClaimTaken", job=following.job, fence=taken.fence, waited_ms=waited_ms)
-        hold = self.begin(following, yielded)
-        self._around.wakeups.keys_changed()
-        return hold
+        taken, waited_ms = following.claim, self._deps.ms_since_queued(following.job)
+        self._renewer.confirm(taken.key, taken.fence, asked_at)
+        self._deps.emit(EventKind.CLAIM_TAKEN, job=following.job, fence=taken.fence, waited_ms=waited_ms)
+        token = self.begin(following, yielded)
+        self._deps.wakeups.keys_changed()
+        return token
 
-    def _stand_down(self, started: Started, lost: ClaimLost) -> None:
+    def _abandon_lost(self, started: StartedJob, lost: ClaimLost) -> None:
         _log.warning("%s", lost)
-        self._holdings.drop(started.claim)
-        self._around.tell("ClaimLost", job=started.job, fence=started.claim.fence)
+        self._claim_set.abandon(started.claim)  # if only the confirmation expired, the store still has the claim
+        self._deps.emit(EventKind.CLAIM_LOST, job=started.job, fence=started.claim.fence)
 
 
 def _waits(ending: Ending) -> bool:
-    """It waits for somebody else, who may be waiting for this slot: nobody but the loop gives that away then."""
-    return isinstance(ending, Requeue) and ending.why is Why.WAITING
+    """Whether the job waits, for the project lease of another job or for the machine.
+
+    The slot then returns to the main loop, so that the lease holder can be scheduled (avoids a deadlock).
+    """
+    return isinstance(ending, Requeue) and ending.why is RequeueReason.WAITING

@@ -1,79 +1,175 @@
-"""The generic worker: claims whichever key has work, serves it in order, keeps it warm, gives it up."""
+"""The generic worker: claims keys with work, runs their jobs in order, keeps idle claims, releases them."""
 
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Sequence
 
-from webordinary.model.claims import Claim, Started
-from webordinary.model.errors import ClaimLost, InvalidName, Stopped
+from webordinary.model.backoff import Backoff
+from webordinary.model.claims import Claim, StartedJob
+from webordinary.model.errors import Cancelled, ClaimLost, Interrupted, InvalidName, JobTimedOut, Stopped
+from webordinary.model.events import EventKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.text import clean
 from webordinary.pool.reconciler import Reconciler
-from webordinary.pool.release import release
-from webordinary.pool.rules import next_due_at
-from webordinary.worker.breaker import Breaker
-from webordinary.worker.claiming import Claiming
-from webordinary.worker.hold import RunningHold
-from webordinary.worker.holdings import Holding, Holdings
-from webordinary.worker.keeper import LeaseKeeper
-from webordinary.worker.limits import Limits
+from webordinary.pool.transitions import interrupting_job, next_due_at
+from webordinary.worker.cancellation import JobCancelToken
+from webordinary.worker.claiming import Claiming, release
+from webordinary.worker.claims import ClaimSet, HeldClaim, LeaseRenewer
+from webordinary.worker.ports import WorkerDeps
 from webordinary.worker.slot import Slot
-from webordinary.worker.surroundings import Surroundings
+
+_BREAKER_THRESHOLD = 5
+_BREAKER_BACKOFF = Backoff(0.2, cap=30.0, jitter=0.5)
+
+
+class CircuitBreaker:
+    """Counts consecutive errors of the worker's loop. A lost claim race is not an error."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self.failures = 0
+
+    def failed(self) -> bool:
+        """Count an error; True when it opens the breaker."""
+        self.failures += 1
+        return self.failures == _BREAKER_THRESHOLD
+
+    def succeeded(self) -> bool:
+        """Reset the count; True when this closes an open breaker."""
+        was_open = self.failures >= _BREAKER_THRESHOLD
+        self.failures = 0
+        return was_open
+
+    def pause_seconds(self) -> float:
+        """How long the loop leaves the backend alone."""
+        return _BREAKER_BACKOFF.delay(self.failures - 1, self._rng)
+
+
+class CancellationPolicy:
+    """Ends running jobs that are overdue, cancelled, interrupted or no longer awaited."""
+
+    def __init__(self, deps: WorkerDeps, claim_set: ClaimSet) -> None:
+        self._deps, self._claim_set = deps, claim_set
+        self._heartbeat_at = deps.clock.monotonic() + deps.settings.heartbeat
+        self._awaited: dict[str, str] = {}
+        """Task tokens of running jobs whose workflow waited at the last heartbeat, by job."""
+        self._lost: dict[str, str] = {}
+
+    def next_check_at(self) -> float | None:
+        """When, on the monotonic clock, a running job may have to end."""
+        running = self._claim_set.running()
+        # A job that is ending has its grace period; further checks do not end it sooner.
+        deadlines = (token.deadline for token in running if token.reason is None)
+        return min([self._heartbeat_at, *deadlines]) if running else None
+
+    def enforce(self) -> None:
+        """End jobs past their deadline, cancelled jobs, and jobs interrupted by a mail of another thread."""
+        now = self._deps.clock.monotonic()
+        for token in self._claim_set.running():
+            if now >= token.deadline:
+                token.end(JobTimedOut(f"ran longer than {self._deps.settings.job_limit:.0f} seconds"))
+        for token, heard in self._claim_set.busy_notified():
+            self._check_queue(token)
+            if heard:
+                self._deps.pool.interrupts.take(token.started.claim.key)  # consumed: it caused this check
+        if now >= self._heartbeat_at:
+            self._heartbeat_at = now + self._deps.settings.heartbeat
+            running = {token.job_id: token for token in self._claim_set.running()}
+            self._lost = {job_id: task_token for job_id, task_token in self._lost.items() if job_id in running}
+            self._awaited = {job_id: task_token for job_id, task_token in self._awaited.items() if job_id in running}
+            for token in running.values():
+                self._check_wanted(token)
+
+    def _check_queue(self, token: JobCancelToken) -> None:
+        """Level-triggered: the job records decide, not the message."""
+        running = token.started.job
+        open_jobs = self._deps.pool.jobs.open_jobs(running.key)
+        current = next((job for job in open_jobs if job.job_id == running.job_id), None)
+        if current is None:  # beyond the limit of the list
+            current = self._deps.pool.jobs.get(running.job_id)
+        if current and current.cancel_requested:
+            token.end(Cancelled("stopped by the customer or the operator"))
+        elif newcomer := interrupting_job(running, open_jobs, self._deps.clock.now()):
+            token.end(Interrupted(f"a mail of thread {newcomer.thread_id} came in"))
+
+    def _check_wanted(self, token: JobCancelToken) -> None:
+        """Cancel the job if its workflow was stopped: two heartbeats in a row find the same task token lost.
+
+        One is not enough: the workflow may be about to bind the next token. The job's record is read only if the
+        last known token is not awaited.
+        """
+        heartbeat, awaited = self._deps.pool.callbacks.heartbeat, self._awaited.pop(token.job_id, None)
+        if awaited and heartbeat(awaited):
+            self._awaited[token.job_id] = awaited
+            return
+        job = self._deps.pool.jobs.get(token.job_id)
+        task_token = job.task_token if job else None
+        lost_before = self._lost.pop(token.job_id, None)
+        if not task_token:
+            return
+        if task_token != awaited and heartbeat(task_token):
+            self._awaited[token.job_id] = task_token
+        elif lost_before == task_token:
+            token.end(Cancelled("its workflow was stopped"))
+        else:
+            self._lost[token.job_id] = task_token
+
 
 _log = logging.getLogger(__name__)
 _QUICK_SECONDS = 2.5
 _RETRY_SECONDS = 1.0
-Carry = Callable[[Slot, RunningHold], None]
-"""Serves a slot, from a job that has begun on, beside the worker's loop; pokes the loop when the slot is free."""
+Carry = Callable[[Slot, JobCancelToken], None]
+"""Serves a slot from its first job on, outside the worker's loop; wakes the loop when the slot is free."""
 
 
 class Worker:
-    """One process's worth of service. `run_once` is the unit; `run` only repeats it."""
+    """One worker process. `run` repeats `run_once`."""
 
-    def __init__(self, around: Surroundings, carry: Carry | None = None) -> None:
-        """`carry` runs the slots; each in a thread of its own, if not said otherwise."""
-        self._around = around
-        self._carry = carry or self._carry_in_a_thread
-        self._holdings = Holdings()
-        self._keeper = LeaseKeeper(around, self._holdings)
-        self._limits = Limits(around, self._holdings)
-        self._claiming = Claiming(around, self._has_free_slot, self._begin_claimed, self._hear_of_own)
-        self._stopping, self._ended = around.threads.bell(), around.threads.bell()
-        self._breaker = Breaker(around.dice)
-        self._reconciler = Reconciler(around.pool, around.events, self._claiming.is_over, self._is_held)
+    def __init__(self, deps: WorkerDeps, carry: Carry | None = None) -> None:
+        """`carry` runs the slots; by default each in its own thread."""
+        self._deps = deps
+        self._carry = carry or self._spawn_slot
+        self._claim_set = ClaimSet()
+        self._renewer = LeaseRenewer(deps, self._claim_set)
+        self._limits = CancellationPolicy(deps, self._claim_set)
+        self._claiming = Claiming(deps, self._has_free_slot, self._begin_claimed, self._notify_own)
+        self._stopping, self._ended = deps.threads.stop_event(), deps.threads.stop_event()
+        self._breaker = CircuitBreaker(deps.rng)
+        self._reconciler = Reconciler(deps.pool, deps.events, self._claiming.is_over, self._is_held)
         self._reconcile_at = 0.0
         self._retry_at: dict[ProjectUser, float] = {}
 
     def run(self) -> None:
-        """Serve until told to stop; then finish or save what runs, and release everything."""
-        self._around.threads.spawn("lease-keeper", lambda: self._keeper.keep(self._ended))
-        self._around.tell("WorkerStarted", slots=self._around.settings.slots)
+        """Serve until `stop`; then finish or save running jobs and release all claims."""
+        self._deps.threads.spawn("lease-renewer", lambda: self._renewer.run(self._ended))
+        self._deps.emit(EventKind.WORKER_STARTED, slots=self._deps.settings.slots)
         while not self._stopping.wait(0):
             self._run_once_guarded()
-        self._wind_down()
-        self._ended.ring()
-        self._around.tell("WorkerStopped")
+        self._shut_down()
+        self._ended.set()
+        self._deps.emit(EventKind.WORKER_STOPPED)
 
     def stop(self) -> None:
-        """Take no more; called from a signal handler or another thread."""
-        self._stopping.ring()
-        self._around.wakeups.poke()
+        """Take no more jobs; called from a signal handler or another thread."""
+        self._stopping.set()
+        self._deps.wakeups.poke()
 
     def run_once(self) -> None:
-        """Sleep until there is something to do, and do it."""
-        self._around.wakeups.attend(self._holdings.jobs(), self._free_slots())
-        self.react(self._around.wakeups.wait(self.seconds_to_wait()))
+        """Wait for work, then do it."""
+        self._deps.wakeups.attend(self._claim_set.jobs(), self._free_slots())
+        self.react(self._deps.wakeups.wait(self.seconds_to_wait()))
 
     def react(self, heard: Sequence[str]) -> None:
-        """Do what there is to do now, and come back at once."""
-        self._hear(heard)
+        """Do the work that is due now; does not wait."""
+        self._handle_messages(heard)
         self._release_abandoned_keys()
         self._limits.enforce()
         self._serve_held_keys()
-        self._claiming.serve_waiting_keys()
-        if self._holdings.end_of_line():
-            self._around.wakeups.poke()
+        self._serve_waiting_keys()
+        if self._claim_set.queue_late():
+            self._deps.wakeups.poke()
         self._release_idle_keys()
         self._reconcile()
 
@@ -82,169 +178,178 @@ class Worker:
             self.run_once()
         except Exception as problem:
             if self._breaker.failed():
-                self._around.tell("BreakerOpened", error=clean(f"{type(problem).__name__}: {problem}")[:500])
-            _log.warning("worker %s: %s: %s", self._around.worker_id, type(problem).__name__, problem)
+                self._deps.emit(EventKind.BREAKER_OPENED, error=clean(f"{type(problem).__name__}: {problem}")[:500])
+            _log.warning("worker %s: %s: %s", self._deps.worker_id, type(problem).__name__, problem)
             self._stopping.wait(self._breaker.pause_seconds())
-            self._holdings.tell_all()  # what was heard may be lost with the round that failed
-            self._around.wakeups.poke()
+            self._claim_set.notify_all()  # the failed round may have lost messages
+            self._deps.wakeups.poke()
         else:
             if self._breaker.succeeded():
-                self._around.tell("BreakerClosed")
+                self._deps.emit(EventKind.BREAKER_CLOSED)
 
-    def _hear(self, heard: Sequence[str]) -> None:
+    def _handle_messages(self, heard: Sequence[str]) -> None:
         for message in heard:
             word, _, rest = message.partition(" ")
             if word == "ticket":
-                self._news_for(rest)
+                self._notify_key(rest)
             elif word == "died":
                 self._reconcile_at = 0.0
 
-    def _news_for(self, key: str) -> None:
+    def _notify_key(self, key: str) -> None:
         try:
-            self._holdings.tell([ProjectUser.parse(key)])
+            self._claim_set.notify([ProjectUser.parse(key)])
         except InvalidName:
             _log.warning("ignored a ticket for %r", key)
 
-    def _is_held(self, key: ProjectUser) -> bool:
-        return self._holdings.get(key) is not None
+    def knows(self, claim: Claim) -> bool:
+        """Whether this worker serves, keeps or releases this claim."""
+        return self._claim_set.knows(claim)
 
-    def _hear_of_own(self, claim: Claim) -> bool:
-        """There may be work for a claim of this worker; False if it is not held here."""
-        holding = self._holdings.get(claim.key)
+    def _is_held(self, key: ProjectUser) -> bool:
+        return self._claim_set.get(key) is not None
+
+    def _notify_own(self, claim: Claim) -> bool:
+        """Notify a claim of this worker; False if the ClaimSet does not hold it."""
+        holding = self._claim_set.get(claim.key)
         if holding is None or holding.claim.fence != claim.fence:
             return False
-        self._holdings.tell([claim.key])
+        self._claim_set.notify([claim.key])
         return True
 
     def seconds_to_wait(self) -> float:
-        """How long there is nothing to do, unless something is heard."""
+        """Seconds until the next work is due, unless a message comes."""
         moments = [self._reconcile_at, *self._retry_at.values()]
-        moments += [held.used_at + self._around.settings.idle_release for held in self._holdings.idle()[:1]]
-        if limit := self._limits.next_look():
+        moments += [held.used_at + self._deps.settings.idle_release for held in self._claim_set.idle()[:1]]
+        if limit := self._limits.next_check_at():
             moments.append(limit)
-        if self._has_free_slot() and (look := self._claiming.next_look()):
+        if self._has_free_slot() and (look := self._claiming.next_check_at()):
             moments.append(look)
-        return max(0.0, min(moments) - self._around.clock.monotonic())
+        return max(0.0, min(moments) - self._deps.clock.monotonic())
 
     def _has_free_slot(self) -> bool:
         return self._free_slots() > 0
 
     def _free_slots(self) -> int:
-        return self._around.settings.slots - len(self._holdings.running())
+        return self._deps.settings.slots - len(self._claim_set.running())
 
     def _serve_held_keys(self) -> None:
-        self._notice_retries()
-        for holding in self._holdings.idle_with_news():
+        self._notify_due_retries()
+        for holding in self._claim_set.idle_notified():
             if self._has_free_slot():
                 self._serve_next(holding)
             else:
-                self._holdings.tell([holding.claim.key])
+                self._claim_set.notify([holding.claim.key])
 
-    def _notice_retries(self) -> None:
-        now = self._around.clock.monotonic()
+    def _notify_due_retries(self) -> None:
+        now = self._deps.clock.monotonic()
         due = [key for key, at in self._retry_at.items() if at <= now]
         for key in due:
             del self._retry_at[key]
-        self._holdings.tell(due)
+        self._claim_set.notify(due)
 
-    def _serve_next(self, holding: Holding) -> None:
-        around, claim = self._around, holding.claim
+    def _serve_waiting_keys(self) -> None:
         try:
-            job = around.pool.claims.start_next(claim, around.clock.now())
+            self._claiming.serve_waiting_keys()
+        except Exception:
+            self._renewer.expect_unknown_claims()
+            raise
+
+    def _serve_next(self, holding: HeldClaim) -> None:
+        deps, claim = self._deps, holding.claim
+        try:
+            job = deps.pool.claims.start_next(claim, deps.clock.now())
         except ClaimLost:
-            self._holdings.drop(claim)
+            self._claim_set.remove(claim)
             return
         except Exception:
-            # Perhaps a job was started and only the answer is lost: under this fence nobody would run it.
-            self._holdings.abandon(claim)
+            # The store may have started a job and only its answer is lost: no slot would run it under this fence.
+            self._claim_set.abandon(claim)
             raise
         if job:
-            self._run_in_slot(Started(claim, job))
-        elif due := next_due_at(around.pool.jobs.open_jobs(claim.key)):
-            pause = max(0.05, (due - around.clock.now()).total_seconds())
-            self._retry_at[claim.key] = around.clock.monotonic() + pause
+            self._run_in_slot(StartedJob(claim, job))
+        elif due := next_due_at(deps.pool.jobs.open_jobs(claim.key)):
+            pause = max(0.05, (due - deps.clock.now()).total_seconds())
+            self._retry_at[claim.key] = deps.clock.monotonic() + pause
 
-    def _begin_claimed(self, started: Started, claimed_at: float) -> None:
-        self._keeper.trust(started.claim.key, started.claim.fence, claimed_at)
+    def _begin_claimed(self, started: StartedJob, claimed_at: float) -> None:
+        self._renewer.confirm(started.claim.key, started.claim.fence, claimed_at)
         self._run_in_slot(started)
-        self._give_up_coldest()
+        self._yield_least_recent()
 
-    def _run_in_slot(self, started: Started) -> None:
-        slot = Slot(self._around, self._holdings, self._keeper, self._stopping)
+    def _run_in_slot(self, started: StartedJob) -> None:
+        slot = Slot(self._deps, self._claim_set, self._renewer, self._stopping, self._claiming.wants_slot)
         try:
             self._carry(slot, slot.begin(started))
         except BaseException:
-            self._holdings.abandon(started.claim)  # else its lease is renewed, and nobody runs its job
+            self._claim_set.abandon(started.claim)  # else its lease is renewed while no slot runs its job
             raise
 
-    def _carry_in_a_thread(self, slot: Slot, hold: RunningHold) -> None:
+    def _spawn_slot(self, slot: Slot, token: JobCancelToken) -> None:
         def serve() -> None:
             try:
-                slot.serve(hold)
+                slot.serve(token)
             finally:
-                self._around.wakeups.poke()
+                self._deps.wakeups.poke()
 
-        self._around.threads.spawn(f"slot {hold.started.claim.key}", serve)
+        self._deps.threads.spawn(f"slot {token.started.claim.key}", serve)
 
-    def _give_up_coldest(self) -> None:
-        """An idle claim is only warmth: it goes when its slot is wanted."""
-        surplus = len(self._holdings.claims()) - self._around.settings.slots
-        for holding in self._holdings.idle()[: max(0, surplus)]:
-            self._release(holding.claim, "ClaimYielded")
+    def _yield_least_recent(self) -> None:
+        """Yield the least recently used idle claims while there are more claims than slots."""
+        surplus = len(self._claim_set.claims()) - self._deps.settings.slots
+        for holding in self._claim_set.idle()[: max(0, surplus)]:
+            self._release(holding.claim, EventKind.CLAIM_YIELDED)
 
     def _release_abandoned_keys(self) -> None:
-        """Those that nobody serves; one that cannot be released is tried again until it has run out."""
-        for claim in self._holdings.abandoned():
-            released, now = self._try_to_release(claim), self._around.clock.monotonic()
-            if released or now > self._keeper.trusted_until(claim.key, claim.fence):
-                self._holdings.released(claim)
-            else:
-                self._retry_at[claim.key] = now + _RETRY_SECONDS
+        """Release abandoned claims; retry failed releases."""
+        for claim in self._claim_set.abandoned():
+            if not self._try_to_release(claim):
+                self._retry_at[claim.key] = self._deps.clock.monotonic() + _RETRY_SECONDS
 
     def _release_idle_keys(self) -> None:
-        now = self._around.clock.monotonic()
-        for holding in self._holdings.idle():
-            if now - holding.used_at >= self._around.settings.idle_release:
-                self._release(holding.claim, "ClaimReleased")
+        now = self._deps.clock.monotonic()
+        for holding in self._claim_set.idle():
+            if now - holding.used_at >= self._deps.settings.idle_release:
+                self._release(holding.claim, EventKind.CLAIM_RELEASED)
 
     def _try_to_release(self, claim: Claim) -> bool:
         try:
-            self._release(claim, "ClaimReleased")
+            self._release(claim, EventKind.CLAIM_RELEASED)
         except Exception as problem:
-            _log.warning("%s: not released, so its lease must run out: %s", claim.key, problem)
+            _log.warning("%s: not released yet: %s", claim.key, problem)
             return False
         return True
 
-    def _release(self, claim: Claim, kind: str) -> None:
-        around = self._around
-        held = self._holdings.get(claim.key)
-        idle_ms = round((around.clock.monotonic() - held.used_at) * 1000, 1) if held else 0.0
-        self._holdings.drop(claim)
+    def _release(self, claim: Claim, kind: EventKind) -> None:
+        deps = self._deps
+        held = self._claim_set.get(claim.key)
+        idle_ms = round((deps.clock.monotonic() - held.used_at) * 1000, 1) if held else 0.0
+        self._claim_set.abandon(claim)  # until the store confirms: a failed release is retried
         self._retry_at.pop(claim.key, None)
-        release(claim, around.pool, around.clock.now())
-        around.tell(kind, key=claim.key, fence=claim.fence, idle_ms=idle_ms)
+        release(claim, deps.pool, deps.clock.now())
+        self._claim_set.released(claim)
+        deps.emit(kind, key=claim.key, fence=claim.fence, idle_ms=idle_ms)
 
     def _reconcile(self) -> None:
-        now = self._around.clock.monotonic()
+        now = self._deps.clock.monotonic()
         if now < self._reconcile_at:
             return
-        self._reconcile_at = now + self._around.settings.reconcile
-        self._holdings.tell_all()
-        self._reconciler.run_once(self._around.clock.now())
+        self._reconcile_at = now + self._deps.settings.reconcile
+        self._claim_set.notify_all()
+        self._reconciler.run_once(self._deps.clock.now())
         self._claiming.end_round()
 
-    def _wind_down(self) -> None:
-        """Let quick jobs finish, save the others, release every key."""
-        clock, settings = self._around.clock, self._around.settings
-        self._around.wakeups.attend({}, 0)
+    def _shut_down(self) -> None:
+        """Let quick jobs finish, save the others, release every claim."""
+        clock, settings = self._deps.clock, self._deps.settings
+        self._deps.wakeups.attend({}, 0)
         self._wait_for_slots(clock.monotonic() + min(_QUICK_SECONDS, settings.stop_grace / 4))
-        for hold in self._holdings.running():
-            hold.end(Stopped("the worker is stopping"))
+        for token in self._claim_set.running():
+            token.end(Stopped("the worker is stopping"))
         self._wait_for_slots(clock.monotonic() + settings.stop_grace)
         self._release_abandoned_keys()
-        for holding in self._holdings.idle():
+        for holding in self._claim_set.idle():
             self._try_to_release(holding.claim)
 
     def _wait_for_slots(self, deadline: float) -> None:
-        while self._holdings.running() and self._around.clock.monotonic() < deadline:
-            self._around.wakeups.wait(deadline - self._around.clock.monotonic())
+        while self._claim_set.running() and self._deps.clock.monotonic() < deadline:
+            self._deps.wakeups.wait(deadline - self._deps.clock.monotonic())

@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from webordinary.mail import answers
-from webordinary.mail.answers import Answer
-from webordinary.mail.authenticate import Admitted
-from webordinary.mail.compose import HELD, answer_kind, compose
+from webordinary.mail.auth import Admitted
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.ports import Outbox
+from webordinary.mail.replies import answers
+from webordinary.mail.replies.answers import Answer
+from webordinary.mail.replies.compose import HELD, answer_kind, compose
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.events import Event, Events
-from webordinary.model.jobs import HeldBy, Job, JobResult, JobState, Outcome, Settlement
+from webordinary.model.events import Event, EventKind, Events
+from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.pool.effects import STOPPED, end
+from webordinary.pool.callbacks import STOPPED, end_workflow
 from webordinary.pool.ports import STOP, DeadLetters, Interruptions, Pool
-from webordinary.pool.reading import all_open
-from webordinary.pool.rules import ANOTHER_THREAD, held_up
-from webordinary.workflow.causes import words_of
-from webordinary.workflow.reading import Mailroom
+from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
+from webordinary.workflow.reading import LIMITED, Mailroom
+
+
+def words_of(cause: str) -> str:
+    """What the step itself said."""
+    try:
+        told = json.loads(cause)
+    except ValueError:
+        return cause
+    return str(told["errorMessage"]) if isinstance(told, dict) and "errorMessage" in told else cause
+
 
 Payload = dict[str, Any]
 _MAX_REASON = 1000
-_STOPPED = Settlement(Outcome.CANCELLED, JobResult(STOPPED))
+_STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
+_LEAST_UPTIME = timedelta(days=1)
+"""No job is given up for its waiting before the system has been up for so long: workers need a chance."""
+_CLOCK_JUMP = timedelta(minutes=10)
 _LONGEST_RUN = timedelta(days=1)  # a job's own limit ends it sooner: its worker is lost, and nobody came
 _HELD = {
-    HeldBy.PAUSE: "kept until the pause of your site is over",
-    HeldBy.BUDGET: "kept until tomorrow, as today's budget of your site is used up",
+    DeferReason.PAUSE: "kept until the pause of your site is over",
+    DeferReason.BUDGET: "kept until tomorrow, as today's budget of your site is used up",
 }
+
+
+class Uptime:
+    """How long this process has seen time pass steadily: downtime and jumps of the clock do not count."""
+
+    def __init__(self, now: Callable[[], datetime], monotonic: Callable[[], float]) -> None:
+        self._now, self._monotonic = now, monotonic
+        self._restart()
+
+    def __call__(self) -> timedelta:
+        passed = timedelta(seconds=self._monotonic() - self._began)
+        if abs(self._now() - self._began_at - passed) > _CLOCK_JUMP:
+            self._restart()
+            return timedelta()
+        return passed
+
+    def _restart(self) -> None:
+        self._began_at, self._began = self._now(), self._monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +80,8 @@ class Answering:
     wake_outbox: Callable[[], None]
     longest_awaited: timedelta = timedelta(days=350)
     """What is held longer is given up, while its mail is still there to be answered."""
+    uptime: Callable[[], timedelta] = lambda: timedelta.max
+    """How long the workers have had a chance; where the workflow's clock never stops or jumps, that is long enough."""
     renamed: bool = False
     """Replies leave under other Message-IDs than ours: nobody can answer to ours, and delivery files the others."""
 
@@ -60,17 +92,20 @@ class Answering:
             return {}
         of_thread = {job.job_id: job for job in self._of_thread(thread.key, thread.thread_id)}
         for job in of_thread.values():
-            end(job, _STOPPED, self.pool, self.now())
+            end_workflow(job, _STOPPED, self.pool, self.now())
         return {"stopped": len(of_thread)}
 
     def tell_held(self, job: Job) -> None:
         """Say once that the mail is kept and will be done later; its answer follows then."""
-        _, mail = self.mailroom.read(job.email_id)
-        answer = answers.held(mail, paused=job.held is HeldBy.PAUSE)
+        mail = self.mailroom.read(job.email_id).mail
+        answer = answers.held(mail, paused=job.held is DeferReason.PAUSE)
         self._write(answer, job.email_id, mail, job.thread_id, kind=HELD)
 
     def handle_timeout(self, payload: Payload) -> Payload:
-        """A week is over. What is held, or ends by itself, is awaited on; what no worker came for is given up."""
+        """Decide about a job that was awaited for a week: a job that no worker came for is given up.
+
+        A job that is held, or ends by itself, is awaited on; so is every job before the workers have had a chance.
+        """
         job = self.pool.jobs.get(payload["jobId"])
         return {"awaitOn": job is not None and self._awaits_on(job)}
 
@@ -80,12 +115,22 @@ class Answering:
             return False
         if job.state is JobState.SETTLED or (job.state is JobState.RUNNING and _runs_yet(job, now)):
             return True
-        return held_up(job, self._of_thread(job.key, job.thread_id))
+        if self.uptime() < _LEAST_UPTIME or blocked_by(job, self._of_thread(job.key, job.thread_id)):
+            return True
+        return self._asked_for_a_look(job)
+
+    def _asked_for_a_look(self, job: Job) -> bool:
+        """A job with a start that was not seen to end may be published: a worker looks before it is given up."""
+        if job.cancel_requested or not may_have_published(job):
+            return False
+        timed_out = Settlement(JobOutcome.TIMED_OUT, JobResult(STOPPED))
+        self._wake(self.pool.jobs.settle_waiting(job.job_id, timed_out, self.now()))
+        return True
 
     def give_up(self, payload: Payload) -> Payload:
         """Keep the mail where a person sees it, with the reason; a job that waits is ended."""
         job = self._end_waiting(payload)
-        if job and job.outcome not in (None, Outcome.DEAD):
+        if job and job.outcome not in (None, JobOutcome.DEAD):
             return {"gaveUp": False}  # a worker was faster: that is the answer, and nothing is left to redrive
         self._dead_letter(payload, job)
         return {"gaveUp": True}
@@ -107,7 +152,7 @@ class Answering:
         email_id, redrives = payload["emailId"], payload.get("redrive", 0)
         job = self.pool.jobs.get(job_id_of(email_id, redrives))
         if job:
-            dead = Settlement(Outcome.DEAD, JobResult("", error=_reason(payload)))
+            dead = Settlement(JobOutcome.DEAD, JobResult("", error=_reason(payload)))
             job = self.pool.jobs.settle_waiting(job.job_id, dead, self.now())
             with suppress(Transient, Permanent):  # only a wake-up: without it the mail is given up all the same
                 self._wake(job)
@@ -117,39 +162,48 @@ class Answering:
     def _dead_letter(self, payload: Payload, job: Job | None) -> None:
         email_id, job_id, reason = payload["emailId"], job.job_id if job else None, _reason(payload)
         self.dead_letters.add(email_id, job_id, reason, self.now(), payload.get("redrive", 0))
-        self.events.emit(Event("DeadLettered", email_id, job_id, data={"reason": reason}))
+        self.events.emit(Event(EventKind.DEAD_LETTERED, email_id, job_id, data={"reason": reason}))
 
     def reply(self, payload: Payload) -> Payload:
         """Write the one answer of this mail; strangers and machines get none."""
         email_id = payload["emailId"]
-        envelope, mail = self.mailroom.read(email_id)
+        envelope, mail, is_parsed = self.mailroom.read(email_id)
         if not self._is_admitted(payload, envelope, mail):
             return {"replied": False}
-        thread_id = (payload.get("job") or {}).get("threadId")
+        job_route = payload.get("job") or {}
+        if job_route.get("route") == LIMITED:
+            return {"replied": self._tell_limit(job_route["key"], mail)}
+        thread_id = job_route.get("threadId")
         kind = answer_kind(payload.get("redrive", 0))
-        self._write(self._answer(payload, envelope, mail), email_id, mail, thread_id, kind)
+        answer = self._answer(payload, envelope, mail) if is_parsed else _not_readable(payload)
+        self._write(answer, email_id, mail, thread_id, kind)
         return {"replied": True}
+
+    def _tell_limit(self, key: str, mail: ParsedMail) -> bool:
+        """Tell a person once in an hour; the notice is named after both, so that there is one."""
+        self._write(answers.too_many(mail), f"limit/{key}/{hour_of(self.now())}", mail, None, kind=LIMITED)
+        return True
 
     def _is_admitted(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> bool:
         """Whoever was admitted is answered; a mail that never got as far as that is judged now."""
         if (payload.get("job") or {}).get("route") == "refused":
             return False
         judged = (payload.get("sender") or {}).get("verdict")
-        return judged == "admitted" or isinstance(self.mailroom.judge(envelope, mail)[0], Admitted)
+        return judged == "admitted" or isinstance(self.mailroom.judge(envelope, mail), Admitted)
 
     def _write(self, answer: Answer, email_id: str, mail: ParsedMail, thread_id: str | None, kind: str) -> None:
         now, address, thread = self.now(), self.mailroom.mailbox.address, thread_id or ""
         reply = compose(answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread)
-        if thread_id and not self.renamed:
-            self.mailroom.threads.add_message(thread_id, reply.message_id, email_id)
-        if self.outbox.put(reply, now):
-            self.events.emit(Event("ReplyWritten", email_id, data={"headline": answer.headline}))
+        with self.mailroom.atomically():
+            if thread_id and not self.renamed:
+                self.mailroom.threads.add_message(thread_id, reply.message_id, email_id)
+            is_new = self.outbox.put(reply, now)
+        if is_new:
+            self.events.emit(Event(EventKind.REPLY_WRITTEN, email_id, data={"headline": answer.headline}))
         self.wake_outbox()
 
     def _answer(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> Answer:
         email_id, job_route = payload["emailId"], payload.get("job") or {}
-        if self.mailroom.parsed_mails.load(email_id) is None:
-            return answers.not_readable(words_of((payload.get("error") or {}).get("Cause", "it is damaged")))
         if (payload.get("answer") or {}).get("gaveUp"):
             return answers.gave_up(mail, self._refused(email_id, mail))
         if job_route.get("route") == "ask":
@@ -178,7 +232,7 @@ class Answering:
         return answers.report_status(self._status_lines(thread.key) if thread else ())
 
     def _ask_which(self, envelope: Envelope, mail: ParsedMail) -> Answer:
-        _, entitled = self.mailroom.judge(envelope, mail)
+        entitled = self.mailroom.entitlements(mail)
         found = identify(envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
         if isinstance(found, Ambiguous):
             return answers.choose_project(found.project_ids, found.addresses, found.named)
@@ -199,11 +253,15 @@ class Answering:
 
     def _wake(self, job: Job) -> None:
         if job.open:
-            self.pool.tickets.ticket(job, STOP)
+            self.pool.tickets.notify_owner(job, STOP)
 
     def _refused(self, email_id: str, mail: ParsedMail) -> tuple[RefusedAttachment, ...]:
         lines = self.mailroom.manifest.of(email_id) if mail.attachment_count else ()
         return (*(line for line in lines if isinstance(line, RefusedAttachment)), *mail.refused_attachments)
+
+
+def _not_readable(payload: Payload) -> Answer:
+    return answers.not_readable(words_of((payload.get("error") or {}).get("Cause", "it is damaged")))
 
 
 def _runs_yet(job: Job, now: datetime) -> bool:

@@ -8,7 +8,7 @@ from importlib import resources
 
 from webordinary.asl.definition import Definition
 from webordinary.model.errors import Permanent
-from webordinary.workflow.names import STEPS
+from webordinary.workflow.steps import STEPS
 
 FILE = "email_processor.asl.json"
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")

@@ -9,12 +9,12 @@ from typing import Any
 
 from webordinary.model.claims import ClaimRequest, ClaimStatus, Interrupt
 from webordinary.model.errors import Permanent
-from webordinary.model.events import Event, Events
+from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
-from webordinary.pool.effects import pay
+from webordinary.pool.callbacks import deliver_callback
 from webordinary.pool.ports import INTERRUPT, Interruptions, Pool
-from webordinary.pool.rules import ANOTHER_THREAD, interrupting_job
+from webordinary.pool.transitions import ANOTHER_THREAD, interrupting_job
 
 Payload = dict[str, Any]
 
@@ -31,10 +31,12 @@ class Queueing:
 
     def send_to_container(self, payload: Payload) -> Payload:
         """The job becomes runnable, and its owner, if there is one, is woken."""
-        job = self.pool.jobs.enqueue(payload["jobId"], self.now())
-        self.pool.tickets.ticket(job)
+        job = self._job(payload)
+        if job.state is JobState.PREPARING:  # a job without files is recorded as queued
+            job = self.pool.jobs.enqueue(job.job_id, self.now())
+        self.pool.tickets.notify_owner(job)
         if job.state is JobState.QUEUED:
-            self.events.emit(Event("JobQueued", job.email_id, job.job_id, job.key))
+            self.events.emit(Event(EventKind.JOB_QUEUED, job.email_id, job.job_id, job.key))
         return {}
 
     def check_ownership(self, payload: Payload) -> Payload:
@@ -52,8 +54,8 @@ class Queueing:
         """Tell the workers that this key waits; a hint that is there already is enough."""
         job = self._job(payload)
         self.pool.hints.send(ClaimRequest.for_job(job), self.now())
-        self.pool.tickets.unclaimed()
-        self.events.emit(Event("ClaimRequested", job.email_id, job.job_id, job.key))
+        self.pool.tickets.notify_unclaimed()
+        self.events.emit(Event(EventKind.CLAIM_REQUESTED, job.email_id, job.job_id, job.key))
         return {}
 
     def check_active_job(self, payload: Payload) -> Payload:
@@ -70,14 +72,14 @@ class Queueing:
         job = self._job(payload)
         asked = Interrupt(job.key, payload["activeJobId"], job.thread_id, ANOTHER_THREAD)
         self.pool.interrupts.send(asked, self.now())
-        self.pool.tickets.ticket(job, INTERRUPT)
+        self.pool.tickets.notify_owner(job, INTERRUPT)
         return {}
 
     def await_result(self, payload: Payload) -> Payload:
         """Name whom to call back; if the job has ended meanwhile, that is now."""
         job = self.pool.jobs.bind_token(payload["jobId"], payload["taskToken"])
         if not job.open:
-            pay(job, self.pool)
+            deliver_callback(job, self.pool)
         elif job.held:  # before anybody could be called back
             self.tell_held(job)
         return {}

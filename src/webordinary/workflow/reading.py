@@ -2,36 +2,84 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.attachments import store_attachment
-from webordinary.mail.authenticate import Admitted, Held, Refused, SenderPolicy, Verdict, authenticate
-from webordinary.mail.errors import EarlierMailFirst
+from webordinary.mail.auth import (
+    Admitted,
+    AwaitsConfirmation,
+    Refused,
+    SenderPolicy,
+    Verdict,
+    authenticate,
+    not_entitled,
+)
 from webordinary.mail.identify import Ambiguous, identify
-from webordinary.mail.parse import outline, parse
-from webordinary.mail.ports import AttachmentManifest, Blobs, Directory, ParsedMails, RawMails, Threads
-from webordinary.model.events import Event, Events
+from webordinary.mail.parsing.attachments import store_attachments
+from webordinary.mail.parsing.message import outline
+from webordinary.mail.ports import (
+    AttachmentManifest,
+    Blobs,
+    Directory,
+    EarlierMailFirst,
+    MailParser,
+    ParsedMails,
+    RawMails,
+    Threads,
+)
+from webordinary.model.errors import HourlyLimitReached
+from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command, Envelope, ParsedMail
 from webordinary.model.names import job_id_of
-from webordinary.model.projects import Sender
+from webordinary.model.projects import Sender, Thread
 from webordinary.pool.ports import Jobs
 
 Payload = dict[str, Any]
 
+LIMITED = "limited"
+"""The route of a mail beyond its sender's hourly limit."""
+RECENT_MAILS = 64
 EARLIER_MAILS = timedelta(minutes=10)
 MAX_WAITS = 20  # a second each; the workflow file allows a few more
 ROUTES = {Command.EDIT: "edit", Command.UNDO: "queue", Command.PUBLISH: "queue"}
 """Where a mail goes after it was identified; what is not here is answered at once."""
 
 
+class ReadMail(NamedTuple):
+    """A mail's envelope and what it says; of one that was not parsed, what its header says."""
+
+    envelope: Envelope
+    mail: ParsedMail
+    is_parsed: bool = True
+
+
+class RecentMails:
+    """The last mails that this process loaded: a parsed mail never changes, and three steps need it."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._mails: OrderedDict[str, ReadMail] = OrderedDict()
+
+    def get(self, email_id: str) -> ReadMail | None:
+        return self._mails.get(email_id)
+
+    def add(self, email_id: str, mail: ReadMail) -> None:
+        with self._guard:
+            self._mails[email_id] = mail
+            while len(self._mails) > RECENT_MAILS:
+                self._mails.popitem(last=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Mailroom:
-    """The mail room's ports, as the steps need them."""
+    """The ports of the mail package, as the steps need them."""
 
     raw_mails: RawMails
     parsed_mails: ParsedMails
@@ -39,18 +87,36 @@ class Mailroom:
     blobs: Blobs
     threads: Threads
     directory: Directory
+    parser: MailParser
     policy: SenderPolicy
     mailbox: Mailbox
+    atomically: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Stores all writes of a block or none, where the backend can; each write alone is safe to repeat."""
+    recent: RecentMails = field(default_factory=RecentMails, compare=False)
 
-    def read(self, email_id: str) -> tuple[Envelope, ParsedMail]:
-        """A mail's envelope and what it says; of an unreadable one, what its header says."""
-        envelope = self.raw_mails.envelope(email_id)
-        return envelope, self.parsed_mails.load(email_id) or outline(self.raw_mails.load(email_id).raw)
+    def read(self, email_id: str) -> ReadMail:
+        """A mail as it was parsed; one that was not parsed as its header says."""
+        if recent := self.recent.get(email_id):
+            return recent
+        parsed = self.parsed_mails.load(email_id)
+        if parsed is None:
+            return self.read_outline(email_id)
+        read = ReadMail(self.raw_mails.envelope(email_id), parsed)
+        self.recent.add(email_id, read)
+        return read
 
-    def judge(self, envelope: Envelope, mail: ParsedMail) -> tuple[Verdict, Sequence[Sender]]:
-        """May it act, and for what."""
-        known = self.directory.entries(mail.sender) if mail.sender else ()
-        return authenticate(envelope, mail, known, self.policy), known
+    def read_outline(self, email_id: str) -> ReadMail:
+        """A mail as its header says; nothing else of it is read."""
+        head = self.raw_mails.head(email_id)
+        return ReadMail(head.envelope, outline(head.raw), is_parsed=False)
+
+    def judge(self, envelope: Envelope, mail: ParsedMail) -> Verdict:
+        """Whether the mail may act for its sender."""
+        return authenticate(envelope, mail, self.entitlements(mail), self.policy)
+
+    def entitlements(self, mail: ParsedMail) -> Sequence[Sender]:
+        """The projects that the sender may change."""
+        return self.directory.entries(mail.sender) if mail.sender else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,37 +127,46 @@ class Reading:
     jobs: Jobs
     events: Events
     now: Callable[[], datetime]
+    hourly_mails: int = 0
+    """Mails of one person that become jobs within one hour; 0 = no limit."""
+
+    def authenticate_sender(self, payload: Payload) -> Payload:
+        """Admitted, held or refused, by envelope and header alone; fail closed. Only admitted mails are parsed."""
+        email_id = payload["emailId"]
+        outlined = self.mailroom.read_outline(email_id)
+        verdict = self.mailroom.judge(outlined.envelope, outlined.mail)
+        return {"verdict": "admitted" if isinstance(verdict, Admitted) else self._stopped(email_id, verdict)}
 
     def parse_email(self, payload: Payload) -> Payload:
         """Read the mail once and keep what it says; raises Unparseable."""
         email_id = payload["emailId"]
-        mail = parse(self.mailroom.raw_mails.load(email_id).raw)
+        mail = self.mailroom.parser.parse(self.mailroom.raw_mails.load(email_id).raw)
         self.mailroom.parsed_mails.save(email_id, mail, self.now())
-        self.events.emit(Event("MailParsed", email_id, data={"command": str(mail.command)}))
-        positions = range(mail.attachment_count)
-        return {"attachments": [{"emailId": email_id, "position": position} for position in positions]}
+        self.events.emit(Event(EventKind.MAIL_PARSED, email_id, data={"command": str(mail.command)}))
+        # One item for all files: the mail is taken apart once.
+        return {"attachments": [{"emailId": email_id}] if mail.attachment_count else []}
 
-    def authenticate_sender(self, payload: Payload) -> Payload:
-        """Admitted, held or refused; fail closed."""
-        email_id = payload["emailId"]
-        verdict, _ = self.mailroom.judge(*self.mailroom.read(email_id))
-        return {"verdict": "admitted" if isinstance(verdict, Admitted) else self._stopped(email_id, verdict)}
-
-    def _stopped(self, email_id: str, verdict: Held | Refused) -> str:
+    def _stopped(self, email_id: str, verdict: AwaitsConfirmation | Refused) -> str:
         """It goes no further; the verdict in a word."""
         self.mailroom.raw_mails.mark_placed(email_id, verdict)
-        kind = "MailHeld" if isinstance(verdict, Held) else "MailRefused"
+        kind = EventKind.MAIL_HELD if isinstance(verdict, AwaitsConfirmation) else EventKind.MAIL_REFUSED
         self.events.emit(Event(kind, email_id, data={"reason": verdict.reason}))
         return verdict.word
 
     def identify_project_user(self, payload: Payload) -> Payload:
         """Find key and thread; what a worker must do becomes a job, in its order; without files it is ready."""
         email_id = payload["emailId"]
-        envelope, mail = self.mailroom.read(email_id)
+        envelope, mail, _ = self.mailroom.read(email_id)
         self._after_earlier_mails(email_id, envelope, payload["retries"])
-        answer = self._identify(payload, envelope, mail)
-        self.mailroom.raw_mails.mark_placed(email_id)
-        return answer
+        entitled = self.mailroom.entitlements(mail)
+        if not entitled:  # AuthenticateSender admitted the mail, so its sender was removed since
+            return {"route": self._stopped(email_id, not_entitled(mail))}
+        found = identify(envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
+        if isinstance(found, Ambiguous):
+            self.mailroom.raw_mails.mark_placed(email_id)
+            return {"route": "ask"}
+        with self.mailroom.atomically():
+            return self._place(payload, found.thread, mail)
 
     def _after_earlier_mails(self, email_id: str, envelope: Envelope, retries: int) -> None:
         """Raise EarlierMailFirst while one is on its way; one that is stuck holds nobody up for long."""
@@ -99,28 +174,29 @@ class Reading:
         if retries < MAX_WAITS and self.mailroom.raw_mails.waits_for_earlier(email_id, since):
             raise EarlierMailFirst(f"{envelope.mail_from}: an earlier mail is still being read")
 
-    def _identify(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> Payload:
-        email_id = payload["emailId"]
-        verdict, entitled = self.mailroom.judge(envelope, mail)
-        if isinstance(verdict, Refused):  # its sender was removed since they were admitted
-            return {"route": self._stopped(email_id, verdict)}
-        found = identify(envelope, mail, entitled, self.mailroom.threads, self.mailroom.mailbox)
-        if isinstance(found, Ambiguous):
-            return {"route": "ask"}
-        thread = self.mailroom.threads.record(found.thread, mail.message_id, self.now(), email_id)
+    def _place(self, payload: Payload, thread: Thread, mail: ParsedMail) -> Payload:
+        """File the mail under its thread and record its job, if it needs one."""
+        email_id, room = payload["emailId"], self.mailroom
+        thread = room.threads.record(thread, mail.message_id, self.now(), email_id)
         if mail.command not in ROUTES:
+            room.raw_mails.mark_placed(email_id)
             return {"route": "command", "command": str(mail.command), "threadId": thread.thread_id}
-        job_id = job_id_of(email_id, payload.get("redrive", 0))
-        new = NewJob(job_id, thread.key, thread.thread_id, email_id, mail.command)
-        job = self.jobs.record(new, self.now(), ready=not mail.attachment_count)
-        self.events.emit(Event("JobRecorded", email_id, job.job_id, job.key, data={"order": job.order}))
+        redrive = payload.get("redrive", 0)
+        new = NewJob(job_id_of(email_id, redrive), thread.key, thread.thread_id, email_id, mail.command)
+        limit = 0 if redrive else self.hourly_mails  # a redrive is the operator's
+        try:
+            job = self.jobs.record(new, self.now(), ready=not mail.attachment_count, hourly_limit=limit)
+        except HourlyLimitReached as reached:
+            self._stopped(email_id, Refused(str(reached)))
+            return {"route": LIMITED, "key": str(thread.key)}
+        room.raw_mails.mark_placed(email_id)
+        self.events.emit(Event(EventKind.JOB_RECORDED, email_id, job.job_id, job.key, data={"order": job.order}))
         place = {"key": str(job.key), "order": job.order}
         return {"route": ROUTES[mail.command], "jobId": job.job_id, "threadId": thread.thread_id, "place": place}
 
     def store_attachment(self, payload: Payload) -> Payload:
-        """Keep one file of the mail, or the reason why not."""
-        email_id = payload["emailId"]
-        raw = self.mailroom.raw_mails.load(email_id).raw
-        room = self.mailroom
-        store_attachment(email_id, raw, payload["position"], room.blobs, room.manifest, self.events)
+        """Keep the files of the mail, each or the reason why not."""
+        email_id, room = payload["emailId"], self.mailroom
+        files = room.parser.files(room.raw_mails.load(email_id).raw)
+        store_attachments(email_id, files, room.blobs, room.manifest, self.events)
         return {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from webordinary.mail.ports import RawMails
+from webordinary.model.jobs import DeadLetter
+from webordinary.pool.ports import DeadLetters
 
 _BATCH = 100
 
@@ -30,3 +32,16 @@ def start_missing(workflows: Workflows, raw_mails: RawMails) -> int:
             start(email_id, workflows, raw_mails)
         started |= email_ids
     return len(started)
+
+
+def redrive(letter: DeadLetter, workflows: Workflows, letters: DeadLetters) -> str:
+    """Start the mail's next execution, then take its letters away; returns the execution's name.
+
+    Redriving the same letter again, after a crash or by a second operator, starts nothing more: the name
+    follows from the letter.
+    """
+    number = letter.redrives + 1
+    name = f"{letter.email_id}-r{number}"
+    workflows.start(name, {"emailId": letter.email_id, "redrive": number})
+    letters.clear(letter.email_id, letter.redrives)
+    return name

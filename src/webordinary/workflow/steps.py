@@ -15,8 +15,8 @@ Step = Callable[[Any], dict[str, Any]]
 def steps(reading: Reading, queueing: Queueing, answering: Answering) -> Mapping[str, Step]:
     """Every step of definition.STEPS; both engines call these functions."""
     return {
-        "ParseEmail": reading.parse_email,
         "AuthenticateSender": reading.authenticate_sender,
+        "ParseEmail": reading.parse_email,
         "IdentifyProjectUser": reading.identify_project_user,
         "StoreAttachment": reading.store_attachment,
         "RunCommand": answering.run_command,
@@ -31,3 +31,25 @@ def steps(reading: Reading, queueing: Queueing, answering: Answering) -> Mapping
         "GiveUp": answering.give_up,
         "Reply": answering.reply,
     }
+
+
+STEPS = (
+    "AuthenticateSender",
+    "ParseEmail",
+    "IdentifyProjectUser",
+    "StoreAttachment",
+    "RunCommand",
+    "SendToContainer",
+    "CheckOwnership",
+    "SendClaimRequest",
+    "CheckActiveJob",
+    "SendInterrupt",
+    "AwaitResult",
+    "RecordInterruption",
+    "HandleTimeout",
+    "GiveUp",
+    "Reply",
+)
+
+REPEATABLE = frozenset(STEPS) - {"RunCommand", "HandleTimeout", "GiveUp", "AwaitResult"}
+"""Steps that a crash may repeat after they returned. The others answer otherwise the second time."""

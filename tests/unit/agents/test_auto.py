@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.site.world import TestHold
-from webordinary.app.agents import AutoAgent
-from webordinary.model.hold import Hold
-from webordinary.site.task import AgentResult, AgentTask, Answered
+from tests.unit.jobs.world import TestHold
+from webordinary.compose.worker import AutoAgent
+from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered
+from webordinary.model.claims import CancelToken
 
 
 class Saying:
     def __init__(self, words: str) -> None:
         self._words = words
 
-    def run(self, task: AgentTask, hold: Hold) -> AgentResult:
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
         return Answered(self._words)
 
 

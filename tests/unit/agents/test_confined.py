@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.local.agents import confined
-from webordinary.adapters.local.agents.confined import Outside
+from webordinary.adapters.agents import workspace
+from webordinary.adapters.agents.workspace import Outside
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ def site(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_written_with_its_folders_and_read_again(site: Path) -> None:
-    confined.write(site, "images/spring/cup.jpg", b"cup")
-    confined.write(site, str(site / "images" / "spring" / "cup.jpg"), b"c")
-    assert confined.read(site, "images/spring/cup.jpg") == b"c"
+    workspace.write(site, "images/spring/cup.jpg", b"cup")
+    workspace.write(site, str(site / "images" / "spring" / "cup.jpg"), b"c")
+    assert workspace.read(site, "images/spring/cup.jpg") == b"c"
 
 
 ELSEWHERE = ["../secret", "a/../../secret", "/etc/passwd", "", ".", ".git/config", ".claude/x", "a\0b"]
@@ -31,14 +31,14 @@ ELSEWHERE = ["../secret", "a/../../secret", "/etc/passwd", "", ".", ".git/config
 
 @pytest.mark.parametrize("path", ELSEWHERE)
 def test_what_lies_elsewhere_is_outside(site: Path, path: str) -> None:
-    for reach in (confined.read, lambda root, name: confined.write(root, name, b"x")):
+    for reach in (workspace.read, lambda root, name: workspace.write(root, name, b"x")):
         with pytest.raises(Outside):
             reach(site, path)
 
 
 @pytest.mark.parametrize("path", ["link", "door/secret"])
 def test_links_are_not_followed(site: Path, path: str) -> None:
-    for reach in (confined.read, lambda root, name: confined.write(root, name, b"x")):
+    for reach in (workspace.read, lambda root, name: workspace.write(root, name, b"x")):
         with pytest.raises(OSError, match=r"link|directory"):
             reach(site, path)
     assert (site.parent / "secret").read_text() == "celadon"
@@ -46,6 +46,6 @@ def test_links_are_not_followed(site: Path, path: str) -> None:
 
 def test_too_much_is_refused(site: Path) -> None:
     with pytest.raises(Outside, match="more than"):
-        confined.write(site, "big", b"x" * (confined.MOST_BYTES + 1))
+        workspace.write(site, "big", b"x" * (workspace.MOST_BYTES + 1))
     with pytest.raises(Outside, match="plain file"):
-        confined.read(Path("/dev"), "zero")
+        workspace.read(Path("/dev"), "zero")

@@ -8,20 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.local.agents.acp.permissions import granted
-from webordinary.adapters.local.agents.acp.rules import read_last_message
-from webordinary.adapters.local.agents.claude.access import model_access
-from webordinary.adapters.local.agents.claude.endings import Ending, judge
-from webordinary.adapters.local.agents.claude.key_command import KEPT_SECONDS, KeyCommand
-from webordinary.adapters.local.agents.footprint import footprint
-from webordinary.adapters.local.agents.luggage import pack, shown
-from webordinary.adapters.local.agents.outcome import result_of
-from webordinary.adapters.local.agents.telling import MOST_TOLD, Narrator
-from webordinary.adapters.local.jail.targets import may_ask
+from webordinary.adapters.agents.acp.agent import read_last_message
+from webordinary.adapters.agents.acp.session import granted
+from webordinary.adapters.agents.claude.access import KEPT_SECONDS, KeyCommand, model_access
+from webordinary.adapters.agents.claude.agent import ClaudeResult, judge
+from webordinary.adapters.agents.process import MOST_TOLD, ProgressReporter
+from webordinary.adapters.agents.workspace import prepare_files, result_of, shown, tree_snapshot
+from webordinary.adapters.sandbox.proxy import may_ask
+from webordinary.jobs.agent_task import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
+from webordinary.jobs.sandbox_policy import OutgoingRequest
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Attachment, AttachmentKind
-from webordinary.site.reach import Outgoing
-from webordinary.site.task import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
 
 SITE, FILES = Path("/site"), Path("/attachments")
 
@@ -83,7 +80,7 @@ def test_edits_of_the_site_are_granted_and_little_else(
 
 def test_the_timeline_is_not_flooded() -> None:
     told: list[str] = []
-    narrator = Narrator(told.append, SITE)
+    narrator = ProgressReporter(told.append, SITE)
     narrator.tool("Edit", {"file_path": "/site/a/index.html"})
     narrator.tool("Edit", {"file_path": "/site/a/index.html"})
     for number in range(1000):
@@ -154,7 +151,7 @@ def test_a_printed_key_is_printed_again_before_it_runs_out(tmp_path: Path) -> No
     key = KeyCommand((sys.executable, "-c", f"{counting}; print(len(t))"), {}, lambda: now[0])
     access = model_access({"ANTHROPIC_API_KEY": "not this one"}, key)
     assert access.upstream.sign
-    asked = Outgoing("POST", "https://api.example/v1/messages", {}, b"")
+    asked = OutgoingRequest("POST", "https://api.example/v1/messages", {}, b"")
     assert access.upstream.sign(asked) == {"x-api-key": "1"}
     now[0] = KEPT_SECONDS - 1
     assert access.upstream.sign(asked) == {"x-api-key": "1"}
@@ -179,12 +176,12 @@ def test_a_program_that_is_slow_today_is_asked_again_later() -> None:
         KeyCommand(("sleep", "60"), dict(os.environ), patience_seconds=0.05)()
 
 
-def ending(reason: str, status: int | None = None) -> Ending:
-    return Ending(True, reason, "words", status, "s", 1.0, 3)
+def ending(reason: str, status: int | None = None) -> ClaudeResult:
+    return ClaudeResult(True, reason, "words", status, "s", 1.0, 3)
 
 
 def test_how_a_run_ended_decides_what_becomes_of_it() -> None:
-    assert judge(Ending(False, "completed", "", None, "s", 1.0, 3), AgentLimits(), 1.0) is None
+    assert judge(ClaudeResult(False, "completed", "", None, "s", 1.0, 3), AgentLimits(), 1.0) is None
     for reason in ("budget_exhausted", "max_turns"):
         assert isinstance(judge(ending(reason), AgentLimits(), 1.0), NotUnderstood)
     for status in (429, 500, 529, None):
@@ -205,7 +202,7 @@ def test_files_are_laid_out_under_plain_names(tmp_path: Path) -> None:
         )
         for name in names
     )
-    packed = pack(files, tmp_path / "out")
+    packed = prepare_files(files, tmp_path / "out")
     assert [file.name for file in packed] == ["Mug-cup.jpg", "Mug-cup-2.jpg", "file", "notes.pdf"]
     assert [file.name for file in shown(packed)] == ["Mug-cup.jpg", "Mug-cup-2.jpg"]
 
@@ -213,8 +210,8 @@ def test_files_are_laid_out_under_plain_names(tmp_path: Path) -> None:
 def test_a_footprint_sees_every_kind_of_change(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "a").write_text("a")
-    before = footprint(tmp_path)
+    before = tree_snapshot(tmp_path)
     (tmp_path / ".git" / "index").touch()
-    assert footprint(tmp_path) == before
+    assert tree_snapshot(tmp_path) == before
     (tmp_path / "b").symlink_to("a")
-    assert footprint(tmp_path) != before
+    assert tree_snapshot(tmp_path) != before

@@ -10,9 +10,8 @@ from typing import Any
 from webordinary.adapters.memory.executions import MemoryExecutions
 from webordinary.asl.definition import Definition
 from webordinary.asl.engine import Engine
-from webordinary.asl.events import Event
-from webordinary.asl.json_types import JSON
-from webordinary.asl.ports import Change, Execution, ExecutionStore, Status, Stored
+from webordinary.asl.ports import Append, Execution, ExecutionStore, HistoryEvent, Status, Stored
+from webordinary.asl.values import JSON
 
 NOON = datetime(2025, 11, 16, 12, tzinfo=UTC)
 
@@ -76,7 +75,7 @@ class World:
     def execution(self, name: str = "one") -> Execution:
         return self._stored(name).execution
 
-    def events(self, name: str = "one") -> list[Event]:
+    def events(self, name: str = "one") -> list[HistoryEvent]:
         return list(self._stored(name).events)
 
     def types(self, name: str = "one") -> list[str]:
@@ -110,7 +109,7 @@ class CrashingStore:
     def __init__(self, store: ExecutionStore, crash_at: int, *, after: bool) -> None:
         self._store, self._left, self._after = store, crash_at, after
 
-    def append(self, name: str, change: Change) -> None:
+    def append(self, name: str, change: Append) -> None:
         self._around(lambda: self._store.append(name, change))
 
     def acknowledge(self, name: str) -> None:
@@ -134,7 +133,7 @@ class CountingStore:
     def __init__(self, store: ExecutionStore) -> None:
         self.store, self.appends = store, 0
 
-    def append(self, name: str, change: Change) -> None:
+    def append(self, name: str, change: Append) -> None:
         self.appends += 1
         self.store.append(name, change)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from asl_world import CountingStore, World
 
-from webordinary.asl.json_types import JSON
 from webordinary.asl.ports import Status
+from webordinary.asl.values import JSON
 
 
 def one(state: dict[str, JSON]) -> dict[str, JSON]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from asl_world import World
 
-from webordinary.asl.json_types import JSON
+from webordinary.asl.values import JSON
 
 
 def passing(**fields: JSON) -> World:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from asl_world import CountingStore, Crash, CrashingStore, World
 
 from webordinary.asl.definition import Definition
-from webordinary.asl.errors import AslError, InvalidDefinition, UnknownExecution
-from webordinary.asl.json_types import JSON
+from webordinary.asl.errors import AslError, InvalidDefinition, NotReady, UnknownExecution
 from webordinary.asl.ports import Execution, Status
+from webordinary.asl.values import JSON
 
 RULE = {"Variable": "$.ok", "IsPresent": True, "Next": "B"}
 CHAIN = {
@@ -49,6 +50,53 @@ def test_steps_see_what_is_on_disk_already() -> None:
     world = World(CHAIN, {"work": work})
     world.run()
     assert seen == ["LambdaFunctionStarted"] * 3
+
+
+THREE = {
+    "A": {"Type": "Task", "Resource": "a", "Next": "B"},
+    "B": {"Type": "Task", "Resource": "b", "Next": "C"},
+    "C": {"Type": "Task", "Resource": "c", "End": True},
+}
+
+
+def test_repeatable_handlers_cost_no_commits_of_their_own() -> None:
+    assert _seen_by_each_handler(repeatable=("a", "b", "c")) == {"a": 0, "b": 0, "c": 0}
+
+
+def test_the_result_of_a_handler_that_is_not_repeatable_is_stored_before_the_next_call() -> None:
+    assert _seen_by_each_handler(repeatable=("a", "c")) == {"a": 0, "b": 1, "c": 2}
+
+
+def _seen_by_each_handler(repeatable: tuple[str, ...]) -> dict[str, int]:
+    """How many results each handler found on disk when it was called."""
+    seen: dict[str, int] = {}
+
+    def handler(name: str) -> Callable[[JSON], JSON]:
+        return lambda _: seen.update({name: world.types().count("LambdaFunctionSucceeded")})
+
+    world = World(THREE, {name: handler(name) for name in "abc"})
+    world.engine.repeatable = frozenset(repeatable)
+    assert world.run().status is Status.SUCCEEDED
+    return seen
+
+
+def test_a_handler_that_is_not_ready_does_not_repeat_those_before_it() -> None:
+    calls: list[str] = []
+
+    def not_ready(_: JSON) -> JSON:
+        calls.append("b")
+        if calls.count("b") < 3:
+            raise NotReady("the disk is full")
+        return {}
+
+    world = World(THREE, {"a": lambda _: calls.append("a"), "b": not_ready, "c": lambda _: calls.append("c")})
+    world.engine.repeatable = frozenset("abc")
+    world.engine.start("one", {})
+    for _ in range(2):
+        with pytest.raises(NotReady):
+            world.engine.run_ready()
+    world.engine.run_ready()
+    assert calls == ["a", "b", "b", "b", "c"]
 
 
 def test_a_bad_end_is_announced_once_and_a_good_one_is_not() -> None:

@@ -10,8 +10,8 @@ import pytest
 from asl_world import NOON, World
 
 from webordinary.asl.errors import Failure
-from webordinary.asl.json_types import JSON
 from webordinary.asl.ports import Status
+from webordinary.asl.values import JSON
 
 
 class Transient(Exception):

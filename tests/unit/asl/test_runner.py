@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import pytest
 from asl_world import World
 
-from webordinary.asl.callbacks import send_task_success
-from webordinary.asl.engine import SystemClock
-from webordinary.asl.json_types import JSON
-from webordinary.asl.ports import Execution, Status
+from webordinary.asl.engine import EngineClock
+from webordinary.asl.errors import NotReady
+from webordinary.asl.ports import Execution, Status, send_task_success
 from webordinary.asl.runner import EngineRunner, Waker
+from webordinary.asl.values import JSON
 
 TASK = {"Only": {"Type": "Task", "Resource": "work", "End": True}}
 PATIENCE_SECONDS = 60
@@ -23,8 +23,8 @@ PATIENCE_SECONDS = 60
 def running(world: World, threads: int = 4) -> Iterator[Waker]:
     """A runner on the machine's clock, stopped and joined at the end."""
     waker = Waker()
-    world.engine.clock = SystemClock()
-    runner = EngineRunner(world.engine, waker.wait, waker.wake, threads)
+    world.engine.clock = EngineClock()
+    runner = EngineRunner(world.engine, waker.wait, waker.wake, threads, delay=float)
     thread = threading.Thread(target=runner.run)
     thread.start()
     try:
@@ -70,6 +70,26 @@ def test_a_broken_execution_does_not_stop_the_others(caplog: pytest.LogCaptureFi
         assert announced.wait(PATIENCE_SECONDS)
     assert "broken" in caplog.text
     assert world.store.runnable(world.clock.now(), 9) == ["broken"]
+
+
+def test_a_handler_that_is_not_ready_is_called_again_and_no_catch_sees_it() -> None:
+    done, calls = threading.Event(), []
+
+    def work(given: JSON) -> JSON:
+        calls.append(given)
+        if len(calls) < 2:
+            raise NotReady("the disk is full")
+        done.set()
+        return given
+
+    caught = {"ErrorEquals": ["States.ALL"], "Next": "Lost"}
+    world = World({"Only": {**TASK["Only"], "Catch": [caught]}, "Lost": {"Type": "Fail"}}, {"work": work})
+    world.engine.start("patient", {})
+    with running(world):
+        assert done.wait(PATIENCE_SECONDS)
+    assert len(calls) == 2
+    world.engine.advance("patient")
+    assert world.store.load("patient").execution.status is Status.SUCCEEDED
 
 
 def test_more_work_than_threads_is_all_done_once() -> None:

@@ -7,9 +7,8 @@ from datetime import timedelta
 import pytest
 from asl_world import NOON, Crash, CrashingStore, World
 
-from webordinary.asl.callbacks import send_task_failure, send_task_heartbeat, send_task_success, stop_execution
-from webordinary.asl.json_types import JSON
-from webordinary.asl.ports import Status
+from webordinary.asl.ports import Status, send_task_failure, send_task_heartbeat, send_task_success, stop_execution
+from webordinary.asl.values import JSON
 
 AWAIT = {
     "Type": "Task",

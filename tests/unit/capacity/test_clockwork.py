@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from webordinary.capacity.clockwork import MIDNIGHT, VirtualTime
+from webordinary.operations.capacity.simulation import MIDNIGHT, VirtualClock
 
 
 def never() -> bool:
@@ -12,7 +12,7 @@ def never() -> bool:
 
 
 def test_what_is_due_happens_in_the_order_of_its_moment() -> None:
-    time, heard = VirtualTime(), list[str]()
+    time, heard = VirtualClock(), list[str]()
     time.after(2.0, lambda: heard.append("second"))
     time.after(1.0, lambda: heard.append("first"))
     time.after(2.0, lambda: heard.append("third"))
@@ -23,14 +23,14 @@ def test_what_is_due_happens_in_the_order_of_its_moment() -> None:
 
 
 def test_what_was_called_off_does_not_happen() -> None:
-    time, heard = VirtualTime(), list[str]()
+    time, heard = VirtualClock(), list[str]()
     time.after(1.0, lambda: heard.append("never")).call_off()
     time.run(10.0, never)
     assert heard == []
 
 
 def test_time_ends_where_it_was_told_to_or_when_all_is_done() -> None:
-    time, heard = VirtualTime(), list[float]()
+    time, heard = VirtualClock(), list[float]()
 
     def tick() -> None:
         heard.append(time.monotonic())
@@ -44,7 +44,7 @@ def test_time_ends_where_it_was_told_to_or_when_all_is_done() -> None:
 
 
 def test_nothing_happens_before_now() -> None:
-    time, heard = VirtualTime(), list[float]()
+    time, heard = VirtualClock(), list[float]()
     time.after(5.0, lambda: time.after(-3.0, lambda: heard.append(time.monotonic())) and None)
     time.run(10.0, never)
     assert heard == [5.0]

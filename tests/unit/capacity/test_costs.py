@@ -6,11 +6,24 @@ import json
 
 import pytest
 
-from webordinary.capacity.bounds import OutOfBounds
-from webordinary.capacity.costs import EC2, FARGATE, MONTH_DAYS, DayOfWork, monthly_bill, usage_of_day, worker_hour
-from webordinary.capacity.habits import BESIDES_CALLS, MEETING_THE_BARS, PER_MAIL
-from webordinary.capacity.metering import usage_of
-from webordinary.capacity.prices import COMPUTE, PRICES, SERVICES, price
+from webordinary.operations.capacity.costs import (
+    BESIDES_CALLS,
+    COMPUTE,
+    EC2,
+    FARGATE,
+    MEETING_THE_BARS,
+    MONTH_DAYS,
+    PER_MAIL,
+    PRICES,
+    SERVICES,
+    DayOfWork,
+    monthly_bill,
+    price,
+    usage_of,
+    usage_of_day,
+    worker_hour,
+)
+from webordinary.operations.capacity.demand import OutOfBounds
 from webordinary.workflow import definition
 
 QUIET = DayOfWork(mails=0, job_minutes=0.0, worker_hours=24.0, slots=4)
@@ -39,7 +52,7 @@ def test_every_habit_is_priced() -> None:
 def test_the_transitions_of_a_mail_are_those_of_the_workflow_file() -> None:
     workflow = json.loads(definition.text())
     states, at, entered = workflow["States"], workflow["StartAt"], 1
-    turns = {"Admission": "IdentifyProjectUser", "CommandOrEdit": "ProcessAttachments"}
+    turns = {"Admission": "ParseEmail", "CommandOrEdit": "ProcessAttachments"}
     turns |= {"CheckIfClaimed": "SendClaimRequest", "MustInterrupt": "AwaitResult"}
     while not states[at].get("End") and states[at]["Type"] not in ("Succeed", "Fail"):
         at, entered = turns.get(at) or states[at]["Next"], entered + 1

@@ -8,9 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from webordinary.capacity.bounds import OutOfBounds
-from webordinary.capacity.day import DAY_SECONDS
-from webordinary.capacity.demand import LONGEST_JOB, Demand, mails_of
+from webordinary.operations.capacity.demand import DAY_SECONDS, LONGEST_JOB, Demand, OutOfBounds, mails_of
 
 A_DAY = Demand(projects=200, mails=4000, seed=7)
 
@@ -28,6 +26,7 @@ def test_every_mail_comes_in_order_within_the_day() -> None:
     assert mails[-1].at < DAY_SECONDS
 
 
+@pytest.mark.slow
 def test_a_business_day_has_its_peak_in_business_hours_and_a_flat_one_has_none() -> None:
     def mails_by_hour(curve: str) -> Counter[int]:
         return Counter(int(mail.at // 3600) for mail in mails_of(Demand(5000, 24_000, curve=curve)))

@@ -8,13 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from webordinary.capacity.bounds import OutOfBounds
-from webordinary.capacity.chart import HEIGHT, chart
-from webordinary.capacity.demand import Demand
-from webordinary.capacity.forecast import PROMISED, Forecast, Question, forecast
-from webordinary.capacity.prices import SERVICES
-from webordinary.capacity.svg import svg
-from webordinary.capacity.words import NARROW, WIDE, columns_for, plain_data, text
+from webordinary.operations.capacity.costs import SERVICES
+from webordinary.operations.capacity.demand import Demand, OutOfBounds
+from webordinary.operations.capacity.forecast import PROMISED, Forecast, Question, forecast
+from webordinary.operations.capacity.report import HEIGHT, NARROW, WIDE, chart, columns_for, plain_data, svg, text
 
 DEMAND = Demand(projects=100, mails=600, seed=3)
 
@@ -24,6 +21,7 @@ def found() -> Forecast:
     return forecast(Question(DEMAND, slots=1, target_seconds=30.0))
 
 
+@pytest.mark.slow
 def test_the_fewest_workers_keep_the_promise_and_one_less_does_not(found: Forecast) -> None:
     assert found.promise_kept
     assert found.claim_waits[PROMISED] <= 30.0

@@ -6,18 +6,18 @@ import random
 
 import pytest
 
-from webordinary.capacity.demand import Mail
-from webordinary.capacity.search import fewest, first_guess, plain_waits
 from webordinary.model.names import ProjectUser
+from webordinary.operations.capacity.demand import Mail
+from webordinary.operations.capacity.forecast import fewest, first_guess, plain_waits
 
 SCOTT = ProjectUser("amelia", "scott")
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_the_smallest_number_is_found_from_any_guess_and_none_is_tried_twice(seed: int) -> None:
-    dice, tried = random.Random(seed), list[int]()
-    most = dice.choice((1, 2, 50, 10_000))
-    needed, guess = dice.randint(1, most), dice.randint(1, most)
+    rng, tried = random.Random(seed), list[int]()
+    most = rng.choice((1, 2, 50, 10_000))
+    needed, guess = rng.randint(1, most), rng.randint(1, most)
 
     def enough(workers: int) -> bool:
         tried.append(workers)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from webordinary.capacity.bounds import OutOfBounds
-from webordinary.capacity.day import DAY_SECONDS
-from webordinary.capacity.demand import Demand, Mail, mails_of
-from webordinary.capacity.measures import Measures, percentile
-from webordinary.capacity.post import MESSAGE_SECONDS
-from webordinary.capacity.stepped import SAVING_SECONDS
-from webordinary.capacity.trial import Patience, Trial
 from webordinary.model.names import ProjectUser
+from webordinary.operations.capacity.demand import DAY_SECONDS, Demand, Mail, OutOfBounds, mails_of
+from webordinary.operations.capacity.simulation import (
+    MESSAGE_SECONDS,
+    SAVING_SECONDS,
+    Measures,
+    SimulatedDay,
+    WaitTarget,
+    percentile,
+)
 
 SCOTT, INES, ANN = ProjectUser("amelia", "scott"), ProjectUser("amelia", "ines"), ProjectUser("bakery", "ann")
 A_DAY = mails_of(Demand(projects=100, mails=600, job_seconds=300, seed=3))
@@ -22,7 +24,7 @@ def mail(number: int, at: float, key: ProjectUser = SCOTT, thread: str = "", sec
 
 
 def played(mails: list[Mail], workers: int, slots: int = 1) -> Measures:
-    trial = Trial(mails, workers, slots)
+    trial = SimulatedDay(mails, workers, slots)
     measures = trial.run()
     assert trial.settled == len(mails)
     return measures
@@ -39,6 +41,7 @@ def test_every_mail_of_a_day_is_settled_once() -> None:
     assert sum(measures.arrivals) == len(A_DAY)
 
 
+@pytest.mark.slow
 def test_the_same_day_goes_the_same_way_twice() -> None:
     one, other = played(A_DAY, workers=3), played(A_DAY, workers=3)
     assert one.claim_waits == other.claim_waits
@@ -59,6 +62,7 @@ def test_the_work_done_is_the_work_that_was_asked_for() -> None:
     assert max(measures.busiest) == 1
 
 
+@pytest.mark.slow
 def test_fewer_workers_make_customers_wait_longer() -> None:
     waits = [percentile(played(A_DAY, workers).claim_waits, 0.95) for workers in (3, 4, 6)]
     assert waits[0] > waits[1] > waits[2]
@@ -101,14 +105,14 @@ def test_two_users_of_one_project_are_served_side_by_side() -> None:
 
 
 def test_a_hopeless_trial_stops_when_enough_were_late() -> None:
-    trial = Trial(A_DAY, 1, 1, Patience(seconds=60.0, late=20))
+    trial = SimulatedDay(A_DAY, 1, 1, WaitTarget(seconds=60.0, late=20))
     trial.run()
     assert trial.gave_up
     assert trial.settled < len(A_DAY)
 
 
 def test_what_still_waits_after_the_day_is_counted_as_waiting() -> None:
-    trial = Trial([mail(n, 0.0, ProjectUser(f"site-{n}", "owner"), seconds=3000.0) for n in range(50)], 1, 1)
+    trial = SimulatedDay([mail(n, 0.0, ProjectUser(f"site-{n}", "owner"), seconds=3000.0) for n in range(50)], 1, 1)
     measures = trial.run()
     assert measures.unstarted == len(measures.start_waits) - measures.kinds["JobStarted"] > 0
     assert percentile(measures.claim_waits, 1.0) > DAY_SECONDS
@@ -116,4 +120,4 @@ def test_what_still_waits_after_the_day_is_counted_as_waiting() -> None:
 
 def test_a_pool_without_workers_is_refused() -> None:
     with pytest.raises(OutOfBounds, match="workers 0"):
-        Trial(A_DAY, 0, 1)
+        SimulatedDay(A_DAY, 0, 1)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from webordinary.config import Config
-from webordinary.entrypoints.cli.greeting import greeting, ready_plain
+from webordinary.entrypoints.cli.up import banner, ready_plain
 from webordinary.entrypoints.running import Endpoints
 
 CONFIG = Config(data=Path("/somewhere"), port=8180, preview_port=8181, smtp_port=2626)
@@ -13,20 +13,20 @@ ENDS = Endpoints(1, "127.0.0.1", 8180, 8181, 2626)
 
 def test_the_last_line_is_for_scripts() -> None:
     for projects in ((), ("amelia",), ("kiln",)):
-        assert greeting(CONFIG, ENDS, projects, "webordinary").splitlines()[-1] == (
+        assert banner(CONFIG, ENDS, projects, "webordinary").splitlines()[-1] == (
             "ready http://127.0.0.1:8180/ smtp 127.0.0.1:2626 preview http://127.0.0.1:8181/"
         )
 
 
 def test_with_the_sample_it_says_what_to_open_and_what_to_try() -> None:
-    text = greeting(CONFIG, ENDS, ["amelia"], ".venv/bin/webordinary")
+    text = banner(CONFIG, ENDS, ["amelia"], ".venv/bin/webordinary")
     assert "http://edit.amelia.localhost:8180/" in text
     assert "swaks --server 127.0.0.1:2626 --from scott@example.com --to edit@localhost" in text
     assert ".venv/bin/webordinary send mail.eml --data /somewhere" in text
 
 
 def test_without_any_site_it_says_how_to_add_one() -> None:
-    text = greeting(CONFIG, ENDS, [], "webordinary")
+    text = banner(CONFIG, ENDS, [], "webordinary")
     assert "webordinary project add --data /somewhere" in text
     assert "amelia" not in text
 
@@ -37,7 +37,7 @@ def test_an_address_with_colons_is_put_in_brackets() -> None:
 
 def test_on_aws_it_speaks_of_the_mail_address_and_its_bucket_and_never_of_smtp() -> None:
     config = replace(CONFIG, backend="aws", aws_account="123456789012", mailbox="edit@example.net")
-    text = greeting(config, replace(ENDS, smtp_port=0), ["amelia"], "webordinary")
+    text = banner(config, replace(ENDS, smtp_port=0), ["amelia"], "webordinary")
     assert "smtp" not in text
     assert text.splitlines()[-1] == (
         "ready http://127.0.0.1:8180/ mail edit@example.net bucket webordinary-mail-123456789012 "

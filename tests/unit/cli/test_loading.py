@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from webordinary.entrypoints.cli.main import COMMANDS, DECLARED_WITH, main
+from webordinary.entrypoints.cli.main import COMMANDS, main
 
 LOADED = """
 import sys
@@ -17,7 +17,7 @@ print(*sys.modules)
 """
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *DECLARED_WITH])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_is_found_where_it_is_declared(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])
@@ -34,5 +34,5 @@ def test_a_flag_before_the_command_hides_no_command(capsys: pytest.CaptureFixtur
 def test_a_short_command_loads_neither_engine_nor_worker_nor_page(command: str) -> None:
     words = [sys.executable, "-c", LOADED, command]
     loaded = set(subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout.split())
-    assert "webordinary.app.backends" in loaded
+    assert "webordinary.compose.backends" in loaded
     assert not loaded & {"jsonpath", "starlette", "asyncio", "webordinary.worker.worker", "webordinary.asl.engine"}

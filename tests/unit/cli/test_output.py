@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.entrypoints.cli.output import clean, print_json, table
-from webordinary.entrypoints.cli.progress import progress
+from webordinary.entrypoints.cli.output import clean, print_json, progress, table
 from webordinary.model.names import ProjectUser
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from webordinary.app.working import SAVING_SECONDS
+from webordinary.compose.worker import SAVING_SECONDS
 from webordinary.config import Config
-from webordinary.entrypoints import patience
+from webordinary.entrypoints import lifecycle
 
 
 @pytest.mark.parametrize("backend", ["embedded", "aws"])
@@ -14,4 +14,9 @@ from webordinary.entrypoints import patience
 def test_each_waits_longer_than_those_below_may_need(backend: str, grace: float) -> None:
     config = Config(backend=backend, interrupt_grace_seconds=grace)
     saving = grace + SAVING_SECONDS
-    assert saving < patience.of_worker(config) < patience.of_supervisor(config) < patience.of_up(config)
+    assert (
+        saving
+        < lifecycle.worker_stop_seconds(config)
+        < lifecycle.supervisor_stop_seconds(config)
+        < lifecycle.up_stop_seconds(config)
+    )

@@ -7,8 +7,8 @@ import pytest
 
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.entrypoints.cli.up import require_programs, require_writable, with_free_ports
 from webordinary.entrypoints.running import AlreadyRunning, Endpoints
 
 ENDS = Endpoints(1, "127.0.0.1", 80, 81, 25)
@@ -46,11 +46,11 @@ def test_a_missing_git_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 def test_a_folder_is_held_by_one_and_its_endpoints_are_known_meanwhile(tmp_path: Path) -> None:
     assert running.running(tmp_path) is None
-    with running.hold(tmp_path):
+    with running.lock_data_folder(tmp_path):
         assert running.running(tmp_path) is None, "it is not ready yet"
-        running.announce(tmp_path, ENDS)
+        running.write_endpoints(tmp_path, ENDS)
         assert running.running(tmp_path) == ENDS
-        with pytest.raises(AlreadyRunning, match="in use by another"), running.hold(tmp_path):
+        with pytest.raises(AlreadyRunning, match="in use by another"), running.lock_data_folder(tmp_path):
             pass
         assert running.running(tmp_path) == ENDS, "the one that was refused took nothing away"
     assert running.running(tmp_path) is None
@@ -59,7 +59,7 @@ def test_a_folder_is_held_by_one_and_its_endpoints_are_known_meanwhile(tmp_path:
 def test_what_a_killed_up_left_behind_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "up.lock").write_text("4242\n")
-    running.announce(tmp_path, ENDS)
+    running.write_endpoints(tmp_path, ENDS)
     assert running.running(tmp_path) is None
-    with running.hold(tmp_path):
+    with running.lock_data_folder(tmp_path):
         pass

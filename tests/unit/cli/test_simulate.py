@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.main import main
 
 SMALL = ["simulate", "--projects", "50", "--mails-per-day", "200"]

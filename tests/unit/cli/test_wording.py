@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from webordinary.entrypoints.cli.wording import line_for
+from webordinary.entrypoints.cli.output import line_for
 from webordinary.model.events import Event
 from webordinary.model.names import ProjectUser
 

@@ -19,13 +19,13 @@ from typing import Any
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.overview import SqliteOverview
-from webordinary.entrypoints.dashboard.feed import EventFeed
-from webordinary.entrypoints.dashboard.ports import Dashboard, Example, File
+from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
+from webordinary.jobs.site_files import Stage
 from webordinary.mail.records import mail_to_json
+from webordinary.mail.write import OutgoingFile
 from webordinary.model.jobs import JobResult
 from webordinary.model.mail import Command, ParsedMail
 from webordinary.model.names import ProjectUser, email_id_of, job_id_of
-from webordinary.site.releases import Stage
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 SCOTT = "scott@example.com"
@@ -55,7 +55,7 @@ EXAMPLES = (
         "A title and a photo",
         "Title and photo",
         "Please set the title to Spring Sale and add this photo to the home page.",
-        (File("vase.png", "image/png", PIXEL),),
+        (OutgoingFile("vase.png", "image/png", PIXEL),),
     ),
     Example("Too much asked", "An idea", "Make it pop a bit more, you know what I mean!"),
 )
@@ -293,9 +293,8 @@ def lively(world: World) -> World:
 
 
 def main() -> None:
-    from webordinary.adapters.local.free_ports import bound
-    from webordinary.entrypoints.dashboard.serve import PageServer
-    from webordinary.entrypoints.dashboard.web import create_app
+    from webordinary.entrypoints.dashboard.web import PageServer, create_app
+    from webordinary.entrypoints.running import bound
 
     folder, port = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     folder.mkdir(parents=True)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.unit.dashboard.fixture import DIFF
-from webordinary.entrypoints.dashboard.diffs import MAX_LINES, diff_view
+from webordinary.entrypoints.dashboard.mail_view import MAX_LINES, diff_view
 
 
 def test_a_diff_is_shown_file_by_file() -> None:

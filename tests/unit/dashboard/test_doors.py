@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from webordinary.entrypoints.dashboard.hosts import Door, Doors, Page, Site, SitePort
-from webordinary.site.releases import Stage
+from webordinary.entrypoints.dashboard.hosts import DashboardHost, Door, Hosts, SiteHost, SitePort
+from webordinary.jobs.site_files import Stage
 
-DOORS = Doors(domain="localhost", preview_port=8081)
+DOORS = Hosts(domain="localhost", preview_port=8081)
 
 
 @pytest.mark.parametrize(
     ("host", "port", "door"),
     [
-        ("127.0.0.1:8080", 8080, Page()),
-        ("localhost:8080", 8080, Page()),
-        ("LocalHost", 8080, Page()),
-        ("127.0.0.1:9000", 8080, Page()),
+        ("127.0.0.1:8080", 8080, DashboardHost()),
+        ("localhost:8080", 8080, DashboardHost()),
+        ("LocalHost", 8080, DashboardHost()),
+        ("127.0.0.1:9000", 8080, DashboardHost()),
         ("127.0.0.1:8081", 8081, SitePort()),
-        ("edit.amelia.localhost:8080", 8080, Site("amelia", Stage.EDIT)),
-        ("amelia.localhost:8080", 8080, Site("amelia", Stage.PUBLIC)),
-        ("edit.amelia.localhost.:8081", 8081, Site("amelia", Stage.EDIT)),
-        ("edit.localhost", 8080, Site("edit", Stage.PUBLIC)),
+        ("edit.amelia.localhost:8080", 8080, SiteHost("amelia", Stage.EDIT)),
+        ("amelia.localhost:8080", 8080, SiteHost("amelia", Stage.PUBLIC)),
+        ("edit.amelia.localhost.:8081", 8081, SiteHost("amelia", Stage.EDIT)),
+        ("edit.localhost", 8080, SiteHost("edit", Stage.PUBLIC)),
         ("evil.example", 8080, None),
         ("127.0.0.1.evil.example", 8080, None),
         ("localhost.evil.example:8080", 8080, None),

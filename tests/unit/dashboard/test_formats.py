@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from webordinary.entrypoints.dashboard.formats import Piece, ago, duration, pieces, plural, size
+from webordinary.entrypoints.dashboard.text import Piece, ago, duration, pieces, plural, size
 
 
 @pytest.mark.parametrize(

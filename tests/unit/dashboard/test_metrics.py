@@ -8,13 +8,12 @@ from datetime import timedelta
 from starlette.testclient import TestClient
 
 from tests.unit.dashboard.fixture import NOON, World, lively
-from webordinary.adapters.sqlite.levels import SqliteLevels
-from webordinary.adapters.sqlite.tallies import SqliteTallies
+from webordinary.adapters.sqlite.events import SqliteLevels, SqliteMetrics
 from webordinary.entrypoints.dashboard.metrics import exposition
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.model.jobs import JobState
-from webordinary.model.overview import Levels, UnclaimedQueue
-from webordinary.pool.tally import CountedEvent, Meter, Tally
+from webordinary.model.snapshot import Levels, UnclaimedQueue
+from webordinary.pool.metrics import CountedEvent, MetricsRecorder, MetricsState
 
 LEVELS = Levels(
     UnclaimedQueue(2, NOON - timedelta(seconds=8)),
@@ -54,7 +53,7 @@ def read(text: str) -> dict[str, float]:
 
 
 def test_levels_counts_and_histograms_are_told_in_the_text_format() -> None:
-    tally = Tally()
+    tally = MetricsState()
     for seq, (kind, data) in enumerate(
         [
             ("ClaimTaken", '{"waited_ms": 30}'),
@@ -82,14 +81,14 @@ def test_levels_counts_and_histograms_are_told_in_the_text_format() -> None:
 
 
 def test_before_anything_happened_counters_are_there_and_zero() -> None:
-    samples = read(exposition(LEVELS, Tally(), NOON))
+    samples = read(exposition(LEVELS, MetricsState(), NOON))
     assert samples["webordinary_interrupts_total"] == 0
     assert samples["webordinary_idle_before_release_seconds_count"] == 0
 
 
 def test_the_page_serves_what_the_database_holds(world: World) -> None:
     lively(world)
-    levels, meter = SqliteLevels(world.database), Meter(SqliteTallies(world.database))
+    levels, meter = SqliteLevels(world.database), MetricsRecorder(SqliteMetrics(world.database))
     dashboard = world.dashboard(metrics=lambda: exposition(levels.look(2), meter.read(), world.now))
     with TestClient(create_app(dashboard), base_url="http://127.0.0.1:8080") as page:
         answer = page.get("/metrics")

@@ -7,7 +7,7 @@ from datetime import timedelta
 from starlette.testclient import TestClient
 
 from tests.unit.dashboard.fixture import AMELIA_SCOTT, PIXEL, World, lively
-from webordinary.adapters.sqlite.letters import SqliteDeadLetters
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters
 from webordinary.entrypoints.dashboard.pages import PAGE_SIZE
 
 

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.unit.dashboard.fixture import PIXEL, World
 from webordinary.entrypoints.dashboard.web import create_app
-from webordinary.site.releases import Stage
+from webordinary.jobs.site_files import Stage
 
 EDIT = {"Host": "edit.amelia.localhost:8080"}
 
@@ -201,6 +201,27 @@ def test_the_second_port_lets_the_visitor_choose_and_remembers(world: World, sec
 )
 def test_a_page_of_a_site_is_reached_by_choosing_it(second_port: TestClient, chosen: str, location: str) -> None:
     assert second_port.get(f"/_sites/edit/amelia{chosen}").headers["location"] == location
+
+
+def test_no_site_gets_a_service_worker_on_the_port_that_sites_share(world: World, second_port: TestClient) -> None:
+    folder = release(world)
+    (folder / "sw.js").write_text("self.onfetch = e => e.respondWith(new Response('mine'))", encoding="utf-8")
+    second_port.get("/_sites/edit/amelia")
+    assert second_port.get("/sw.js").status_code == 200
+    assert second_port.get("/sw.js", headers={"Service-Worker": "script"}).status_code == 403
+    own = second_port.get("/sw.js", headers={**EDIT, "Service-Worker": "script"})
+    assert own.status_code == 200, "under its own name a site may have one"
+
+
+def test_choosing_a_site_clears_what_the_last_one_left_in_the_browser(second_port: TestClient) -> None:
+    assert second_port.get("/_sites/edit/amelia").headers["clear-site-data"] == '"cache", "storage"'
+
+
+@pytest.mark.parametrize("path", ["/", "/style.css", "/missing", "/photos"])
+def test_a_site_is_shown_as_the_types_it_says_and_tells_others_only_its_origin(site: TestClient, path: str) -> None:
+    headers = get(site, path).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "strict-origin-when-cross-origin"
 
 
 def test_a_forged_cookie_chooses_nothing(world: World, second_port: TestClient) -> None:

@@ -4,11 +4,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tests.unit.dashboard.fixture import AMELIA_SCOTT, MAILBOX, NOON, SCOTT
-from webordinary.entrypoints.dashboard.steps import Progress, finished, steps_of
-from webordinary.entrypoints.dashboard.views import status_of, step_views
-from webordinary.model.jobs import JobResult, JobState, Outcome
+from webordinary.entrypoints.dashboard.views import Progress, finished, status_of, steps_of
+from webordinary.model.jobs import JobOutcome, JobResult, JobState
 from webordinary.model.mail import Command
-from webordinary.model.overview import JobSummary, MailSummary
+from webordinary.model.snapshot import JobSummary, MailSummary
 
 
 def later(seconds: float) -> datetime:
@@ -60,58 +59,58 @@ def test_a_commit_of_an_earlier_start_does_not_count_for_the_present_one() -> No
     assert way(seen) == "received+ queued+ claimed by worker 1+ edited* on the edit site. answered."
 
 
-def settled(outcome: Outcome, commit: str | None, command: Command = Command.EDIT) -> JobSummary:
+def settled(outcome: JobOutcome, commit: str | None, command: Command = Command.EDIT) -> JobSummary:
     result = JobResult("Done.", commit=commit)
     times = {"queued_at": later(1), "started_at": later(2), "settled_at": later(3)}
     return job(JobState.SETTLED, command, outcome=outcome, result=result, worker="worker 2", **times)
 
 
 def test_a_settled_change_counts_as_shown_even_before_its_events_are_stored() -> None:
-    seen = mail(settled(Outcome.SUCCEEDED, "c" * 40))
+    seen = mail(settled(JobOutcome.SUCCEEDED, "c" * 40))
     assert way(seen) == "received+ queued+ claimed by worker 2+ edited+ on the edit site+ answered*"
     assert not finished(seen)
 
 
 def test_an_answered_change_is_on_the_edit_site() -> None:
-    seen = mail(settled(Outcome.SUCCEEDED, "c" * 40), answered_at=later(4))
+    seen = mail(settled(JobOutcome.SUCCEEDED, "c" * 40), answered_at=later(4))
     assert finished(seen)
     status = status_of(seen, steps_of(seen))
     assert (status.label, status.tone) == ("on the edit site", "good")
-    assert [view.took for view in step_views(steps_of(seen))] == ["", "1 s", "1 s", "1 s", "0 ms", "1 s"]
+    assert [step.took for step in steps_of(seen)] == ["", "1 s", "1 s", "1 s", "0 ms", "1 s"]
 
 
 def test_a_mail_that_was_not_understood_leaves_editing_and_publishing_out() -> None:
-    seen = mail(settled(Outcome.FAILED, None), answered_at=later(4))
+    seen = mail(settled(JobOutcome.FAILED, None), answered_at=later(4))
     assert way(seen) == "received+ queued+ claimed by worker 2+ edited- on the edit site- answered+"
     assert status_of(seen, steps_of(seen)).label == "not done"
 
 
 def test_a_question_back_is_an_answer() -> None:
-    asked = settled(Outcome.SUCCEEDED, None)
+    asked = settled(JobOutcome.SUCCEEDED, None)
     seen = mail(replace(asked, result=JobResult("Which page?", question="Which page?")), answered_at=later(4))
     assert status_of(seen, steps_of(seen)).label == "answered"
 
 
 def test_an_answer_without_a_change_is_no_half_done_change() -> None:
-    seen = mail(settled(Outcome.SUCCEEDED, None), answered_at=later(4))
+    seen = mail(settled(JobOutcome.SUCCEEDED, None), answered_at=later(4))
     status = status_of(seen, steps_of(seen))
     assert (status.label, status.tone) == ("answered, nothing changed", "good")
 
 
 def test_only_a_publication_reaches_the_public_site() -> None:
-    seen = mail(settled(Outcome.SUCCEEDED, "c" * 12, Command.PUBLISH), answered_at=later(4))
+    seen = mail(settled(JobOutcome.SUCCEEDED, "c" * 12, Command.PUBLISH), answered_at=later(4))
     assert way(seen) == "received+ queued+ claimed by worker 2+ on the public site+ answered+"
     assert status_of(seen, steps_of(seen)).label == "on the public site"
 
 
 def test_undo_says_taken_back() -> None:
-    seen = mail(settled(Outcome.SUCCEEDED, "c" * 40, Command.UNDO), answered_at=later(4))
+    seen = mail(settled(JobOutcome.SUCCEEDED, "c" * 40, Command.UNDO), answered_at=later(4))
     assert "taken back+" in way(seen)
     assert status_of(seen, steps_of(seen)).label == "taken back on the edit site"
 
 
 def test_an_undo_that_found_nothing_did_not_take_anything_back() -> None:
-    seen = mail(settled(Outcome.SUCCEEDED, None, Command.UNDO), answered_at=later(4))
+    seen = mail(settled(JobOutcome.SUCCEEDED, None, Command.UNDO), answered_at=later(4))
     assert status_of(seen, steps_of(seen)).label == "nothing to undo"
 
 
@@ -126,7 +125,7 @@ def test_a_refused_mail_stops_there() -> None:
 
 
 def test_a_mail_given_up_shows_where_it_stopped() -> None:
-    dead = job(JobState.SETTLED, outcome=Outcome.DEAD, queued_at=later(1), started_at=later(2), worker="worker 1")
+    dead = job(JobState.SETTLED, outcome=JobOutcome.DEAD, queued_at=later(1), started_at=later(2), worker="worker 1")
     seen = mail(dead, dead_reason="three starts that never ended", answered_at=later(9))
     assert way(seen) == "received+ queued+ claimed by worker 1+ given up! on the edit site- answered+"
     assert status_of(seen, steps_of(seen)).tone == "bad"

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from tests.unit.dashboard.fixture import NOON
-from webordinary.entrypoints.dashboard.wording import details_of, tone_of, words_for
-from webordinary.model.overview import TimelineEntry
+from webordinary.entrypoints.dashboard.text import details_of, event_text, tone_of
+from webordinary.model.snapshot import TimelineEntry
 
 
 def entry(kind: str, **data: object) -> TimelineEntry:
@@ -10,20 +10,20 @@ def entry(kind: str, **data: object) -> TimelineEntry:
 
 
 def test_an_event_is_told_in_a_sentence() -> None:
-    assert words_for(entry("ClaimTaken")) == "amelia#scott claimed by worker 2"
+    assert event_text(entry("ClaimTaken")) == "amelia#scott claimed by worker 2"
     assert tone_of(entry("SitePublished")) == "good"
     assert tone_of(entry("DeadLettered")) == "bad"
 
 
 def test_which_of_the_two_sites_is_meant_is_said() -> None:
     public = entry("SitePublished", stage="public", release="abc")
-    assert (words_for(public), details_of(public)) == ("Shown on the public site", "release abc")
-    assert words_for(entry("SitePublished", stage="edit")) == "Shown on the edit site"
-    assert words_for(entry("SiteRolledBack", stage="public")) == "The public site was rolled back by the operator"
+    assert (event_text(public), details_of(public)) == ("Shown on the public site", "release abc")
+    assert event_text(entry("SitePublished", stage="edit")) == "Shown on the edit site"
+    assert event_text(entry("SiteRolledBack", stage="public")) == "The public site was rolled back by the operator"
 
 
 def test_an_event_that_nobody_worded_yet_is_spelled_out() -> None:
-    assert words_for(entry("KilnOpened")) == "Kiln opened"
+    assert event_text(entry("KilnOpened")) == "Kiln opened"
 
 
 def test_only_the_values_that_say_something_are_told() -> None:

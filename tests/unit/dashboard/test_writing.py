@@ -11,8 +11,8 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from tests.unit.dashboard.fixture import MAILBOX, PIXEL, SCOTT, World
-from webordinary.entrypoints.dashboard.compose import MAX_UPLOAD_BYTES
 from webordinary.entrypoints.dashboard.web import create_app
+from webordinary.entrypoints.dashboard.write import MAX_UPLOAD_BYTES
 from webordinary.model.errors import Transient
 
 Files = list[tuple[str, tuple[str, bytes, str]]] | None

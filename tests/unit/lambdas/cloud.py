@@ -17,36 +17,37 @@ from tests.extras import needs_extra
 
 needs_extra("aws_lambda_powertools", "aws")
 
-from webordinary.adapters.aws.mail.intake import AwsIntake
+from webordinary.adapters.aws.functions import FUNCTIONS, Function
+from webordinary.adapters.aws.mail.emulated import Reception, as_received
 from webordinary.adapters.aws.names import raw_bucket
-from webordinary.adapters.aws.setup.functions import FUNCTIONS, Function
-from webordinary.adapters.local.callbacks import EngineCallbacks
+from webordinary.adapters.files.wake import EngineCallbacks
 from webordinary.adapters.memory.blobs import MemoryBlobs
 from webordinary.adapters.memory.directory import MemoryDirectory
 from webordinary.adapters.memory.executions import MemoryExecutions
 from webordinary.adapters.memory.letters import MemoryDeadLetters, MemoryInterruptions
 from webordinary.adapters.memory.mails import MemoryAttachmentManifest, MemoryParsedMails, MemoryRawMails
 from webordinary.adapters.memory.outbox import MemoryOutbox
+from webordinary.adapters.memory.parser import InProcessParser
 from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryInterrupts, MemoryJobs
 from webordinary.adapters.memory.pool_state import MemoryPoolState
 from webordinary.adapters.memory.threads import MemoryThreads
-from webordinary.app.lambda_services import LambdaServices
 from webordinary.asl.definition import Definition
 from webordinary.asl.engine import Engine
-from webordinary.entrypoints.lambdas.building import build
+from webordinary.compose.aws import AwsContainer
+from webordinary.config import Config
+from webordinary.entrypoints.lambdas.handlers import build
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.ses_verdicts import SesVerdicts
-from webordinary.mail.write import Letter, write_mail
-from webordinary.model.claims import Started
+from webordinary.mail.auth import SesVerdicts
+from webordinary.mail.write import CustomerMail, write_mail
+from webordinary.model.claims import StartedJob
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Events
-from webordinary.model.jobs import Job, JobResult, Outcome, Settlement
+from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Email, Reply
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
-from webordinary.pool.effects import pay
+from webordinary.pool.callbacks import deliver_callback
 from webordinary.pool.ports import QUEUED, Pool
-from webordinary.testing.ses_inbound import Reception, as_received
 from webordinary.workflow.definition import for_aws
 from webordinary.workflow.reading import Mailroom
 
@@ -55,7 +56,7 @@ SCOTT, MAILBOX = "scott@example.com", "edit@example.net"
 NOON = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
 ACCOUNT = "123456789012"
 BUCKET = raw_bucket(ACCOUNT)
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("The title is now Spring Sale.", commit="c" * 40))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("The title is now Spring Sale.", commit="c" * 40))
 EVENTS = Path(__file__).parents[2] / "data" / "aws_events"
 FIRST_MAIL = "raw/o3vrnil0e2ic28trm7dfhrc2v0clambda4nbp0g1"
 
@@ -69,7 +70,7 @@ def recorded(name: str) -> dict[str, Any]:
 def raw_mail(key: str = FIRST_MAIL, text: str = "Change the title to Spring Sale", sender: str = SCOTT) -> bytes:
     """A mail as SES stores it under this key."""
     ses_id = key.rpartition("/")[2]
-    letter = Letter(sender, MAILBOX, "Spring sale", text, message_id=f"<{ses_id}@example.com>")
+    letter = CustomerMail(sender, MAILBOX, "Spring sale", text, message_id=f"<{ses_id}@example.com>")
     return as_received(write_mail(letter, NOON), Reception(sender, MAILBOX, ses_id))
 
 
@@ -121,8 +122,8 @@ class Workflows:
 
 
 class Bell:
-    def ticket(self, job: Job, news: str = QUEUED) -> None: ...
-    def unclaimed(self) -> None: ...
+    def notify_owner(self, job: Job, news: str = QUEUED) -> None: ...
+    def notify_unclaimed(self) -> None: ...
 
 
 class NobodyDies:
@@ -130,6 +131,12 @@ class NobodyDies:
         return False
 
     def end_survivors(self, worker: str, jobs: object = None) -> None: ...
+
+
+class Anywhere:
+    """A table of jobs that needs no word about where one lies."""
+
+    def expect(self, job_id: str, key: str, order: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -171,17 +178,19 @@ class Cloud:
         )
         self.executions = executions
 
-    def services(self, events: Events) -> LambdaServices:
+    def services(self, events: Events) -> AwsContainer:
         mailroom = Mailroom(
             self.inbox, self.parsed, self.manifest, self.blobs, self.threads, self.directory,
-            SesVerdicts(), Mailbox.parse(MAILBOX),
+            InProcessParser(), SesVerdicts(), Mailbox.parse(MAILBOX),
         )  # fmt: skip
-        return LambdaServices(
-            mailroom=mailroom, pool=self.pool, interruptions=self.interruptions, dead_letters=self.dead_letters,
-            outbox=self.outbox, transport=self.post, workflows=self.workflows, events=events, now=self.now,
-            region="us-east-1", raw_bucket=BUCKET, unnoted=self.unnoted,
-            accept=AwsIntake(self.inbox, mailroom.mailbox, events).take,
+        config = Config(backend="aws", aws_account=ACCOUNT, aws_region="us-east-1", mailbox=MAILBOX, hourly_mails=0)
+        container = AwsContainer(config, events=events)
+        vars(container).update(  # before first use, in the place of what AWS would answer
+            clock=self, mailroom=mailroom, raw_mails=self.inbox, threads=self.threads, pool=self.pool,
+            interruptions=self.interruptions, dead_letters=self.dead_letters, outbox=self.outbox,
+            transport=self.post, workflows=self.workflows, job_table=Anywhere(), unnoted=self.unnoted,
         )  # fmt: skip
+        return container
 
     def now(self) -> datetime:
         return self.time
@@ -202,13 +211,13 @@ class Cloud:
     def work(self, settlement: Settlement = DONE) -> None:
         """A worker does the customer's next job, and the workflow goes on."""
         started = self.pool.claims.claim_and_start(AMELIA_SCOTT, "container-1", self.time)
-        assert isinstance(started, Started)
+        assert isinstance(started, StartedJob)
         self.pool.claims.end_and_take_next(started, settlement, self.time, more=False)
         assert self.pool.claims.begin_release(started.claim)
         self.pool.claims.end_release(started.claim)
         settled = self.pool.jobs.get(started.job.job_id)
         assert settled
-        pay(settled, self.pool)
+        deliver_callback(settled, self.pool)
         self.engine.run_ready()
 
     def names(self) -> list[str]:

@@ -8,14 +8,13 @@ import pytest
 
 from tests.unit.lambdas.cloud import FIRST_MAIL, Cloud, Invocation, raw_mail, recorded
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.setup.functions import FUNCTIONS, STEP_FUNCTIONS
+from webordinary.adapters.aws.functions import FUNCTIONS, STEP_FUNCTIONS
 from webordinary.entrypoints.lambdas import functions
-from webordinary.entrypoints.lambdas.handling import handled
-from webordinary.entrypoints.lambdas.telling import Telling
-from webordinary.mail.errors import Unparseable
-from webordinary.mail.headers import MAX_HEADER_BYTES
+from webordinary.entrypoints.lambdas.handlers import EventLogger, handled
+from webordinary.mail.parsing.headers import MAX_HEADER_BYTES
+from webordinary.mail.ports import Unparseable
 from webordinary.model.events import Event
-from webordinary.workflow.names import STEPS
+from webordinary.workflow.steps import STEPS
 
 
 def test_an_error_leaves_a_lambda_under_its_own_name_so_that_the_workflow_can_catch_it(cloud: Cloud) -> None:
@@ -33,7 +32,7 @@ def test_a_surprise_leaves_a_lambda_as_it_is_and_its_traceback_is_logged(capsys:
         raise ZeroDivisionError("a kiln without heat")
 
     with pytest.raises(ZeroDivisionError):
-        handled(surprise, Telling("webordinary-surprise"))({}, Invocation())
+        handled(surprise, EventLogger("webordinary-surprise"))({}, Invocation())
     line = json.loads(capsys.readouterr().out)
     assert (line["level"], line["error"]) == ("ERROR", "ZeroDivisionError")
     assert "a kiln without heat" in line["exception"]
@@ -42,7 +41,7 @@ def test_a_surprise_leaves_a_lambda_as_it_is_and_its_traceback_is_logged(capsys:
 def test_what_happened_is_logged_with_its_mail_and_counted_in_the_embedded_format(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    telling = Telling("webordinary-telling")
+    telling = EventLogger("webordinary-telling")
     handled(lambda event: telling.emit(Event("MailReceived", email_id="e1")), telling)({}, Invocation())
     logged, counted = map(json.loads, capsys.readouterr().out.splitlines())
     assert (logged["message"], logged["email_id"]) == ("MailReceived", "e1")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.lambdas.cloud import BUCKET, FIRST_MAIL, Cloud, raw_mail, recorded
 from webordinary.adapters.aws import names
-from webordinary.entrypoints.lambdas.intake import intake
+from webordinary.entrypoints.lambdas.handlers import intake
 from webordinary.model.errors import Permanent, Transient
 
 SECOND_MAIL = "raw/6k2m0lv1f9aj3hs7ghr0second0mail0in0one0event"

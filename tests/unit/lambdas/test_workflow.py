@@ -7,9 +7,9 @@ from datetime import timedelta
 from tests.unit.lambdas.cloud import DONE, FIRST_MAIL, SCOTT, Cloud, raw_mail, recorded
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.events import EventLines
-from webordinary.adapters.aws.mail.mail_items import KEEP_DAYS
-from webordinary.app.lambda_services import answering_of
+from webordinary.adapters.aws.mail.mails import KEEP_DAYS
 from webordinary.asl.ports import Status
+from webordinary.compose.steps import answering_of
 
 
 def test_a_mail_in_the_bucket_becomes_a_job_and_its_result_a_reply(cloud: Cloud) -> None:

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.mail.letters import NOON, SCOTT, envelope, parsed
 from webordinary.adapters.memory.threads import MemoryThreads
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.authenticate import Admitted, Held, Refused, TrustedPeers, authenticate
+from webordinary.mail.auth import Admitted, AwaitsConfirmation, Refused, TrustedPeers, authenticate
 from webordinary.mail.identify import Ambiguous, Identified, identify
 from webordinary.model.errors import Permanent
 from webordinary.model.names import ProjectUser, thread_id_of
@@ -26,7 +26,7 @@ def test_a_known_sender_from_a_trusted_peer_is_admitted() -> None:
 @pytest.mark.parametrize("peer", ["192.0.2.1", "", "localhost", "2001:db8::1"])
 def test_a_known_sender_from_elsewhere_is_held(peer: str) -> None:
     verdict = authenticate(envelope(peer), parsed(), (AMELIA,), LOCAL)
-    assert isinstance(verdict, Held)
+    assert isinstance(verdict, AwaitsConfirmation)
 
 
 def test_a_stranger_is_refused_even_from_a_trusted_peer() -> None:
@@ -42,7 +42,7 @@ def test_machines_and_nameless_senders_are_refused() -> None:
 
 
 def test_with_nobody_trusted_everything_is_held() -> None:
-    assert isinstance(authenticate(envelope(), parsed(), (AMELIA,), TrustedPeers([])), Held)
+    assert isinstance(authenticate(envelope(), parsed(), (AMELIA,), TrustedPeers([])), AwaitsConfirmation)
 
 
 def test_a_network_that_is_none_is_named() -> None:

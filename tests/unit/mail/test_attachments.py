@@ -3,15 +3,16 @@ from __future__ import annotations
 import base64
 import io
 import zipfile
+import zlib
 
 import pytest
 
 from tests.unit.mail.letters import JPEG, NOON, PNG, SCOTT, multipart
 from webordinary.adapters.memory.blobs import MemoryBlobs
 from webordinary.adapters.memory.mails import MemoryAttachmentManifest
-from webordinary.mail.attachments import ExtractedFile, extract, safe_stem, store_attachment
-from webordinary.mail.write import AttachedFile, Letter, write_mail
-from webordinary.model.errors import Permanent
+from webordinary.mail.parsing.attachments import extract, safe_stem, store_attachments
+from webordinary.mail.ports import ExtractedFile
+from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
 from webordinary.model.events import Event
 from webordinary.model.mail import Attachment, AttachmentKind, RefusedAttachment
 
@@ -22,8 +23,8 @@ class Told(list[Event]):
 
 
 def with_files(*files: tuple[str, bytes]) -> bytes:
-    attached = [AttachedFile(name, "application/octet-stream", data) for name, data in files]
-    return write_mail(Letter(SCOTT, "edit@localhost", "files", "see attached", attached), NOON)
+    attached = [OutgoingFile(name, "application/octet-stream", data) for name, data in files]
+    return write_mail(CustomerMail(SCOTT, "edit@localhost", "files", "see attached", attached), NOON)
 
 
 def office(*names: str) -> bytes:
@@ -34,11 +35,26 @@ def office(*names: str) -> bytes:
     return packed.getvalue()
 
 
-def odt() -> bytes:
+DOCX = ("[Content_Types].xml", "word/document.xml")
+
+
+def odt(*names: str) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("mimetype", "application/vnd.oasis.opendocument.text")
+        for name in names:
+            archive.writestr(name, "x")
     return packed.getvalue()
+
+
+def pdf(content: bytes) -> bytes:
+    return b"%PDF-1.7\n1 0 obj\n" + content + b"\nendobj\n%%EOF"
+
+
+def packed_pdf(content: bytes, filters: bytes = b"/FlateDecode", level: int = 9) -> bytes:
+    """A PDF whose objects lie in a compressed stream."""
+    about = b"<< /Type /ObjStm /N 1 /First 4 /Filter " + filters + b" >>\nstream\n"
+    return pdf(about + zlib.compress(content, level) + b"\nendstream")
 
 
 @pytest.mark.parametrize(
@@ -53,13 +69,17 @@ def odt() -> bytes:
         ("prices.csv", b"mug,12\n", "prices.csv", "text/csv"),
         ("About.md", b"# About\n", "about.md", "text/markdown"),
         ("note", "Grüße\n".encode(), "note.txt", "text/plain"),
-        ("l.docx", office("word/document.xml"), "l.docx", None),
-        ("l.xlsx", office("xl/workbook.xml"), "l.xlsx", None),
+        ("l.docx", office("[Content_Types].xml", "word/document.xml"), "l.docx", None),
+        ("l.xlsx", office("[Content_Types].xml", "xl/workbook.xml"), "l.xlsx", None),
         ("l.odt", odt(), "l.odt", None),
+        ("s.odt", odt("META-INF/manifest.xml", "content.xml"), "s.odt", None),
+        ("chart.docx", office(*DOCX, "word/embeddings/Microsoft_Excel_Sheet1.xlsx"), "chart.docx", None),
+        ("title.pdf", pdf(b"<</Title (HTML/JavaScript for all) /OpenAction [3 0 R /Fit]>>"), "title.pdf", None),
+        ("packed.pdf", packed_pdf(b"1 0 <</Type /Page>>"), "packed.pdf", None),
     ],
 )
 def test_a_file_is_what_its_bytes_say(name: str, data: bytes, stored_as: str, media_type: str | None) -> None:
-    found = extract(with_files((name, data)), 0)
+    found = next(extract(with_files((name, data))))
     assert isinstance(found, ExtractedFile)
     assert (found.name, found.data) == (stored_as, data)
     assert media_type is None or found.media_type == media_type
@@ -75,12 +95,31 @@ def test_a_file_is_what_its_bytes_say(name: str, data: bytes, stored_as: str, me
         ("winmail.dat", b"x\x9f>\x22\0\0", "plain text or HTML"),
         ("IMG_1.HEIC", b"\0\0\0\x20ftypheic....", "send it as JPEG"),
         ("all.zip", office("a.txt"), "one by one"),
-        ("macro.docm", office("word/document.xml", "word/vbaProject.bin"), "one by one"),
+        ("macro.docm", office(*DOCX, "word/vbaProject.bin"), "macros or objects"),
+        (
+            "xlm.xlsx",
+            office("[Content_Types].xml", "xl/workbook.xml", "xl/macrosheets/sheet1.xml"),
+            "macros or objects",
+        ),
+        ("ole.docx", office(*DOCX, "word/embeddings/oleObject1.bin"), "macros or objects"),
+        ("control.docx", office(*DOCX, "word/activeX/activeX1.xml"), "macros or objects"),
+        ("jar.docx", office(*DOCX, "META-INF/MANIFEST.MF", "Main.class"), "macros or objects"),
+        ("jar.docx", office("word/document.xml", "Main.class"), "one by one"),
+        ("macro.odt", odt("Basic/Standard/Module1.xml"), "macros or objects"),
+        ("js.pdf", pdf(b"<</S/JavaScript/JS(app.alert(1))>>"), "scripts"),
+        ("escaped.pdf", pdf(b"<< /S /J#61va#53cript /JS (x) >>"), "scripts"),
+        ("launch.pdf", pdf(b"<< /S\n/Launch /F (calc.exe) >>"), "scripts"),
+        ("form.pdf", pdf(b"<< /AcroForm << /XFA [1 0 R] >> >>"), "scripts"),
+        ("packed.pdf", packed_pdf(b"1 0 <</S /JavaScript /JS (x)>>"), "scripts"),
+        ("stored.pdf", packed_pdf(b"1 0 (endstream) <</S /JavaScript>>", level=0), "scripts"),
+        ("bomb.pdf", packed_pdf(b"1 0 " + bytes(9_000_000)), "cannot look into"),
+        ("locked.pdf", packed_pdf(b"1 0 x") + b"trailer << /Encrypt 5 0 R >>", "cannot look into"),
+        ("hex.pdf", packed_pdf(b"1 0 x", filters=b"[/ASCIIHexDecode /FlateDecode]"), "cannot look into"),
         ("thing.bin", b"\0\1\2\3", "we cannot use files of its kind"),
     ],
 )
 def test_a_file_we_do_not_take_is_refused_with_what_to_do(name: str, data: bytes, words: str) -> None:
-    found = extract(with_files((name, data)), 0)
+    found = next(extract(with_files((name, data))))
     assert isinstance(found, RefusedAttachment)
     assert found.name == name
     assert words in found.reason
@@ -100,29 +139,24 @@ def test_names_are_safe(name: str, stem: str) -> None:
 
 def test_files_of_one_name_get_names_of_their_own() -> None:
     raw = with_files(("image.png", PNG), ("image.png", PNG), ("image-2.png", PNG), ("IMAGE.jpg", JPEG))
-    found = [extract(raw, position) for position in range(4)]
+    found = list(extract(raw))
     assert [file.name for file in found] == ["image.png", "image-2.png", "image-2-2.png", "image-3.jpg"]
 
 
 def test_a_cid_image_without_a_name_is_taken() -> None:
     head = "Content-Type: image/jpeg\r\nContent-ID: <x>\r\nContent-Transfer-Encoding: base64"
-    found = extract(multipart(("Content-Type: text/plain", b"hi"), (head, base64.b64encode(JPEG))), 0)
+    found = next(extract(multipart(("Content-Type: text/plain", b"hi"), (head, base64.b64encode(JPEG)))))
     assert isinstance(found, ExtractedFile)
     assert (found.name, found.kind) == ("file.jpg", AttachmentKind.IMAGE)
-
-
-def test_a_position_beyond_the_files_is_an_error() -> None:
-    with pytest.raises(Permanent, match="none at position 1"):
-        extract(with_files(("mug.png", PNG)), 1)
 
 
 def test_storing_twice_is_storing_once() -> None:
     blobs, manifest, events = MemoryBlobs(), MemoryAttachmentManifest(), Told()
     raw = with_files(("mug.png", PNG), ("x.exe", b"MZ\0"))
-    for position in (0, 1, 0):
-        store_attachment("e1", raw, position, blobs, manifest, events)
+    for _ in range(2):
+        store_attachments("e1", extract(raw), blobs, manifest, events)
     photo, program = manifest.of("e1")
     assert isinstance(photo, Attachment)
     assert blobs.get(photo.digest) == PNG
     assert isinstance(program, RefusedAttachment)
-    assert [event.kind for event in events] == ["AttachmentStored", "AttachmentRefused", "AttachmentStored"]
+    assert [event.kind for event in events] == ["AttachmentStored", "AttachmentRefused"] * 2

@@ -10,7 +10,7 @@ from tests.unit.mail.letters import NOON
 from tests.unit.mail.test_delivery import REPLY, Told
 from webordinary.adapters.memory.outbox import MemoryOutbox
 from webordinary.adapters.memory.threads import MemoryThreads
-from webordinary.mail.bounces import MAX_REASON, News, Notice, read_notification, ses_message_id, take_notice
+from webordinary.mail.outbox import MAX_REASON, News, Notice, read_notification, ses_message_id, take_notice
 from webordinary.model.errors import Permanent
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Thread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webordinary.mail.commands import command_of, named_change
+from webordinary.mail.parsing.commands import command_of, named_change
 from webordinary.model.mail import Command
 
 
@@ -44,3 +44,23 @@ def test_an_undo_may_name_a_change(text: str, named: str) -> None:
 def test_a_sentence_is_no_command(text: str) -> None:
     assert command_of(text, "My site") is Command.EDIT
     assert named_change(text, "My site") == ""
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "publish",
+        "Odp: publish",
+        "Re[2]: publish",
+        "RE: AW: publish",
+        "Ré: publish",
+        " Fwd : Re [3] : Publish! ",
+        "Rép: publish",
+    ],
+)
+def test_an_empty_mail_is_the_command_in_its_subject_whatever_a_mail_program_put_before_it(subject: str) -> None:
+    assert command_of(" \n", subject) is Command.PUBLISH
+
+
+def test_the_subject_of_an_undo_names_its_change_after_any_prefix() -> None:
+    assert named_change("", "Re[2]: undo about.html") == "about.html"

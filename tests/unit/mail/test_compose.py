@@ -8,7 +8,9 @@ from email.policy import default
 import pytest
 
 from tests.unit.mail.letters import NOON, SCOTT, parsed
-from webordinary.mail.answers import (
+from webordinary.mail.parsing.commands import own_words, reply_subject
+from webordinary.mail.parsing.message import parse
+from webordinary.mail.replies.answers import (
     Answer,
     Excerpt,
     Link,
@@ -19,10 +21,8 @@ from webordinary.mail.answers import (
     not_readable,
     report_status,
 )
-from webordinary.mail.compose import compose, references
-from webordinary.mail.parse import parse
-from webordinary.mail.subjects import own_words, reply_subject
-from webordinary.model.jobs import JobResult, Outcome
+from webordinary.mail.replies.compose import compose, references
+from webordinary.model.jobs import JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
 
 DONE = JobResult(
@@ -52,7 +52,7 @@ def bodies(reply: Reply) -> tuple[str, str]:
 
 def test_a_reply_stands_in_the_customers_thread() -> None:
     mail = parsed(subject="AW: Re: Größe", references=("<r@x>", "<0@x>"), in_reply_to=("<0@x>",))
-    message = read(replied(answer_job(mail, Outcome.SUCCEEDED, DONE), mail))
+    message = read(replied(answer_job(mail, JobOutcome.SUCCEEDED, DONE), mail))
     assert message["In-Reply-To"] == "<1@example.com>"
     assert message["References"].split() == ["<r@x>", "<0@x>", "<1@example.com>"]
     assert message["Subject"] == "Re: Größe"
@@ -62,7 +62,7 @@ def test_a_reply_stands_in_the_customers_thread() -> None:
 
 
 def test_a_reply_asks_for_answers_to_its_thread() -> None:
-    answer = answer_job(parsed(), Outcome.SUCCEEDED, DONE)
+    answer = answer_job(parsed(), JobOutcome.SUCCEEDED, DONE)
     reply = compose(
         answer, email_id="e1", mail=parsed(), mailbox="edit@localhost", sent_at=NOON, thread_id="0123456789abcdef"
     )
@@ -79,14 +79,14 @@ def test_a_reply_to_an_international_domain_names_it_as_the_dns_does() -> None:
 
 
 def test_composing_twice_gives_the_same_bytes() -> None:
-    answer = answer_job(parsed(), Outcome.SUCCEEDED, DONE)
+    answer = answer_job(parsed(), JobOutcome.SUCCEEDED, DONE)
     assert replied(answer) == replied(answer)
     other = compose(answer, email_id="e2", mail=parsed(), mailbox="edit@localhost", sent_at=NOON)
     assert other.message_id != replied(answer).message_id
 
 
 def test_success_says_what_changed_where_to_look_and_how_to_take_it_back() -> None:
-    for body in bodies(replied(answer_job(parsed(), Outcome.SUCCEEDED, DONE))):
+    for body in bodies(replied(answer_job(parsed(), JobOutcome.SUCCEEDED, DONE))):
         assert "Spring Sale" in body
         assert "http://edit.amelia.localhost:8080/" in body
         assert "index.html" in body
@@ -95,20 +95,20 @@ def test_success_says_what_changed_where_to_look_and_how_to_take_it_back() -> No
 
 
 def test_nobody_takes_the_edit_site_for_the_public_one() -> None:
-    edit, undo = (answer_job(parsed(command=one), Outcome.SUCCEEDED, DONE) for one in (Command.EDIT, Command.UNDO))
+    edit, undo = (answer_job(parsed(command=one), JobOutcome.SUCCEEDED, DONE) for one in (Command.EDIT, Command.UNDO))
     assert (edit.headline, undo.headline) == ("Done on your edit site", "Taken back on your edit site")
     for answer in (edit, undo):
         assert Link("See it on your edit site", DONE.url or "") in answer.blocks
     text, _ = bodies(replied(edit))
     assert "Reply “publish”, and your public site shows it, too." in " ".join(text.split())
     public = JobResult("Your public site now shows what the edit site shows.", "abc", "http://amelia.localhost:8080/")
-    promoted = answer_job(parsed(command=Command.PUBLISH), Outcome.SUCCEEDED, public)
+    promoted = answer_job(parsed(command=Command.PUBLISH), JobOutcome.SUCCEEDED, public)
     assert promoted.headline == "Your public site is up to date"
     assert Link("See it on your public site", "http://amelia.localhost:8080/") in promoted.blocks
 
 
 def test_an_answer_without_a_change_is_headed_as_one() -> None:
-    answer = answer_job(parsed(), Outcome.SUCCEEDED, JobResult("You can ask for titles and photos.", cost_usd=0.02))
+    answer = answer_job(parsed(), JobOutcome.SUCCEEDED, JobResult("You can ask for titles and photos.", cost_usd=0.02))
     assert answer.headline == "Here is my answer"
     text, _ = bodies(replied(answer))
     assert "Nothing was changed on your site." in text
@@ -118,30 +118,32 @@ def test_an_answer_without_a_change_is_headed_as_one() -> None:
 
 
 def test_an_undo_is_not_offered_an_undo() -> None:
-    text, _ = bodies(replied(answer_job(parsed(command=Command.UNDO), Outcome.SUCCEEDED, DONE)))
+    text, _ = bodies(replied(answer_job(parsed(command=Command.UNDO), JobOutcome.SUCCEEDED, DONE)))
     assert text.startswith("Taken back")
     assert "one word" not in text
 
 
 def test_an_undo_that_found_nothing_does_not_say_that_it_took_something_back() -> None:
-    answer = answer_job(parsed(command=Command.UNDO), Outcome.SUCCEEDED, JobResult("There is nothing to undo."))
+    answer = answer_job(parsed(command=Command.UNDO), JobOutcome.SUCCEEDED, JobResult("There is nothing to undo."))
     assert answer.headline == "Nothing to undo"
 
 
 def test_a_question_is_asked() -> None:
     result = JobResult("I changed nothing.", question="Which title do you mean?")
-    text, _ = bodies(replied(answer_job(parsed(), Outcome.FAILED, result)))
+    text, _ = bodies(replied(answer_job(parsed(), JobOutcome.FAILED, result)))
     assert "Which title do you mean?" in text
 
 
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        (Outcome.FAILED, "Nothing was changed"), (Outcome.TIMED_OUT, "took too long"), (Outcome.CANCELLED, "Stopped"),
-        (Outcome.DEAD, "a person will look at it"),
+        (JobOutcome.FAILED, "Nothing was changed"),
+        (JobOutcome.TIMED_OUT, "took too long"),
+        (JobOutcome.CANCELLED, "Stopped"),
+        (JobOutcome.DEAD, "a person will look at it"),
     ],
 )  # fmt: skip
-def test_what_did_not_work_is_said_honestly(outcome: Outcome, words: str) -> None:
+def test_what_did_not_work_is_said_honestly(outcome: JobOutcome, words: str) -> None:
     text, html = bodies(replied(answer_job(parsed(), outcome, JobResult("", error="Traceback secret"))))
     assert words in " ".join(text.split())
     assert "Traceback" not in text + html
@@ -149,19 +151,19 @@ def test_what_did_not_work_is_said_honestly(outcome: Outcome, words: str) -> Non
 
 def test_refused_files_are_named_with_their_reason() -> None:
     refused = (RefusedAttachment("x.exe", "it is a program"),)
-    text, _ = bodies(replied(answer_job(parsed(), Outcome.SUCCEEDED, DONE, refused)))
+    text, _ = bodies(replied(answer_job(parsed(), JobOutcome.SUCCEEDED, DONE, refused)))
     assert "x.exe: it is a program" in text
 
 
 def test_left_out_history_is_mentioned() -> None:
-    text, _ = bodies(replied(answer_job(parsed(elided="> a\n> b"), Outcome.SUCCEEDED, DONE)))
+    text, _ = bodies(replied(answer_job(parsed(elided="> a\n> b"), JobOutcome.SUCCEEDED, DONE)))
     assert "2 lines of quoted mail" in " ".join(text.split())
 
 
 def test_what_others_wrote_is_escaped() -> None:
     mail = parsed(text="<script>alert('x')</script>\nline two")
     result = replace(DONE, summary="<img src=x>", url="javascript:alert(1)")
-    _, html = bodies(replied(answer_job(mail, Outcome.SUCCEEDED, result), mail))
+    _, html = bodies(replied(answer_job(mail, JobOutcome.SUCCEEDED, result), mail))
     assert "<script" not in html
     assert "<img" not in html
     assert "javascript" not in html
@@ -176,14 +178,14 @@ def test_a_subject_cannot_smuggle_in_a_header() -> None:
 
 def test_everything_fits_on_the_wire() -> None:
     mail = parsed(subject="ü" * 400, text="z" * 5000 + "\n.\n" + "🎉" * 2000)
-    lines = replied(answer_job(mail, Outcome.SUCCEEDED, DONE), mail).raw.split(b"\r\n")
+    lines = replied(answer_job(mail, JobOutcome.SUCCEEDED, DONE), mail).raw.split(b"\r\n")
     assert max(len(line) for line in lines) <= 998
     assert all(line.isascii() and b"\n" not in line for line in lines)
 
 
 def test_lists_are_bounded() -> None:
     result = replace(DONE, changed_files=tuple(f"{n}.html" for n in range(50)))
-    text, _ = bodies(replied(answer_job(parsed(), Outcome.SUCCEEDED, result)))
+    text, _ = bodies(replied(answer_job(parsed(), JobOutcome.SUCCEEDED, result)))
     assert "and 30 more" in text
 
 
@@ -210,7 +212,7 @@ def test_the_subject_is_answered_once(subject: str, expected: str) -> None:
 def test_the_subject_of_an_answer_is_nobodys_wish() -> None:
     assert own_words(" Change the title ") == "Change the title"
     assert own_words("Re: Change the title") == ""
-    answer = answer_job(parsed(subject="Re: Change the title", text=""), Outcome.SUCCEEDED, DONE)
+    answer = answer_job(parsed(subject="Re: Change the title", text=""), JobOutcome.SUCCEEDED, DONE)
     assert not [block for block in answer.blocks if isinstance(block, Excerpt)]
 
 

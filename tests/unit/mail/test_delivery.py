@@ -8,9 +8,8 @@ import pytest
 from tests.unit.mail.letters import NOON
 from webordinary.adapters.memory.outbox import MemoryOutbox
 from webordinary.adapters.memory.threads import MemoryThreads
-from webordinary.mail.delivery import DOUBT_SECONDS, MAX_DOUBTFUL_TRIES, deliver_due
-from webordinary.mail.errors import PerhapsSent
-from webordinary.mail.prompt_outbox import PromptOutbox
+from webordinary.mail.outbox import DOUBT_SECONDS, MAX_DOUBTFUL_TRIES, PromptOutbox, deliver_due
+from webordinary.mail.ports import PerhapsSent
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event
 from webordinary.model.mail import Reply

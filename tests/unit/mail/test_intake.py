@@ -5,8 +5,8 @@ import pytest
 from tests.unit.mail.letters import envelope, raw_mail
 from webordinary.adapters.memory.mails import MemoryRawMails
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.headers import split
 from webordinary.mail.intake import accept, name_of
+from webordinary.mail.parsing.headers import split, with_crlf
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event
 
@@ -44,14 +44,33 @@ def test_anything_can_be_accepted(raw: bytes) -> None:
     ("raw", "parts"),
     [
         (b"A: 1\r\nB: 2\r\n\r\nbody\r\n\r\n", (b"A: 1\r\nB: 2", b"body\r\n\r\n")),
-        (b"A: 1\n\nbody", (b"A: 1", b"body")),
-        (b"A: 1\r\rbody", (b"A: 1", b"body")),
+        (b"A: 1\n\nB: 2\r\n\r\nbody", (b"A: 1\n\nB: 2", b"body")),
+        (b"A: 1\r\rB: 2\r\n\r\nbody", (b"A: 1\r\rB: 2", b"body")),
+        (b"A: 1\n\r\nB: 2\r\n\r\nbody", (b"A: 1\n\r\nB: 2", b"body")),
         (b"A: 1", (b"A: 1", b"")),
-        (b"\nbody", (b"", b"body")),
+        (b"A: 1\r\n", (b"A: 1", b"")),
+        (b"\r\nbody", (b"", b"body")),
     ],
 )
 def test_a_mail_is_split_at_its_first_empty_line(raw: bytes, parts: tuple[bytes, bytes]) -> None:
     assert split(raw) == parts
+
+
+@pytest.mark.parametrize(
+    ("file", "carried"),
+    [
+        (b"A: 1\nB: 2\n\nbody\nmore\r\n", b"A: 1\r\nB: 2\r\n\r\nbody\r\nmore\r\n"),
+        (b"A: 1\r\n\r\nbody\nmore\rx", b"A: 1\r\n\r\nbody\r\nmore\r\nx"),
+        (b"A: 1\nB: 2\r\rx\n\nbody", b"A: 1\r\nB: 2\r\rx\r\n\r\nbody"),
+        (b"A: 1\r\nB: 2\n\nx\r\n\r\nbody", b"A: 1\r\nB: 2\n\nx\r\n\r\nbody"),
+        (b"A: 1\rB: 2", b"A: 1\rB: 2"),
+        (b"\n\nbody", b"\r\n\r\nbody"),
+        (b"", b""),
+    ],
+)
+def test_a_file_gets_the_line_ends_of_smtp_except_where_its_header_mixes_them(file: bytes, carried: bytes) -> None:
+    assert with_crlf(file) == carried
+    assert with_crlf(carried) == carried
 
 
 def test_a_mailbox_takes_its_own_mail_only() -> None:

@@ -1,22 +1,27 @@
 from __future__ import annotations
 
 import base64
+import re
+from collections.abc import Sequence
+from email.message import EmailMessage
+from email.policy import SMTP
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.mail.letters import NOON, PNG, SCOTT, multipart, raw_mail
-from webordinary.mail.errors import Unparseable
-from webordinary.mail.html_text import html_to_text
-from webordinary.mail.parse import outline, parse
-from webordinary.mail.write import AttachedFile, Letter, write_mail
+from webordinary.mail.parsing.html import html_to_text
+from webordinary.mail.parsing.message import MAX_TEXT, body_text, outline, parse
+from webordinary.mail.parsing.parts import take_apart
+from webordinary.mail.ports import Unparseable
+from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
 from webordinary.model.mail import Command
 
 
 def test_a_plain_mail_is_read_whole() -> None:
     references = ("<r@x>", "<0@x>")
-    letter = Letter(
+    letter = CustomerMail(
         SCOTT, "edit@localhost", "Größe 🎉", "Mach es größer.\n", message_id="<1@x>", in_reply_to="<0@x>",
         references=references,
     )  # fmt: skip
@@ -69,8 +74,8 @@ def test_a_photo_inside_html_is_an_attachment() -> None:
 
 
 def test_files_beyond_the_bound_are_refused_in_words() -> None:
-    files = [AttachedFile(f"{n}.png", "image/png", PNG) for n in range(23)]
-    mail = parse(write_mail(Letter(SCOTT, "edit@localhost", "many", "hi", files), NOON))
+    files = [OutgoingFile(f"{n}.png", "image/png", PNG) for n in range(23)]
+    mail = parse(write_mail(CustomerMail(SCOTT, "edit@localhost", "many", "hi", files), NOON))
     assert mail.attachment_count == 20
     assert [file.name for file in mail.refused_attachments] == ["20.png", "21.png", "22.png"]
     assert "second mail" in mail.refused_attachments[0].reason
@@ -135,6 +140,47 @@ def test_two_from_lines_name_nobody() -> None:
     assert parse(b"From: eve@example.com\r\n" + raw_mail()).sender == ""
 
 
+@pytest.mark.parametrize(
+    "author",
+    [
+        "sc\0ott@example.com", "sc\x01ott@example.com", "scott@exam\x7fple.com", "scott@example.com\x0b",
+        "scott@example.com\u2028", "\x85scott@example.com", "scott@example\u200b.com", "sc\u00adott@example.com",
+        "\u00a0scott@example.com", "<\u2003scott@example.com>", "\ufeffscott@example.com", "\uff53cott@example.com",
+        "scott@e\uff58ample.com", "\u017fcott@example.com", "scott@example\u3002com", "scott\uff20example.com@x.y",
+        "scott@stra\u00dfe.example", "scott@" + "\u00e9" * 70 + ".example", "scott@example.com\udcff",
+    ],
+)  # fmt: skip
+def test_characters_that_a_reader_drops_or_replaces_make_no_author(author: str) -> None:
+    raw = raw_mail(**{"from": "AUTHOR"}).replace(b"AUTHOR", author.encode("utf-8", "surrogateescape"))
+    mail = parse(raw)
+    assert (mail.sender, bool(mail.doubt)) == ("", True)
+
+
+def test_a_kelvin_sign_is_no_k() -> None:
+    mail = parse(raw_mail(**{"from": "\u212aate@example.com"}))
+    assert (mail.sender, bool(mail.doubt)) == ("", True)
+
+
+def test_an_address_in_another_alphabet_is_an_author() -> None:
+    mail = parse(raw_mail(**{"from": "Ann <ann@b\u00fccher.example>"}))
+    assert (mail.sender, mail.doubt) == ("ann@b\u00fccher.example", "")
+
+
+def test_a_name_in_an_undeclared_charset_leaves_its_address() -> None:
+    mail = parse(raw_mail(**{"from": "NAME <scott@example.com>"}).replace(b"NAME", b"Ren\xe9"))
+    assert (mail.sender, mail.doubt) == (SCOTT, "")
+
+
+@given(st.lists(st.sampled_from([b"\r", b"\n", b"\r\n", b"From: eve@example.com", b" ", b"\0", b"X: "]), max_size=12))
+def test_only_a_header_with_one_reading_has_a_sender(pieces: list[bytes]) -> None:
+    """Whatever stands before it, the sender is the one that every other splitting into lines names too."""
+    raw = b"".join(pieces) + raw_mail()
+    header = re.split(rb"\r\n\r\n|\n\n|\r\r|\n\r\n", raw)[0]
+    authors = re.findall(rb"(?i)(?:^|[\r\n\0])from: *([^\r\n]*)", header)
+    sender = outline(raw).sender
+    assert not sender or (len(authors) == 1 and sender.encode() in authors[0])
+
+
 def test_a_name_cannot_pose_as_the_address() -> None:
     mail = parse(raw_mail(**{"from": '"scott@example.com" <eve@example.com>', "reply_to": SCOTT}))
     assert mail.sender == "eve@example.com"
@@ -173,6 +219,12 @@ HOSTILE = {
     "nested parts": b"".join(
         b"Content-Type: multipart/mixed; boundary=b%d\r\n\r\n--b%d\r\n" % (n, n) for n in range(2000)
     ),
+    "levels of nested parts": raw_mail("", content_type="multipart/mixed; boundary=b0")
+    + b"".join(b"--b%d\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n" % (n, n + 1) for n in range(30))
+    + b"--b30\r\n\r\nhi",
+    "parameters in the header field of a part": multipart(("Content-Type: text/plain" + ";" * 200, b"x")),
+    "parameters in its header field content-type": raw_mail(content_type="text/plain" + ";" * 200),
+    "bytes in the headers of its parts": multipart(*[("X-A: " + "a" * 5000, b"x")] * 200),
     "lines": raw_mail("\n" * 1_000_001),
     "bytes in the header field of a part": multipart(("Content-Type: text/plain; " + 'x="";' * 20_000, b"x")),
 }
@@ -192,6 +244,46 @@ def test_what_cannot_be_parsed_still_names_its_sender() -> None:
 def test_wild_html_loses_its_layout_and_not_its_text() -> None:
     for wild in ("<div>" * 90_000, "<div></b>" * 45_000, "<b><i>" * 40_000, "<" * 500_000):
         assert html_to_text(wild + " text").endswith("text")
+
+
+PART = st.tuples(st.sampled_from(["base64", "quoted-printable", "8bit"]), st.binary(max_size=300))
+
+
+def built(parts: Sequence[tuple[str, bytes]], depth: int = 0) -> EmailMessage:
+    """A mail as the standard library builds it: files, and a mail within the mail's parts for each level."""
+    message = EmailMessage()
+    message["From"], message["Message-ID"] = SCOTT, "<1@example.com>"
+    message.set_content("hello", cte="quoted-printable")
+    for encoding, data in parts:
+        if encoding == "base64":
+            message.add_attachment(data, "application", "octet-stream", filename="a.bin")
+        else:
+            message.add_attachment(data.decode("latin-1").replace("\r", ""), filename="a.txt", cte=encoding)
+    return message
+
+
+@settings(deadline=None)
+@given(st.lists(PART, max_size=8))
+def test_the_parts_of_a_mail_are_those_that_the_standard_library_finds(parts: list[tuple[str, bytes]]) -> None:
+    message = built(parts)
+    found = take_apart(message.as_bytes(policy=SMTP))
+    theirs = [part.get_payload(decode=True) for part in message.iter_attachments()]
+    assert [part.data.strip() for part in found.files] == [data.strip() for data in theirs if data.strip()]
+    assert [part.text(1000) for part in found.plain] == ["hello\n"]
+
+
+def test_an_attached_mail_is_taken_byte_for_byte() -> None:
+    attached = b"Subject: a\x0cb: c\r\n\r\n--inner\r\nhello"
+    (part,) = take_apart(multipart(("", b"see below"), ("Content-Type: message/rfc822", attached))).files
+    assert (part.media_type, part.name, bytes(part.encoded)) == ("message/rfc822", "mail.eml", attached)
+
+
+def test_text_beyond_the_bound_is_cut_over_all_parts_and_before_it_is_decoded() -> None:
+    part = ("Content-Type: text/plain", b"word \r\n" * 40_000)
+    assert len(body_text(take_apart(multipart(*[part] * 20)))) <= MAX_TEXT
+    encoded = ("Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64",
+               base64.encodebytes("größer ".encode() * 200_000))  # fmt: skip
+    assert body_text(take_apart(multipart(encoded))).startswith("größer größer")
 
 
 ODD = st.sampled_from(

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
-import pytest
+import re
+from collections.abc import Callable
 
-from webordinary.mail.reply_text import reply_text
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webordinary.mail.parsing import reply_text as lines
+from webordinary.mail.parsing.reply_text import reply_text
 
 HISTORY = {
     "gmail": "On Mon, 3 Jan 2026 at 10:00, Edit <edit@localhost> wrote:\n> Done.\n> See it",
@@ -51,3 +57,31 @@ def test_an_answer_below_the_quote_is_the_text() -> None:
 
 def test_an_empty_body_stays_empty() -> None:
     assert reply_text("\n \n").text == ""
+
+
+LETTERS = st.text(st.sampled_from("tehqbgsrdf"), max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("finder", "pattern"),
+    [
+        (lines.begin_and_quotes, r"b[ehqb]*q[eqhbgs]*$"),
+        (lines.begin_without_quotes, r"b(?!.*q)"),
+        (lines.begin_unanswered, r"b(?![ehqb]*q.*t)"),
+        (lines.quotes_to_the_end, r"b?[qe]*q[qegs]*$"),
+        (lines.rulers_to_the_end, r"[re]+$"),
+    ],
+)
+@given(kinds=LETTERS)
+def test_history_begins_where_the_regular_expression_says(
+    finder: Callable[[str], int], pattern: str, kinds: str
+) -> None:
+    found = re.search(pattern, kinds[:14])  # the expressions take the cube of the length, the finders do not
+    assert finder(kinds[:14]) == (found.start() if found else -1)
+
+
+@given(kinds=LETTERS)
+def test_an_answer_below_begins_where_the_regular_expression_says(kinds: str) -> None:
+    pattern = r"^[be]*b[ehqb]*q[eqb]*(t[^bhdq]*)$|^[be]*b[be]*(t[te]*)$"
+    found = re.match(pattern, kinds[:14])
+    assert lines.answer_below(kinds[:14]) == (found.start(found.lastindex or 1) if found else 0)

@@ -7,16 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.mail.letters import NOON, SCOTT, raw_mail
+from webordinary.adapters.aws.mail.emulated import Reception, as_received
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.authenticate import Admitted, Held, Refused, Verdict, authenticate
+from webordinary.mail.auth import (
+    MAX_RECIPIENTS,
+    Admitted,
+    AwaitsConfirmation,
+    Refused,
+    SesVerdicts,
+    Verdict,
+    authenticate,
+    envelopes_of,
+)
 from webordinary.mail.intake import name_of
-from webordinary.mail.parse import parse
-from webordinary.mail.ses_inbound import MAX_RECIPIENTS, envelopes_of
-from webordinary.mail.ses_verdicts import SesVerdicts
+from webordinary.mail.parsing.message import outline, parse
 from webordinary.model.mail import Envelope, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Sender
-from webordinary.testing.ses_inbound import Reception, as_received
 
 EDIT = Mailbox.parse("edit@example.org")
 ID = "795hue2ttd6ie60k15ji41vbso3q721dlq9g6f81"
@@ -74,7 +81,7 @@ def test_a_proven_sender_is_admitted() -> None:
     assert judged(as_received(raw_mail(), replace(SEEN, spam="GRAY"))) == Admitted()
     assert judged(as_received(raw_mail(), replace(SEEN, peer="2001:db8::1"))) == Admitted()
     assert judged(as_received(raw_mail(), replace(SEEN, mail_from="SRS0=x=y=example.com=scott@lists.example"))) == (
-        Held("SES has proven lists.example, and From names scott@example.com")
+        AwaitsConfirmation("SES has proven lists.example, and From names scott@example.com")
     )
 
 
@@ -85,13 +92,13 @@ def test_a_virus_and_spam_are_refused() -> None:
 
 @pytest.mark.parametrize("dmarc", ["fail", "none", "temperror", "bestguesspass", "gray", ""])
 def test_anything_but_a_dmarc_pass_is_held(dmarc: str) -> None:
-    assert isinstance(judged(as_received(raw_mail(), replace(SEEN, dmarc=dmarc))), Held)
+    assert isinstance(judged(as_received(raw_mail(), replace(SEEN, dmarc=dmarc))), AwaitsConfirmation)
 
 
 @pytest.mark.parametrize("change", [{"virus": "PROCESSING_FAILED"}, {"virus": "GRAY"}, {"spam": "DISABLED"}])
 def test_a_mail_that_was_not_scanned_to_the_end_is_held(change: dict[str, str]) -> None:
     verdict = judged(as_received(raw_mail(), replace(SEEN, **change)))
-    assert isinstance(verdict, Held)
+    assert isinstance(verdict, AwaitsConfirmation)
     assert "receipt rule" in verdict.reason
 
 
@@ -110,7 +117,7 @@ def test_what_ses_did_not_write_is_not_taken_from_the_sender(field: bytes) -> No
     forged = raw_mail(**{"X-SES-Spam-Verdict": "PASS", "X-SES-Virus-Verdict": "PASS", "Received": "x"})
     forged = PASSED.encode() + b"\r\n" + forged
     assert judged(as_received(forged, SEEN)) == Admitted()  # the sender's words do no harm beside SES's own
-    assert isinstance(judged(without(as_received(forged, SEEN), field)), Held)
+    assert isinstance(judged(without(as_received(forged, SEEN), field)), AwaitsConfirmation)
 
 
 ATTACKS = {
@@ -157,11 +164,44 @@ ATTACKS = {
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_forged_verdict_opens_nothing(attack: str) -> None:
-    assert isinstance(judged(ATTACKS[attack]), Held)
+    assert isinstance(judged(ATTACKS[attack]), AwaitsConfirmation)
 
 
 def test_a_second_author_is_refused_whatever_ses_says() -> None:
     assert isinstance(judged(as_received(b"From: eve@evil.example\r\n" + raw_mail(), SEEN)), Refused)
+
+
+SIGNED = raw_mail("hello", **{"from": "eve@example.com"})
+"""A mail that example.com signed for one of its users, who is no customer."""
+
+REPLAYED = {
+    "a bare CR": b"X-A: a\rFrom: scott@example.com\rMessage-ID: <n@x>\r\rpublish\r\n" + SIGNED,
+    "a bare LF": b"X-A: a\nFrom: scott@example.com\nMessage-ID: <n@x>\n\npublish\r\n" + SIGNED,
+    "LF, then CRLF": b"X-A: a\nFrom: scott@example.com\n\r\npublish\r\n" + SIGNED,
+    "a NUL": b"X-A: a\0From: scott@example.com\r\n" + SIGNED,
+    "a NUL in its From": SIGNED.replace(b"eve@", b"scott\0@"),
+    "a bare CR in its From": SIGNED.replace(b"eve@example.com", b"eve@example.com\rFrom: scott@example.com"),
+    "a bare CR behind its From": SIGNED.replace(b"\r\nsubject", b"\rX-A: 1\r\nsubject"),
+    "a line that is no field": b"From\x0b: scott@example.com\r\n" + SIGNED,
+    "another author beyond what is read": SIGNED.replace(
+        b"\r\n\r\n", b"\r\nX-A: " + b"a " * 40_000 + b"\r\nFrom: scott@example.com\r\n\r\n"
+    ),
+    "a header without an end": b"X-A: " + b"a " * 400_000 + b"\r\n" + SIGNED,
+}
+
+
+@pytest.mark.parametrize("attack", REPLAYED)
+def test_a_replayed_mail_whose_header_reads_in_two_ways_is_held(attack: str) -> None:
+    raw = as_received(REPLAYED[attack], SEEN)
+    assert envelope(raw).verdicts is None or outline(raw).doubt
+    assert isinstance(authenticate(envelope(raw), outline(raw), (ENTITLED,), SesVerdicts()), AwaitsConfirmation)
+    assert isinstance(authenticate(envelope(raw), outline(raw), (), SesVerdicts()), AwaitsConfirmation)
+
+
+def test_two_crs_end_no_header() -> None:
+    raw = as_received(b"X-A: a\r\rpublish\r\n" + raw_mail(), SEEN)
+    assert envelope(raw).verdicts is None
+    assert (outline(raw).sender, outline(raw).subject, parse(raw).text) == ("", "Title", "hello")
 
 
 # no line ends: SMTP has none within a command

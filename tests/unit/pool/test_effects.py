@@ -10,21 +10,21 @@ import pytest
 
 from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryInterrupts, MemoryJobs
 from webordinary.adapters.memory.pool_state import MemoryPoolState
-from webordinary.model.claims import Started
+from webordinary.model.claims import StartedJob
 from webordinary.model.errors import Transient
 from webordinary.model.events import Event
-from webordinary.model.jobs import Job, JobResult, NewJob, Outcome, Requeue, Settlement, Why
+from webordinary.model.jobs import Job, JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.pool.effects import end, pay_all
+from webordinary.pool.callbacks import deliver_pending_callbacks, end_workflow
 from webordinary.pool.ports import QUEUED, Pool
 from webordinary.pool.reconciler import Reconciler
-from webordinary.pool.release import release
+from webordinary.worker.claiming import release
 
 AMELIA_SCOTT = ProjectUser("amelia", "scott")
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 
 
 @dataclass
@@ -50,9 +50,9 @@ class Ears:
             raise Transient("the queue is not reached")
         self.told.append(f"output {job.job_id}")
 
-    def ticket(self, job: Job, news: str = QUEUED) -> None: ...
+    def notify_owner(self, job: Job, news: str = QUEUED) -> None: ...
 
-    def unclaimed(self) -> None: ...
+    def notify_unclaimed(self) -> None: ...
 
     def emit(self, event: Event) -> None: ...
 
@@ -76,30 +76,30 @@ def pool(ears: Ears) -> Pool:
     )
 
 
-def start(pool: Pool) -> Started:
+def start(pool: Pool) -> StartedJob:
     pool.jobs.record(NewJob("a", AMELIA_SCOTT, "thread", "mail", Command.EDIT), NOON, ready=True)
     pool.jobs.bind_token("a", "token")
     started = pool.claims.claim_and_start(AMELIA_SCOTT, "container-1", NOON)
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     return started
 
 
 def test_who_wants_to_hear_of_a_settled_job_is_told_after_its_workflow(pool: Pool, ears: Ears) -> None:
     pool.claims.end_and_take_next(start(pool), DONE, NOON, more=False)
-    assert pay_all(pool) == 1
+    assert deliver_pending_callbacks(pool) == 1
     assert ears.told == ["callback a", "output a"]
-    assert pay_all(pool) == 0
+    assert deliver_pending_callbacks(pool) == 0
 
 
 def test_an_output_that_did_not_leave_is_owed(pool: Pool, ears: Ears) -> None:
     pool.claims.end_and_take_next(start(pool), DONE, NOON, more=False)
     ears.deaf = True
     with pytest.raises(Transient):
-        pay_all(pool)
+        deliver_pending_callbacks(pool)
     ears.deaf = False
-    pay_all(pool)
+    deliver_pending_callbacks(pool)
     assert ears.told[-1] == "output a"
-    assert pay_all(pool) == 0
+    assert deliver_pending_callbacks(pool) == 0
 
 
 def test_a_waiting_job_is_ended_although_nobody_can_be_told_yet(pool: Pool, ears: Ears) -> None:
@@ -107,28 +107,31 @@ def test_a_waiting_job_is_ended_although_nobody_can_be_told_yet(pool: Pool, ears
     pool.jobs.bind_token("a", "token")
     [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
     ears.deaf = True
-    assert end(job, Settlement(Outcome.CANCELLED, JobResult("stopped")), pool, NOON).outcome is Outcome.CANCELLED
+    assert (
+        end_workflow(job, Settlement(JobOutcome.CANCELLED, JobResult("stopped")), pool, NOON).outcome
+        is JobOutcome.CANCELLED
+    )
     ears.deaf = False
-    assert pay_all(pool) == 1
+    assert deliver_pending_callbacks(pool) == 1
     assert ears.told[-1] == "output a"
 
 
 def test_an_interrupted_job_has_no_output_yet(pool: Pool, ears: Ears) -> None:
-    pool.claims.end_and_take_next(start(pool), Requeue(Why.INTERRUPTED), NOON, more=False)
-    pay_all(pool)
+    pool.claims.end_and_take_next(start(pool), Requeue(RequeueReason.INTERRUPTED), NOON, more=False)
+    deliver_pending_callbacks(pool)
     assert ears.told == ["callback PREEMPTED"]
 
 
 def test_without_outputs_nobody_is_told_and_nothing_is_owed(pool: Pool, ears: Ears) -> None:
     quiet = Pool(**{name: getattr(pool, name) for name in Pool.__slots__ if name != "outputs"})
     quiet.claims.end_and_take_next(start(quiet), DONE, NOON, more=False)
-    pay_all(quiet)
-    assert (ears.told, pay_all(quiet)) == (["callback a"], 0)
+    deliver_pending_callbacks(quiet)
+    assert (ears.told, deliver_pending_callbacks(quiet)) == (["callback a"], 0)
 
 
 def test_a_job_that_waits_for_its_time_needs_no_worker_until_then(pool: Pool, ears: Ears) -> None:
     started = start(pool)
-    pool.claims.end_and_take_next(started, Requeue(Why.HELD, NOON + 10 * MINUTE), NOON, more=False)
+    pool.claims.end_and_take_next(started, Requeue(RequeueReason.HELD, NOON + 10 * MINUTE), NOON, more=False)
     release(started.claim, replace(pool, hints=MemoryHints(MemoryPoolState())), NOON)  # a hint that got lost
     reconciler = Reconciler(pool, ears)
     assert reconciler.run_once(NOON + 9 * MINUTE) == 0

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from tests.unit.worker.around import WORKER, Around
 from webordinary.adapters.memory.pool import MemoryHints
 from webordinary.adapters.memory.pool_state import MemoryPoolState
-from webordinary.capacity.clockwork import MIDNIGHT
-from webordinary.model.claims import ClaimRequest, Started
+from webordinary.model.claims import ClaimRequest, StartedJob
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.pool.release import release
+from webordinary.operations.capacity.simulation import MIDNIGHT
+from webordinary.worker.claiming import release
 
 SCOTT = ProjectUser("amelia", "scott")
 HOUR = timedelta(hours=1)
@@ -47,11 +46,11 @@ def _told_of(held: timedelta, behind: timedelta) -> tuple[str, object]:
     for name in ("held", "behind"):
         pool.jobs.record(NewJob(name, SCOTT, f"thread-{name}", f"mail-{name}", Command.EDIT), MIDNIGHT, ready=True)
     started = pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
-    assert isinstance(started, Started)
+    assert isinstance(started, StartedJob)
     waiting = {"held": started.job, "behind": state.jobs["behind"]}
     for name, pause in {"held": held, "behind": behind}.items():
-        queued = replace(waiting[name], state=state.jobs["behind"].state, attempts=0)
-        state.put(replace(queued, not_before=MIDNIGHT + pause if pause else None))
+        queued = waiting[name]._replace(state=state.jobs["behind"].state, attempts=0)
+        state.put(queued._replace(not_before=MIDNIGHT + pause if pause else None))
     assert release(started.claim, pool, MIDNIGHT)
     [request] = hints.requests
     return request.email_id, request.ready_at

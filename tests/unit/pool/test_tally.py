@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from webordinary.pool import tally as counting
-from webordinary.pool.tally import BUCKETS, CountedEvent, Meter, Tally
+from webordinary.pool import metrics as counting
+from webordinary.pool.metrics import BUCKETS, CountedEvent, MetricsRecorder, MetricsState
 
 
 @dataclass
@@ -12,16 +12,16 @@ class Events:
     """Events and the tally that was saved, as a database would keep them."""
 
     stored: list[CountedEvent] = field(default_factory=list)
-    saved: str = Tally().to_json()
+    saved: str = MetricsState().to_json()
 
     def tell(self, kind: str, **data: object) -> None:
         seq = self.stored[-1].seq + 1 if self.stored else 1
         self.stored.append(CountedEvent(seq, kind, json.dumps(data)))
 
-    def load(self) -> Tally:
-        return Tally.from_json(self.saved)
+    def load(self) -> MetricsState:
+        return MetricsState.from_json(self.saved)
 
-    def save(self, tally: Tally) -> None:
+    def save(self, tally: MetricsState) -> None:
         self.saved = tally.to_json()
 
     def events_after(self, seq: int, limit: int) -> list[CountedEvent]:
@@ -34,7 +34,7 @@ def test_events_are_counted_by_kind_and_measured_where_they_carry_a_measure() ->
     events.tell("ClaimTakenOver", waited_ms=90_000)
     events.tell("ClaimTaken")
     events.tell("JobSettled", outcome="succeeded", latency_ms=700)
-    read = Meter(events).read()
+    read = MetricsRecorder(events).read()
     assert (read.kinds["ClaimTaken"], read.kinds["ClaimTakenOver"], read.kinds["Unheard"]) == (2, 1, 0)
     waited = read.histograms["time_to_claim"][""]
     assert waited.buckets[0] == 1
@@ -48,29 +48,33 @@ def test_a_value_on_a_bound_belongs_under_it_and_one_beyond_all_is_kept_too() ->
     events = Events()
     events.tell("ClaimReleased", idle_ms=5)
     events.tell("ClaimReleased", idle_ms=9_999_999_999)
-    assert Meter(events).read().histograms["idle_before_release"][""].buckets == [1, *[0] * (len(BUCKETS) - 1), 1]
+    assert MetricsRecorder(events).read().histograms["idle_before_release"][""].buckets == [
+        1,
+        *[0] * (len(BUCKETS) - 1),
+        1,
+    ]
 
 
 def test_counting_goes_on_after_a_restart_and_after_events_were_forgotten() -> None:
     events = Events()
     for _ in range(5):
         events.tell("MailReceived")
-    first = Meter(events)
+    first = MetricsRecorder(events)
     first.save()
     events.tell("MailReceived")
     del events.stored[:3]
-    assert Meter(events).read().kinds["MailReceived"] == 6
+    assert MetricsRecorder(events).read().kinds["MailReceived"] == 6
 
 
 def test_killed_before_it_was_saved_it_counts_again_from_there() -> None:
     events = Events()
     events.tell("MailReceived")
-    assert [Meter(events).read().kinds["MailReceived"] for _ in range(2)] == [1, 1]
+    assert [MetricsRecorder(events).read().kinds["MailReceived"] for _ in range(2)] == [1, 1]
 
 
 def test_a_reading_takes_a_bounded_bite_and_the_next_goes_on() -> None:
     events = Events([CountedEvent(seq, "JobQueued", "{}") for seq in range(1, counting.PAGE * counting.MAX_PAGES + 8)])
-    meter = Meter(events)
+    meter = MetricsRecorder(events)
     assert meter.read().kinds["JobQueued"] == counting.PAGE * counting.MAX_PAGES
     assert meter.read().kinds["JobQueued"] == len(events.stored)
 
@@ -78,7 +82,7 @@ def test_a_reading_takes_a_bounded_bite_and_the_next_goes_on() -> None:
 def test_a_reading_does_not_change_afterwards() -> None:
     events = Events()
     events.tell("ClaimTaken", waited_ms=1)
-    meter = Meter(events)
+    meter = MetricsRecorder(events)
     read = meter.read()
     events.tell("ClaimTaken", waited_ms=1)
     meter.read()
@@ -86,7 +90,7 @@ def test_a_reading_does_not_change_afterwards() -> None:
 
 
 def test_kinds_are_bounded() -> None:
-    tally = Tally()
+    tally = MetricsState()
     for seq in range(1, 1000):
         tally.count(CountedEvent(seq, f"Kind{seq}", "{}"))
     assert len(tally.kinds) == counting.MAX_KINDS

@@ -28,7 +28,7 @@ HOLDS, MUTANTS, WEAKNESSES = (
     [check.title for check in checks] for checks in (prove.SMALL_HOLDS, prove.MUTANTS, prove.WEAKNESSES)
 )
 
-pytestmark = pytest.mark.needs("spin", "gcc")
+pytestmark = [pytest.mark.needs("spin", "gcc"), pytest.mark.slow]
 
 
 @pytest.mark.parametrize("title", HOLDS)

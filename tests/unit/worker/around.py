@@ -7,54 +7,51 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryInterrupts, MemoryJobs
 from webordinary.adapters.memory.pool_state import MemoryPoolState
-from webordinary.capacity.clockwork import VirtualTime
-from webordinary.capacity.stepped import SilentBell
-from webordinary.model.claims import Started
+from webordinary.model.claims import CancelToken, StartedJob
 from webordinary.model.events import Event
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Job, JobResult, Outcome, Settlement
+from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.names import ProjectUser
-from webordinary.pool.ports import QUEUED, Hints, Pool
-from webordinary.worker.holdings import Holdings
-from webordinary.worker.settings import Settings
-from webordinary.worker.surroundings import Surroundings
+from webordinary.operations.capacity.simulation import NeverStops, VirtualClock
+from webordinary.pool.ports import QUEUED, ClaimRequestQueue, Pool
+from webordinary.worker.claims import ClaimSet
+from webordinary.worker.ports import WorkerDeps, WorkerSettings
 
 WORKER = "container-1"
-DONE = Settlement(Outcome.SUCCEEDED, JobResult("done"))
+DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 
 
 class Around:
     """Everything around a slot; whenever it is called, it looks how many slots are taken."""
 
     def __init__(self) -> None:
-        self.holdings = Holdings()
+        self.claim_set = ClaimSet()
         self.taken: dict[str, int] = {}
         self.served: list[str] = []
 
     def emit(self, event: Event) -> None:
-        self.taken[event.kind] = len(self.holdings.running())
+        self.taken[event.kind] = len(self.claim_set.running())
 
     def keys_changed(self) -> None:
-        self.taken["keys changed"] = len(self.holdings.running())
+        self.taken["keys changed"] = len(self.claim_set.running())
 
     def poke(self) -> None: ...
 
-    def perform(self, started: Started, hold: Hold) -> Settlement:
+    def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
         self.served.append(str(started.claim.key))
         return DONE
 
-    def found(self, started: Started, hold: Hold) -> Settlement | None: ...
+    def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None: ...
 
-    def save(self, started: Started, hold: Hold) -> None: ...
+    def save(self, started: StartedJob, token: CancelToken) -> None: ...
 
     def wait(self, seconds: float) -> Sequence[str]:
         return []
 
     def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None: ...
 
-    def ticket(self, job: Job, news: str = QUEUED) -> None: ...
+    def notify_owner(self, job: Job, news: str = QUEUED) -> None: ...
 
-    def unclaimed(self) -> None: ...
+    def notify_unclaimed(self) -> None: ...
 
     def succeed(self, token: str, output: dict[str, str]) -> bool:
         return True
@@ -72,13 +69,15 @@ class Around:
 
     def spawn(self, name: str, run: Callable[[], None]) -> None: ...
 
-    def bell(self) -> SilentBell:
-        return SilentBell()
+    def stop_event(self) -> NeverStops:
+        return NeverStops()
 
-    def surroundings(self, state: MemoryPoolState, slots: int = 1, hints: Hints | None = None) -> Surroundings:
+    def surroundings(
+        self, state: MemoryPoolState, slots: int = 1, hints: ClaimRequestQueue | None = None
+    ) -> WorkerDeps:
         """A worker's ports, over this state."""
         jobs, claims, asked = MemoryJobs(state), MemoryClaims(state), MemoryInterrupts(state)
         pool = Pool(jobs, jobs, claims, hints or MemoryHints(state), self, asked, self, self)
-        return Surroundings(
-            WORKER, Settings(slots=slots), pool, self, self, VirtualTime(), self, self, random.Random(1)
+        return WorkerDeps(
+            WORKER, WorkerSettings(slots=slots), pool, self, self, VirtualClock(), self, self, random.Random(1)
         )

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from tests.unit.worker.around import DONE, Around
+from tests.unit.worker.around import DONE, WORKER, Around
 from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryJobs
 from webordinary.adapters.memory.pool_state import MemoryPoolState
-from webordinary.capacity.clockwork import MIDNIGHT
-from webordinary.model.claims import Claim, ClaimRequest, Started
+from webordinary.model.claims import Claim, ClaimRequest, StartedJob
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
+from webordinary.operations.capacity.simulation import MIDNIGHT
+from webordinary.worker.cancellation import JobCancelToken
 from webordinary.worker.claiming import Claiming
+from webordinary.worker.slot import Slot
+from webordinary.worker.worker import Worker
 
+SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 EARLIER = MIDNIGHT - timedelta(seconds=10)
 
 
@@ -29,20 +33,20 @@ class SlowHints(MemoryHints):
         offers = super().receive(now, skip, limit)
         for offer in offers:
             started = self._claims.claim_and_start(offer.key, "container-2", now)
-            assert isinstance(started, Started)
+            assert isinstance(started, StartedJob)
             self._claims.end_and_take_next(started, DONE, now, more=False)
         return offers
 
 
 def test_who_is_too_late_for_every_offer_takes_what_waits_behind_them() -> None:
-    state, begun = MemoryPoolState(), list[Started]()
+    state, begun = MemoryPoolState(), list[StartedJob]()
     surroundings = Around().surroundings(state, hints=SlowHints(state))
     for number in range(40):
         key = ProjectUser(f"site-{number:02}", "owner")
         MemoryJobs(state).record(NewJob(f"job-{number}", key, "t", f"mail-{number}", Command.EDIT), EARLIER, ready=True)
         surroundings.pool.hints.send(ClaimRequest(key, EARLIER + timedelta(seconds=number / 10)), EARLIER)
 
-    def begin(started: Started, claimed_at: float) -> None:
+    def begin(started: StartedJob, claimed_at: float) -> None:
         begun.append(started)
 
     def not_mine(claim: Claim) -> bool:
@@ -51,3 +55,28 @@ def test_who_is_too_late_for_every_offer_takes_what_waits_behind_them() -> None:
     Claiming(surroundings, lambda: not begun, begin, not_mine).serve_waiting_keys()
 
     assert [str(started.claim.key) for started in begun] == ["site-16#owner"]
+
+
+class WithADeadWorker(Around):
+    """All workers but this one are dead."""
+
+    def is_dead(self, worker: str) -> bool:
+        return worker != WORKER
+
+
+def test_a_key_whose_owner_is_dead_gets_the_next_slot_although_that_one_has_more_to_do() -> None:
+    deps, state = WithADeadWorker(), MemoryPoolState()
+    surroundings, jobs = deps.surroundings(state), MemoryJobs(state)
+    for name in ("flood-1", "flood-2", "flood-3"):
+        jobs.record(NewJob(name, ANN, "t", f"mail-{name}", Command.EDIT), EARLIER, ready=True)
+    surroundings.pool.hints.send(ClaimRequest(ANN, EARLIER), EARLIER)
+    jobs.record(NewJob("single", SCOTT, "t", "mail-single", Command.EDIT), EARLIER, ready=True)
+    surroundings.pool.claims.claim_and_start(SCOTT, "container-2", EARLIER)
+    begun: list[tuple[Slot, JobCancelToken]] = []
+    worker = Worker(surroundings, carry=lambda slot, token: begun.append((slot, token)))
+    worker.react([])
+    for _ in range(2):
+        slot, token = begun.pop()
+        slot.serve(token)
+        worker.react([])
+    assert deps.served[:2] == [str(ANN), str(SCOTT)]

@@ -9,35 +9,34 @@ import pytest
 
 from tests.unit.worker.around import WORKER, Around
 from webordinary.adapters.memory.pool_state import MemoryPoolState
-from webordinary.capacity.clockwork import MIDNIGHT, VirtualTime
-from webordinary.model.claims import Claim, ClaimStatus, Interrupt, Started
+from webordinary.model.claims import Claim, ClaimStatus, Interrupt, StartedJob
 from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut
 from webordinary.model.jobs import Job, JobState, NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.worker.hold import RunningHold
-from webordinary.worker.holdings import Holdings
-from webordinary.worker.limits import Limits
-from webordinary.worker.settings import Settings
-from webordinary.worker.surroundings import Surroundings
+from webordinary.operations.capacity.simulation import MIDNIGHT, VirtualClock
+from webordinary.worker.cancellation import JobCancelToken
+from webordinary.worker.claims import ClaimSet
+from webordinary.worker.ports import WorkerDeps, WorkerSettings
+from webordinary.worker.worker import CancellationPolicy
 
 SCOTT = ProjectUser("amelia", "scott")
 LIMIT, HEARTBEAT = 30.0, 60.0
 
 
 def test_a_job_that_was_told_to_end_is_not_looked_at_again_until_the_next_heartbeat() -> None:
-    time, holdings = VirtualTime(), Holdings()
-    limits = Limits(surroundings(time), holdings)
+    time, claim_set = VirtualClock(), ClaimSet()
+    limits = CancellationPolicy(surroundings(time), claim_set)
     claim = Claim(SCOTT, "w1", 1, 0, ClaimStatus.HELD, MIDNIGHT, MIDNIGHT, MIDNIGHT)
     job = Job("job-1", SCOTT, 1, 1, "thread", "mail", Command.EDIT, JobState.RUNNING, MIDNIGHT)
-    hold = RunningHold(Started(claim, job), time, deadline=LIMIT, lease_until=lambda: 1e9)
-    holdings.begin(hold, 0.0)
-    assert limits.next_look() == LIMIT
+    token = JobCancelToken(StartedJob(claim, job), time, deadline=LIMIT, lease_until=lambda: 1e9)
+    claim_set.mark_busy(token, 0.0)
+    assert limits.next_check_at() == LIMIT
     time.after(LIMIT, lambda: None)
     time.run(LIMIT, lambda: False)
     limits.enforce()
-    assert isinstance(hold.reason, JobTimedOut)
-    assert limits.next_look() == HEARTBEAT
+    assert isinstance(token.reason, JobTimedOut)
+    assert limits.next_check_at() == HEARTBEAT
 
 
 class Watched(Around):
@@ -46,16 +45,16 @@ class Watched(Around):
     def __init__(self) -> None:
         super().__init__()
         self.waiting, self.asked = {"token"}, list[str]()
-        self.around = self.surroundings(MemoryPoolState())
-        self.pool, self.time = self.around.pool, self.around.clock
-        assert isinstance(self.time, VirtualTime)
+        self.deps = self.surroundings(MemoryPoolState())
+        self.pool, self.time = self.deps.pool, self.deps.clock
+        assert isinstance(self.time, VirtualClock)
         self.pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
         self.pool.jobs.bind_token("a", "token")
         started = self.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
-        assert isinstance(started, Started)
-        self.hold = RunningHold(started, self.time, deadline=1e9, lease_until=lambda: 1e9)
-        self.holdings.begin(self.hold, 0.0)
-        self.limits = Limits(self.around, self.holdings)
+        assert isinstance(started, StartedJob)
+        self.token = JobCancelToken(started, self.time, deadline=1e9, lease_until=lambda: 1e9)
+        self.claim_set.mark_busy(self.token, 0.0)
+        self.limits = CancellationPolicy(self.deps, self.claim_set)
 
     def heartbeat(self, token: str) -> bool:
         self.asked.append(token)
@@ -83,7 +82,7 @@ def test_a_job_whose_workflow_waits_under_a_new_token_goes_on() -> None:
     world.waiting = {"next"}
     world.pool.jobs.bind_token("a", "next")
     world.minutes(3)
-    assert (world.asked[-1], world.hold.reason) == ("next", None)
+    assert (world.asked[-1], world.token.reason) == ("next", None)
 
 
 def test_a_job_whose_token_is_lost_ends_at_the_second_heartbeat_that_finds_it_so() -> None:
@@ -91,9 +90,9 @@ def test_a_job_whose_token_is_lost_ends_at_the_second_heartbeat_that_finds_it_so
     world.minutes(1)
     world.waiting.clear()
     world.minutes(1)
-    assert world.hold.reason is None
+    assert world.token.reason is None
     world.minutes(1)
-    assert isinstance(world.hold.reason, Cancelled)
+    assert isinstance(world.token.reason, Cancelled)
 
 
 def test_a_token_that_is_bound_between_two_heartbeats_saves_the_job() -> None:
@@ -103,17 +102,17 @@ def test_a_token_that_is_bound_between_two_heartbeats_saves_the_job() -> None:
     world.pool.jobs.bind_token("a", "next")
     world.waiting = {"next"}
     world.minutes(2)
-    assert world.hold.reason is None
+    assert world.token.reason is None
 
 
 def test_a_job_that_makes_way_uses_up_what_was_asked_of_its_key() -> None:
     world = Watched()
     world.pool.jobs.record(NewJob("b", SCOTT, "other", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
     world.pool.interrupts.send(Interrupt(SCOTT, "a", "other", "a mail on another thread"), MIDNIGHT)
-    world.holdings.tell([SCOTT])
-    world.holdings.tell_all()
+    world.claim_set.notify([SCOTT])
+    world.claim_set.notify_all()
     world.limits.enforce()
-    assert isinstance(world.hold.reason, Interrupted)
+    assert isinstance(world.token.reason, Interrupted)
     assert world.pool.interrupts.take(SCOTT) == []
 
 
@@ -121,14 +120,14 @@ def test_a_job_makes_way_although_nobody_was_heard() -> None:
     world = Watched()
     world.pool.jobs.record(NewJob("b", SCOTT, "other", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
     world.limits.enforce()
-    assert world.hold.reason is None
-    world.holdings.tell_all()
+    assert world.token.reason is None
+    world.claim_set.notify_all()
     world.limits.enforce()
-    assert isinstance(world.hold.reason, Interrupted)
+    assert isinstance(world.token.reason, Interrupted)
 
 
-def surroundings(time: VirtualTime) -> Surroundings:
+def surroundings(time: VirtualClock) -> WorkerDeps:
     """Only what limits touch."""
-    settings = Settings(job_limit=LIMIT, heartbeat=HEARTBEAT)
+    settings = WorkerSettings(job_limit=LIMIT, heartbeat=HEARTBEAT)
     nothing = cast("object", None)
-    return Surroundings("w1", settings, nothing, nothing, nothing, time, nothing, nothing, random.Random(1))  # type: ignore[arg-type]
+    return WorkerDeps("w1", settings, nothing, nothing, nothing, time, nothing, nothing, random.Random(1))  # type: ignore[arg-type]

@@ -6,16 +6,14 @@ from datetime import timedelta
 
 from tests.unit.worker.around import DONE, WORKER, Around
 from webordinary.adapters.memory.pool_state import MemoryPoolState
-from webordinary.capacity.clockwork import MIDNIGHT, VirtualTime
-from webordinary.capacity.stepped import SilentBell
-from webordinary.model.claims import ClaimRequest, Started
+from webordinary.model.claims import CancelToken, ClaimRequest, StartedJob
 from webordinary.model.errors import MustWait
-from webordinary.model.hold import Hold
 from webordinary.model.jobs import NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.worker.hold import RunningHold
-from webordinary.worker.keeper import LeaseKeeper
+from webordinary.operations.capacity.simulation import MIDNIGHT, NeverStops, VirtualClock
+from webordinary.worker.cancellation import JobCancelToken
+from webordinary.worker.claims import LeaseRenewer
 from webordinary.worker.slot import Slot
 from webordinary.worker.worker import Worker
 
@@ -23,54 +21,54 @@ SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 
 
 def test_a_slot_that_changes_keys_is_taken_all_the_while() -> None:
-    around, state, earlier = Around(), MemoryPoolState(), MIDNIGHT - timedelta(seconds=10)
-    surroundings = around.surroundings(state)
+    deps, state, earlier = Around(), MemoryPoolState(), MIDNIGHT - timedelta(seconds=10)
+    surroundings = deps.surroundings(state)
     pool = surroundings.pool
     for key in (SCOTT, ANN):
         pool.jobs.record(NewJob(f"job-{key}", key, "thread", f"mail-{key}", Command.EDIT), earlier, ready=True)
     pool.hints.send(ClaimRequest(ANN, earlier), earlier)
     started = pool.claims.claim_and_start(SCOTT, WORKER, earlier)
-    assert isinstance(started, Started)
-    keeper = LeaseKeeper(surroundings, around.holdings)
-    keeper.trust(SCOTT, started.claim.fence, 0.0)
-    slot = Slot(surroundings, around.holdings, keeper, SilentBell())
+    assert isinstance(started, StartedJob)
+    renewer = LeaseRenewer(surroundings, deps.claim_set)
+    renewer.confirm(SCOTT, started.claim.fence, 0.0)
+    slot = Slot(surroundings, deps.claim_set, renewer, NeverStops())
 
     slot.serve(slot.begin(started))
 
-    assert around.served == [str(SCOTT), str(ANN)]
-    assert around.taken == {"JobStarted": 1, "JobSettled": 1, "ClaimYielded": 1, "ClaimTaken": 1, "keys changed": 1}
-    assert around.holdings.running() == []
-    assert [claim.key for claim in around.holdings.claims()] == [ANN]
+    assert deps.served == [str(SCOTT), str(ANN)]
+    assert deps.taken == {"JobStarted": 1, "JobSettled": 1, "ClaimYielded": 1, "ClaimTaken": 1, "keys changed": 1}
+    assert deps.claim_set.running() == []
+    assert [claim.key for claim in deps.claim_set.claims()] == [ANN]
 
 
 def test_a_key_whose_last_job_ended_is_looked_at_again_only_for_news() -> None:
-    around, state = Around(), MemoryPoolState()
-    surroundings = around.surroundings(state)
+    deps, state = Around(), MemoryPoolState()
+    surroundings = deps.surroundings(state)
     pool = surroundings.pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
     started = pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
-    assert isinstance(started, Started)
-    keeper = LeaseKeeper(surroundings, around.holdings)
-    keeper.trust(SCOTT, started.claim.fence, 0.0)
-    slot = Slot(surroundings, around.holdings, keeper, SilentBell())
+    assert isinstance(started, StartedJob)
+    renewer = LeaseRenewer(surroundings, deps.claim_set)
+    renewer.confirm(SCOTT, started.claim.fence, 0.0)
+    slot = Slot(surroundings, deps.claim_set, renewer, NeverStops())
 
     slot.serve(slot.begin(started))
-    assert around.holdings.idle_with_news() == []
-    around.holdings.tell([SCOTT])
-    assert [holding.claim.key for holding in around.holdings.idle_with_news()] == [SCOTT]
+    assert deps.claim_set.idle_notified() == []
+    deps.claim_set.notify([SCOTT])
+    assert [holding.claim.key for holding in deps.claim_set.idle_notified()] == [SCOTT]
 
 
 def test_news_of_a_busy_key_are_kept_until_it_rests() -> None:
-    around, state = Around(), MemoryPoolState()
-    pool = around.surroundings(state).pool
+    deps, state = Around(), MemoryPoolState()
+    pool = deps.surroundings(state).pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
     started = pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
-    assert isinstance(started, Started)
-    around.holdings.begin(RunningHold(started, VirtualTime(), 1e9, lambda: 1e9), 0.0)
-    around.holdings.tell([SCOTT])
-    assert around.holdings.idle_with_news() == []
-    around.holdings.rest(started.claim, 0.0, look=False)
-    assert [holding.claim.key for holding in around.holdings.idle_with_news()] == [SCOTT]
+    assert isinstance(started, StartedJob)
+    deps.claim_set.mark_busy(JobCancelToken(started, VirtualClock(), 1e9, lambda: 1e9), 0.0)
+    deps.claim_set.notify([SCOTT])
+    assert deps.claim_set.idle_notified() == []
+    deps.claim_set.mark_idle(started.claim, 0.0, look=False)
+    assert [holding.claim.key for holding in deps.claim_set.idle_notified()] == [SCOTT]
 
 
 def test_a_job_that_waits_for_another_gives_its_slot_to_whom_nobody_serves() -> None:
@@ -81,24 +79,24 @@ def test_a_job_that_waits_for_another_gives_its_slot_to_whom_nobody_serves() -> 
         def is_dead(self, worker: str) -> bool:
             return worker == "container-dead"
 
-        def perform(self, started: Started, hold: Hold) -> Settlement:
+        def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
             self.served.append(started.job.job_id)
             if self.served == ["a"]:
                 surroundings.pool.hints.send(ClaimRequest(ANN, MIDNIGHT), MIDNIGHT)
                 raise MustWait("somebody else's change is being published", 15.0)
             return DONE
 
-    around = Publishing()
-    surroundings = around.surroundings(state)
+    deps = Publishing()
+    surroundings = deps.surroundings(state)
     jobs = surroundings.pool.jobs
     jobs.record(NewJob("ann", ANN, "thread", "mail-ann", Command.EDIT), MIDNIGHT, ready=True)
-    assert isinstance(surroundings.pool.claims.claim_and_start(ANN, "container-dead", MIDNIGHT), Started)
+    assert isinstance(surroundings.pool.claims.claim_and_start(ANN, "container-dead", MIDNIGHT), StartedJob)
     for name in ("a", "b"):
         jobs.record(NewJob(name, SCOTT, f"thread-{name}", f"mail-{name}", Command.EDIT), MIDNIGHT, ready=True)
     surroundings.pool.hints.send(ClaimRequest(SCOTT, MIDNIGHT), MIDNIGHT)
 
-    worker = Worker(surroundings, carry=lambda slot, hold: slot.serve(hold))
+    worker = Worker(surroundings, carry=lambda slot, token: slot.serve(token))
     worker.react([])
     worker.react([])
 
-    assert around.served == ["a", "ann", "b"]
+    assert deps.served == ["a", "ann", "b"]

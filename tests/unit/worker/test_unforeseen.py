@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -11,18 +11,25 @@ import pytest
 
 from tests.unit.worker.around import DONE, WORKER, Around
 from webordinary.adapters.memory.pool_state import MemoryPoolState
-from webordinary.capacity.clockwork import MIDNIGHT, VirtualTime
-from webordinary.capacity.stepped import SilentBell
-from webordinary.model.claims import LEASE_SECONDS, MAX_ATTEMPTS, Claim, ClaimRequest, ClaimStatus, Started, Turn
+from webordinary.model.claims import (
+    LEASE_SECONDS,
+    MAX_ATTEMPTS,
+    CancelToken,
+    Claim,
+    ClaimRequest,
+    ClaimStatus,
+    FinishResult,
+    StartedJob,
+)
 from webordinary.model.errors import Interrupted, JobTimedOut
-from webordinary.model.hold import Hold
-from webordinary.model.jobs import Ending, Job, NewJob, Outcome, Settlement
+from webordinary.model.jobs import Ending, Job, JobOutcome, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
+from webordinary.operations.capacity.simulation import MIDNIGHT, NeverStops, VirtualClock
 from webordinary.pool.ports import Claims
-from webordinary.worker.keeper import LeaseKeeper
+from webordinary.worker.claims import LeaseRenewer
+from webordinary.worker.ports import WorkerDeps
 from webordinary.worker.slot import Slot
-from webordinary.worker.surroundings import Surroundings
 from webordinary.worker.worker import Worker
 
 SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
@@ -40,16 +47,16 @@ class Troubled(Around):
     def __post_init__(self) -> None:
         super().__init__()
 
-    def perform(self, started: Started, hold: Hold) -> Settlement:
+    def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
         if self.performing:
             raise self.performing.pop()
-        return super().perform(started, hold)
+        return super().perform(started, token)
 
-    def save(self, started: Started, hold: Hold) -> None:
+    def save(self, started: StartedJob, token: CancelToken) -> None:
         if self.saving:
             raise self.saving
 
-    def found(self, started: Started, hold: Hold) -> Settlement | None:
+    def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None:
         if self.finding:
             raise self.finding
         return None
@@ -66,7 +73,7 @@ class TroubledClaims:
     def __getattr__(self, name: str) -> object:
         return getattr(self.inside, name)
 
-    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
         self.tried.append(ending)
         if self.refuses(ending):
             raise SURPRISE
@@ -77,53 +84,53 @@ class TroubledClaims:
         raise SURPRISE
 
 
-def _why_given_up(around: Around, surroundings: Surroundings, state: MemoryPoolState) -> str:
+def _why_given_up(deps: Around, surroundings: WorkerDeps, state: MemoryPoolState) -> str:
     """Serve the job until all its attempts are used up; no slot may be left behind by any of them."""
     for _ in range(MAX_ATTEMPTS):
-        _serve(around, surroundings)
-        assert around.holdings.running() == []
+        _serve(deps, surroundings)
+        assert deps.claim_set.running() == []
         _wait_for_the_next_try(state)
     job = state.jobs["a"]
-    assert job.outcome is Outcome.DEAD
+    assert job.outcome is JobOutcome.DEAD
     return (job.result and job.result.error) or ""
 
 
 def test_work_that_cannot_be_saved_for_an_unforeseen_reason_is_done_again_later() -> None:
-    around, state = Troubled(saving=OSError(28, "No space left")), _queued()
-    around.performing = [Interrupted("a mail came in")]
-    _serve(around, around.surroundings(state))
+    deps, state = Troubled(saving=OSError(28, "No space left")), _queued()
+    deps.performing = [Interrupted("a mail came in")]
+    _serve(deps, deps.surroundings(state))
     job = state.jobs["a"]
-    assert (job.outcome, job.interruptions, job.attempts) == (Outcome.SUCCEEDED, 1, 1)
-    assert around.holdings.running() == []
+    assert (job.outcome, job.interruptions, job.attempts) == (JobOutcome.SUCCEEDED, 1, 1)
+    assert deps.claim_set.running() == []
 
 
 def test_a_look_for_what_was_published_that_fails_unforeseen_is_a_failed_attempt() -> None:
-    around, state = Troubled(performing=[JobTimedOut("too long")] * MAX_ATTEMPTS, finding=SURPRISE), _queued()
-    surroundings = around.surroundings(state)
-    assert "RuntimeError: nobody foresaw this" in _why_given_up(around, surroundings, state)
+    deps, state = Troubled(performing=[JobTimedOut("too long")] * MAX_ATTEMPTS, finding=SURPRISE), _queued()
+    surroundings = deps.surroundings(state)
+    assert "RuntimeError: nobody foresaw this" in _why_given_up(deps, surroundings, state)
 
 
 def test_an_end_that_the_store_cannot_hold_is_a_failed_attempt_with_its_reason() -> None:
-    around, state = Around(), _queued()
-    surroundings, claims = _with_claims(around, state, lambda ending: ending is DONE)
-    assert "nobody foresaw this" in _why_given_up(around, surroundings, state)
+    deps, state = Around(), _queued()
+    surroundings, claims = _with_claims(deps, state, lambda ending: ending is DONE)
+    assert "nobody foresaw this" in _why_given_up(deps, surroundings, state)
     assert len(claims.tried) == 2 * MAX_ATTEMPTS
 
 
 def test_a_key_whose_job_cannot_even_be_given_up_is_let_go_of_so_that_its_lease_runs_out() -> None:
-    around, state = Around(), _queued()
-    surroundings, _ = _with_claims(around, state, lambda ending: True)
-    _serve(around, surroundings)
-    assert around.holdings.claims() == []
+    deps, state = Around(), _queued()
+    surroundings, _ = _with_claims(deps, state, lambda ending: True)
+    _serve(deps, surroundings)
+    assert deps.claim_set.claims() == []
     assert state.jobs["a"].attempts == 1
 
 
 def test_the_words_of_a_failure_are_text_that_every_store_holds(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)  # a log holds such words; a report of tests cannot
-    around, state = Troubled(performing=[ValueError("caf\udce9.html")] * MAX_ATTEMPTS), _queued()
-    surroundings = around.surroundings(state)
+    deps, state = Troubled(performing=[ValueError("caf\udce9.html")] * MAX_ATTEMPTS), _queued()
+    surroundings = deps.surroundings(state)
     for _ in range(MAX_ATTEMPTS):
-        _serve(around, surroundings)
+        _serve(deps, surroundings)
         _wait_for_the_next_try(state)
     result = state.jobs["a"].result
     assert result
@@ -135,12 +142,12 @@ def test_a_callback_that_fails_unforeseen_is_owed_and_the_slot_goes_on() -> None
         def succeed(self, token: str, output: dict[str, str]) -> bool:
             raise SURPRISE
 
-    around, state = Deaf(), _queued()
-    surroundings = around.surroundings(state)
+    deps, state = Deaf(), _queued()
+    surroundings = deps.surroundings(state)
     surroundings.pool.jobs.bind_token("a", "token")
-    _serve(around, surroundings)
-    assert state.jobs["a"].outcome is Outcome.SUCCEEDED
-    assert around.holdings.running() == []
+    _serve(deps, surroundings)
+    assert state.jobs["a"].outcome is JobOutcome.SUCCEEDED
+    assert deps.claim_set.running() == []
     assert [job.job_id for job in surroundings.pool.owed.owed(10)] == ["a"]
 
 
@@ -149,28 +156,28 @@ def test_a_renewal_that_fails_unforeseen_does_not_end_the_lease_keeper() -> None
         def renew(self, claims: object, now: datetime) -> set[ProjectUser]:
             raise SURPRISE
 
-    around, state = Around(), _queued()
-    surroundings = around.surroundings(state)
+    deps, state = Around(), _queued()
+    surroundings = deps.surroundings(state)
     surroundings = replace(surroundings, pool=replace(surroundings.pool, claims=Unrenewed(surroundings.pool.claims)))
     started = surroundings.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
-    assert isinstance(started, Started)
-    keeper = LeaseKeeper(surroundings, around.holdings)
-    keeper.trust(SCOTT, started.claim.fence, 0.0)
-    around.holdings.rest(started.claim, 0.0)
-    keeper.renew_once()
-    assert "ClaimRenewalFailed" in around.taken
+    assert isinstance(started, StartedJob)
+    renewer = LeaseRenewer(surroundings, deps.claim_set)
+    renewer.confirm(SCOTT, started.claim.fence, 0.0)
+    deps.claim_set.mark_idle(started.claim, 0.0)
+    renewer.renew_once()
+    assert "ClaimRenewalFailed" in deps.taken
 
 
 def test_a_job_that_may_have_been_started_when_the_answer_was_lost_is_let_go_of() -> None:
-    around, state = Around(), _queued()
-    surroundings, _ = _with_claims(around, state, lambda ending: False)
-    worker = Worker(surroundings, carry=lambda slot, hold: slot.serve(hold))
+    deps, state = Around(), _queued()
+    surroundings, _ = _with_claims(deps, state, lambda ending: False)
+    worker = Worker(surroundings, carry=lambda slot, token: slot.serve(token))
     worker.react([])
     surroundings.pool.jobs.record(NewJob("b", SCOTT, "thread", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
     with pytest.raises(RuntimeError, match="nobody foresaw this"):
         worker.react([f"ticket {SCOTT}"])
     worker.react([])
-    assert state.jobs["b"].outcome is Outcome.SUCCEEDED
+    assert state.jobs["b"].outcome is JobOutcome.SUCCEEDED
     assert state.jobs["b"].attempts == 2
 
 
@@ -185,50 +192,121 @@ class Unreleasable(TroubledClaims):
             raise SURPRISE
         return self.inside.begin_release(claim)
 
+    def start_next(self, claim: Claim, now: datetime) -> Job | None:
+        return super().start_next(claim, now) if claim.key == SCOTT else self.inside.start_next(claim, now)
+
 
 def test_a_key_that_cannot_be_released_keeps_no_other_from_being_served() -> None:
-    around, state = Around(), _queued()
-    worker, _, claims = _with_an_abandoned_key(around, state)
+    deps, state = Around(), _queued()
+    worker, _, claims = _with_an_abandoned_key(deps, state)
     worker.react([])
-    assert around.served == [str(SCOTT), str(ANN)]
+    assert deps.served == [str(SCOTT), str(ANN)]
     assert worker.seconds_to_wait() <= 1.0, "it is tried again soon"
     claims.refusing = False
     worker.react([])
-    assert state.jobs["b"].outcome is Outcome.SUCCEEDED
+    assert state.jobs["b"].outcome is JobOutcome.SUCCEEDED
 
 
-def test_a_key_that_cannot_be_released_is_forgotten_once_its_lease_has_run_out() -> None:
-    around, state = Around(), _queued()
-    worker, clock, _ = _with_an_abandoned_key(around, state)
+def test_a_release_that_fails_for_longer_than_a_lease_is_tried_until_it_is_done() -> None:
+    deps, state = Around(), _queued()
+    worker, clock, claims = _with_an_abandoned_key(deps, state)
     worker.react([])
-    assert [claim.key for claim in worker._holdings.abandoned()] == [SCOTT]
     clock.after(LEASE_SECONDS, lambda: None)
     clock.run(LEASE_SECONDS, lambda: False)
     worker.react([])
-    assert worker._holdings.abandoned() == []
+    held = claims.look(SCOTT)
+    assert held
+    assert held.status is ClaimStatus.HELD
+    claims.refusing = False
+    worker.react([])
+    assert state.jobs["b"].outcome is JobOutcome.SUCCEEDED
+
+
+def test_an_idle_key_whose_release_fails_is_released_later() -> None:
+    deps, state = Around(), _queued()
+    surroundings = deps.surroundings(state)
+    claims = Unreleasable(surroundings.pool.claims)
+    settings = replace(surroundings.settings, idle_release=0.0)
+    surroundings = replace(surroundings, settings=settings, pool=replace(surroundings.pool, claims=claims))
+    worker = Worker(surroundings, carry=lambda slot, token: slot.serve(token))
+    with pytest.raises(RuntimeError, match="nobody foresaw this"):
+        worker.react([])
+    claims.refusing = False
+    worker.react([])
+    assert claims.held_by(WORKER) == []
+
+
+class LostConfirmation(TroubledClaims):
+    """The first claim is taken, and its answer is lost; look-ups are counted."""
+
+    looked_up = 0
+    lost = False
+
+    def claim_and_start(
+        self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
+    ) -> StartedJob | Claim | None:
+        taken = self.inside.claim_and_start(key, worker, now, over)
+        if not self.lost:
+            self.lost = True
+            raise SURPRISE
+        return taken
+
+    def held_by(self, worker: str) -> Sequence[Claim]:
+        self.looked_up += 1
+        return self.inside.held_by(worker)
+
+
+def test_a_claim_whose_confirmation_was_lost_is_released_after_two_looks() -> None:
+    deps, state = Around(), _queued()
+    surroundings = deps.surroundings(state)
+    claims = LostConfirmation(surroundings.pool.claims)
+    surroundings = replace(surroundings, pool=replace(surroundings.pool, claims=claims))
+    worker = Worker(surroundings, carry=lambda slot, token: slot.serve(token))
+    with pytest.raises(RuntimeError, match="nobody foresaw this"):
+        worker.react([])
+    worker._renewer.renew_once()
+    worker.react([])
+    assert state.jobs["a"].open, "it may have been claimed a moment ago"
+    worker._renewer.renew_once()
+    worker.react([])
+    assert state.jobs["a"].outcome is JobOutcome.SUCCEEDED
+
+
+def test_a_worker_whose_calls_succeed_does_not_look_its_claims_up() -> None:
+    deps, state = Around(), _queued()
+    surroundings = deps.surroundings(state)
+    claims = LostConfirmation(surroundings.pool.claims)
+    claims.lost = True
+    worker = Worker(
+        replace(surroundings, pool=replace(surroundings.pool, claims=claims)),
+        carry=lambda slot, token: slot.serve(token),
+    )
+    worker.react([])
+    worker._renewer.renew_once()
+    assert claims.looked_up == 0
 
 
 def test_a_worker_that_stops_releases_what_nobody_serves_any_more() -> None:
-    around, state = Around(), _queued()
-    worker, _, claims = _with_an_abandoned_key(around, state)
+    deps, state = Around(), _queued()
+    worker, _, claims = _with_an_abandoned_key(deps, state)
     claims.refusing = False
-    worker._wind_down()
+    worker._shut_down()
     claim = claims.inside.look(SCOTT)
     assert claim is None or claim.status is not ClaimStatus.HELD
 
 
 def test_a_job_that_no_thread_can_be_had_for_is_let_go_of() -> None:
-    around, state = Around(), _queued()
-    surroundings = around.surroundings(state)
+    deps, state = Around(), _queued()
+    surroundings = deps.surroundings(state)
 
-    def no_thread(slot: Slot, hold: object) -> None:
+    def no_thread(slot: Slot, token: object) -> None:
         raise RuntimeError("can't start new thread")
 
     worker = Worker(surroundings, carry=no_thread)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         worker.react([])
     assert worker.seconds_to_wait() >= 0
-    assert worker._holdings.claims() == []
+    assert worker._claim_set.claims() == []
 
 
 def _queued() -> MemoryPoolState:
@@ -240,40 +318,40 @@ def _queued() -> MemoryPoolState:
 
 
 def _with_claims(
-    around: Around, state: MemoryPoolState, refuses: Callable[[Ending], bool]
-) -> tuple[Surroundings, TroubledClaims]:
-    surroundings = around.surroundings(state)
+    deps: Around, state: MemoryPoolState, refuses: Callable[[Ending], bool]
+) -> tuple[WorkerDeps, TroubledClaims]:
+    surroundings = deps.surroundings(state)
     claims = TroubledClaims(surroundings.pool.claims, refuses)
     return replace(surroundings, pool=replace(surroundings.pool, claims=claims)), claims
 
 
-def _with_an_abandoned_key(around: Around, state: MemoryPoolState) -> tuple[Worker, VirtualTime, Unreleasable]:
+def _with_an_abandoned_key(deps: Around, state: MemoryPoolState) -> tuple[Worker, VirtualClock, Unreleasable]:
     """A worker that let go of a key, while another key waits."""
-    surroundings = around.surroundings(state)
+    surroundings = deps.surroundings(state)
     claims = Unreleasable(surroundings.pool.claims)
     surroundings = replace(surroundings, pool=replace(surroundings.pool, claims=claims))
-    worker = Worker(surroundings, carry=lambda slot, hold: slot.serve(hold))
+    worker = Worker(surroundings, carry=lambda slot, token: slot.serve(token))
     worker.react([])
     surroundings.pool.jobs.record(NewJob("b", SCOTT, "thread", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
     with pytest.raises(RuntimeError, match="nobody foresaw this"):
         worker.react([f"ticket {SCOTT}"])
     surroundings.pool.jobs.record(NewJob("c", ANN, "thread-c", "mail-c", Command.EDIT), MIDNIGHT, ready=True)
     surroundings.pool.hints.send(ClaimRequest(ANN, MIDNIGHT), MIDNIGHT)
-    assert isinstance(surroundings.clock, VirtualTime)
+    assert isinstance(surroundings.clock, VirtualClock)
     return worker, surroundings.clock, claims
 
 
-def _serve(around: Around, surroundings: Surroundings) -> None:
+def _serve(deps: Around, surroundings: WorkerDeps) -> None:
     claim = surroundings.pool.claims.look(SCOTT)
     started = surroundings.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT, claim)
-    assert isinstance(started, Started)
-    keeper = LeaseKeeper(surroundings, around.holdings)
-    keeper.trust(SCOTT, started.claim.fence, 0.0)
-    slot = Slot(surroundings, around.holdings, keeper, SilentBell())
+    assert isinstance(started, StartedJob)
+    renewer = LeaseRenewer(surroundings, deps.claim_set)
+    renewer.confirm(SCOTT, started.claim.fence, 0.0)
+    slot = Slot(surroundings, deps.claim_set, renewer, NeverStops())
     slot.serve(slot.begin(started))
 
 
 def _wait_for_the_next_try(state: MemoryPoolState) -> None:
     job = state.jobs["a"]
     if job.open:
-        state.put(replace(job, not_before=None))
+        state.put(job._replace(not_before=None))

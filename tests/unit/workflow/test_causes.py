@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from webordinary.workflow.causes import words_of
+from webordinary.workflow.answering import words_of
 
 
 @pytest.mark.parametrize(

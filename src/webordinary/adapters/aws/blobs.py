@@ -31,13 +31,11 @@ class S3Blobs:
         self._s3, self._bucket = s3, bucket
 
     def put(self, data: bytes) -> str:
-        """See Blobs."""
         digest = hashlib.sha256(data).hexdigest()
         put_once(self._s3, self._bucket, f"{PREFIX}/{digest}", data)
         return digest
 
     def get(self, digest: str) -> bytes:
-        """See Blobs."""
         if not _DIGEST.fullmatch(digest):
             raise Permanent(f"{digest!r} is not a SHA-256 digest: the manifest that names it is damaged")
         return fetch(self._s3, self._bucket, f"{PREFIX}/{digest}")
@@ -74,12 +72,20 @@ def put_once(s3: S3Client, bucket: str, key: str, data: bytes) -> None:
                 raise
 
 
-def fetch(s3: S3Client, bucket: str, key: str, most_bytes: int = MOST_BYTES) -> bytes:
-    """The bytes of an object; raises Permanent where it is gone, or larger than anything that we keep."""
+def fetch(s3: S3Client, bucket: str, key: str, most_bytes: int = MOST_BYTES, *, only: int = 0) -> bytes:
+    """The bytes of an object, or `only` the first of them.
+
+    Raises Permanent where it is gone, or larger than anything that we keep.
+    """
     with translated(f"reading {key} of {bucket}"):
         try:
-            found = s3.get_object(Bucket=bucket, Key=key)
+            if only:
+                found = s3.get_object(Bucket=bucket, Key=key, Range=f"bytes=0-{only - 1}")
+            else:
+                found = s3.get_object(Bucket=bucket, Key=key)
         except ClientError as problem:
+            if code_of(problem) == "InvalidRange":  # it is empty
+                return b""
             if code_of(problem) not in _GONE:
                 raise
             words = f"no file {key} is stored in {bucket}: it expired, or somebody removed it; restore a backup"

@@ -7,25 +7,164 @@ done once; a single write finds its own condition broken, and its caller sees th
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from webordinary.adapters.aws.clients import code_of, translated
-from webordinary.adapters.aws.items import from_item, to_item
-from webordinary.adapters.aws.writes import expressed
+from webordinary.model.backoff import Backoff
 from webordinary.model.errors import Transient
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_dynamodb.type_defs import AttributeValueTypeDef
     from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
 
+    Item = dict[str, AttributeValueTypeDef]
+
+
+def to_item(fields: Mapping[str, Any]) -> Item:
+    """A record as an item; what is None is left out, so that conditions can ask whether it is there."""
+    return {name: to_value(value) for name, value in fields.items() if value is not None}
+
+
+def from_item(item: Mapping[str, AttributeValueTypeDef]) -> dict[str, Any]:
+    """An item as a record."""
+    return {name: from_value(value) for name, value in item.items()}
+
+
+def to_value(value: object) -> AttributeValueTypeDef:
+    """One value. A float keeps all its digits; a set is one of strings and not empty."""
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": str(value)}
+        case int() | float():
+            return {"N": _digits(value)}
+        case bytes():
+            return {"B": value}
+        case set() | frozenset():
+            return {"SS": sorted(value)}
+        case Mapping():
+            return {"M": {str(name): to_value(inner) for name, inner in value.items()}}
+        case list() | tuple():
+            return {"L": [to_value(inner) for inner in value]}
+    raise TypeError(f"an item cannot hold {type(value).__name__}")
+
+
+def from_value(value: AttributeValueTypeDef) -> object:
+    """One value back; a whole number is an int, whatever it was."""
+    [(kind, inner)] = value.items()
+    match kind:
+        case "NULL":
+            return None
+        case "N":
+            return _number(str(inner))
+        case "M":
+            return from_item(value["M"])
+        case "L":
+            return [from_value(one) for one in value["L"]]
+        case "SS":
+            return set(value["SS"])
+    return inner
+
+
+def moment(at: datetime) -> str:
+    """A point in time as text that sorts as time does."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def moment_or_none(at: datetime | None) -> str | None:
+    """A point in time that may not have come yet."""
+    return None if at is None else moment(at)
+
+
+def at(text: str) -> datetime:
+    """A stored point in time."""
+    return datetime.fromisoformat(text)
+
+
+def at_or_none(text: str | None) -> datetime | None:
+    """A stored point in time that may not have come yet."""
+    return None if text is None else at(text)
+
+
+def epoch(at: datetime, plus_seconds: float = 0.0) -> int:
+    """What TTL attributes hold."""
+    return int(at.timestamp() + plus_seconds)
+
+
+def _digits(number: float) -> str:
+    """As DynamoDB itself would write it."""
+    return str(int(number)) if float(number).is_integer() else format(Decimal(repr(number)), "f")
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        return int(number) if number.is_integer() else number
+
+
+_NAME = re.compile(r"#(\w+)")
+
+
+def put(table: str, fields: Mapping[str, object], when: str = "", **values: object) -> Write:
+    """Write a whole item, if `when` holds for the one that is there."""
+    return {"Put": {"TableName": table, "Item": to_item(fields), **_conditioned(when, when, values)}}  # type: ignore[typeddict-item]
+
+
+def check(table: str, key: Mapping[str, object], when: str, **values: object) -> Write:
+    """Write nothing, but let a transaction fail unless `when` holds."""
+    return {"ConditionCheck": {"TableName": table, "Key": to_item(key), **_conditioned(when, when, values)}}  # type: ignore[typeddict-item]
+
+
+def update(table: str, key: Mapping[str, object], change: str, when: str = "", **values: object) -> Write:
+    """Change some attributes of an item, if `when` holds."""
+    return {
+        "Update": {
+            "TableName": table,
+            "Key": to_item(key),
+            "UpdateExpression": change,
+            **_conditioned(when, f"{change} {when}", values),  # type: ignore[typeddict-item]
+        }
+    }
+
+
+def delete(table: str, key: Mapping[str, object], when: str = "", **values: object) -> Write:
+    """Remove an item, if `when` holds."""
+    return {"Delete": {"TableName": table, "Key": to_item(key), **_conditioned(when, when, values)}}  # type: ignore[typeddict-item]
+
+
+def expressed(text: str, values: Mapping[str, object]) -> dict[str, object]:
+    """The names and values that an expression uses; for reads too."""
+    named: dict[str, object] = {}
+    if names := {f"#{name}": name for name in _NAME.findall(text)}:
+        named["ExpressionAttributeNames"] = names
+    if values:
+        named["ExpressionAttributeValues"] = {f":{name}": to_value(value) for name, value in values.items()}
+    return named
+
+
+def _conditioned(when: str, text: str, values: Mapping[str, object]) -> dict[str, object]:
+    """Whose condition does not hold says how the item is, which spares a look."""
+    condition = {"ConditionExpression": when, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if when else {}
+    return {**condition, **expressed(text, values)}
+
+
 CONFLICT_TRIES = 8
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.5
+_BACKOFF = Backoff(0.02, cap=0.5, jitter=1.0)
 _BATCH = 100
 _BATCH_TRIES = 5
 _BROKEN = "ConditionalCheckFailed"
@@ -37,7 +176,7 @@ Place = tuple[str, Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ConditionFailed:
     """Nothing was written. The writes whose conditions did not hold, each with the item as it is; {} if none."""
 
     by: Mapping[int, Fields]
@@ -48,7 +187,7 @@ class Dynamo:
 
     def __init__(self, client: DynamoDBClient, pause: Callable[[float], None] = time.sleep) -> None:
         self._client, self._pause = client, pause
-        self._dice = random.Random()  # noqa: S311 - jitter, not a secret
+        self._rng = random.Random()  # noqa: S311 - jitter, not a secret
 
     def get(self, what: str, place: Place) -> Fields | None:
         """One item as it is now."""
@@ -90,14 +229,14 @@ class Dynamo:
         pages = self._pages(what, table, where, values, limit, index, newest)
         return list(islice((from_item(item) for page in pages for item in page), limit))
 
-    def write(self, what: str, write: Write) -> Fields | Refused:
+    def write(self, what: str, write: Write) -> Fields | ConditionFailed:
         """One conditional write; what an update leaves behind."""
         [(kind, asked)] = write.items()
         return self._tried(what, lambda: self._write(kind, asked))
 
     def transact(
         self, what: str, writes: Sequence[Write], request: str, witness: Place | None = None
-    ) -> Refused | None:
+    ) -> ConditionFailed | None:
         """All of the writes or none, once; None when they are done.
 
         `request` names this transaction. If no answer comes, the item at `witness` tells: it has been written
@@ -110,7 +249,7 @@ class Dynamo:
             if item and item.get("request") == request:
                 return None
             raise
-        return done if isinstance(done, Refused) else None
+        return done if isinstance(done, ConditionFailed) else None
 
     def _write(self, kind: str, asked: Any) -> Fields:  # noqa: ANN401 - one of three shapes, told by its kind
         if kind == "Update":
@@ -122,8 +261,8 @@ class Dynamo:
         self._client.transact_write_items(TransactItems=writes, ClientRequestToken=request)
         return {}
 
-    def _tried(self, what: str, ask: Callable[[], Fields]) -> Fields | Refused:
-        """Again, while somebody else writes at the same moment."""
+    def _tried(self, what: str, ask: Callable[[], Fields]) -> Fields | ConditionFailed:
+        """Retry while another writer holds the same items."""
         for tries in range(CONFLICT_TRIES):
             with translated(what):
                 try:
@@ -157,19 +296,19 @@ class Dynamo:
 
     def back_off(self, tries: int) -> None:
         """Let others go first, after so many tries."""
-        self._pause(self._dice.uniform(0, min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2**tries)))
+        self._pause(_BACKOFF.delay(tries, self._rng))
 
 
-def _refusal(problem: ClientError) -> Refused | None:
+def _refusal(problem: ClientError) -> ConditionFailed | None:
     """Conditions that did not hold; None if it was not that."""
     if code_of(problem) == "ConditionalCheckFailedException":
-        return Refused({0: _item(problem.response)})
+        return ConditionFailed({0: _item(problem.response)})
     broken = {number: _item(why) for number, why in enumerate(_reasons(problem)) if why.get("Code") == _BROKEN}
-    return Refused(broken) if broken else None
+    return ConditionFailed(broken) if broken else None
 
 
 def _passes(problem: ClientError) -> bool:
-    """Somebody else was writing at the same moment: worth another try at once."""
+    """Whether another writer held the same items: worth an immediate retry."""
     if code_of(problem) == "TransactionConflictException":
         return True
     reasons = _reasons(problem)

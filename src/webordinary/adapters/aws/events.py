@@ -11,15 +11,8 @@ from typing import Any, TextIO
 
 from webordinary.adapters.aws.names import METRICS, METRICS_SERVICE
 from webordinary.model.events import Event
+from webordinary.pool.metrics import MEASURES, HistogramSpec
 
-MEASURED = {
-    "ClaimTaken": {"waited_ms": "TimeToClaim"},
-    "ClaimTakenOver": {"waited_ms": "TimeToClaim"},
-    "ClaimReleased": {"idle_ms": "IdleBeforeRelease"},
-    "ClaimYielded": {"idle_ms": "IdleBeforeRelease"},
-    "JobSettled": {"latency_ms": "JobLatency"},
-}
-"""Figures of an event that are worth a metric of their own, in milliseconds."""
 _MOST_CHARACTERS = 8000
 
 
@@ -65,9 +58,16 @@ def _embedded(metrics: Mapping[str, tuple[str, float]]) -> dict[str, Any]:
     return {"_aws": {"Timestamp": at, "CloudWatchMetrics": [told]}, "service": METRICS_SERVICE, **values}
 
 
+def metric_name(measure: HistogramSpec) -> str:
+    """The name of a measure in CloudWatch: `time_to_claim` is TimeToClaim."""
+    return measure.histogram.title().replace("_", "")
+
+
 def _figures(event: Event) -> dict[str, tuple[str, float]]:
-    wanted = MEASURED.get(event.kind, {})
-    return {metric: ("Milliseconds", float(event.data[name])) for name, metric in wanted.items() if name in event.data}
+    measure = MEASURES.get(event.kind)
+    if measure is None or measure.value not in event.data:
+        return {}
+    return {metric_name(measure): ("Milliseconds", float(event.data[measure.value]))}
 
 
 def _bounded(data: Mapping[str, Any]) -> Mapping[str, Any]:

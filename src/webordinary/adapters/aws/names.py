@@ -46,7 +46,7 @@ ABANDONED, BOUNCES = f"{PREFIX}-abandoned", f"{PREFIX}-bounces"
 METRICS = "WebOrdinary"
 """The namespace of our metrics; a metric of a kind of event is called as the event."""
 METRICS_SERVICE = PREFIX
-"""Their one dimension, `service`: the same whoever tells, so that alarms see the sum."""
+"""The one dimension of all metrics, `service`. Every process uses the same value, so that alarms see the sum."""
 
 _LONGEST_QUEUE_NAME = 80
 

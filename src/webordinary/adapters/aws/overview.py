@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.items import at, moment
-from webordinary.adapters.aws.mail.mail_items import MAIL, MailItems
-from webordinary.adapters.aws.overview_timeline import WorkflowSteps, timeline
-from webordinary.adapters.aws.pool.job_items import Record
-from webordinary.adapters.aws.pool.job_table import JobTable
-from webordinary.adapters.aws.pool.pool_look import PoolLook
-from webordinary.mail.compose import answer_kind
-from webordinary.mail.errors import UnknownMail
-from webordinary.mail.ports import AttachmentManifest, Directory, Outbox, OutboxEntry, ParsedMails, RawMails
+from webordinary.adapters.aws.clients import translated
+from webordinary.adapters.aws.dynamo import at, moment
+from webordinary.adapters.aws.mail.mails import MAIL, MailItems
+from webordinary.adapters.aws.pool.job_table import JobTable, Record
+from webordinary.adapters.aws.pool.pool_snapshot import PoolSnapshotReader
+from webordinary.mail.ports import (
+    AttachmentManifest,
+    Directory,
+    Outbox,
+    OutboxEntry,
+    ParsedMails,
+    RawMails,
+    UnknownMail,
+)
+from webordinary.mail.replies.compose import answer_kind
+from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.events import EventKind
 from webordinary.model.jobs import Job
 from webordinary.model.mail import ParsedMail
 from webordinary.model.names import job_id_of
-from webordinary.model.overview import (
+from webordinary.model.projects import Sender
+from webordinary.model.snapshot import (
     JobSummary,
     MailDetail,
     MailSummary,
@@ -31,15 +42,99 @@ from webordinary.model.overview import (
     with_names,
     workers_in,
 )
-from webordinary.model.projects import Sender
 from webordinary.pool.ports import DeadLetters
+
+if TYPE_CHECKING:
+    from types_boto3_stepfunctions import SFNClient
+
+
+_log = logging.getLogger(__name__)
+MOST_STEPS = 500
+LEFT = "TaskStateExited"
+KINDS = {
+    "ParseEmail": "MailParsed",
+    "StoreAttachment": "AttachmentStored",
+    "SendClaimRequest": "ClaimRequested",
+    "SendInterrupt": "InterruptSent",
+    "GiveUp": "DeadLettered",
+}
+"""What it means that a step of the workflow is done, where no record tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineItem:
+    """Something that happened to a mail."""
+
+    at: datetime
+    kind: str
+    worker: str | None = None
+    data: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowSteps:
+    """The steps of an execution from Step Functions' history: one call for each mail that is shown."""
+
+    client: SFNClient
+    state_machine_arn: str
+
+    def of(self, email_id: str) -> list[TimelineItem]:
+        """The first run of a mail's workflow. Without it the timeline is shorter, and that is all."""
+        arn = f"{self.state_machine_arn.replace(':stateMachine:', ':execution:')}:{email_id}"
+        try:
+            with translated(f"looking at the workflow of mail {email_id}"):
+                told = self.client.get_execution_history(
+                    executionArn=arn, maxResults=MOST_STEPS, includeExecutionData=False
+                )
+        except WebOrdinaryError as problem:
+            _log.info("%s", problem)
+            return []
+        left = ((event["timestamp"], event["stateExitedEventDetails"]["name"]) for event in told["events"]
+                if event["type"] == LEFT)  # fmt: skip
+        return [TimelineItem(at, KINDS[state]) for at, state in left if state in KINDS]
+
+
+def timeline(
+    mail: MailSummary, record: Record | None, replies: Sequence[SentReply], steps: Iterable[TimelineItem]
+) -> tuple[TimelineEntry, ...]:
+    """All of it in the order of time; clocks of several machines made it."""
+    moments = [*_of_mail(mail), *steps]
+    if record:
+        moments += _of_job(record)
+        moments += [TimelineItem(entry.at, entry.kind, entry.worker, entry.values) for entry in record.told]
+    moments += [TimelineItem(reply.created_at, "ReplyWritten") for reply in replies]
+    moments += [TimelineItem(reply.sent_at, "ReplySent") for reply in replies if reply.sent_at]
+    key = str(mail.job.key) if mail.job else None
+    return tuple(
+        TimelineEntry(number, one.at, one.kind, mail.email_id, key, one.worker, one.data or {})
+        for number, one in enumerate(sorted(moments, key=lambda one: one.at), start=1)
+    )
+
+
+def _of_mail(mail: MailSummary) -> Iterator[TimelineItem]:
+    yield TimelineItem(mail.received_at, "MailReceived")
+    for kind in ("MailRefused", "MailHeld"):
+        if at := mail.milestones.get(kind):
+            yield TimelineItem(at, kind, data={"reason": mail.stopped_because})
+
+
+def _of_job(record: Record) -> Iterator[TimelineItem]:
+    job, told = record.job, {entry.kind for entry in record.told}
+    yield TimelineItem(job.recorded_at, "JobRecorded")
+    if job.queued_at:
+        yield TimelineItem(job.queued_at, "JobQueued")
+    if job.started_at and "JobStarted" not in told:
+        yield TimelineItem(job.started_at, "JobStarted", job.worker)
+    if job.settled_at:
+        yield TimelineItem(job.settled_at, "JobSettled", job.worker, {"outcome": str(job.outcome)})
+
 
 DAYS_BACK = 30
 OF_DAY = "#receivedDay = :day"
 BEFORE = "#receivedDay = :day AND #receivedAt < :before"
 MAX_ROWS, MOST_REDRIVES = 200, 20
 STOPPED = {"refused": "MailRefused", "held": "MailHeld"}
-LOOK_AGAIN, LOOK_SECONDS = "LookAgain", 5
+LOOK_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +149,10 @@ class AwsOverview:
     jobs: JobTable
     letters: DeadLetters
     directory: Directory
-    pool_look: PoolLook
+    pool_look: PoolSnapshotReader
     steps: WorkflowSteps
 
     def recent_mails(self, before: str | None, limit: int) -> Sequence[MailSummary]:
-        """See Overview."""
         until = self.raw_mails.envelope(before).received_at if before else None
         day, ids = (until or datetime.now(UTC)).date(), list[str]()
         for back in range(DAYS_BACK + 1):
@@ -88,7 +182,6 @@ class AwsOverview:
         return sorted(mails, key=lambda mail: mail.received_at, reverse=True)
 
     def mail(self, email_id: str) -> MailDetail | None:
-        """See Overview."""
         try:
             looked = self._look(email_id, self._dead())
         except UnknownMail:
@@ -106,20 +199,21 @@ class AwsOverview:
         )
 
     def pool(self, now: datetime, limit: int = MAX_ROWS) -> PoolSnapshot:
-        """See Overview."""
         return self.pool_look.snapshot(now, limit, self.letters)
 
     def senders(self) -> Sequence[Sender]:
-        """See Overview."""
         return self.directory.senders()
 
     def events_after(self, seq: int, limit: int) -> Sequence[TimelineEntry]:
-        """What happens is told to the logs. Here time passing is the one event: whoever watches looks again."""
+        """Events go to the logs on AWS; a watcher is woken by time alone."""
         newest = self.last_seq()
-        return [TimelineEntry(newest, datetime.now(UTC), LOOK_AGAIN, None, None, None, {})] if newest > seq else []
+        return (
+            [TimelineEntry(newest, datetime.now(UTC), EventKind.LOOK_AGAIN, None, None, None, {})]
+            if newest > seq
+            else []
+        )
 
     def last_seq(self) -> int:
-        """See events_after."""
         return int(time.time() // LOOK_SECONDS)
 
     def _named(self, mails: Sequence[MailSummary]) -> list[MailSummary]:
@@ -158,7 +252,7 @@ class AwsOverview:
         return _Looked(summary, record)
 
     def _stopped(self, email_id: str) -> Mapping[str, str]:
-        """Why it went no further. Read anew: it may have been refused after somebody looked at it first."""
+        """Why the mail was stopped. Not cached: it may be refused after it was first shown."""
         place = self.items.table, self.items.key(email_id, MAIL)
         item = self.items.dynamo.get(f"looking what became of mail {email_id}", place) or {}
         stopped: Mapping[str, str] = item.get("stopped", {})

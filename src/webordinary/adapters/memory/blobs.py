@@ -14,13 +14,11 @@ class MemoryBlobs:
         self._blobs: dict[str, bytes] = {}
 
     def put(self, data: bytes) -> str:
-        """See Blobs."""
         digest = hashlib.sha256(data).hexdigest()
         self._blobs[digest] = data
         return digest
 
     def get(self, digest: str) -> bytes:
-        """See Blobs."""
         try:
             return self._blobs[digest]
         except KeyError:

@@ -7,22 +7,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from webordinary.asl.errors import HistoryMoved
-from webordinary.asl.events import Event
-from webordinary.asl.ports import PAST, Change, Execution, Outcome, Status, Stored
+from webordinary.asl.ports import PAST, Append, Execution, HistoryEvent, Status, Stored, TaskAnswer
 
 
 @dataclass(slots=True)
 class _Record:
     execution: Execution
     order: int
-    events: list[Event]
+    events: list[HistoryEvent]
     tokens: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class _Token:
     execution: str
-    outcome: Outcome | None = None
+    outcome: TaskAnswer | None = None
     beat_at: datetime | None = None
 
 
@@ -37,7 +36,7 @@ class MemoryExecutions:
         self._definitions: dict[str, str] = {}
         self._started = 0
 
-    def start(self, execution: Execution, definition: str, events: tuple[Event, ...]) -> bool:
+    def start(self, execution: Execution, definition: str, events: tuple[HistoryEvent, ...]) -> bool:
         """Store a new execution; False if the name is taken."""
         with self._lock:
             if execution.name in self._records:
@@ -48,7 +47,7 @@ class MemoryExecutions:
             self._look(execution.name, PAST)
             return True
 
-    def append(self, name: str, change: Change) -> None:
+    def append(self, name: str, change: Append) -> None:
         """Store a change whole, or raise HistoryMoved."""
         with self._lock:
             record = self._records.get(name)
@@ -102,7 +101,7 @@ class MemoryExecutions:
         """A definition's text."""
         return self._definitions.get(digest)
 
-    def answer_token(self, token: str, outcome: Outcome) -> bool:
+    def answer_token(self, token: str, outcome: TaskAnswer) -> bool:
         """The first answer wins."""
         with self._lock:
             known = self._tokens.get(token)
@@ -149,7 +148,7 @@ class MemoryExecutions:
         else:
             self._due[name] = look_at
 
-    def _change_tokens(self, record: _Record, name: str, change: Change) -> None:
+    def _change_tokens(self, record: _Record, name: str, change: Append) -> None:
         for token in change.opened:
             self._tokens[token] = _Token(name)
             record.tokens.add(token)
@@ -161,7 +160,7 @@ class MemoryExecutions:
             record.tokens.discard(token)
 
 
-def _ended(execution: Execution, change: Change) -> Execution:
+def _ended(execution: Execution, change: Append) -> Execution:
     return replace(
         execution,
         status=change.status,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import datetime
 
-from webordinary.mail.authenticate import Held, Refused
-from webordinary.mail.errors import UnknownMail
+from webordinary.mail.auth import AwaitsConfirmation, Refused
+from webordinary.mail.parsing.headers import HEAD_BYTES
+from webordinary.mail.ports import UnknownMail
 from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment
 
 
@@ -20,7 +22,6 @@ class MemoryRawMails:
         self._lock = threading.Lock()
 
     def store(self, email: Email) -> bool:
-        """See RawMails."""
         with self._lock:
             if email.email_id in self._mails:
                 return False
@@ -28,26 +29,26 @@ class MemoryRawMails:
             return True
 
     def load(self, email_id: str) -> Email:
-        """See RawMails."""
         try:
             return self._mails[email_id]
         except KeyError:
             raise UnknownMail(email_id) from None
 
+    def head(self, email_id: str) -> Email:
+        email = self.load(email_id)
+        return replace(email, raw=email.raw[: HEAD_BYTES + 1])
+
     def envelope(self, email_id: str) -> Envelope:
-        """See RawMails."""
         return self.load(email_id).envelope
 
     def mark_started(self, email_id: str) -> None:
-        """See RawMails."""
         self._started.add(email_id)
 
-    def mark_placed(self, email_id: str, stopped: Held | Refused | None = None) -> None:
+    def mark_placed(self, email_id: str, stopped: AwaitsConfirmation | Refused | None = None) -> None:
         """See RawMails. What became of it, the events tell."""
         self._placed.add(email_id)
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
-        """See RawMails."""
         mine = self._mails[email_id].envelope
         with self._lock:
             others = [mail for mail in self._mails.values() if mail.email_id not in self._placed]
@@ -55,7 +56,6 @@ class MemoryRawMails:
         return any(since <= envelope.received_at < mine.received_at for envelope in sent)
 
     def without_workflow(self, limit: int) -> tuple[str, ...]:
-        """See RawMails."""
         with self._lock:
             waiting = [mail for mail in self._mails.values() if mail.email_id not in self._started]
         waiting.sort(key=lambda mail: (mail.envelope.received_at, mail.email_id))
@@ -69,11 +69,9 @@ class MemoryParsedMails:
         self._mails: dict[str, ParsedMail] = {}
 
     def save(self, email_id: str, mail: ParsedMail, now: datetime) -> None:
-        """See ParsedMails."""
         self._mails.setdefault(email_id, mail)
 
     def load(self, email_id: str) -> ParsedMail | None:
-        """See ParsedMails."""
         return self._mails.get(email_id)
 
 
@@ -85,11 +83,9 @@ class MemoryAttachmentManifest:
         self._lock = threading.Lock()
 
     def save(self, email_id: str, position: int, record: Attachment | RefusedAttachment) -> None:
-        """See AttachmentManifest."""
         with self._lock:
             self._records.setdefault(email_id, {})[position] = record
 
     def of(self, email_id: str) -> tuple[Attachment | RefusedAttachment, ...]:
-        """See AttachmentManifest."""
         with self._lock:
             return tuple(record for _, record in sorted(self._records.get(email_id, {}).items()))

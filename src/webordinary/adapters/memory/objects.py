@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from webordinary.site.deploy_plan import Lying, Origin, StoredManifest, Upload
+from webordinary.adapters.aws.site.deploy import Origin, StoredManifest, StoredObject, Upload
 
 
 @dataclass(slots=True)
@@ -23,17 +23,14 @@ class MemoryObjects:
     _manifests: list[bytes] = field(default_factory=list)
 
     def manifest(self) -> StoredManifest | None:
-        """See ObjectStore."""
         self.requests.append(("manifest", ""))
         return StoredManifest(self._manifests[-1], str(len(self._manifests))) if self._manifests else None
 
     def recall(self, version: str) -> bytes:
-        """See ObjectStore."""
         self.requests.append(("recall", version))
         return self._manifests[int(version) - 1]
 
     def swap_manifest(self, text: bytes, expected: str | None) -> str | None:
-        """See ObjectStore."""
         self.requests.append(("swap", ""))
         if len(self._manifests) != int(expected or 0):
             return None
@@ -41,23 +38,21 @@ class MemoryObjects:
         return str(len(self._manifests))
 
     def put_all(self, uploads: Sequence[tuple[Upload, Origin]]) -> Mapping[str, str]:
-        """See ObjectStore."""
         return {upload.path: self.put(upload, origin) for upload, origin in uploads}
 
     def put(self, upload: Upload, origin: Origin) -> str:
         """Write one of them."""
         self.requests.append(("put", upload.path))
-        content = self._lying(origin, upload.path) if isinstance(origin, Lying) else origin.read_bytes()
+        content = self._lying(origin, upload.path) if isinstance(origin, StoredObject) else origin.read_bytes()
         version = f"v{len(self.versions) + 1}"
         self.objects[upload.path], self.versions[upload.path, version] = (content, upload), content
         return version
 
     def delete(self, paths: Sequence[str]) -> None:
-        """See ObjectStore."""
         self.requests.append(("delete", " ".join(paths)))
         for path in paths:
             self.objects.pop(path, None)
 
-    def _lying(self, origin: Lying, path: str) -> bytes:
+    def _lying(self, origin: StoredObject, path: str) -> bytes:
         store = self if origin.store == self.name else self.others[origin.store]
         return store.versions[path, origin.version]

@@ -18,20 +18,17 @@ class MemoryOutbox:
         self._lock = threading.Lock()
 
     def put(self, reply: Reply, now: datetime) -> bool:
-        """See Outbox."""
         entry = OutboxEntry(reply, created_at=now, next_try_at=now)
         with self._lock:
             return self._entries.setdefault((reply.email_id, reply.kind), entry) is entry
 
     def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
-        """See Outbox."""
         with self._lock:
             entries = list(self._entries.values())
         unsent = [e for e in entries if e.sent_at is None and not e.given_up and e.next_try_at <= now]
         return tuple(sorted(unsent, key=lambda entry: entry.next_try_at)[:limit])
 
     def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
-        """See Outbox."""
         with self._lock:
             if entry := self._unsent(reply):
                 attempts = entry.attempts + 1
@@ -39,7 +36,6 @@ class MemoryOutbox:
                 self._entries[reply.email_id, reply.kind] = sent
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
-        """See Outbox."""
         with self._lock:
             if entry := self._unsent(reply):
                 self._entries[reply.email_id, reply.kind] = replace(
@@ -51,13 +47,11 @@ class MemoryOutbox:
                 )
 
     def mark_bounced(self, reply: Reply, reason: str) -> None:
-        """See Outbox."""
         with self._lock:
             if entry := self._entries.get((reply.email_id, reply.kind)):
                 self._entries[reply.email_id, reply.kind] = replace(entry, bounced=reason)
 
     def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
-        """See Outbox."""
         with self._lock:
             return tuple(entry for (mail, _), entry in self._entries.items() if mail == email_id)
 

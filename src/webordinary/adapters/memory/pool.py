@@ -14,16 +14,16 @@ from webordinary.model.claims import (
     Claim,
     ClaimRequest,
     ClaimStatus,
+    FinishResult,
     Interrupt,
-    Started,
-    Turn,
+    StartedJob,
     next_fence,
 )
-from webordinary.model.errors import ClaimLost, Permanent
+from webordinary.model.errors import ClaimLost, HourlyLimitReached, Permanent
 from webordinary.model.jobs import Ending, Job, JobState, NewJob, Settlement
 from webordinary.model.names import ProjectUser
-from webordinary.pool import turns
-from webordinary.pool.rules import next_job, settles_at_once
+from webordinary.pool import transitions as turns
+from webordinary.pool.transitions import hour_of, next_job
 
 
 class MemoryJobs:
@@ -32,11 +32,14 @@ class MemoryJobs:
     def __init__(self, state: MemoryPoolState) -> None:
         self._state = state
 
-    def record(self, new: NewJob, now: datetime, *, ready: bool = False) -> Job:
+    def record(self, new: NewJob, now: datetime, *, ready: bool = False, hourly_limit: int = 0) -> Job:
         """Give a new job its order."""
         with self._state.lock:
             if known := self._state.jobs.get(new.job_id):
                 return known
+            of_key = (job for job in self._state.jobs.values() if job.key == new.key)
+            if hourly_limit and sum(hour_of(job.recorded_at) == hour_of(now) for job in of_key) >= hourly_limit:
+                raise HourlyLimitReached(new.key, hourly_limit)
             return self._state.put(new.recorded(self._state.next_order(new.key), now, ready=ready))
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
@@ -45,7 +48,7 @@ class MemoryJobs:
             job = self._get(job_id)
             if job.state is not JobState.PREPARING:
                 return job
-            return self._state.put(replace(job, state=JobState.QUEUED, queued_at=now))
+            return self._state.put(job._replace(state=JobState.QUEUED, queued_at=now))
 
     def get(self, job_id: str) -> Job | None:
         """One job, open or settled."""
@@ -61,17 +64,12 @@ class MemoryJobs:
         """Name whom to call back."""
         with self._state.lock:
             self._state.called_back.discard(job_id)
-            return self._state.put(replace(self._get(job_id), task_token=token))
+            return self._state.put(self._get(job_id)._replace(task_token=token))
 
     def settle_waiting(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
         """End a job that waits, or ask a worker."""
         with self._state.lock:
-            job = self._get(job_id)
-            if not job.open:
-                return job
-            if not settles_at_once(job):
-                return self._state.put(replace(job, cancel_requested=True, not_before=None))
-            return self._state.put(turns.settled(job, settlement, now))
+            return self._state.put(turns.stopped(self._get(job_id), settlement, now))
 
     def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
         """Every key that has work."""
@@ -83,14 +81,14 @@ class MemoryJobs:
         with self._state.lock:
             return self._state.owing()[:limit]
 
-    def paid(self, job_id: str, token: str) -> None:
+    def mark_delivered(self, job_id: str, token: str) -> None:
         """The workflow behind this token was told."""
         with self._state.lock:
             job = self._get(job_id)
             if job.task_token == token:
                 self._state.told(job)
             if job.preempted_token == token:
-                self._state.put(replace(job, preempted_token=None))
+                self._state.put(job._replace(preempted_token=None))
 
     def keys_of(self, project_id: str) -> Sequence[ProjectUser]:
         """Every key of a project that has open jobs."""
@@ -103,7 +101,7 @@ class MemoryJobs:
             mine = (job for job in self._state.jobs.values() if job.key.project_id == project_id)
             put_off = [job for job in mine if job.state is JobState.QUEUED and job.not_before]
             for job in put_off:
-                self._state.put(replace(job, not_before=None))
+                self._state.put(job._replace(not_before=None))
             return sorted({job.key for job in put_off})
 
     def _get(self, job_id: str) -> Job:
@@ -121,7 +119,7 @@ class MemoryClaims:
 
     def claim_and_start(
         self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
-    ) -> Started | Claim | None:
+    ) -> StartedJob | Claim | None:
         """Take a key with its first runnable job."""
         with self._state.lock:
             current = self._state.claims.get(key)
@@ -130,14 +128,14 @@ class MemoryClaims:
             if job is None:
                 self._state.hints.remove(key)
                 return None
-            if current and current.status is ClaimStatus.HELD and not turns.unmoved(current, over):
+            if current and current.status is ClaimStatus.HELD and not turns.is_unchanged(current, over):
                 return current
             self._state.hints.remove(key)
             claim = Claim(key, worker, fence, 0, ClaimStatus.HELD, now, now, now + self._lease)
             self._state.claims[key] = claim
-            return Started(claim, self._start(job, claim, now))
+            return StartedJob(claim, self._start(job, claim, now))
 
-    def take_longest_waiting(self, worker: str, now: datetime) -> Started | None:
+    def take_longest_waiting(self, worker: str, now: datetime) -> StartedJob | None:
         """Take whichever key has a hint, the longest first."""
         with self._state.lock:
             return self._take_waiting_since(now, worker, now)
@@ -149,15 +147,15 @@ class MemoryClaims:
             job = next_job(self._state.open_of(claim.key), claim.fence, now)
             return self._start(job, claim, now) if job else None
 
-    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
         """Settle or requeue, then start the next job or yield."""
         claim = started.claim
         with self._state.lock:
             self._check(claim)
             ended = self._end(started, ending, now)
-            owed = ended if turns.tells(ended) else None
+            owed = ended if turns.sends_callback(ended) else None
             kept, following = self._go_on(claim, now) if more else (claim, None)
-            return Turn(kept, following, owed, empty=not self._state.open_of(claim.key))
+            return FinishResult(kept, following, owed, empty=not self._state.open_of(claim.key))
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
         """Prolong the leases of all that is still ours."""
@@ -195,6 +193,12 @@ class MemoryClaims:
         with self._state.lock:
             return self._state.running_at(worker)
 
+    def held_by(self, worker: str) -> Sequence[Claim]:
+        """The claims that the store says this worker holds."""
+        with self._state.lock:
+            claims = self._state.claims.values()
+            return [claim for claim in claims if claim.worker == worker and claim.status is ClaimStatus.HELD]
+
     def _mine(self, claim: Claim) -> bool:
         current = self._state.claims.get(claim.key)
         return (
@@ -213,28 +217,28 @@ class MemoryClaims:
     def _start(self, job: Job, claim: Claim, now: datetime) -> Job:
         return self._state.put(turns.started(job, claim, now))
 
-    def _end(self, started: Started, ending: Ending, now: datetime) -> Job:
+    def _end(self, started: StartedJob, ending: Ending, now: datetime) -> Job:
         job = self._state.jobs[started.job.job_id]
         if job.state is not JobState.RUNNING or job.fence != started.claim.fence:
             raise ClaimLost(started.claim.key, started.claim.worker, started.claim.fence)
-        tail = self._state.next_order(job.key) if turns.goes_to_tail(ending) else job.order
+        tail = self._state.next_order(job.key) if turns.requeues_at_tail(ending) else job.order
         return self._state.put(turns.ended(job, ending, now, tail))
 
-    def _go_on(self, claim: Claim, now: datetime) -> tuple[Claim | None, Started | None]:
+    def _go_on(self, claim: Claim, now: datetime) -> tuple[Claim | None, StartedJob | None]:
         """What is kept, and what starts: the key's next job, or that of a key which has waited longer."""
         open_jobs = self._state.open_of(claim.key)
         own = next_job(open_jobs, claim.fence, now)
-        waited = turns.makes_way_after(claim, own, open_jobs, now)
+        waited = turns.yields_after(claim, own, now, empty=not open_jobs)
         if waited and (handed := self._take_waiting_since(waited, claim.worker, now, own=claim.key)):
             self._change(claim, status=ClaimStatus.FREE)
-            if own and own.queued_at:
-                self._state.hints.add(ClaimRequest(claim.key, own.queued_at, claim.worker), now)
+            if own:
+                self._state.hints.add(ClaimRequest(claim.key, now, claim.worker), now)
             return None, handed
-        return claim, Started(claim, self._start(own, claim, now)) if own else None
+        return claim, StartedJob(claim, self._start(own, claim, now)) if own else None
 
     def _take_waiting_since(
         self, waited: datetime, worker: str, now: datetime, own: ProjectUser | None = None
-    ) -> Started | None:
+    ) -> StartedJob | None:
         just_now = now - timedelta(seconds=YIELD_AFTER_SECONDS)
         for hint, sent_at in self._state.hints.longest_first():
             if hint.waiting_since >= waited:
@@ -243,7 +247,7 @@ class MemoryClaims:
             if hint.key == own or theirs:
                 continue
             taken = self.claim_and_start(hint.key, worker, now)
-            if isinstance(taken, Started):
+            if isinstance(taken, StartedJob):
                 return taken
         return None
 

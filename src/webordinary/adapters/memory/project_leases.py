@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from webordinary.model.claims import ProjectLease, next_fence
+from webordinary.model.claims import CancelToken, ProjectLease, next_fence
 from webordinary.model.errors import ClaimLost
-from webordinary.model.hold import Hold
 
 
 @dataclass
@@ -28,21 +27,21 @@ class MemoryProjectLeases:
     is_dead: Callable[[str], bool]
     _rows: dict[str, _Row] = field(default_factory=dict)
 
-    def take(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
+    def take(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease | None:
         """Take the right to publish under a new, higher fence; None while another running job has it."""
         row = self._rows.get(project_id)
-        mine = row and row.job_id and (row.job_id, row.job_fence) == (hold.job_id, hold.fence)
-        return None if row and row.held and self._goes_on(row) and not mine else self._give(project_id, hold, now)
+        mine = row and row.job_id and (row.job_id, row.job_fence) == (token.job_id, token.fence)
+        return None if row and row.held and self._goes_on(row) and not mine else self._give(project_id, token, now)
 
-    def overtake(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
+    def overtake(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease | None:
         """Take it from a job that has not confirmed yet, too."""
         row = self._rows.get(project_id)
-        return self._give(project_id, hold, now) if row and not row.confirmed else self.take(project_id, hold, now)
+        return self._give(project_id, token, now) if row and not row.confirmed else self.take(project_id, token, now)
 
-    def _give(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease:
+    def _give(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease:
         row = self._rows.get(project_id)
-        lease = ProjectLease(project_id, hold.worker, next_fence(row.lease.fence if row else 0, now))
-        self._rows[project_id] = _Row(lease, hold.job_id, hold.fence, held=True)
+        lease = ProjectLease(project_id, token.worker, next_fence(row.lease.fence if row else 0, now))
+        self._rows[project_id] = _Row(lease, token.job_id, token.fence, held=True)
         return lease
 
     def _goes_on(self, row: _Row) -> bool:

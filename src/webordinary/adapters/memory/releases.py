@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from webordinary.site.ports import free_to_go_on
-from webordinary.site.releases import KEPT_RELEASES, Release, Stage, release_name
+from webordinary.jobs.ports import no_check
+from webordinary.jobs.site_files import KEPT_RELEASES, Release, Stage, release_name
 
 
 @dataclass(slots=True)
@@ -19,46 +19,38 @@ class MemoryReleases:
     pointers: dict[tuple[str, Stage], dict[int, str]] = field(default_factory=dict)
 
     def stage(self, project_id: str, stage: Stage, fence: int) -> Path:
-        """See Releases."""
         return Path("/memory/staging") / project_id / stage.value / str(fence)
 
     def finish(self, project_id: str, stage: Stage, staged: Path, commit: str) -> Release:
-        """See Releases."""
         key = (project_id, stage, release_name(commit))
         if key not in self.finished:
             self.finished[key] = 1
         return self._release(*key)
 
     def find(self, project_id: str, stage: Stage, commit: str) -> Release | None:
-        """See Releases."""
         key = (project_id, stage, release_name(commit))
         return self._release(*key) if key in self.finished else None
 
     def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
-        """See Releases."""
         current = self.current(project_id, source)
         return self.finish(project_id, target, current, current.name) if current else None
 
-    def point(self, release: Release, fence: int, check: Callable[[], None] = free_to_go_on) -> bool:
-        """See Releases."""
+    def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
         before = self.current(release.project_id, release.stage)
         self.pointers.setdefault((release.project_id, release.stage), {})[fence] = release.name
         after = self.current(release.project_id, release.stage)
         self._prune(release.project_id, release.stage)
         return after == release.path and before != after
 
-    def shut_out(self, project_id: str, stage: Stage, fence: int) -> None:
-        """See Releases."""
+    def raise_fence(self, project_id: str, stage: Stage, fence: int) -> None:
         current = self.current(project_id, stage)
         self.pointers.setdefault((project_id, stage), {})[fence] = current.name if current else ""
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
-        """See Releases."""
         _, name = max(self.pointers.get((project_id, stage), {}).items(), default=(0, ""))
         return self._release(project_id, stage, name).path if name else None
 
     def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
-        """See Releases."""
         mine = [key for key in self.finished if key[:2] == (project_id, stage)]
         return tuple(self._release(*key) for key in reversed(mine))
 

@@ -7,13 +7,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from webordinary.jobs.site_files import release_name
+from webordinary.jobs.source import (
+    Change,
+    ChangeMessage,
+    FenceMark,
+    JobContext,
+    MergeConflict,
+    Merged,
+    Note,
+    PastChange,
+    SourceTree,
+    Workspace,
+    key_fence_ref,
+    project_fence_ref,
+    read_note,
+)
+from webordinary.jobs.undo import standing
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Transient
-from webordinary.site.fencemarks import FenceMark, key_fence_ref, project_fence_ref
-from webordinary.site.messages import ChangeMessage, Note, read_note
-from webordinary.site.past_changes import standing
-from webordinary.site.releases import release_name
-from webordinary.site.sources import Change, Conflicted, Joined, PastChange, SourceTree, Work, Workspace
 
 MAIN = "main"
 
@@ -87,8 +99,7 @@ class MemoryRepository:
         """The files of a workspace, to be changed in place."""
         return self._desks[path].files
 
-    def prepare(self, work: Work) -> Workspace:
-        """See Workspaces."""
+    def prepare(self, work: JobContext) -> Workspace:
         origin, path = self._origin(work), Path("/memory") / work.worker / str(work.key)
         self._push(work, {}, {})
         known = dict(origin.branches)
@@ -113,7 +124,6 @@ class MemoryRepository:
         return Workspace(work, path)
 
     def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | None:
-        """See Workspaces."""
         origin, desk = self._origin(workspace.work), self._desks[workspace.path]
         if desk.files == origin.commits[desk.head].files:
             return None
@@ -122,7 +132,6 @@ class MemoryRepository:
         return Change(commit.commit, message.summary, _change(origin, commit).changed_files, message.undoes)
 
     def save(self, workspace: Workspace) -> None:
-        """See Workspaces."""
         desk, branch = self._desks[workspace.path], workspace.work.branch
         if not self._push(workspace.work, {branch: desk.head}, desk.known):
             raise Transient(f"somebody else moved {branch}")
@@ -130,14 +139,12 @@ class MemoryRepository:
         desk.overtaken = True
 
     def abandon(self, workspace: Workspace) -> None:
-        """See Workspaces."""
         origin, desk, work = self._origin(workspace.work), self._desks[workspace.path], workspace.work
         self._stand(origin, desk, desk.known[MAIN])
         if work.branch in desk.known and self._push(work, {work.branch: desk.head}, desk.known):
             desk.known[work.branch] = desk.head
 
     def changes(self, workspace: Workspace) -> tuple[PastChange, ...]:
-        """See Workspaces."""
         return self._changes(workspace, self._desks[workspace.path].known[MAIN])
 
     def _changes(self, workspace: Workspace, head: str) -> tuple[PastChange, ...]:
@@ -150,21 +157,18 @@ class MemoryRepository:
             if c.note.job_id and not c.note.undoes
         )
 
-    def revert(self, workspace: Workspace, change: Change) -> Conflicted | None:
-        """See Workspaces."""
+    def revert(self, workspace: Workspace, change: Change) -> MergeConflict | None:
         origin, desk = self._origin(workspace.work), self._desks[workspace.path]
         commit = origin.commits[change.commit]
         before = origin.commits[commit.parent].files if commit.parent else {}
         return _merge(desk.files, base=commit.files, theirs=before)
 
     def shows(self, workspace: Workspace, release: str, commit: str) -> bool:
-        """See Workspaces."""
         made_from = [known for known in self._origin(workspace.work).commits if release_name(known) == release]
         past = (one for known in made_from for one in self._changes(workspace, known))
         return any(one.stands and one.change.commit == commit for one in past)
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
-        """See MainLine."""
         desk, work = self._desks[workspace.path], workspace.work
         if self._quick and not desk.overtaken:
             return
@@ -174,14 +178,13 @@ class MemoryRepository:
             raise Transient(f"somebody else moved {work.branch}")
         desk.known = dict(self._origin(work).branches)
 
-    def join(self, workspace: Workspace) -> Joined | Conflicted:
-        """See MainLine."""
+    def join(self, workspace: Workspace) -> Merged | MergeConflict:
         origin, desk, work = self._origin(workspace.work), self._desks[workspace.path], workspace.work
         main = origin.commits[desk.known[MAIN]]
         done = self._on_main(origin, work, desk)
         if done is not None:
             self._stand(origin, desk, main.commit)
-            return Joined(main.commit, done, SourceTree(workspace.path, dict(main.files)), on_main=True)
+            return Merged(main.commit, done, SourceTree(workspace.path, dict(main.files)), on_main=True)
         assert workspace.made is not None
         mine = origin.commits[desk.head]
         if mine.parent != main.commit:
@@ -192,10 +195,9 @@ class MemoryRepository:
             mine = origin.add(main.commit, files, mine.note)
             self._stand(origin, desk, mine.commit)
         change = replace(workspace.made, commit=mine.commit)
-        return Joined(mine.commit, change, SourceTree(workspace.path, dict(mine.files)), on_main=False)
+        return Merged(mine.commit, change, SourceTree(workspace.path, dict(mine.files)), on_main=False)
 
-    def push(self, workspace: Workspace, joined: Joined, lease: ProjectLease) -> bool:
-        """See MainLine."""
+    def push(self, workspace: Workspace, joined: Merged, lease: ProjectLease) -> bool:
         desk, work = self._desks[workspace.path], workspace.work
         moves = {MAIN: joined.head} if joined.on_main else {MAIN: joined.head, work.branch: joined.head}
         if not self._push(work, moves, desk.known, lease):
@@ -204,11 +206,11 @@ class MemoryRepository:
         desk.known.update(moves)
         return True
 
-    def _origin(self, work: Work) -> MemoryOrigin:
+    def _origin(self, work: JobContext) -> MemoryOrigin:
         return self._origins[work.project.project_id]
 
     def _push(
-        self, work: Work, moves: Mapping[str, str], known: Mapping[str, str], lease: ProjectLease | None = None
+        self, work: JobContext, moves: Mapping[str, str], known: Mapping[str, str], lease: ProjectLease | None = None
     ) -> bool:
         fences = {key_fence_ref(work.key): work.fence}
         if lease is not None:
@@ -221,7 +223,7 @@ class MemoryRepository:
         desk.files = dict(origin.commits[commit].files)
 
     @staticmethod
-    def _on_main(origin: MemoryOrigin, work: Work, desk: _Desk) -> Change | None:
+    def _on_main(origin: MemoryOrigin, work: JobContext, desk: _Desk) -> Change | None:
         found = (c for c in origin.history(desk.known[MAIN]) if c.note.job_id == work.job_id)
         commit = next(found, None)
         return _change(origin, commit) if commit else None
@@ -233,12 +235,12 @@ def _change(origin: MemoryOrigin, commit: MemoryCommit) -> Change:
     return Change(commit.commit, commit.note.summary, tuple(names), commit.note.undoes)
 
 
-def _merge(ours: dict[str, str], base: Mapping[str, str], theirs: Mapping[str, str]) -> Conflicted | None:
+def _merge(ours: dict[str, str], base: Mapping[str, str], theirs: Mapping[str, str]) -> MergeConflict | None:
     """Bring base → theirs into ours, file by file; all of it or nothing."""
     moved = {name for name in {*base, *theirs} if base.get(name) != theirs.get(name)}
     clash = sorted(n for n in moved if ours.get(n) != base.get(n) and ours.get(n) != theirs.get(n))
     if clash:
-        return Conflicted(tuple(clash))
+        return MergeConflict(tuple(clash))
     for name in moved:
         if name in theirs:
             ours[name] = theirs[name]

@@ -21,24 +21,20 @@ class MemoryThreads:
         self._lock = threading.Lock()
 
     def find(self, message_ids: Sequence[str]) -> Thread | None:
-        """See Threads."""
         with self._lock:
             known = next((self._messages[m] for m in message_ids if m in self._messages), None)
             return self._threads[known] if known else None
 
     def get(self, thread_id: str) -> Thread | None:
-        """See Threads."""
         return self._threads.get(thread_id)
 
     def record(self, thread: Thread, message_id: str, now: datetime, email_id: str = "") -> Thread:
-        """See Threads."""
         with self._lock:
             self._mails.setdefault(message_id, email_id)
             self._messages.setdefault(message_id, thread.thread_id)
             return self._threads.setdefault(thread.thread_id, thread)
 
     def add_message(self, thread_id: str, message_id: str, email_id: str = "") -> None:
-        """See Threads."""
         with self._lock:
             if thread_id not in self._threads:
                 raise Permanent(f"thread {thread_id} is not recorded: {message_id} cannot join it")
@@ -46,12 +42,10 @@ class MemoryThreads:
             self._messages.setdefault(message_id, thread_id)
 
     def mail_of(self, message_ids: Sequence[str]) -> str:
-        """See Threads."""
         with self._lock:
             return next((self._mails[m] for m in message_ids if m in self._mails), "")
 
     def save_session(self, thread_id: str, agent_session: str) -> None:
-        """See Threads."""
         with self._lock:
             if thread_id in self._threads:
                 self._threads[thread_id] = replace(self._threads[thread_id], agent_session=agent_session)

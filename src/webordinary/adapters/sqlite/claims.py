@@ -1,26 +1,36 @@
-"""Claims in SQLite: claim and first start, and settle and next start, are one transaction each."""
+"""Claims in SQLite: claim and first start, and settle and next start, are one transaction each.
+
+The rules are those of `pool.transitions`; here rows are loaded for them, and what they return is written.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import chain, islice
+from typing import NamedTuple
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import at, claim_of, key_of
-from webordinary.adapters.sqlite.running import end, next_job, start
-from webordinary.model.claims import (
-    LEASE_SECONDS,
-    YIELD_AFTER_SECONDS,
-    Claim,
-    ClaimStatus,
-    Started,
-    Turn,
-    next_fence,
-)
+from webordinary.adapters.sqlite.jobs import next_order
+from webordinary.adapters.sqlite.rows import JOBS, at, claim_of, job_of, key_of, save_changes
+from webordinary.model.claims import LEASE_SECONDS, CancelToken, Claim, FinishResult, ProjectLease, StartedJob
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import Ending, Job
+from webordinary.model.jobs import Ending, Job, JobState
 from webordinary.model.names import ProjectUser
+from webordinary.pool.transitions import (
+    ANY_FENCE,
+    claimed,
+    ended,
+    first_to_start,
+    left_to_another,
+    may_claim,
+    requeues_at_tail,
+    runs_under,
+    sends_callback,
+    started,
+    yields_after,
+)
 
 CLAIM = """
 INSERT INTO claims (key, worker, fence, beat, status, claimed_at, last_activity_at, lease_expires_at)
@@ -29,18 +39,21 @@ ON CONFLICT (key) DO UPDATE
 SET worker = :worker, fence = :fence, beat = 0, status = 'held',
     claimed_at = :now, last_activity_at = :now, lease_expires_at = :until"""
 
-STILL_MINE = "SELECT 1 FROM claims WHERE key = ? AND worker = ? AND fence = ? AND status = 'held'"
+STILL_MINE = "SELECT 1 FROM claims WHERE key = :key AND worker = :worker AND fence = :fence AND status = 'held'"
 
-OPEN_JOBS = "SELECT 1 FROM jobs WHERE key = ? AND state <> 'settled' LIMIT 1"
+# The indexes of open jobs are named: others by key would lead over all that a key has ever done.
+IN_ORDER = f"{JOBS} INDEXED BY open_jobs WHERE key = ? AND state <> 'settled' ORDER BY ord"
+MOVED = f"{JOBS} INDEXED BY moved_jobs WHERE key = ? AND state <> 'settled' AND interruptions > 0"
+MINE = f"""
+SELECT job_id, state, fence, cancel_requested, task_token, preempted_token FROM jobs
+WHERE id = :order AND EXISTS ({STILL_MINE})"""  # noqa: S608 - statements of this module
+OPEN_JOBS = "SELECT 1 FROM jobs INDEXED BY open_jobs WHERE key = ? AND state <> 'settled' LIMIT 1"
 
-LONGEST_WAITING = """
-SELECT key FROM hints
-WHERE waiting_since < :than AND key <> :key
-  AND (preferred IS NULL OR preferred = :worker OR sent_at <= :old_enough)
-ORDER BY waiting_since LIMIT 8"""
+WAITING_LONGEST = """
+SELECT key, preferred, sent_at FROM hints WHERE waiting_since < ? AND key <> ? ORDER BY waiting_since LIMIT 100"""
 
 HINT = """
-INSERT INTO hints (key, waiting_since, preferred, sent_at) VALUES (:key, :since, :worker, :now)
+INSERT INTO hints (key, waiting_since, preferred, sent_at) VALUES (:key, :now, :worker, :now)
 ON CONFLICT (key) DO NOTHING"""
 
 RENEW = """
@@ -51,10 +64,20 @@ RELEASE = """
 UPDATE claims SET status = :after
 WHERE key = :key AND worker = :worker AND fence = :fence AND status = :before"""
 
+HELD_BY = "SELECT * FROM claims WHERE worker = ? AND status = 'held'"
 
 BUSY = """
-SELECT count(*) FROM claims JOIN jobs ON jobs.key = claims.key AND jobs.state <> 'settled'
+SELECT count(*) FROM claims JOIN jobs INDEXED BY open_jobs ON jobs.key = claims.key AND jobs.state <> 'settled'
 WHERE claims.worker = ? AND claims.status = 'held' AND jobs.state = 'running'"""
+
+_MOST_OFFERS = 8
+
+
+class Upcoming(NamedTuple):
+    """A key's next job, and whether the key has no open job at all."""
+
+    job: Job | None
+    empty: bool
 
 
 class SqliteClaims:
@@ -62,38 +85,44 @@ class SqliteClaims:
 
     def __init__(self, db: Database, lease_seconds: float = LEASE_SECONDS) -> None:
         self._db = db
-        self._lease_seconds = lease_seconds
+        self._lease = timedelta(seconds=lease_seconds)
 
     def claim_and_start(
         self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
-    ) -> Started | Claim | None:
+    ) -> StartedJob | Claim | None:
         """Take a key with its first runnable job."""
         with self._db.write() as conn:
-            return self._claim_and_start(conn, str(key), worker, now.timestamp(), over)
+            return self._claim_and_start(conn, key, worker, now, over)
 
-    def take_longest_waiting(self, worker: str, now: datetime) -> Started | None:
+    def take_longest_waiting(self, worker: str, now: datetime) -> StartedJob | None:
         """Take whichever key has a hint, the longest first."""
         with self._db.write() as conn:
-            return self._take_waiting_since(conn, now.timestamp(), worker, now.timestamp())
+            return self._take_waiting_since(conn, now, worker, now)
 
     def start_next(self, claim: Claim, now: datetime) -> Job | None:
         """Start the next runnable job of a key that is ours."""
         with self._db.write() as conn:
-            _check(conn, claim)
-            found = next_job(conn, str(claim.key), claim.fence, now.timestamp())
-            return start(conn, found.job, claim, now.timestamp()) if found else None
+            if not conn.execute(STILL_MINE, _identity(claim)).fetchone():
+                raise ClaimLost(claim.key, claim.worker, claim.fence)
+            following = _upcoming(conn, claim.key, claim.fence, now).job
+            return _start(conn, following, claim, now) if following else None
 
-    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
         """Settle or requeue, then start the next job or yield."""
-        claim, seconds = started.claim, now.timestamp()
+        claim = started.claim
         with self._db.write() as conn:
-            owed = end(conn, started, ending, seconds)
-            kept, following = self._go_on(conn, claim, seconds) if more else (claim, None)
-        return Turn(kept, following, owed)
+            job = _load_running(conn, started)
+            tail = next_order(conn) if requeues_at_tail(ending) else job.order
+            after = ended(job, ending, now, tail)
+            save_changes(conn, job, after)
+            owed = after if sends_callback(after) else None
+            if more:
+                return self._go_on(conn, claim, owed, now)
+            return FinishResult(claim, None, owed, empty=not conn.execute(OPEN_JOBS, (str(claim.key),)).fetchone())
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
         """Prolong the leases of all that is still ours."""
-        until = now.timestamp() + self._lease_seconds
+        until = (now + self._lease).timestamp()
         with self._db.write() as conn:
             return {claim.key for claim in claims if conn.execute(RENEW, {**_identity(claim), "until": until}).rowcount}
 
@@ -116,60 +145,99 @@ class SqliteClaims:
             count: int = conn.execute(BUSY, (worker,)).fetchone()[0]
             return count
 
+    def held_by(self, worker: str) -> Sequence[Claim]:
+        """The claims that the store says this worker holds."""
+        with self._db.read() as conn:
+            return [claim_of(row) for row in conn.execute(HELD_BY, (worker,))]
+
     def _release(self, claim: Claim, before: str, after: str) -> bool:
         with self._db.write() as conn:
             fields = {**_identity(claim), "before": before, "after": after}
             return bool(conn.execute(RELEASE, fields).rowcount)
 
     def _claim_and_start(
-        self, conn: sqlite3.Connection, key: str, worker: str, now: float, over: Claim | None
-    ) -> Started | Claim | None:
-        # Any fence will do to find an orphan: only a key that can be claimed has one.
-        found = next_job(conn, key, 1 << 62, now)
-        if found is None:
-            conn.execute("DELETE FROM hints WHERE key = ?", (key,))
+        self, conn: sqlite3.Connection, key: ProjectUser, worker: str, now: datetime, over: Claim | None
+    ) -> StartedJob | Claim | None:
+        following = _upcoming(conn, key, ANY_FENCE, now).job
+        if following is None:
+            _drop_hint(conn, key)
             return None
-        current = conn.execute("SELECT * FROM claims WHERE key = ?", (key,)).fetchone()
-        if current and current["status"] == "held" and not _unmoved(current, over):
-            return claim_of(current)
-        conn.execute("DELETE FROM hints WHERE key = ?", (key,))
-        claim = self._claim(conn, key, worker, current["fence"] if current else 0, now)
-        return Started(claim, start(conn, found.job, claim, now))
+        row = conn.execute("SELECT * FROM claims WHERE key = ?", (str(key),)).fetchone()
+        current = claim_of(row) if row else None
+        if current and not may_claim(current, over):
+            return current
+        _drop_hint(conn, key)
+        claim = claimed(current, key, worker, now, self._lease)
+        times = {"now": now.timestamp(), "until": claim.lease_expires_at.timestamp()}
+        conn.execute(CLAIM, {**_identity(claim), **times})
+        return StartedJob(claim, _start(conn, following, claim, now))
 
-    def _claim(self, conn: sqlite3.Connection, key: str, worker: str, last_fence: int, now: float) -> Claim:
-        moment, until = at(now), now + self._lease_seconds
-        claim = Claim(
-            key_of(key), worker, next_fence(last_fence, moment), 0, ClaimStatus.HELD, moment, moment, at(until)
-        )
-        conn.execute(CLAIM, {**_identity(claim), "now": now, "until": until})
-        return claim
-
-    def _go_on(self, conn: sqlite3.Connection, claim: Claim, now: float) -> tuple[Claim | None, Started | None]:
-        """What is kept, and what starts: the key's next job, or that of a key which has waited longer."""
-        own = next_job(conn, str(claim.key), claim.fence, now)
-        if own is None and conn.execute(OPEN_JOBS, (str(claim.key),)).fetchone():
-            return claim, None  # it waits for a moment that comes by itself, or for its attachments
-        just_now = now - YIELD_AFTER_SECONDS
-        if own and claim.claimed_at.timestamp() > just_now:
-            return claim, Started(claim, start(conn, own.job, claim, now))  # quick jobs are not worth a change of keys
-        waited = min(own.queued_at, just_now) if own else just_now
-        if handed := self._take_waiting_since(conn, waited, claim.worker, now, own=str(claim.key)):
+    def _go_on(self, conn: sqlite3.Connection, claim: Claim, owed: Job | None, now: datetime) -> FinishResult:
+        """Start the key's next job, or that of a key which has waited longer."""
+        upcoming = _upcoming(conn, claim.key, claim.fence, now)
+        own = upcoming.job
+        waited = yields_after(claim, own, now, empty=upcoming.empty)
+        if waited and (handed := self._take_waiting_since(conn, waited, claim.worker, now, own=str(claim.key))):
             conn.execute(RELEASE, {**_identity(claim), "before": "held", "after": "free"})
             if own:
-                conn.execute(HINT, {**_identity(claim), "since": own.queued_at, "now": now})
-            return None, handed
-        return claim, Started(claim, start(conn, own.job, claim, now)) if own else None
+                conn.execute(HINT, {**_identity(claim), "now": now.timestamp()})
+            return FinishResult(None, handed, owed, upcoming.empty)
+        following = StartedJob(claim, _start(conn, own, claim, now)) if own else None
+        return FinishResult(claim, following, owed, upcoming.empty)
 
     def _take_waiting_since(
-        self, conn: sqlite3.Connection, waited: float, worker: str, now: float, own: str = ""
-    ) -> Started | None:
+        self, conn: sqlite3.Connection, waited: datetime, worker: str, now: datetime, own: str = ""
+    ) -> StartedJob | None:
         """Take the key that has waited longest; a younger hint is left to a worker that has nothing to do."""
-        fields = {"key": own, "worker": worker, "than": waited, "old_enough": now - YIELD_AFTER_SECONDS}
-        for waiting in conn.execute(LONGEST_WAITING, fields).fetchall():
-            taken = self._claim_and_start(conn, waiting["key"], worker, now, None)
-            if isinstance(taken, Started):
+        for key in islice(_offers(conn, waited, worker, now, own), _MOST_OFFERS):
+            taken = self._claim_and_start(conn, key, worker, now, None)
+            if isinstance(taken, StartedJob):
                 return taken
         return None
+
+
+def _upcoming(conn: sqlite3.Connection, key: ProjectUser, fence: int, now: datetime) -> Upcoming:
+    """Reads no further than the first job that may start; most often it is the first row."""
+    name = str(key)
+    rows = conn.execute(IN_ORDER, (name,))
+    first = rows.fetchone()
+    if first is None:
+        return Upcoming(None, empty=True)
+    moved = map(job_of, conn.execute(MOVED, (name,)))
+    found = first_to_start(map(job_of, chain((first,), rows)), moved, fence, now)
+    rows.close()
+    return Upcoming(found, empty=False)
+
+
+def _start(conn: sqlite3.Connection, job: Job, claim: Claim, now: datetime) -> Job:
+    running = started(job, claim, now)
+    save_changes(conn, job, running)
+    return running
+
+
+def _load_running(conn: sqlite3.Connection, started: StartedJob) -> Job:
+    """A job that is still ours to end: as it was started, with the columns that others may have written since."""
+    claim = started.claim
+    row = conn.execute(MINE, {**_identity(claim), "order": started.job.order}).fetchone()
+    if row is None:
+        raise ClaimLost(claim.key, claim.worker, claim.fence)
+    job_id, state, fence, cancel_requested, task_token, preempted_token = row
+    job = started.job._replace(
+        state=JobState(state),
+        fence=fence,
+        cancel_requested=bool(cancel_requested),
+        task_token=task_token,
+        preempted_token=preempted_token,
+    )
+    if job_id != job.job_id or not runs_under(job, claim):
+        raise ClaimLost(claim.key, claim.worker, claim.fence)
+    return job
+
+
+def _offers(conn: sqlite3.Connection, waited: datetime, worker: str, now: datetime, own: str) -> Iterator[ProjectUser]:
+    for hint in conn.execute(WAITING_LONGEST, (waited.timestamp(), own)).fetchall():
+        if not left_to_another(hint["preferred"], at(hint["sent_at"]), worker, now):
+            yield key_of(hint["key"])
 
 
 def _look(conn: sqlite3.Connection, key: str) -> Claim | None:
@@ -177,15 +245,71 @@ def _look(conn: sqlite3.Connection, key: str) -> Claim | None:
     return claim_of(row) if row else None
 
 
-def _unmoved(current: sqlite3.Row, over: Claim | None) -> bool:
-    seen = (over.worker, over.fence, over.beat) if over else None
-    return (current["worker"], current["fence"], current["beat"]) == seen
+def _drop_hint(conn: sqlite3.Connection, key: ProjectUser) -> None:
+    conn.execute("DELETE FROM hints WHERE key = ?", (str(key),))
 
 
 def _identity(claim: Claim) -> dict[str, object]:
     return {"key": str(claim.key), "worker": claim.worker, "fence": claim.fence}
 
 
-def _check(conn: sqlite3.Connection, claim: Claim) -> None:
-    if not conn.execute(STILL_MINE, (str(claim.key), claim.worker, claim.fence)).fetchone():
-        raise ClaimLost(claim.key, claim.worker, claim.fence)
+HOLDER = "SELECT worker FROM project_leases WHERE project_id = ? AND status <> 'free'"
+
+TAKE = """
+INSERT INTO project_leases (project_id, fence, worker, job_id, job_fence, status)
+VALUES (:project_id, :epoch_seconds, :worker, :job_id, :job_fence, 'held')
+ON CONFLICT (project_id) DO UPDATE
+SET fence = max(fence + 1, :epoch_seconds), worker = :worker, job_id = :job_id, job_fence = :job_fence, status = 'held'
+WHERE status = 'free' OR (status = 'held' AND :overtaking) OR worker = :dead_worker
+  OR (project_leases.job_id <> '' AND NOT EXISTS (
+  SELECT 1 FROM jobs
+  WHERE jobs.job_id = project_leases.job_id AND state = 'running' AND jobs.fence = project_leases.job_fence))
+  OR (project_leases.job_id <> '' AND project_leases.job_id = :job_id AND project_leases.job_fence = :job_fence)
+RETURNING fence"""
+# A job that is tried again under the same claim does not wait for its own lease, which it could not give back.
+# Without a job it is an operator's, over as soon as that process is dead.
+
+# A lease is held, then showing: an operator does not overtake it any more; or it is free.
+CONFIRM = "UPDATE project_leases SET status = 'showing' WHERE project_id = ? AND fence = ? AND status <> 'free'"
+RELEASE_LEASE = "UPDATE project_leases SET status = 'free' WHERE project_id = ? AND fence = ?"
+
+
+class SqliteProjectLeases:
+    """One row a project. `is_dead` tells whether a worker's process has certainly ended."""
+
+    def __init__(self, db: Database, is_dead: Callable[[str], bool]) -> None:
+        self._db, self._is_dead = db, is_dead
+
+    def take(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease | None:
+        """Take the right to publish under a new, higher fence; None while another running job has it."""
+        return self._take(project_id, token, now, overtaking=False)
+
+    def overtake(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease | None:
+        """Take it from a job that has not confirmed yet, too."""
+        return self._take(project_id, token, now, overtaking=True)
+
+    def _take(self, project_id: str, token: CancelToken, now: datetime, *, overtaking: bool) -> ProjectLease | None:
+        with self._db.write() as conn:
+            holder = conn.execute(HOLDER, (project_id,)).fetchone()
+            fields = {
+                "project_id": project_id,
+                "epoch_seconds": int(now.timestamp()),
+                "worker": token.worker,
+                "job_id": token.job_id,
+                "job_fence": token.fence,
+                "overtaking": overtaking,
+                "dead_worker": holder["worker"] if holder and self._is_dead(holder["worker"]) else None,
+            }
+            taken = conn.execute(TAKE, fields).fetchone()
+            return ProjectLease(project_id, token.worker, taken["fence"]) if taken else None
+
+    def confirm(self, lease: ProjectLease) -> None:
+        """Let nobody overtake any more; raises ClaimLost when a newer lease exists."""
+        with self._db.write() as conn:
+            if not conn.execute(CONFIRM, (lease.project_id, lease.fence)).rowcount:
+                raise ClaimLost(lease.project_id, lease.worker, lease.fence)
+
+    def release(self, lease: ProjectLease) -> None:
+        """Give it back; nothing happens if a newer lease exists."""
+        with self._db.write() as conn:
+            conn.execute(RELEASE_LEASE, (lease.project_id, lease.fence))

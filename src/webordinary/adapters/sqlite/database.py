@@ -3,14 +3,196 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
-from webordinary.adapters.sqlite.writer import BUSY_SECONDS, Rider, Writer
+from webordinary.model.backoff import Backoff
 from webordinary.model.errors import Permanent, Transient
+
+BUSY_SECONDS = 10.0
+# SQLite's own busy handler sleeps up to 100 ms at a time, and starves whoever has waited longest.
+_BUSY = Backoff(0.001, cap=0.008)
+_MAX_MEMBERS = 16
+_ABANDONED_SECONDS = 0.5
+
+
+class CommitHook(Protocol):
+    """Rows that travel with whatever transaction comes next, so that they cost no sync of their own."""
+
+    def before_commit(self, conn: sqlite3.Connection) -> None:
+        """Add rows, if any are due; called just before the commit."""
+
+    def committed(self) -> None:
+        """What boarded is on disk."""
+
+    def rolled_back(self) -> None:
+        """The transaction did not happen; keep what boarded for the next."""
+
+
+class CommitGroup:
+    """A transaction with the changes of one or more threads. They return when it is on disk, or fail together."""
+
+    __slots__ = ("_under_way", "conn", "ended", "error", "members")
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self.conn = conn
+        self.members = 0
+        self.ended = False
+        self.error: BaseException | None = None
+        self._under_way = threading.Lock()
+        self._under_way.acquire()
+
+    def end(self, error: BaseException | None) -> None:
+        """It is on disk, or failed."""
+        self.error, self.ended = error, True
+        self._under_way.release()
+
+    def wait(self, seconds: float) -> bool:
+        """True as soon as it has ended; False when the time is over first."""
+        ended = self._under_way.acquire(timeout=seconds)
+        if ended:
+            self._under_way.release()  # for the next who waits
+        return ended
+
+
+class Writer:
+    """Lets one thread at a time change the file. The last of those who stand in line commits for all of them."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._conn: sqlite3.Connection | None = None
+        self._turn = threading.Lock()
+        self._owner: int | None = None
+        self._line: deque[int] = deque()
+        self._group: CommitGroup | None = None
+        self.rider: CommitHook | None = None
+
+    def enter(self) -> CommitGroup:
+        """Wait for the turn, and begin a transaction or join the one that is open."""
+        self._take_turn()
+        try:
+            if self._group:
+                self._group.conn.execute("SAVEPOINT member")
+            else:
+                self._group = self._begin()
+        except BaseException:
+            self._pass_turn()
+            raise
+        return self._group
+
+    def leave(self, group: CommitGroup, problem: BaseException | None) -> None:
+        """Keep what was changed since `enter`, or take it back if there was a problem; return when it is on disk."""
+        try:
+            if problem is None:
+                self._keep(group)
+            else:
+                self._take_back(group, problem)
+            if not group.ended and not self._left_to_the_next(group):
+                self._commit(group)
+        finally:
+            self._pass_turn()
+        if not group.ended:
+            self._wait_for(group)
+        if group.error and group.error is not problem:
+            # Also instead of a member's own problem: that may rest on what another member had changed.
+            raise Transient(f"a shared write failed: {group.error}; it will be tried again") from group.error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._turn:
+            if self._group:
+                self._commit(self._group)
+            if self._conn:
+                self._conn.close()
+            self._conn = None
+
+    def _take_turn(self) -> None:
+        me = threading.get_ident()
+        if self._owner == me:
+            raise RuntimeError("a write inside a write: pass the connection on instead")
+        if not self._turn.acquire(blocking=False):
+            self._line.append(me)
+            try:
+                self._turn.acquire()
+            finally:
+                self._line.remove(me)
+        self._owner = me
+
+    def _pass_turn(self) -> None:
+        self._owner = None
+        self._turn.release()
+
+    def _begin(self) -> CommitGroup:
+        conn = self._conn = self._conn or self._connect()
+        begin(conn)
+        return CommitGroup(conn)
+
+    def _keep(self, group: CommitGroup) -> None:
+        if group.members:
+            group.conn.execute("RELEASE member")
+        group.members += 1
+
+    def _take_back(self, group: CommitGroup, problem: BaseException) -> None:
+        """Undo one member's part. Where SQLite gave the whole transaction up, the others hear of it."""
+        if group.members and group.conn.in_transaction:
+            group.conn.execute("ROLLBACK TO member")
+            group.conn.execute("RELEASE member")
+            return
+        if group.conn.in_transaction:
+            group.conn.execute("ROLLBACK")
+        self._end(group, problem)
+
+    def _left_to_the_next(self, group: CommitGroup) -> bool:
+        """The next in line has its turn in a moment, and commits for this thread too."""
+        return bool(self._line) and group.members < _MAX_MEMBERS
+
+    def _commit(self, group: CommitGroup) -> None:
+        try:
+            if self.rider:
+                self.rider.before_commit(group.conn)
+            group.conn.execute("COMMIT")
+        except BaseException as problem:
+            if group.conn.in_transaction:
+                group.conn.execute("ROLLBACK")
+            if self.rider:
+                self.rider.rolled_back()
+            self._end(group, problem)
+            raise
+        self._end(group, None)
+        if self.rider:
+            self.rider.committed()
+
+    def _end(self, group: CommitGroup, error: BaseException | None) -> None:
+        self._group = None
+        group.end(error)
+
+    def _wait_for(self, group: CommitGroup) -> None:
+        while not group.wait(_ABANDONED_SECONDS):
+            with self._turn:  # whoever was to commit was torn out of the line
+                if not group.ended:
+                    self._commit(group)
+
+
+def begin(conn: sqlite3.Connection) -> None:
+    """Wait for the writers of other processes, in short naps."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    for pause in _BUSY.delays():
+        try:
+            conn.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as problem:
+            if problem.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        else:
+            return
+        time.sleep(pause)
+
 
 _CHECKPOINT_PAGES = 4000
 _RETRYABLE = (
@@ -28,9 +210,10 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._writer = Writer(self._open_writer)
+        self._shared = threading.local()
         self._readers: list[sqlite3.Connection] = []
 
-    def carry(self, rider: Rider) -> None:
+    def carry(self, rider: CommitHook) -> None:
         """Take `rider` along on every write from now on."""
         self._writer.rider = rider
 
@@ -47,9 +230,24 @@ class Database:
             _tell_in_our_words(problem, self.path)
             raise
 
-    def write(self) -> Write:
-        """One atomic change: all of the block is on disk after it, or nothing."""
-        return Write(self._writer, self.path)
+    def write(self) -> AbstractContextManager[sqlite3.Connection]:
+        """One atomic change: all of the block is on disk after it, or nothing. Inside `transaction` it is a part."""
+        conn: sqlite3.Connection | None = getattr(self._shared, "conn", None)
+        return _part(conn) if conn else Write(self._writer, self.path)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make one atomic change of all writes of this thread in the block: they share one sync.
+
+        Keep the block short, as every other writer waits for it; reads in it see the state before it.
+        """
+        outer = getattr(self._shared, "conn", None)
+        with self.write() as conn:
+            self._shared.conn = conn
+            try:
+                yield
+            finally:
+                self._shared.conn = outer
 
     def migrate(self) -> None:
         """Bring the file to the newest schema; refuse a file that a newer version wrote."""
@@ -104,6 +302,20 @@ class Database:
         conn.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         conn.execute("PRAGMA foreign_keys = ON")
         return conn
+
+
+@contextmanager
+def _part(conn: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """A write inside a transaction: it is taken back alone if it fails."""
+    conn.execute("SAVEPOINT part")
+    try:
+        yield conn
+    except BaseException:
+        if conn.in_transaction:  # SQLite gives the whole transaction up when the disk is full
+            conn.execute("ROLLBACK TO part")
+            conn.execute("RELEASE part")
+        raise
+    conn.execute("RELEASE part")
 
 
 class Write:

@@ -10,13 +10,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import at, json_text
+from webordinary.adapters.sqlite.overview import UNCLAIMED, unclaimed_of
+from webordinary.adapters.sqlite.rows import at, at_or_none, json_text
 from webordinary.model.events import Event
+from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
+from webordinary.model.snapshot import Levels, LoggedEvent
+from webordinary.pool.metrics import CountedEvent, MetricsState
 
 RIDE_AFTER_SECONDS = 0.01  # until then a burst gathers: its events share their pages, and one word to the readers
 QUIET_SECONDS = 0.03
@@ -39,15 +42,6 @@ LAST = "SELECT max(seq) - :limit FROM events"
 FORGET = "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < :before ORDER BY seq LIMIT :limit)"
 
 Row = tuple[float, str, str | None, str | None, str | None, str | None, str]
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedEvent:
-    """An event with its place in the log."""
-
-    seq: int
-    at: datetime
-    event: Event
 
 
 class SqliteEvents:
@@ -79,18 +73,18 @@ class SqliteEvents:
                 self._start_flusher()
                 self._some.set()
 
-    def board(self, conn: sqlite3.Connection) -> None:
+    def before_commit(self, conn: sqlite3.Connection) -> None:
         """Add what has waited to a transaction that is about to commit."""
         if self._waiting and (self._closing or self._waited_seconds() >= RIDE_AFTER_SECONDS):
             self._boarded = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
             conn.executemany(APPEND, self._boarded)
 
-    def arrived(self) -> None:
+    def committed(self) -> None:
         """Readers are told soon, and not by a thread that others wait for."""
         if self._boarded:
             self._boarded, self._untold = [], True
 
-    def missed(self) -> None:
+    def rolled_back(self) -> None:
         """Keep the rows for the next transaction."""
         self._waiting.extendleft(reversed(self._boarded))
         self._boarded = []
@@ -156,7 +150,7 @@ def _row(event: Event) -> Row:
     """Raises ValueError or TypeError where the row could not be written: it would keep all others from it too."""
     data = json_text(dict(event.data)) if event.data else "{}"
     key = str(event.key) if event.key else None
-    row = (time.time(), event.kind, event.email_id, event.job_id, key, event.worker, data)
+    row = (time.time(), str(event.kind), event.email_id, event.job_id, key, event.worker, data)
     for text in row[1:]:
         if text is not None and not text.isascii():
             text.encode()
@@ -198,3 +192,85 @@ def _logged(row: sqlite3.Row) -> LoggedEvent:
         data=json.loads(row["data"]),
     )
     return LoggedEvent(row["seq"], at(row["at"]), event)
+
+
+LOAD = "SELECT record FROM tallies"
+SAVE = """
+INSERT INTO tallies (tally_id, record) VALUES (1, ?)
+ON CONFLICT (tally_id) DO UPDATE SET record = excluded.record"""
+COUNTED_AFTER = "SELECT seq, kind, data FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+
+
+class SqliteMetrics:
+    """Where counting goes on after a restart."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def load(self) -> MetricsState:
+        """The tally as it was saved last; an empty one before the first time."""
+        with self._db.read() as conn:
+            row: sqlite3.Row | None = conn.execute(LOAD).fetchone()
+        return MetricsState.from_json(row["record"]) if row else MetricsState()
+
+    def save(self, tally: MetricsState) -> None:
+        """Keep it."""
+        with self._db.write() as conn:
+            conn.execute(SAVE, (tally.to_json(),))
+
+    def events_after(self, seq: int, limit: int) -> list[CountedEvent]:
+        """What is to be counted next, oldest first."""
+        with self._db.read() as conn:
+            rows = conn.execute(COUNTED_AFTER, (seq, limit)).fetchall()
+        return [CountedEvent(row["seq"], row["kind"], row["data"]) for row in rows]
+
+
+CLAIMS_HELD = "SELECT count(*) FROM claims WHERE status = 'held'"
+
+JOBS = """
+SELECT state, count(*) AS jobs, min(queued_at) AS oldest FROM jobs WHERE state <> 'settled' GROUP BY state"""
+
+MAILS_IN_FLIGHT = """
+SELECT count(*) FROM (
+  SELECT email_id FROM raw_mails WHERE started = 0
+  UNION SELECT substr(name, 1, 64) FROM executions WHERE look_at IS NOT NULL
+  UNION SELECT email_id FROM jobs WHERE state <> 'settled'
+  UNION SELECT email_id FROM jobs
+    WHERE (state = 'settled' AND called_back = 0 AND task_token IS NOT NULL) OR preempted_token IS NOT NULL
+  UNION SELECT email_id FROM outbox WHERE sent_at IS NULL AND given_up = 0)"""
+
+REPLIES_UNSENT = "SELECT count(*) FROM outbox WHERE sent_at IS NULL AND given_up = 0"
+REPLIES_GIVEN_UP = "SELECT count(*) FROM outbox WHERE given_up = 1"
+DEAD_LETTERS = "SELECT count(*) FROM dead_letters"
+
+
+class SqliteLevels:
+    """Counts what is unfinished; finished work is never walked over."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def look(self, workers_alive: int) -> Levels:
+        """The system now; who lives is known by lock files and not by a table."""
+        with self._db.read() as conn:
+            jobs = {JobState(row["state"]): row for row in conn.execute(JOBS)}
+            queued = jobs.get(JobState.QUEUED)
+            return Levels(
+                unclaimed=unclaimed_of(conn.execute(UNCLAIMED).fetchone()),
+                claims_held=_count(conn, CLAIMS_HELD),
+                workers_alive=workers_alive,
+                jobs={state: jobs[state]["jobs"] if state in jobs else 0 for state in OPEN},
+                oldest_queued_at=at_or_none(queued["oldest"]) if queued else None,
+                mails_in_flight=_count(conn, MAILS_IN_FLIGHT),
+                replies_unsent=_count(conn, REPLIES_UNSENT),
+                replies_given_up=_count(conn, REPLIES_GIVEN_UP),
+                dead_letters=_count(conn, DEAD_LETTERS),
+            )
+
+
+OPEN = tuple(state for state in JobState if state is not JobState.SETTLED)
+
+
+def _count(conn: sqlite3.Connection, query: str) -> int:
+    counted: int = conn.execute(query).fetchone()[0]
+    return counted

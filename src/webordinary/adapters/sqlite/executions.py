@@ -10,8 +10,7 @@ from typing import Any
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.asl.errors import HistoryMoved
-from webordinary.asl.events import Event, decode, encode
-from webordinary.asl.ports import Change, Execution, Outcome, Status, Stored
+from webordinary.asl.ports import Append, Execution, HistoryEvent, Status, Stored, TaskAnswer, decode, encode
 
 REMEMBER_DEFINITION = "INSERT INTO workflow_definitions (digest, text) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
@@ -20,6 +19,9 @@ INSERT INTO executions (name, definition, status, input, started_at, seq, look_a
 VALUES (:name, :definition, 'RUNNING', :input, :started_at, :seq, 0)
 ON CONFLICT (name) DO NOTHING
 RETURNING id"""
+
+# An execution is named by its mail: what starts it also marks the mail, in one transaction.
+MARK_STARTED = "UPDATE raw_mails SET started = 1 WHERE email_id = ? AND started = 0"
 
 MOVE = """
 UPDATE executions
@@ -75,7 +77,7 @@ class SqliteExecutions:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def start(self, execution: Execution, definition: str, events: tuple[Event, ...]) -> bool:
+    def start(self, execution: Execution, definition: str, events: tuple[HistoryEvent, ...]) -> bool:
         """Store a new execution; False if the name is taken."""
         values = {
             "name": execution.name,
@@ -86,13 +88,14 @@ class SqliteExecutions:
         }
         with self._db.write() as conn:
             conn.execute(REMEMBER_DEFINITION, (execution.definition, definition))
+            conn.execute(MARK_STARTED, (execution.name,))
             row = conn.execute(START, values).fetchone()
             if row is None:
                 return False
             conn.execute(APPEND, (row["id"], 0, encode(events)))
             return True
 
-    def append(self, name: str, change: Change) -> None:
+    def append(self, name: str, change: Append) -> None:
         """Store a change whole, or raise HistoryMoved."""
         with self._db.write() as conn:
             row = conn.execute(MOVE, _moved(name, change)).fetchone()
@@ -102,7 +105,7 @@ class SqliteExecutions:
                 conn.execute(APPEND, (row["id"], change.expected_seq, encode(change.events)))
             self._change_tokens(conn, row["id"], name, change)
 
-    def _change_tokens(self, conn: sqlite3.Connection, execution: int, name: str, change: Change) -> None:
+    def _change_tokens(self, conn: sqlite3.Connection, execution: int, name: str, change: Append) -> None:
         conn.executemany(OPEN, [(token, execution) for token in change.opened])
         conn.executemany(CONSUME, [(token,) for token in change.consumed])
         for token in change.dropped:
@@ -148,7 +151,7 @@ class SqliteExecutions:
             row = conn.execute(DEFINITION, (digest,)).fetchone()
         return None if row is None else str(row["text"])
 
-    def answer_token(self, token: str, outcome: Outcome) -> bool:
+    def answer_token(self, token: str, outcome: TaskAnswer) -> bool:
         """The first answer wins."""
         text = json.dumps([outcome.output, outcome.error, outcome.cause, outcome.failed])
         with self._db.write() as conn:
@@ -177,7 +180,7 @@ class SqliteExecutions:
             return pruned
 
 
-def _moved(name: str, change: Change) -> dict[str, Any]:
+def _moved(name: str, change: Append) -> dict[str, Any]:
     succeeded = change.status is Status.SUCCEEDED
     return {
         "name": name,
@@ -206,18 +209,18 @@ def _execution(row: sqlite3.Row) -> Execution:
     )
 
 
-def _events(pages: Iterable[sqlite3.Row], after: int) -> tuple[Event, ...]:
+def _events(pages: Iterable[sqlite3.Row], after: int) -> tuple[HistoryEvent, ...]:
     """The events after a place that may lie in the middle of the first page."""
-    events: list[Event] = []
+    events: list[HistoryEvent] = []
     for page in pages:
         decoded = decode(page["events"])
         events.extend(decoded[max(0, after - page["seq"]) :])
     return tuple(events)
 
 
-def _answers(tokens: Iterable[sqlite3.Row]) -> dict[str, Outcome]:
+def _answers(tokens: Iterable[sqlite3.Row]) -> dict[str, TaskAnswer]:
     answered = {row["token"]: row["outcome"] for row in tokens if row["outcome"] is not None}
-    return {token: Outcome(*json.loads(text)) for token, text in answered.items()}
+    return {token: TaskAnswer(*json.loads(text)) for token, text in answered.items()}
 
 
 def _beats(tokens: Iterable[sqlite3.Row]) -> dict[str, datetime]:

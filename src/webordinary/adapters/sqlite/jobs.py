@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import JOBS, job_of, key_of, result_text
-from webordinary.model.errors import Permanent
+from webordinary.adapters.sqlite.rows import JOBS, at, job_of, key_of, save_changes
+from webordinary.model.claims import ClaimRequest, Interrupt
+from webordinary.model.errors import HourlyLimitReached, Permanent
 from webordinary.model.jobs import Job, NewJob, Settlement
 from webordinary.model.names import ProjectUser
+from webordinary.pool.transitions import enqueued, excused, hour_of, stopped
 
-# Where the next job of a key goes, and whether its key has an owner, or a hint that it needs one.
-TAIL = """
-SELECT (SELECT max(ord) FROM jobs WHERE key = ? AND state <> 'settled'),
-  EXISTS (SELECT 1 FROM claims WHERE key = ? AND status = 'held') OR EXISTS (SELECT 1 FROM hints WHERE key = ?)"""
+# A job's order is the id of its row, also after it moved to the tail: no counter is written, and none is used twice.
+LAST_ORDER = "SELECT max(id) FROM jobs"
+
+IN_THIS_HOUR = "SELECT count(*) FROM jobs WHERE key = ? AND recorded_at >= ?"
 
 RECORD = """
-INSERT INTO jobs (job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at, queued_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO jobs (id, job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at, queued_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (job_id) DO NOTHING"""
 
-ENQUEUE = "UPDATE jobs SET state = 'queued', queued_at = :now WHERE job_id = :job_id AND state = 'preparing'"
+# Whether a key has an owner, or a hint that it needs one.
+EXPECTED = """
+SELECT EXISTS (SELECT 1 FROM claims WHERE key = ? AND status = 'held')
+  OR EXISTS (SELECT 1 FROM hints WHERE key = ?)"""
 
 # The hint that somebody would send next, without a transaction of its own.
 HINT = "INSERT INTO hints (key, waiting_since, sent_at) VALUES (?, ?, ?)"
@@ -31,14 +36,6 @@ GET = f"{JOBS} WHERE job_id = ?"
 OPEN_JOBS = f"{JOBS} WHERE key = ? AND state <> 'settled' AND ord > ? ORDER BY ord LIMIT ?"
 
 BIND_CALLBACK = "UPDATE jobs SET task_token = :token, called_back = 0 WHERE job_id = :job_id"
-
-# A start that nobody saw end is an attempt or an outage, also once the job is queued again.
-SETTLE_WAITING = """
-UPDATE jobs SET state = 'settled', outcome = :outcome, result = :result, settled_at = :now
-WHERE job_id = :job_id AND state IN ('preparing', 'queued') AND attempts = 0 AND outages = 0"""
-
-REQUEST_CANCEL = """
-UPDATE jobs SET cancel_requested = 1, not_before = NULL WHERE job_id = :job_id AND state <> 'settled'"""
 
 OWED = f"""{JOBS}
 WHERE (state = 'settled' AND called_back = 0 AND task_token IS NOT NULL) OR preempted_token IS NOT NULL
@@ -80,26 +77,29 @@ class SqliteJobs:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def record(self, new: NewJob, now: datetime, *, ready: bool = False) -> Job:
+    def record(self, new: NewJob, now: datetime, *, ready: bool = False, hourly_limit: int = 0) -> Job:
         """Give a new job its order."""
-        key = str(new.key)
         with self._db.write() as conn:
-            last, expected = _tail(conn, key)
-            job = new.recorded(last + 1, now, ready=ready)
+            if hourly_limit and _in_this_hour(conn, str(new.key), now) >= hourly_limit:
+                if known := _find(conn, new.job_id):
+                    return known
+                raise HourlyLimitReached(new.key, hourly_limit)
+            job = new.recorded(next_order(conn), now, ready=ready)
             if not conn.execute(RECORD, _new_fields(job)).rowcount:
                 return _get(conn, new.job_id)
-            if ready and not expected:
-                _hint(conn, key, now)
+            if ready:
+                _hint_unless_expected(conn, new.key, now)
         return job
 
     def enqueue(self, job_id: str, now: datetime) -> Job:
         """Make a preparing job runnable."""
         with self._db.write() as conn:
-            queued = conn.execute(ENQUEUE, {"job_id": job_id, "now": now.timestamp()}).rowcount
             job = _get(conn, job_id)
-            if queued and not _tail(conn, str(job.key))[1]:
-                _hint(conn, str(job.key), now)
-        return job
+            queued = enqueued(job, now)
+            if queued is not job:
+                save_changes(conn, job, queued)
+                _hint_unless_expected(conn, job.key, now)
+        return queued
 
     def get(self, job_id: str) -> Job | None:
         """One job, open or settled."""
@@ -120,15 +120,10 @@ class SqliteJobs:
     def settle_waiting(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
         """End a job that waits, or ask a worker."""
         with self._db.write() as conn:
-            fields = {
-                "job_id": job_id,
-                "outcome": settlement.outcome,
-                "result": result_text(settlement.result),
-                "now": now.timestamp(),
-            }
-            if not conn.execute(SETTLE_WAITING, fields).rowcount:
-                conn.execute(REQUEST_CANCEL, {"job_id": job_id})
-            return _get(conn, job_id)
+            job = _get(conn, job_id)
+            after = stopped(job, settlement, now)
+            save_changes(conn, job, after)
+            return after
 
     def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
         """Every key that has work, but for those that wait with a hint."""
@@ -141,7 +136,7 @@ class SqliteJobs:
         with self._db.read() as conn:
             return [job_of(row) for row in conn.execute(OWED, (limit,))]
 
-    def paid(self, job_id: str, token: str) -> None:
+    def mark_delivered(self, job_id: str, token: str) -> None:
         """The workflow behind this token was told."""
         with self._db.write() as conn:
             conn.execute(PAID_SETTLED, {"job_id": job_id, "token": token})
@@ -175,6 +170,7 @@ def _bounds(project_id: str) -> tuple[str, str]:
 
 def _new_fields(job: Job) -> tuple[object, ...]:
     return (
+        job.order,
         job.job_id,
         str(job.key),
         job.order,
@@ -188,14 +184,20 @@ def _new_fields(job: Job) -> tuple[object, ...]:
     )
 
 
-def _tail(conn: sqlite3.Connection, key: str) -> tuple[int, bool]:
-    """The last order in a key's queue, and whether somebody will come for what is added to it."""
-    last, expected = conn.execute(TAIL, (key, key, key)).fetchone()
-    return last or 0, bool(expected)
+def next_order(conn: sqlite3.Connection) -> int:
+    """The order of what comes next to the tail of a queue: higher than that of every stored job."""
+    last: int | None = conn.execute(LAST_ORDER).fetchone()[0]
+    return (last or 0) + 1
 
 
-def _hint(conn: sqlite3.Connection, key: str, now: datetime) -> None:
-    conn.execute(HINT, (key, now.timestamp(), now.timestamp()))
+def _in_this_hour(conn: sqlite3.Connection, key: str, now: datetime) -> int:
+    count: int = conn.execute(IN_THIS_HOUR, (key, hour_of(now) * 3600)).fetchone()[0]
+    return count
+
+
+def _hint_unless_expected(conn: sqlite3.Connection, key: ProjectUser, now: datetime) -> None:
+    if not conn.execute(EXPECTED, (str(key), str(key))).fetchone()[0]:
+        conn.execute(HINT, (str(key), now.timestamp(), now.timestamp()))
 
 
 def _find(conn: sqlite3.Connection, job_id: str) -> Job | None:
@@ -207,3 +209,104 @@ def _get(conn: sqlite3.Connection, job_id: str) -> Job:
     if job := _find(conn, job_id):
         return job
     raise Permanent(f"job {job_id} is not recorded; it was pruned, or its mail never got this far")
+
+
+SAID = "SELECT 1 FROM hints WHERE key = :key"
+
+SEND = """
+INSERT INTO hints (key, waiting_since, preferred, sent_at) VALUES (:key, :since, :preferred, :now)
+ON CONFLICT (key) DO NOTHING"""
+
+INTERRUPT = """
+INSERT INTO interrupts (key, job_id, new_thread_id, reason, sent_at)
+VALUES (:key, :job_id, :new_thread_id, :reason, :now)
+ON CONFLICT (key, job_id) DO NOTHING"""
+
+
+class SqliteClaimRequests:
+    """At most one hint a key: a second one would tell nothing new."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def send(self, request: ClaimRequest, now: datetime, *, again: bool = False) -> bool:
+        """Say that a key has work and no owner; no hint here is ever lost."""
+        fields = {
+            "key": str(request.key),
+            "since": request.waiting_since.timestamp(),
+            "preferred": request.preferred,
+            "now": now.timestamp(),
+        }
+        with self._db.read() as conn:  # the reconciler says the same again and again, and must not wait for writers
+            if conn.execute(SAID, fields).fetchone():
+                return False
+        with self._db.write() as conn:
+            return bool(conn.execute(SEND, fields).rowcount)
+
+    def receive(self, now: datetime, skip: Collection[ProjectUser], limit: int) -> Sequence[ClaimRequest]:
+        """Hints that wait, the longest first."""
+        skipped = {str(key) for key in skip}
+        found: list[ClaimRequest] = []
+        with self._db.read() as conn:
+            for row in conn.execute("SELECT * FROM hints ORDER BY waiting_since"):
+                if row["key"] not in skipped:
+                    found.append(ClaimRequest(key_of(row["key"]), at(row["waiting_since"]), row["preferred"]))
+                if len(found) == limit:
+                    break
+        return found
+
+    def acknowledge(self, key: ProjectUser) -> None:
+        """Hints for this key have nothing to tell any more."""
+        with self._db.write() as conn:
+            conn.execute("DELETE FROM hints WHERE key = ?", (str(key),))
+
+
+class SqliteInterrupts:
+    """Requests to look at a key's queue."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def send(self, interrupt: Interrupt, now: datetime) -> None:
+        """Ask; asking twice is asking once."""
+        fields = {
+            "key": str(interrupt.key),
+            "job_id": interrupt.job_id,
+            "new_thread_id": interrupt.new_thread_id,
+            "reason": interrupt.reason,
+            "now": now.timestamp(),
+        }
+        with self._db.write() as conn:
+            conn.execute(INTERRUPT, fields)
+
+    def take(self, key: ProjectUser) -> Sequence[Interrupt]:
+        """Receive and delete what was asked for this key."""
+        with self._db.read() as conn:  # a look costs no sync when nothing is there
+            if not conn.execute("SELECT 1 FROM interrupts WHERE key = ? LIMIT 1", (str(key),)).fetchone():
+                return []
+        with self._db.write() as conn:
+            rows = conn.execute("DELETE FROM interrupts WHERE key = ? RETURNING *", (str(key),)).fetchall()
+        return [Interrupt(key, row["job_id"], row["new_thread_id"], row["reason"]) for row in rows]
+
+
+RUNNING = f"{JOBS} WHERE state <> 'settled' AND state = 'running'"
+
+
+class SqliteOutages:
+    """Gives back the starts that an outage cut off."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def excuse(self, is_dead: Callable[[str], bool]) -> int:
+        """Called when the system comes up: a job that a dead worker still runs was not ended by itself.
+
+        Had only its worker died, another one would have taken the job over long ago.
+        """
+        with self._db.write() as conn:
+            running = [job_of(row) for row in conn.execute(RUNNING)]
+            dead = {worker for worker in {job.worker or "" for job in running} if is_dead(worker)}
+            cut_off = [(job, excused(job)) for job in running if (job.worker or "") in dead]
+            for before, after in cut_off:
+                save_changes(conn, before, after)
+        return sum(after is not before for before, after in cut_off)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from webordinary.adapters.durable import write_durably
 from webordinary.adapters.sqlite.database import Database
-from webordinary.mail.authenticate import Held, Refused
-from webordinary.mail.errors import UnknownMail
+from webordinary.mail.auth import AwaitsConfirmation, Refused
+from webordinary.mail.parsing.headers import HEAD_BYTES
+from webordinary.mail.ports import UnknownMail
 from webordinary.mail.records import (
     attachment_from_json,
     attachment_to_json,
@@ -21,6 +25,8 @@ from webordinary.mail.records import (
 )
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project, Sender, Thread
 
 HAS = "SELECT 1 FROM raw_mails WHERE email_id = ?"
 
@@ -31,9 +37,10 @@ ON CONFLICT (email_id) DO NOTHING"""
 
 LOAD = "SELECT path, peer, mail_from, recipient, received_at, verdicts FROM raw_mails WHERE email_id = ?"
 
+IS_STARTED = "SELECT started FROM raw_mails WHERE email_id = ?"
 MARK_STARTED = "UPDATE raw_mails SET started = 1 WHERE email_id = ? AND started = 0"
 
-MARK_PLACED = "UPDATE raw_mails SET placed = 1 WHERE email_id = ? AND placed = 0"
+MARK_PLACED = "UPDATE raw_mails SET placed = 1, stopped = :stopped WHERE email_id = :email_id AND placed = 0"
 
 EARLIER_UNPLACED = """
 SELECT 1 FROM raw_mails AS mine
@@ -65,7 +72,6 @@ class SqliteRawMails:
         self._db, self._data = db, data
 
     def store(self, email: Email) -> bool:
-        """See RawMails."""
         if self._has(email.email_id):
             return False
         name = f"mail/{email.email_id[:2]}/{email.email_id}.eml"
@@ -105,18 +111,23 @@ class SqliteRawMails:
             return conn.execute(HAS, (email_id,)).fetchone() is not None
 
     def load(self, email_id: str) -> Email:
-        """See RawMails."""
+        return self._read(email_id, -1)
+
+    def head(self, email_id: str) -> Email:
+        return self._read(email_id, HEAD_BYTES + 1)
+
+    def _read(self, email_id: str, size: int) -> Email:
         row = self._row(email_id)
         path = self._data / row["path"]
         try:
-            return Email(email_id, _envelope(row), path.read_bytes())
+            with path.open("rb") as file:
+                return Email(email_id, _envelope(row), file.read(size))
         except FileNotFoundError as problem:
             raise Permanent(f"{path} is gone though its mail was accepted: restore a backup") from problem
         except OSError as problem:
             raise Transient(f"{path} cannot be read ({problem.strerror}): check the disk") from problem
 
     def envelope(self, email_id: str) -> Envelope:
-        """See RawMails."""
         return _envelope(self._row(email_id))
 
     def _row(self, email_id: str) -> sqlite3.Row:
@@ -127,22 +138,23 @@ class SqliteRawMails:
         return row
 
     def mark_started(self, email_id: str) -> None:
-        """See RawMails."""
+        with self._db.read() as conn:
+            row = conn.execute(IS_STARTED, (email_id,)).fetchone()
+        if row is None or row["started"]:  # SqliteExecutions.start has marked it already
+            return
         with self._db.write() as conn:
             conn.execute(MARK_STARTED, (email_id,))
 
-    def mark_placed(self, email_id: str, stopped: Held | Refused | None = None) -> None:
-        """See RawMails. What became of it, the events tell."""
+    def mark_placed(self, email_id: str, stopped: AwaitsConfirmation | Refused | None = None) -> None:
+        """See RawMails. The reason is in the events."""
         with self._db.write() as conn:
-            conn.execute(MARK_PLACED, (email_id,))
+            conn.execute(MARK_PLACED, {"email_id": email_id, "stopped": stopped.word if stopped else ""})
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
-        """See RawMails."""
         with self._db.read() as conn:
             return conn.execute(EARLIER_UNPLACED, (email_id, since.timestamp())).fetchone() is not None
 
     def without_workflow(self, limit: int) -> tuple[str, ...]:
-        """See RawMails."""
         with self._db.read() as conn:
             return tuple(row["email_id"] for row in conn.execute(WITHOUT_WORKFLOW, (limit,)))
 
@@ -159,7 +171,6 @@ class SqliteParsedMails:
         self._db = db
 
     def save(self, email_id: str, mail: ParsedMail, now: datetime) -> None:
-        """See ParsedMails."""
         row = {
             "email_id": email_id,
             "message_id": mail.message_id,
@@ -172,7 +183,6 @@ class SqliteParsedMails:
             conn.execute(SAVE_PARSED, row)
 
     def load(self, email_id: str) -> ParsedMail | None:
-        """See ParsedMails."""
         with self._db.read() as conn:
             row = conn.execute(LOAD_PARSED, (email_id,)).fetchone()
         return mail_from_json(row["record"]) if row else None
@@ -185,12 +195,167 @@ class SqliteAttachmentManifest:
         self._db = db
 
     def save(self, email_id: str, position: int, record: Attachment | RefusedAttachment) -> None:
-        """See AttachmentManifest."""
         row = {"email_id": email_id, "position": position, "record": attachment_to_json(record)}
         with self._db.write() as conn:
             conn.execute(SAVE_ATTACHMENT, row)
 
     def of(self, email_id: str) -> tuple[Attachment | RefusedAttachment, ...]:
-        """See AttachmentManifest."""
         with self._db.read() as conn:
             return tuple(attachment_from_json(r["record"]) for r in conn.execute(ATTACHMENTS_OF, (email_id,)))
+
+
+FIND = """
+SELECT t.* FROM thread_messages AS m JOIN threads AS t USING (thread_id) WHERE m.message_id = ?"""
+
+GET = "SELECT * FROM threads WHERE thread_id = ?"
+
+RECORD = """
+INSERT INTO threads (thread_id, key, subject, agent_session, created_at)
+VALUES (:thread_id, :key, :subject, :agent_session, :now)
+ON CONFLICT (thread_id) DO NOTHING"""
+
+ADD_MESSAGE = """
+INSERT INTO thread_messages (message_id, thread_id, email_id) VALUES (?, ?, ?) ON CONFLICT (message_id) DO NOTHING"""
+# The first thread keeps a Message-ID, so that a forged copy of an id cannot move a conversation.
+
+MAIL_OF = "SELECT email_id FROM thread_messages WHERE message_id = ?"
+
+SAVE_SESSION = "UPDATE threads SET agent_session = ? WHERE thread_id = ?"
+
+
+class SqliteThreads:
+    """See Threads."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def find(self, message_ids: Sequence[str]) -> Thread | None:
+        with self._db.read() as conn:
+            rows = (conn.execute(FIND, (message_id,)).fetchone() for message_id in message_ids)
+            row = next((row for row in rows if row is not None), None)
+        return _thread(row) if row else None
+
+    def get(self, thread_id: str) -> Thread | None:
+        with self._db.read() as conn:
+            row = conn.execute(GET, (thread_id,)).fetchone()
+        return _thread(row) if row else None
+
+    def record(self, thread: Thread, message_id: str, now: datetime, email_id: str = "") -> Thread:
+        row = {
+            "thread_id": thread.thread_id,
+            "key": str(thread.key),
+            "subject": thread.subject,
+            "agent_session": thread.agent_session,
+            "now": now.timestamp(),
+        }
+        with self._db.write() as conn:
+            conn.execute(RECORD, row)
+            conn.execute(ADD_MESSAGE, (message_id, thread.thread_id, email_id))
+            return _thread(conn.execute(GET, (thread.thread_id,)).fetchone())
+
+    def add_message(self, thread_id: str, message_id: str, email_id: str = "") -> None:
+        try:
+            with self._db.write() as conn:
+                conn.execute(ADD_MESSAGE, (message_id, thread_id, email_id))
+        except sqlite3.IntegrityError as problem:
+            raise Permanent(f"thread {thread_id} is not recorded: {message_id} cannot join it") from problem
+
+    def mail_of(self, message_ids: Sequence[str]) -> str:
+        with self._db.read() as conn:
+            rows = (conn.execute(MAIL_OF, (message_id,)).fetchone() for message_id in message_ids)
+            row = next((row for row in rows if row is not None), None)
+        return str(row["email_id"]) if row else ""
+
+    def save_session(self, thread_id: str, agent_session: str) -> None:
+        with self._db.write() as conn:
+            conn.execute(SAVE_SESSION, (agent_session, thread_id))
+
+
+def _thread(row: sqlite3.Row) -> Thread:
+    return Thread(row["thread_id"], ProjectUser.parse(row["key"]), row["subject"], row["agent_session"])
+
+
+ENTRIES = "SELECT address, project_id, user_id FROM senders WHERE address = ? ORDER BY project_id"
+
+SENDERS = "SELECT address, project_id, user_id FROM senders ORDER BY project_id, address"
+
+PROJECT = "SELECT settings FROM projects WHERE project_id = ?"
+
+PROJECTS = "SELECT settings FROM projects ORDER BY project_id"
+
+ADD_PROJECT = """
+INSERT INTO projects (project_id, settings, created_at) VALUES (:project_id, :settings, :now)
+ON CONFLICT (project_id) DO UPDATE SET settings = excluded.settings"""
+
+ADD_SENDER = """
+INSERT INTO senders (address, project_id, user_id, created_at) VALUES (:address, :project_id, :user_id, :now)
+ON CONFLICT (address, project_id) DO UPDATE SET user_id = excluded.user_id"""
+
+REMOVE_SENDER = "DELETE FROM senders WHERE address = ? AND project_id = ?"
+
+REMOVE_SENDERS = "DELETE FROM senders WHERE project_id = ?"
+
+REMOVE_PROJECT = "DELETE FROM projects WHERE project_id = ?"
+
+
+class SqliteDirectory:
+    """See Directory."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def entries(self, address: str) -> tuple[Sender, ...]:
+        with self._db.read() as conn:
+            return tuple(_sender(row) for row in conn.execute(ENTRIES, (address.lower(),)))
+
+    def project(self, project_id: str) -> Project | None:
+        with self._db.read() as conn:
+            row = conn.execute(PROJECT, (project_id,)).fetchone()
+        return _project(row) if row else None
+
+    def projects(self) -> tuple[Project, ...]:
+        with self._db.read() as conn:
+            return tuple(_project(row) for row in conn.execute(PROJECTS))
+
+    def senders(self) -> tuple[Sender, ...]:
+        with self._db.read() as conn:
+            return tuple(_sender(row) for row in conn.execute(SENDERS))
+
+    def add_project(self, project: Project, now: datetime) -> None:
+        row = {
+            "project_id": project.project_id,
+            "settings": json.dumps(asdict(project), ensure_ascii=False),
+            "now": now.timestamp(),
+        }
+        with self._db.write() as conn:
+            conn.execute(ADD_PROJECT, row)
+
+    def add_sender(self, sender: Sender, now: datetime) -> None:
+        row = {
+            "address": sender.address.lower(),
+            "project_id": sender.key.project_id,
+            "user_id": sender.key.user_id,
+            "now": now.timestamp(),
+        }
+        try:
+            with self._db.write() as conn:
+                conn.execute(ADD_SENDER, row)
+        except sqlite3.IntegrityError as problem:
+            raise Permanent(f"there is no project {sender.key.project_id}: add it first") from problem
+
+    def remove_sender(self, address: str, project_id: str) -> None:
+        with self._db.write() as conn:
+            conn.execute(REMOVE_SENDER, (address.lower(), project_id))
+
+    def remove_project(self, project_id: str) -> None:
+        with self._db.write() as conn:
+            conn.execute(REMOVE_SENDERS, (project_id,))
+            conn.execute(REMOVE_PROJECT, (project_id,))
+
+
+def _sender(row: sqlite3.Row) -> Sender:
+    return Sender(row["address"], ProjectUser(row["project_id"], row["user_id"]))
+
+
+def _project(row: sqlite3.Row) -> Project:
+    return Project(**json.loads(row["settings"]))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.mail.ports import OutboxEntry
+from webordinary.adapters.sqlite.dead_letters import letter_of
+from webordinary.mail.ports import OutboxEntry, Undelivered
+from webordinary.model.jobs import DeadLetter
 from webordinary.model.mail import Reply
+from webordinary.pool.alerts import alert_name_of_dead_letter
 
 PUT = """
 INSERT INTO outbox (email_id, kind, recipient, message_id, raw, thread_id, created_at, next_try_at)
@@ -40,24 +45,20 @@ class SqliteOutbox:
         self._db = db
 
     def put(self, reply: Reply, now: datetime) -> bool:
-        """See Outbox."""
         with self._db.write() as conn:
             return conn.execute(PUT, put_row(reply, now)).rowcount == 1
 
     def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
-        """See Outbox."""
         with self._db.read() as conn:
             rows = conn.execute(DUE, {"now": now.timestamp(), "limit": limit}).fetchall()
         return tuple(_entry(row) for row in rows)
 
     def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
-        """See Outbox."""
         row = {"email_id": reply.email_id, "kind": reply.kind, "now": now.timestamp(), "sent_as": sent_as}
         with self._db.write() as conn:
             conn.execute(MARK_SENT, row)
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
-        """See Outbox."""
         row = {
             "email_id": reply.email_id,
             "kind": reply.kind,
@@ -68,12 +69,10 @@ class SqliteOutbox:
             conn.execute(MARK_FAILED, row)
 
     def mark_bounced(self, reply: Reply, reason: str) -> None:
-        """See Outbox."""
         with self._db.write() as conn:
             conn.execute(MARK_BOUNCED, {"email_id": reply.email_id, "kind": reply.kind, "reason": reason})
 
     def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
-        """See Outbox."""
         with self._db.read() as conn:
             return tuple(_entry(row) for row in conn.execute(OF, (email_id,)))
 
@@ -103,3 +102,94 @@ def _entry(row: sqlite3.Row) -> OutboxEntry:
         sent_as=row["sent_as"],
         bounced=row["bounced"],
     )
+
+
+FAILED = """
+SELECT email_id, kind, recipient, created_at, next_try_at, attempts, last_error, given_up FROM outbox
+WHERE sent_at IS NULL AND (given_up = 1 OR attempts > 0) ORDER BY outbox_id DESC LIMIT :limit"""
+
+SEND_AGAIN = """
+UPDATE outbox SET given_up = 0, attempts = 0, next_try_at = :now
+WHERE email_id = :email_id AND kind = :kind AND sent_at IS NULL"""
+
+
+class SqliteUndelivered:
+    """See UndeliveredReplies."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def all(self, limit: int) -> list[Undelivered]:
+        with self._db.read() as conn:
+            rows = conn.execute(FAILED, {"limit": limit}).fetchall()
+        return [
+            Undelivered(
+                row["email_id"],
+                row["kind"],
+                row["recipient"],
+                datetime.fromtimestamp(row["created_at"], UTC),
+                None if row["given_up"] else datetime.fromtimestamp(row["next_try_at"], UTC),
+                row["attempts"],
+                row["last_error"] or "",
+            )
+            for row in rows
+        ]
+
+    def send_again(self, reply: Undelivered, now: datetime) -> bool:
+        row = {"email_id": reply.email_id, "kind": reply.kind, "now": now.timestamp()}
+        with self._db.write() as conn:
+            return conn.execute(SEND_AGAIN, row).rowcount == 1
+
+
+TOLD = "SELECT name FROM alarms WHERE name IN (SELECT value FROM json_each(?))"
+
+UNTOLD_LETTERS = """
+SELECT * FROM dead_letters AS letter
+WHERE NOT EXISTS (SELECT 1 FROM alarms WHERE name = replace(:name, '?', letter.letter_id))
+ORDER BY letter_id LIMIT :limit"""
+
+MAILS_SINCE = "SELECT count(DISTINCT mail) FROM alarms WHERE told_at > ?"
+
+TELL = "INSERT INTO alarms (name, mail, told_at) VALUES (:name, :mail, :now) ON CONFLICT (name) DO NOTHING"
+
+# As long as a letter is there, it is remembered that it was told.
+FORGET = """
+DELETE FROM alarms
+WHERE told_at < :before
+  AND NOT EXISTS (SELECT 1 FROM dead_letters WHERE alarms.name = replace(:name, '?', dead_letters.letter_id))"""
+
+
+class SqliteAlerts:
+    """Tells each alarm once, also when killed in between."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def told(self, names: Collection[str]) -> set[str]:
+        """Which of these the operator knows of."""
+        with self._db.read() as conn:
+            return {row["name"] for row in conn.execute(TOLD, (json.dumps(list(names)),))}
+
+    def untold_letters(self, limit: int) -> Sequence[DeadLetter]:
+        """Dead letters that the operator does not know of, oldest first."""
+        with self._db.read() as conn:
+            rows = conn.execute(UNTOLD_LETTERS, {"name": alert_name_of_dead_letter("?"), "limit": limit})
+            return [letter_of(row) for row in rows]
+
+    def mails_since(self, at: datetime) -> int:
+        """How many mails the operator got since then."""
+        with self._db.read() as conn:
+            count: int = conn.execute(MAILS_SINCE, (at.timestamp(),)).fetchone()[0]
+            return count
+
+    def tell(self, names: Collection[str], mail: Reply, now: datetime) -> bool:
+        """Put the mail into the outbox, unless every one of these was told already."""
+        told = {"mail": mail.kind, "now": now.timestamp()}
+        with self._db.write() as conn:
+            fresh = sum(conn.execute(TELL, {**told, "name": name}).rowcount for name in names)
+            return bool(fresh) and conn.execute(PUT, put_row(mail, now)).rowcount == 1
+
+    def forget(self, before: datetime) -> int:
+        """Delete what is long over."""
+        with self._db.write() as conn:
+            return conn.execute(FORGET, {"before": before.timestamp(), "name": alert_name_of_dead_letter("?")}).rowcount

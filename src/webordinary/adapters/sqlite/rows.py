@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -12,22 +12,26 @@ from operator import attrgetter
 from typing import Any
 
 from webordinary.model.claims import Claim, ClaimStatus
-from webordinary.model.jobs import HeldBy, Job, JobResult, JobState, Outcome
+from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
 JOBS = """
 SELECT job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at, attempts, interruptions,
   worker, fence, outcome, result, cancel_requested, task_token, preempted_token,
-  queued_at, not_before, started_at, settled_at, held
+  queued_at, not_before, started_at, settled_at, held, outages
 FROM jobs"""
+
+_COLUMNS = tuple(column.strip() for column in JOBS.split("FROM", maxsplit=1)[0].replace("SELECT", "").split(","))
+_ORDER = _COLUMNS.index("ord")
+MOVE = "UPDATE jobs SET id = ?, ord = ? WHERE id = ?"
 
 # A worker reads the same few keys and words over and over, and these are on the path of every job.
 key_of = lru_cache(maxsize=4096)(ProjectUser.parse)
 _COMMANDS = {str(command): command for command in Command}
 _STATES = {str(state): state for state in JobState}
-_HELD_BY = {str(held): held for held in HeldBy}
-_OUTCOMES = {str(outcome): outcome for outcome in Outcome}
+_HELD_BY = {str(held): held for held in DeferReason}
+_OUTCOMES = {str(outcome): outcome for outcome in JobOutcome}
 _RESULT_FIELDS = tuple(field.name for field in fields(JobResult))
 _result_values = attrgetter(*_RESULT_FIELDS)
 json_text = json.JSONEncoder(ensure_ascii=False).encode
@@ -48,7 +52,7 @@ def job_of(row: Sequence[Any]) -> Job:
     (
         job_id, key, order, thread_order, thread_id, email_id, command, state, recorded_at, attempts, interruptions,
         worker, fence, outcome, result, cancel_requested, task_token, preempted_token,
-        queued_at, not_before, started_at, settled_at, held,
+        queued_at, not_before, started_at, settled_at, held, outages,
     ) = row  # fmt: skip
     return Job(
         job_id,
@@ -74,7 +78,31 @@ def job_of(row: Sequence[Any]) -> Job:
         at_or_none(started_at),
         at_or_none(settled_at),
         _HELD_BY[held] if held else None,
+        outages,
     )
+
+
+@lru_cache(maxsize=256)
+def _update(changed: tuple[int, ...]) -> str:
+    """The statement that writes these fields of a job; unnamed columns cost no work on other indexes."""
+    changes = ", ".join(f"{_COLUMNS[place]} = ?" for place in changed)
+    return f"UPDATE jobs SET {changes} WHERE id = ?"  # noqa: S608 - names of this module, never of a caller
+
+
+def save_changes(conn: sqlite3.Connection, before: Job, after: Job) -> None:
+    """Write what a transition made of an open job, whose order is the id of its row."""
+    changed = [place for place, value in enumerate(after) if value is not before[place]]
+    if before.order != after.order:
+        changed.remove(_ORDER)
+        conn.execute(MOVE, (after.order, after.order, before.order))
+    if changed:
+        values = [_written(after[place]) for place in changed]
+        conn.execute(_update(tuple(changed)), (*values, after.order))
+
+
+def _written(value: object) -> object:
+    write = _WRITTEN.get(type(value))
+    return write(value) if write else value
 
 
 def claim_of(row: sqlite3.Row) -> Claim:
@@ -104,3 +132,12 @@ def result_of(text: str | None) -> JobResult | None:
     fields = json.loads(text)
     lists = {name: tuple(fields.get(name, ())) for name in ("changed_files", "pictures")}
     return JobResult(**{**fields, **lists})
+
+
+_WRITTEN: dict[type, Callable[[Any], object]] = {
+    datetime: datetime.timestamp,
+    JobResult: result_text,
+    **dict.fromkeys(
+        (JobState, JobOutcome, DeferReason), attrgetter("_value_")
+    ),  # sqlite3 is slow with subclasses of str
+}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
+from webordinary.model.snapshot import WorkerEntry
 
 ENTER = """
 INSERT INTO workers (worker, name, pid, slots, started_at) VALUES (:worker, :name, :pid, :slots, :now)"""
@@ -16,16 +16,6 @@ LEAVE = "UPDATE workers SET ended_at = :now WHERE worker = :worker AND ended_at 
 PRESENT = "SELECT * FROM workers WHERE ended_at IS NULL ORDER BY started_at, worker"
 NAMES = "SELECT worker, name FROM workers WHERE worker IN (SELECT value FROM json_each(:ids))"
 FORGET = "DELETE FROM workers WHERE ended_at < ?"
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerEntry:
-    """A worker as it introduces itself."""
-
-    worker: str
-    name: str
-    pid: int
-    slots: int
 
 
 class SqliteWorkers:
@@ -69,7 +59,7 @@ class SqliteWorkers:
 
 
 def names_of(conn: sqlite3.Connection, workers: Iterable[str]) -> dict[str, str]:
-    """See `SqliteWorkers.names`."""
+    """Names of these workers, by id; workers that are gone have none."""
     return {row["worker"]: row["name"] for row in conn.execute(NAMES, {"ids": json.dumps(sorted(workers))})}
 
 

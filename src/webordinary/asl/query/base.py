@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
-from webordinary.asl.json_types import JSON
 from webordinary.asl.paths import Missing, Path
+from webordinary.asl.values import JSON
 
 
 @dataclass(frozen=True, slots=True)

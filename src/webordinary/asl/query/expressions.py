@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from webordinary.asl.errors import Failure, InvalidDefinition, runtime
-from webordinary.asl.json_types import JSON, dump
 from webordinary.asl.paths import BadPath, Missing, Path, compile_path
 from webordinary.asl.query.base import Data, Expression
 from webordinary.asl.query.intrinsics import BadIntrinsic, compile_intrinsic
+from webordinary.asl.values import JSON, dump
 
 
 def compiled(text: object, field: str, where: str) -> Path:

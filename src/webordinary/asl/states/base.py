@@ -13,7 +13,7 @@ from webordinary.asl.retry import compile_catch, compile_retry
 if TYPE_CHECKING:
     from webordinary.asl.definition import Machine
     from webordinary.asl.run import Frame
-    from webordinary.asl.step import Step
+    from webordinary.asl.step import RunStep
 
 
 class State(ABC):
@@ -48,17 +48,17 @@ class State(ABC):
         return [name for name in (self.next, *(catcher.next for catcher in self.catchers)) if name is not None]
 
     @abstractmethod
-    def begin(self, step: Step, frame: Frame) -> None:
+    def begin(self, step: RunStep, frame: Frame) -> None:
         """Do the state's work, or start it; again for every retry."""
 
-    def wake(self, step: Step, frame: Frame) -> None:
+    def wake(self, step: RunStep, frame: Frame) -> None:
         """The time that this state waited for has come."""
         raise AssertionError(f"{self.type} state {self.name} does not wait")
 
-    def child_ended(self, step: Step, frame: Frame, child: Frame) -> None:
+    def child_ended(self, step: RunStep, frame: Frame, child: Frame) -> None:
         """A branch or iteration has its output."""
         raise AssertionError(f"{self.type} state {self.name} has no children")
 
-    def child_failed(self, step: Step, frame: Frame, child: Frame, failure: Failure) -> None:
+    def child_failed(self, step: RunStep, frame: Frame, child: Frame, failure: Failure) -> None:
         """A branch or iteration failed for good."""
         raise AssertionError(f"{self.type} state {self.name} has no children")

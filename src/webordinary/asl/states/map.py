@@ -7,22 +7,71 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webordinary.asl.errors import Failure, InvalidDefinition, runtime
-from webordinary.asl.json_types import JSON, dump
-from webordinary.asl.query.base import Data, QueryLanguage
+from webordinary.asl.query.base import Data, Field, QueryLanguage
 from webordinary.asl.query.expressions import path_expression
+from webordinary.asl.run import Phase
 from webordinary.asl.states.base import State
-from webordinary.asl.states.tolerance import Tolerance, whole_number
+from webordinary.asl.values import JSON, dump, is_number
 
 if TYPE_CHECKING:
     from webordinary.asl.run import Frame
-    from webordinary.asl.step import Step
+    from webordinary.asl.step import RunStep
+
+
+class Tolerance:
+    """ToleratedFailureCount and ToleratedFailurePercentage; zero unless given."""
+
+    def __init__(self, raw: Mapping[str, Any], language: QueryLanguage, where: str) -> None:
+        self._count = language.field(raw, "ToleratedFailureCount", where)
+        self._percentage = language.field(raw, "ToleratedFailurePercentage", where)
+
+    def count(self, data: Data, items: int) -> int:
+        """The number of failures that the Map survives; the smaller bound wins."""
+        bounds = []
+        if self._count is not None:
+            if (count := whole_number(self._count, data)) < 0:
+                raise runtime("ToleratedFailureCount cannot be negative.")
+            bounds.append(count)
+        if self._percentage is not None:
+            percentage = _float(self._percentage, data)
+            if not 0 <= percentage <= 100:
+                raise runtime("ToleratedFailurePercentage must be between 0 and 100.")
+            bounds.append(int(items * percentage / 100))
+        return min(bounds, default=0)
+
+
+def whole_number(field: Field, data: Data) -> int:
+    """An integer, or a string that spells one."""
+    value = field.read(data)
+    try:
+        if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+            return int(value)
+    except ValueError:
+        pass
+    raise _not_a(field, value, "integer")
+
+
+def _float(field: Field, data: Data) -> float:
+    value = field.read(data)
+    try:
+        if isinstance(value, str) or is_number(value):
+            return float(value)  # type: ignore[arg-type]
+    except ValueError:
+        pass
+    raise _not_a(field, value, "float")
+
+
+def _not_a(field: Field, value: JSON, kind: str) -> Exception:
+    text = value if isinstance(value, str) else dump(value)
+    return runtime(f'The {field.label} field refers to value "{text}" which is not a valid {kind}: {field.source}')
+
 
 INLINE_CONCURRENCY = 40  # what AWS runs at once when MaxConcurrency says 0
 _NOT_YET = ("ItemReader", "ItemBatcher", "ResultWriter", "Items")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MapPlan:
     """What a Map computes of its input, the same every time: its items and its bounds."""
 
     effective: JSON
@@ -51,7 +100,7 @@ class Map(State):
         self.max_concurrency = language.field(raw, "MaxConcurrency", name)
         self.tolerance = Tolerance(raw, language, name)
 
-    def begin(self, step: Step, frame: Frame) -> None:
+    def begin(self, step: RunStep, frame: Frame) -> None:
         """Start as many iterations as may run at once."""
         data = step.data(frame)
         effective = data.on(self.flow.effective_input(data))
@@ -59,17 +108,17 @@ class Map(State):
         concurrency = self._concurrency(effective)
         step.record(frame, "MapStateStarted", length=len(items))
         tolerated = self.tolerance.count(effective, len(items))
-        frame.scratch = Plan(effective.input, items, concurrency, tolerated)
+        frame.scratch = MapPlan(effective.input, items, concurrency, tolerated)
         if self.distributed:
             step.record(frame, "MapRunStarted")
         self._go_on(step, frame)
 
-    def child_ended(self, step: Step, frame: Frame, child: Frame) -> None:
+    def child_ended(self, step: RunStep, frame: Frame, child: Frame) -> None:
         """Keep its output, start the next item."""
         step.record(frame, self._event("Succeeded"), index=child.index)
         self._go_on(step, frame)
 
-    def child_failed(self, step: Step, frame: Frame, child: Frame, failure: Failure) -> None:
+    def child_failed(self, step: RunStep, frame: Frame, child: Frame, failure: Failure) -> None:
         """Go on within the tolerance; beyond it, end the others and fail."""
         step.record(frame, self._event("Failed"), index=child.index)
         if not failure.fatal and frame.failures <= self._plan(step, frame).tolerated:
@@ -83,7 +132,7 @@ class Map(State):
             failure = Failure("States.ExceedToleratedFailureThreshold", cause)
         step.fail(frame, failure, announce="MapStateFailed")
 
-    def _go_on(self, step: Step, frame: Frame) -> None:
+    def _go_on(self, step: RunStep, frame: Frame) -> None:
         plan = self._plan(step, frame)
         started = len(frame.children) + len(frame.results) + frame.failures
         while started < len(plan.items) and len(frame.children) < plan.concurrency:
@@ -92,7 +141,7 @@ class Map(State):
         if not frame.children:
             self._complete(step, frame)
 
-    def _start(self, step: Step, frame: Frame, plan: Plan, index: int) -> None:
+    def _start(self, step: RunStep, frame: Frame, plan: MapPlan, index: int) -> None:
         value = plan.items[index]
         if self.selector is None:
             step.record(frame, self._event("Started"), index=index, input=value)
@@ -100,7 +149,7 @@ class Map(State):
         data = step.data(frame, item={"Index": index, "Value": value}).on(plan.effective)
         step.record(frame, self._event("Started"), index=index, input=self.selector(data), value=value)
 
-    def _complete(self, step: Step, frame: Frame) -> None:
+    def _complete(self, step: RunStep, frame: Frame) -> None:
         outputs = [frame.results[index] for index in sorted(frame.results)]
         if self.distributed:
             step.record(frame, "MapRunSucceeded")
@@ -110,15 +159,15 @@ class Map(State):
     def _event(self, what: str) -> str:
         return f"mapChild{what}" if self.distributed else f"MapIteration{what}"
 
-    def _plan(self, step: Step, frame: Frame) -> Plan:
+    def _plan(self, step: RunStep, frame: Frame) -> MapPlan:
         """The plan again, after a restart: all of it follows from the state's input."""
         if frame.scratch is None:
             data = step.data(frame)
             effective = data.on(self.flow.effective_input(data))
             items = self._items(effective)
             tolerated = self.tolerance.count(effective, len(items))
-            frame.scratch = Plan(effective.input, items, self._concurrency(effective), tolerated)
-        plan: Plan = frame.scratch
+            frame.scratch = MapPlan(effective.input, items, self._concurrency(effective), tolerated)
+        plan: MapPlan = frame.scratch
         return plan
 
     def _items(self, effective: Data) -> list[JSON]:
@@ -142,3 +191,33 @@ def processor(raw: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise InvalidDefinition(where, "ItemProcessor", f"must be a state machine, not {dump(found)}")
     return found
+
+
+class Parallel(State):
+    """Its machines are its branches."""
+
+    type = "Parallel"
+    retriable = True
+
+    def __init__(self, name: str, raw: Mapping[str, Any], language: QueryLanguage) -> None:
+        super().__init__(name, raw, language)
+        if not isinstance(raw.get("Branches"), list) or not raw["Branches"]:
+            raise InvalidDefinition(name, "Branches", "must be a list of at least one branch")
+
+    def begin(self, step: RunStep, frame: Frame) -> None:
+        """Start every branch, each in its own child frame."""
+        data = step.data(frame)
+        arguments = self.flow.arguments(data, self.flow.effective_input(data))
+        changed = {} if arguments is frame.input else {"arguments": arguments}
+        step.record(frame, "ParallelStateStarted", **changed)
+
+    def child_ended(self, step: RunStep, frame: Frame, child: Frame) -> None:
+        """The last branch to end completes the state."""
+        branches = frame.children
+        if all(branch.phase is Phase.OVER for branch in branches.values()):
+            outputs = [branches[index].carry for index in range(len(self.machines))]
+            step.complete(frame, step.data(frame), outputs)
+
+    def child_failed(self, step: RunStep, frame: Frame, child: Frame, failure: Failure) -> None:
+        """One branch's failure is the state's."""
+        step.fail(frame, failure, announce="ParallelStateFailed")

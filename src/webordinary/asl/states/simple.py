@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webordinary.asl.errors import Failure, InvalidDefinition, runtime
-from webordinary.asl.json_types import JSON, dump
-from webordinary.asl.query.base import Data, Field, QueryLanguage
+from webordinary.asl.query.base import Condition, Data, Expression, Field, QueryLanguage
 from webordinary.asl.states.base import State
-from webordinary.asl.timestamps import parse_nanoseconds, to_microseconds
+from webordinary.asl.values import JSON, dump, parse_nanoseconds, to_microseconds
 
 if TYPE_CHECKING:
     from webordinary.asl.run import Frame
-    from webordinary.asl.step import Step
+    from webordinary.asl.step import RunStep
 
 _WAIT_FIELDS = ("Seconds", "Timestamp")
 
@@ -28,7 +28,7 @@ class Pass(State):
         self.has_result = "Result" in raw
         self.result: JSON = raw.get("Result")
 
-    def begin(self, step: Step, frame: Frame) -> None:
+    def begin(self, step: RunStep, frame: Frame) -> None:
         """Done at once."""
         data = step.data(frame)
         made = self.flow.arguments(data, self.flow.effective_input(data))
@@ -41,7 +41,7 @@ class Succeed(State):
     type = "Succeed"
     moves_on = False
 
-    def begin(self, step: Step, frame: Frame) -> None:
+    def begin(self, step: RunStep, frame: Frame) -> None:
         """Output is the filtered input."""
         data = step.data(frame)
         step.complete(frame, data, self.flow.effective_input(data))
@@ -58,7 +58,7 @@ class Fail(State):
         self.error = language.text(raw, "Error", name)
         self.cause = language.text(raw, "Cause", name)
 
-    def begin(self, step: Step, frame: Frame) -> None:
+    def begin(self, step: RunStep, frame: Frame) -> None:
         """Always raises."""
         data = step.data(frame)
         raise Failure(_string(self.error, data), _string(self.cause, data))
@@ -90,7 +90,7 @@ class Wait(State):
         if literal is not None and (not isinstance(literal, str) or parse_nanoseconds(literal) is None):
             raise InvalidDefinition(name, "Timestamp", "String does not match RFC3339 timestamp")
 
-    def begin(self, step: Step, frame: Frame) -> None:
+    def begin(self, step: RunStep, frame: Frame) -> None:
         """Note until when; a time in the past ends the wait at once."""
         data = step.data(frame)
         until = self._until(step, data.on(self.flow.effective_input(data)))
@@ -99,12 +99,12 @@ class Wait(State):
         else:
             step.record(frame, "waitPlanned", until=until)
 
-    def wake(self, step: Step, frame: Frame) -> None:
+    def wake(self, step: RunStep, frame: Frame) -> None:
         """Hand the input on."""
         data = step.data(frame)
         step.complete(frame, data, self.flow.effective_input(data))
 
-    def _until(self, step: Step, data: Data) -> float:
+    def _until(self, step: RunStep, data: Data) -> float:
         if self.field.label.startswith("Seconds"):
             return to_microseconds(step.at + whole_seconds(self.field, data))
         value = self.field.read(data)
@@ -127,3 +127,50 @@ def whole_seconds(field: Field, data: Data) -> int:
     if value < 0:
         raise runtime(f"The {field.label} parameter references a negative value: {field.source} == {value}")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRule:
+    """A test, and what follows if it holds."""
+
+    holds: Condition
+    next: str
+    assign: Expression | None
+
+
+class Choice(State):
+    """Rules in order, then Default."""
+
+    type = "Choice"
+    moves_on = False
+
+    def __init__(self, name: str, raw: Mapping[str, Any], language: QueryLanguage) -> None:
+        super().__init__(name, raw, language)
+        rules = raw.get("Choices")
+        if not isinstance(rules, list) or not rules:
+            raise InvalidDefinition(name, "Choices", "must be a list of at least one rule")
+        self.rules = tuple(_rule(rule, language, name) for rule in rules)
+        self.default: str | None = raw.get("Default")
+
+    def targets(self) -> list[str]:
+        """Every rule's Next, and Default."""
+        return [rule.next for rule in self.rules] + ([self.default] if self.default is not None else [])
+
+    def begin(self, step: RunStep, frame: Frame) -> None:
+        """Decide at once."""
+        data = step.data(frame)
+        effective = data.on(self.flow.effective_input(data))
+        for rule in self.rules:
+            if rule.holds(effective):
+                step.complete(frame, data, effective.input, next_state=rule.next, assign=rule.assign)
+                return
+        if self.default is None:
+            raise Failure("States.NoChoiceMatched", f"No choice rule of '{self.name}' matched", located=True)
+        step.complete(frame, data, effective.input, next_state=self.default, assign=self.assign)
+
+
+def _rule(raw: Mapping[str, Any], language: QueryLanguage, where: str) -> ChoiceRule:
+    if "Next" not in raw:
+        raise InvalidDefinition(where, "Choices", "each rule needs a Next")
+    assign = language.template(raw["Assign"], "Assign", where) if "Assign" in raw else None
+    return ChoiceRule(language.condition(raw, where), raw["Next"], assign)

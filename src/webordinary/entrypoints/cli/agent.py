@@ -7,18 +7,68 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from webordinary.app import workshop
-from webordinary.app.agents import agents_of, limits_of
+from webordinary.compose import sandbox
+from webordinary.compose.worker import agents_of, limits_of, scripted_environment
 from webordinary.config import Config
-from webordinary.entrypoints.cli.agent_trial import PAGE, SCRIPT_KEY, WISH, Trial, scripted, try_out
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import clean, print_json
-from webordinary.testing.scripted_api import ScriptedApi
+from webordinary.jobs.agent_task import AgentLimits, AgentTask, Answered, Asked, Changed, NotUnderstood
+from webordinary.jobs.ports import Agent
+
+PAGE = "<!doctype html>\n<title>Trial</title>\n<main>\n<h1>Before</h1>\n</main>\n"
+WISH = "Set the heading of the homepage to “It works”."
+WANTED = "<h1>It works</h1>"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTestResult:
+    """How it went; `result` is changed, answered, asked or not understood."""
+
+    agent: str
+    ok: bool
+    result: str
+    words: str
+    cost_usd: float
+    seconds: float
+
+
+class Unbound:
+    """A CancelToken that never cancels: the operator has Ctrl-C."""
+
+    worker, fence, job_id = "agent-test", 0, "agent-test"
+
+    def check(self) -> None:
+        """Never raises."""
+
+    @contextmanager
+    def on_stop(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Never calls `stop`."""
+        yield
+
+
+def run_trial(
+    name: str, agent: Agent, site: Path, limits: AgentLimits, tell: Callable[[str], None], seconds: Callable[[], float]
+) -> AgentTestResult:
+    """Run the agent on the page; its own failures come through with their words."""
+    result = agent.run(AgentTask(WISH, site, limits=limits, tell=tell), Unbound())
+    ok = isinstance(result, Changed) and WANTED in (site / "index.html").read_text(encoding="utf-8")
+    match result:
+        case Changed(summary=words):
+            kind = "changed"
+        case Answered(text=words):
+            kind = "answered"
+        case Asked(question=words):
+            kind = "asked"
+        case NotUnderstood(text=words):
+            kind = "not understood"
+    return AgentTestResult(result.agent or name, ok, kind, words, result.cost_usd, round(seconds(), 2))
+
 
 SETTINGS = (
     "agent", "agent_command", "agent_environment", "agent_hosts", "agent_key_command", "agent_model", "agent_seconds",
@@ -40,7 +90,6 @@ _TODO = "Its program runs, so look at what it was told: try again, then another 
 
 
 def add_to(commands: Commands) -> None:
-    """Declare the command."""
     parser = commands.add_parser("agent", help="try an agent out", description="Who edits the sites.")
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     test = add_command(parts, "test", run, "let an agent change a page in a scratch folder, and look at the result")
@@ -54,21 +103,25 @@ def run(args: argparse.Namespace) -> int:
     name = "claude" if args.scripted else config.agent
     if args.scripted and args.agent not in (None, "claude"):
         raise CommandFailed("only the agent claude has a scripted model", "leave out --agent or --scripted", Exit.USAGE)
-    with tempfile.TemporaryDirectory(prefix="webordinary-agent-") as folder, _environment(args.scripted, folder) as env:
+    with tempfile.TemporaryDirectory(prefix="webordinary-agent-") as folder, ExitStack() as stack:
+        page = Path(folder, "site", "index.html")
+        env: Mapping[str, str] = os.environ
+        if args.scripted:
+            env = stack.enter_context(scripted_environment(env, page, "Before", "It works"))
         trial = _try(config, name, Path(folder), env, quiet=args.json)
     if args.json:
         print_json(trial)
     else:
-        print(clean(_words(trial, scripted=args.scripted)))
+        print(clean(_verdict_text(trial, scripted=args.scripted)))
     return Exit.OK if trial.ok else Exit.FAILED
 
 
-def _try(config: Config, name: str, folder: Path, env: Mapping[str, str], *, quiet: bool) -> Trial:
+def _try(config: Config, name: str, folder: Path, env: Mapping[str, str], *, quiet: bool) -> AgentTestResult:
     home, site = folder / "home", folder / "site"
     home.mkdir()
     site.mkdir()
     (site / "index.html").write_text(PAGE, encoding="utf-8")
-    jail = workshop.jail_of(config, "agent-test", home)
+    jail = sandbox.sandbox_of(config, "agent-test", home)
     agent = agents_of(config, jail, home, env).get(name)
     if agent is None:
         raise CommandFailed(f"the agent {name} has no program", "name it with --agent-command", Exit.USAGE)
@@ -76,21 +129,10 @@ def _try(config: Config, name: str, folder: Path, env: Mapping[str, str], *, qui
     if not quiet:
         print(f"asking the agent {name}: {WISH}", file=sys.stderr)
     tell = (lambda words: None) if quiet else lambda words: print(f"  {clean(words)}", file=sys.stderr)
-    return try_out(name, agent, site, limits_of(config), tell, lambda: time.monotonic() - began)
+    return run_trial(name, agent, site, limits_of(config), tell, lambda: time.monotonic() - began)
 
 
-@contextmanager
-def _environment(with_script: bool, folder: str) -> Iterator[Mapping[str, str]]:
-    if not with_script:
-        yield os.environ
-        return
-    page = str(Path(folder, "site", "index.html"))
-    with ScriptedApi(scripted(page)) as api:
-        plain = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC_", "CLAUDE_"))}
-        yield plain | {"ANTHROPIC_API_KEY": SCRIPT_KEY, "ANTHROPIC_BASE_URL": api.url}
-
-
-def _words(trial: Trial, *, scripted: bool) -> str:
+def _verdict_text(trial: AgentTestResult, *, scripted: bool) -> str:
     """The verdict, what to conclude from it, and what the agent said."""
     spent = f", for ${trial.cost_usd:.4f}" if trial.cost_usd and not scripted else ""
     took = f"in {trial.seconds:.1f} s{spent}"

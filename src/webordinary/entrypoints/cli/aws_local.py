@@ -15,16 +15,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from webordinary.adapters.durable import write_durably
-from webordinary.app.backends import AWS, require_boto3
+from webordinary.compose.backends import AWS, require_boto3, write_durably
 from webordinary.config import Config, variable_of
-from webordinary.entrypoints import emulator, patience
-from webordinary.entrypoints.cli.checkout import add_checkout, checkout_of
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config, whole
-from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
+from webordinary.entrypoints import emulator, lifecycle
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import (
+    FLAGS,
+    Commands,
+    add_checkout,
+    add_command,
+    add_settings,
+    checkout_of,
+    load_config,
+    whole,
+)
+from webordinary.entrypoints.cli.up import require_programs, require_writable, with_free_ports
 from webordinary.entrypoints.emulator import PORT, Emulator, InUse, port_for, running_emulator, sole_user
-from webordinary.entrypoints.lifecycle import run_until_told
+from webordinary.entrypoints.lifecycle import run_until_stopped
 from webordinary.model.errors import Permanent
 
 EMULATOR, FOLDER = "ministack", "emulator"
@@ -35,7 +42,6 @@ SHELL_SETTINGS = (
 
 
 def add_to(parts: Commands) -> None:
-    """Declare the command."""
     parser = add_command(parts, "local", run, "run it all on an emulator of AWS on this machine, lambdas included")
     parser.add_argument("--emulator", metavar="PROGRAM", default=EMULATOR, help=f"the emulator's program ({EMULATOR})")
     about = f"its port ({PORT}, or a free one where that is in use; 0 takes a free one)"
@@ -70,8 +76,8 @@ def _run(args: argparse.Namespace, config: Config, root: Path, program: str) -> 
     if args.emulator_port is None and port != PORT:
         _say(f"port {PORT} is in use: this emulator answers at {port}; --emulator-port gives it one of its own")
     local = Local(config, root, program, port, as_json=args.json)
-    seconds = patience.of_up(config) + emulator.STOP_SECONDS + 10.0
-    run_until_told(local.work, patience_seconds=seconds, on_stop=local.ask, on_kill=local.kill)
+    seconds = lifecycle.up_stop_seconds(config) + emulator.STOP_SECONDS + 10.0
+    run_until_stopped(local.work, patience_seconds=seconds, on_stop=local.ask, on_kill=local.kill)
     return local.code
 
 
@@ -88,7 +94,7 @@ class Local:
 
     def work(self, stop: threading.Event) -> None:
         """Start everything; returns when all has ended."""
-        from webordinary.app import cloud_emulated  # noqa: PLC0415  boto3 is an extra, and slow to import
+        from webordinary.compose import provision  # noqa: PLC0415  boto3 is an extra, and slow to import
 
         folder = self._config.data / FOLDER
         _say(f"starting an emulator of AWS on port {self._port}; its state is in {folder}")
@@ -98,13 +104,13 @@ class Local:
         ):
             self._emulator = emulator.process
             config = replace(
-                self._config, aws_endpoint=emulator.endpoint, aws_account=cloud_emulated.ACCOUNT, aws_poll_seconds=2
+                self._config, aws_endpoint=emulator.endpoint, aws_account=provision.ACCOUNT, aws_poll_seconds=2
             )
-            cloud_emulated.start_emulated(config, self._root, _reporting(stop))
-            write_durably(folder / "environment", _for_shells(config, cloud_emulated.credentials(config.aws_region)))
+            provision.start_emulated(config, self._root, _reporting(stop))
+            write_durably(folder / "environment", _for_shells(config, provision.credentials(config.aws_region)))
             _say(f"in another shell, `. {folder / 'environment'}` lets `webordinary` and `aws` speak to the emulator")
             _say("starting page and workers")
-            self.code = self._run_up(emulator, cloud_emulated.environment(config, os.environ))
+            self.code = self._run_up(emulator, provision.environment(config, os.environ))
 
     def ask(self) -> None:
         """End `up` in good order; the emulator ends after it."""

@@ -4,19 +4,83 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import cast
 
-from webordinary.app.backends import AWS, open_services, workflows_of
-from webordinary.app.services import Services
+from webordinary.compose.backends import open_container
+from webordinary.compose.container import Container, profile_of
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.letter_view import letter_lines, letter_plain
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
-from webordinary.entrypoints.cli.output import clock, print_json, table
-from webordinary.model.events import Event
-from webordinary.model.jobs import DeadLetter
-from webordinary.workflow.redrive import redrive
-from webordinary.workflow.start import Workflows
+from webordinary.entrypoints.cli.output import clean, clock, line_for, print_json, table
+from webordinary.model.events import Event, EventKind
+from webordinary.model.jobs import DeadLetter, Job
+from webordinary.model.names import ProjectUser
+from webordinary.model.snapshot import MailDetail, TimelineEntry
+from webordinary.workflow.start import Workflows, redrive
+
+HEAD_LINES, HEAD_CHARACTERS = 10, 2000
+
+
+def letter_lines(letter: DeadLetter, detail: MailDetail | None, job: Job | None) -> Iterator[str]:
+    """For people."""
+    again = f", after {letter.redrives} redrives" if letter.redrives else ""
+    yield f"letter {letter.letter_id}, given up {clock(letter.died_at)}{again}"
+    yield f"  reason   {clean(letter.reason)}"
+    yield f"  mail     {letter.email_id}"
+    if detail:
+        yield f"  from     {clean(detail.summary.sender)}"
+        yield f"  subject  {clean(detail.summary.subject or '(not read)')}"
+        yield f"  received {clock(detail.summary.received_at)}"
+    if job:
+        yield f"  job      {job.job_id} of {job.key}: {job.outcome or job.state}, {job.attempts} starts"
+        yield f"  error    {clean((job.result and job.result.error) or '-')}"
+    yield from _text(detail)
+    yield "\nwhat happened"
+    for entry in detail.timeline if detail else ():
+        yield "  " + line_for(entry.seq, entry.at, _event(entry), {})
+    yield f"\nonce it is mended: webordinary dlq redrive {letter.letter_id}"
+
+
+def letter_plain(letter: DeadLetter, detail: MailDetail | None, job: Job | None) -> dict[str, object]:
+    """For scripts."""
+    summary = detail.summary if detail else None
+    return asdict(letter) | {
+        "mail": summary
+        and {
+            "sender": summary.sender,
+            "subject": summary.subject,
+            "received_at": summary.received_at,
+            "text": detail.text.text[:HEAD_CHARACTERS] if detail and detail.text else None,
+        },
+        "job": job
+        and {
+            "job_id": job.job_id,
+            "key": str(job.key),
+            "state": job.state,
+            "outcome": job.outcome,
+            "attempts": job.attempts,
+            "error": job.result.error if job.result else None,
+        },
+        "timeline": [asdict(entry) for entry in detail.timeline] if detail else [],
+    }
+
+
+def _text(detail: MailDetail | None) -> Iterator[str]:
+    if not detail or not detail.text:
+        return
+    yield "\nthe mail"
+    for line in detail.text.text[:HEAD_CHARACTERS].splitlines()[:HEAD_LINES]:
+        yield f"  > {clean(line)}"
+
+
+def _event(entry: TimelineEntry) -> Event:
+    key = ProjectUser.parse(entry.key) if entry.key else None
+    kind = cast("EventKind", entry.kind)  # another version may have stored a kind that this one does not know
+    return Event(kind, None, None, key, entry.worker, entry.data)
+
 
 MAX_LETTERS, SHORT_ID, SHORTEST = 1000, 12, 6
 NOTHING = "there is no dead letter"
@@ -24,7 +88,6 @@ HEAD = ("letter", "mail", "given up", "redriven", "reason")
 
 
 def add_to(commands: Commands) -> None:
-    """Declare the commands."""
     parser = commands.add_parser("dlq", help="list, show, redrive or drop dead letters", description="Dead letters.")
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_command(parts, "list", list_letters, "list what was given up, the newest first")
@@ -42,7 +105,7 @@ def add_to(commands: Commands) -> None:
 
 def list_letters(args: argparse.Namespace) -> int:
     """One line per letter."""
-    with open_services(load_existing(args)) as services:
+    with open_container(load_existing(args)) as services:
         letters = services.dead_letters.all(MAX_LETTERS)
     if args.json:
         print_json(letters)
@@ -57,7 +120,7 @@ def list_letters(args: argparse.Namespace) -> int:
 
 def show_letter(args: argparse.Namespace) -> int:
     """The reason, the mail's head, its job and what happened to it."""
-    with open_services(load_existing(args)) as services:
+    with open_container(load_existing(args)) as services:
         letter = _find(services, args.letter)
         detail = services.overview.mail(letter.email_id)
         job = services.jobs.get(letter.job_id) if letter.job_id else None
@@ -70,9 +133,9 @@ def show_letter(args: argparse.Namespace) -> int:
 
 def redrive_letters(args: argparse.Namespace) -> int:
     """Start each mail's next execution; the engine's process, if there is one, goes on with it."""
-    with open_services(load_existing(args)) as services:
+    with open_container(load_existing(args)) as services:
         chosen = _chosen(services, args)
-        workflows = workflows_of(services)
+        workflows = services.workflows
         names = {letter.letter_id: _redrive(services, workflows, letter) for letter in chosen}
         up = _runs(services.config)
     if args.json:
@@ -88,14 +151,14 @@ def redrive_letters(args: argparse.Namespace) -> int:
 
 def drop_letters(args: argparse.Namespace) -> int:
     """Forget letters, after a question."""
-    with open_services(load_existing(args)) as services:
+    with open_container(load_existing(args)) as services:
         chosen = _chosen(services, args)
         if chosen and not args.yes:
             _confirm(len(chosen))
         dropped = [letter for letter in chosen if services.dead_letters.remove(letter.letter_id)]
         for letter in dropped:
             data = {"reason": letter.reason[:200]}
-            services.events.emit(Event("DeadLetterDropped", letter.email_id, letter.job_id, data=data))
+            services.events.emit(Event(EventKind.DEAD_LETTER_DROPPED, letter.email_id, letter.job_id, data=data))
     if args.json:
         print_json([_plain(letter) for letter in dropped])
         return Exit.OK
@@ -106,24 +169,24 @@ def drop_letters(args: argparse.Namespace) -> int:
     return Exit.OK
 
 
-def _redrive(services: Services, workflows: Workflows, letter: DeadLetter) -> str:
+def _redrive(services: Container, workflows: Workflows, letter: DeadLetter) -> str:
     services.raw_mails.load(letter.email_id)  # without its mail it could only be given up again
     name = redrive(letter, workflows, services.dead_letters)
     data = {"redrive": letter.redrives + 1}
-    services.events.emit(Event("DeadLetterRedriven", letter.email_id, letter.job_id, data=data))
+    services.events.emit(Event(EventKind.DEAD_LETTER_REDRIVEN, letter.email_id, letter.job_id, data=data))
     return name
 
 
 def _runs(config: Config) -> bool:
-    """Step Functions always does."""
-    return config.backend == AWS or running.running(config.data) is not None
+    """Whether a workflow engine runs; Step Functions always does."""
+    return not profile_of(config).runs_engine or running.running(config.data) is not None
 
 
 def _plain(letter: DeadLetter) -> dict[str, object]:
     return {"letter": letter.letter_id, "mail": letter.email_id}
 
 
-def _chosen(services: Services, args: argparse.Namespace) -> list[DeadLetter]:
+def _chosen(services: Container, args: argparse.Namespace) -> list[DeadLetter]:
     if args.all == bool(args.letters):
         raise CommandFailed("no letter is named", "name some, or say --all; see `webordinary dlq list`", Exit.USAGE)
     if args.all:
@@ -132,7 +195,7 @@ def _chosen(services: Services, args: argparse.Namespace) -> list[DeadLetter]:
     return list(found.values())
 
 
-def _find(services: Services, name: str) -> DeadLetter:
+def _find(services: Container, name: str) -> DeadLetter:
     """By its number, or by the mail it belongs to."""
     if name.isdecimal() and len(name) < 12 and (letter := services.dead_letters.get(int(name))):
         return letter

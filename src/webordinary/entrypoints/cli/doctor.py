@@ -1,4 +1,4 @@
-"""`webordinary doctor`: looks at everything that must be in order, and says what to do about what is not."""
+"""`webordinary doctor`: runs all checks and says how to mend what fails."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import argparse
 from collections import Counter
 from dataclasses import asdict
 
+from webordinary.compose.checks import run_doctor
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exits import Exit
+from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import clean, print_json
-from webordinary.entrypoints.examination import Looked, examine
-from webordinary.model.findings import Verdict
+from webordinary.model.checks import Verdict
+from webordinary.operations.doctor import CheckRun
 
 
 def add_to(commands: Commands) -> None:
-    """Declare the command."""
     parser = add_command(commands, "doctor", run, "look at everything that must be in order, and say what to mend")
     add_settings(parser, (name for name in FLAGS if name != "data"))
 
 
 def run(args: argparse.Namespace) -> int:
-    """A line per look; 1 if something is broken."""
+    """Print a line per check; exit code 1 if one fails."""
     config = load_config(args)
     up = running.running(config.data) is not None
-    looks: list[Looked] = []
-    for look in examine(running.as_it_runs(config), running=up):
+    looks: list[CheckRun] = []
+    for look in run_doctor(running.as_it_runs(config), running=up):
         looks.append(look)
         if not args.json:
             print(_line(look), flush=True)
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     return Exit.FAILED if counts[Verdict.FAIL] else Exit.OK
 
 
-def _line(look: Looked) -> str:
+def _line(look: CheckRun) -> str:
     found = look.finding
     todo = f" — {found.todo}" if found.todo else ""
     return clean(f"{found.verdict:<4}  {found.what}{todo}")

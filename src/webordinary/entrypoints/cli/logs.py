@@ -3,31 +3,53 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 
-from webordinary.adapters.sqlite.events import LoggedEvent
-from webordinary.app.backends import AWS
-from webordinary.app.embedded import Embedded, open_embedded
+from webordinary.compose.backends import log_groups, open_container
+from webordinary.compose.container import Container
 from webordinary.config import Config
-from webordinary.entrypoints.cli.aws_logs import command_for, groups, lines
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.known import known_mail
-from webordinary.entrypoints.cli.options import Commands, add_command, given, load_existing, whole
-from webordinary.entrypoints.cli.output import print_json
-from webordinary.entrypoints.cli.wording import entry_of, line_for
-from webordinary.model.overview import workers_in
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import Commands, add_command, find_mail, given, load_existing, whole
+from webordinary.entrypoints.cli.output import entry_of, line_for, print_json
+from webordinary.model.snapshot import LoggedEvent, workers_in
+
+SINCE = "15m"
+
+
+def command_for(config: Config, group: str, about: str = "", *, follow: bool = False) -> str:
+    """The AWS CLI's command; `about` is a mail's or a job's id."""
+    where = ["--endpoint-url", config.aws_endpoint] if config.aws_endpoint else ["--region", config.aws_region]
+    pattern = ["--filter-pattern", f"%{about}%"] if about else []  # the beginning of an id will do
+    return shlex.join(
+        ["aws", "logs", "tail", group, "--since", SINCE, *(["--follow"] if follow else []), *pattern, *where]
+    )
+
+
+def lines(config: Config, groups: Mapping[str, str], about: str = "", *, follow: bool = False) -> list[str]:
+    """For people."""
+    wide = max(map(len, groups))
+    emulated = "an emulator keeps no log of workers: their words are on the terminal of `up`"
+    return [
+        "on AWS what happened is in CloudWatch; the AWS CLI (version 2) shows it:",
+        *(f"  {command_for(config, group, about, follow=follow)}" for group in list(groups)[:2]),
+        "",
+        "the log groups, in the order of a mail's way:",
+        *(f"  {group:<{wide}}  {words}" for group, words in groups.items()),
+        *(["", emulated] if config.aws_endpoint else []),
+    ]
+
 
 LIMIT, MOST, PAGE = 200, 100_000, 500
 FOLLOW_SECONDS = 0.3
 
 
 def add_to(commands: Commands) -> None:
-    """Declare the command."""
     parser = add_command(commands, "logs", run, "show what happened, oldest first")
     parser.add_argument("--follow", action="store_true", help="go on showing what happens, until Ctrl-C")
     parser.add_argument("--limit", type=whole(1, MOST), default=LIMIT, metavar="N", help=f"the last N events ({LIMIT})")
@@ -41,10 +63,10 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the last events, then follow if asked to; on AWS say where they are."""
     config = load_existing(args)
-    if config.backend == AWS:
-        return _on_aws(args, config)
-    with open_embedded(config) as services:
-        reader = _Reader(services, known_mail(services, args.mail) if args.mail else None, args.job)
+    if groups := log_groups(config):
+        return _on_aws(args, config, groups)
+    with open_container(config) as services:
+        reader = _EventTail(services, find_mail(services, args.mail) if args.mail else None, args.job)
         last = reader.last(args.limit)
         if args.job and not last:
             todo = "name it whole, as `webordinary dlq show` does; or its mail, with --mail"
@@ -61,20 +83,20 @@ def run(args: argparse.Namespace) -> int:
     return Exit.OK
 
 
-def _on_aws(args: argparse.Namespace, config: Config) -> int:
+def _on_aws(args: argparse.Namespace, config: Config, groups: Mapping[str, str]) -> int:
     about = args.mail or args.job or ""
     if args.json:
-        commands = {group: command_for(config, group, about, follow=args.follow) for group in groups()}
+        commands = {group: command_for(config, group, about, follow=args.follow) for group in groups}
         print_json([{"group": group, "command": command} for group, command in commands.items()])
     else:
-        print("\n".join(lines(config, about, follow=args.follow)))
+        print("\n".join(lines(config, groups, about, follow=args.follow)))
     return Exit.OK
 
 
-class _Reader:
+class _EventTail:
     """Reads on from where it was."""
 
-    def __init__(self, services: Embedded, email_id: str | None, job_id: str | None) -> None:
+    def __init__(self, services: Container, email_id: str | None, job_id: str | None) -> None:
         self._log, self._email_id, self._job_id = services.event_log, email_id, job_id
         self._seq = 0
 
@@ -89,7 +111,7 @@ class _Reader:
             yield page
 
 
-def _show(services: Embedded, events: Sequence[LoggedEvent], *, as_json: bool) -> None:
+def _show(services: Container, events: Sequence[LoggedEvent], *, as_json: bool) -> None:
     if as_json:
         for one in events:
             print_json(_plain(one))

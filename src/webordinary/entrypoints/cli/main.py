@@ -1,4 +1,4 @@
-"""The front door: find the command, run it, and turn every failure into one clear line."""
+"""The command line: finds the command, runs it, and turns every failure into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -11,45 +11,62 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
+from webordinary.compose.backends import outage_of
 from webordinary.config import ConfigError
-from webordinary.entrypoints.cli import cloud_failures
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import add_common
 from webordinary.entrypoints.running import AlreadyRunning
 from webordinary.model.errors import WebOrdinaryError, reason_of
 
-COMMANDS = (
-    "up", "worker", "send", "status", "claims", "queues", "dlq", "replies", "project", "agent",
-    "pause", "costs", "release", "replay", "logs", "backup", "restore", "doctor", "aws", "simulate",
-)  # fmt: skip
-"""Each is a module of this folder."""
-DECLARED_WITH = {"resume": "pause"}
-"""Commands that another one's module declares."""
+COMMANDS = {
+    "up": "up:add_to",
+    "worker": "worker:add_to",
+    "send": "send:add_to",
+    "status": "status:add_to",
+    "claims": "status:add_claims",
+    "queues": "status:add_queues",
+    "dlq": "dlq:add_to",
+    "replies": "replies:add_to",
+    "project": "project:add_to",
+    "agent": "agent:add_to",
+    "pause": "project:add_pause",
+    "resume": "project:add_pause",
+    "costs": "status:add_costs",
+    "release": "release:add_to",
+    "replay": "release:add_replay",
+    "logs": "logs:add_to",
+    "backup": "backup:add_to",
+    "restore": "backup:add_restore",
+    "doctor": "doctor:add_to",
+    "aws": "aws:add_to",
+    "simulate": "simulate:add_to",
+}
+"""The module of this package that declares a command, and its function."""
 _SHOWN_CHARACTERS = 200
 
 
 def parser(named: str = "") -> argparse.ArgumentParser:
-    """All commands and their flags, or only what is declared beside the named one: nothing else is loaded then."""
+    """The parser of all commands, or only of the named one, so that no other module is loaded."""
     root = argparse.ArgumentParser(
         prog="webordinary", description="Websites that their owners change by writing an e-mail."
     )
     root.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     add_common(root, root=True)
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    module = DECLARED_WITH.get(named, named)
-    for name in _wanted(module):
-        import_module(f"{__package__}.{name}").add_to(commands)
+    for declaration in _declarations(named):
+        module, function = declaration.split(":")
+        getattr(import_module(f"{__package__}.{module}"), function)(commands)
     return root
 
 
-def _wanted(module: str) -> Sequence[str]:
-    if module == "--version":
+def _declarations(named: str) -> Sequence[str]:
+    if named == "--version":
         return ()
-    return (module,) if module in COMMANDS else COMMANDS
+    return (COMMANDS[named],) if named in COMMANDS else tuple(dict.fromkeys(COMMANDS.values()))
 
 
 class _Version(argparse.Action):
-    """Looked up when it is asked for: that takes longer than the rest."""
+    """Reads the version only on demand, because that is slow."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version  # noqa: PLC0415 - see above
@@ -60,6 +77,7 @@ class _Version(argparse.Action):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code says how it went."""
+    os.umask(0o077)  # mails, keys and settings: for this user only
     words = sys.argv[1:] if argv is None else argv
     args = parser(words[0] if words else "").parse_args(words)
     level = logging.INFO if args.debug else logging.WARNING
@@ -80,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _explain(problem: Exception, args: argparse.Namespace) -> int:
     if args.debug:
         traceback.print_exc()
-    message, code = _worded(problem)
+    message, code = _message_of(problem)
     sys.stdout.flush()
     if args.json:
         print(json.dumps({"error": message, "exit_code": int(code)}), file=sys.stderr)
@@ -89,11 +107,12 @@ def _explain(problem: Exception, args: argparse.Namespace) -> int:
     return code
 
 
-def _worded(problem: Exception) -> tuple[str, Exit]:
+def _message_of(problem: Exception) -> tuple[str, Exit]:
     if isinstance(problem, CommandFailed):
         return str(problem), problem.code
-    if worded := cloud_failures.worded(problem):
-        return worded
+    if outage := outage_of(problem):
+        text, answers = outage
+        return text, Exit.FAILED if answers else Exit.NOT_RUNNING
     match problem:
         case ConfigError():
             return f"{problem}\ncorrect them and try again; docs/configuration.md explains each", Exit.USAGE

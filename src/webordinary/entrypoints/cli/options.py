@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-from webordinary.app.backends import AWS
+import webordinary
+from webordinary.compose.container import Container, profile_of
 from webordinary.config import NAMES, SECRETS, Config, flag_of, setting_of
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.model.names import may_name_a_project
+from webordinary.model.projects import Project
 
 Run = Callable[[argparse.Namespace], int]
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -47,7 +51,7 @@ def add_common(parser: argparse.ArgumentParser, *, root: bool = False) -> None:
 
 
 def given(text: str) -> str:
-    """An argument that names something. An empty one is a variable nobody set: it must not mean "all of them"."""
+    """A non-empty argument. An empty one is usually an unset shell variable and must not mean "all"."""
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty; name what you mean")
     return text
@@ -86,9 +90,9 @@ def load_config(args: argparse.Namespace) -> Config:
 
 
 def load_existing(args: argparse.Namespace) -> Config:
-    """The Config of a data folder that is there already."""
+    """The Config of an existing data folder."""
     config = load_config(args)
-    if config.backend != AWS and not (config.data / "webordinary.db").is_file():
+    if profile_of(config).data_is_local and not (config.data / "webordinary.db").is_file():
         raise CommandFailed(
             f"{config.data} holds no WebOrdinary data",
             "start it once with `webordinary up`, or name another folder with --data",
@@ -98,12 +102,61 @@ def load_existing(args: argparse.Namespace) -> Config:
 
 
 def load_folder(args: argparse.Namespace) -> Config:
-    """The same, for what only a data folder has."""
+    """The Config of an existing data folder; refused on AWS."""
     config = load_existing(args)
-    if config.backend == AWS:
+    if not profile_of(config).data_is_local:
         raise CommandFailed(
             "this works on a data folder",
             "on AWS tables and buckets keep their own earlier states, see docs/aws.md",
             Exit.USAGE,
         )
     return config
+
+
+_WHOLE_ID, _LATELY, _SHOWN = 64, 1000, 100
+_ADDRESS = re.compile(r"[^@\s<>]{1,64}@[^@\s<>]{1,253}")
+
+
+def mail_address(text: str) -> str:
+    """A mail address, as the directory keeps it."""
+    if not _ADDRESS.fullmatch(text):
+        raise CommandFailed(f"{text!r} is not a mail address", "write --sender name@example.com", Exit.USAGE)
+    return text.lower()
+
+
+def find_site(services: Container, name: str) -> Project:
+    """The site of this name; else the operator is told where the names are."""
+    if may_name_a_project(name) and (project := services.directory.project(name)):
+        return project
+    raise CommandFailed(f"there is no site {name[:_SHOWN]!r}", "see `webordinary project list`")
+
+
+def find_mail(services: Container, start: str) -> str:
+    """The whole id of the mail whose id begins so, of those received lately."""
+    if len(start) == _WHOLE_ID and services.overview.mail(start):
+        return start
+    found = [mail.email_id for mail in services.overview.recent_mails(None, _LATELY) if mail.email_id.startswith(start)]
+    if len(found) != 1:
+        how_many = "several mails begin" if found else "no mail begins"
+        raise CommandFailed(
+            f"{how_many} with {start[:_SHOWN]!r}", "what `webordinary status` shows of its id is enough"
+        )
+    return found[0]
+
+
+MARKS = ("pyproject.toml", "requirements/lambda.lock", "src/webordinary")
+
+
+def add_checkout(parser: argparse.ArgumentParser) -> None:
+    """The flag that names it."""
+    parser.add_argument("--checkout", metavar="DIR", type=Path, help="the clone to make it from; found if not given")
+
+
+def checkout_of(args: argparse.Namespace) -> Path:
+    """The clone that is named, that we run from, or that we stand in."""
+    ours = Path(webordinary.__file__).resolve().parents[2]
+    for folder in [args.checkout.resolve()] if args.checkout else [ours, Path.cwd()]:
+        if all((folder / mark).exists() for mark in MARKS):
+            return folder
+    wanted = f"{args.checkout} is no clone of WebOrdinary" if args.checkout else "this needs a clone of WebOrdinary"
+    raise CommandFailed(wanted, "go into one, or name it with --checkout", Exit.USAGE)

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TextIO
+
+from webordinary.entrypoints.cli.exit_codes import CommandFailed
+from webordinary.entrypoints.dashboard.text import details_of, event_text
+from webordinary.model.events import Event
+from webordinary.model.snapshot import TimelineEntry, with_names
 
 
 def print_json(value: object) -> None:
@@ -42,3 +54,79 @@ def _plain(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
     return str(value)
+
+
+QUIET_SECONDS = 1.0
+LINE_SECONDS = 5.0
+Report = Callable[[str], None]
+
+
+@contextmanager
+def progress(title: str, out: TextIO | None = None, now: Callable[[], float] = time.monotonic) -> Iterator[Report]:
+    """Give a function to report with: one line rewritten on a terminal, a line now and then elsewhere."""
+    out = out or sys.stderr
+    line = _Line(title, out, out.isatty(), now)
+    try:
+        yield line.report
+    finally:
+        line.close()
+
+
+class _Line:
+    def __init__(self, title: str, out: TextIO, rewrite: bool, now: Callable[[], float]) -> None:
+        self._title, self._out, self._rewrite, self._now = title, out, rewrite, now
+        self._next = now() + QUIET_SECONDS
+        self._shown = 0
+
+    def report(self, text: str) -> None:
+        now = self._now()
+        if now < self._next:
+            return
+        self._next = now + (0.1 if self._rewrite else LINE_SECONDS)
+        self._print(f"{self._title}: {text}")
+
+    def _print(self, text: str) -> None:
+        if self._rewrite:
+            self._out.write("\r" + text[:100].ljust(self._shown))
+            self._shown = len(text[:100])
+        else:
+            self._out.write(text + "\n")
+        self._out.flush()
+
+    def close(self) -> None:
+        if self._rewrite and self._shown:
+            self._out.write("\r" + " " * self._shown + "\r")
+            self._out.flush()
+
+
+SHORT_ID = 12
+
+
+def entry_of(seq: int, at: datetime, event: Event) -> TimelineEntry:
+    """An event as the page's timeline has it."""
+    key = str(event.key) if event.key else None
+    return TimelineEntry(seq, at, event.kind, event.email_id, key, event.worker, event.data)
+
+
+def line_for(seq: int, at: datetime, event: Event, worker_names: Mapping[str, str]) -> str:
+    """When, what, its small values, and the mail that it belongs to."""
+    entry = with_names(entry_of(seq, at, event), worker_names)
+    details = details_of(entry)
+    mail = f"  mail {event.email_id[:SHORT_ID]}" if event.email_id else ""
+    return clean(f"{clock(at)}  {event_text(entry)}{f' ({details})' if details else ''}{mail}")
+
+
+def find_program(name: str, todo: str) -> str:
+    """Where it is."""
+    if found := shutil.which(name):
+        return found
+    raise CommandFailed(f"{name} is not installed", todo)
+
+
+def run_program(command: Sequence[str], folder: Path, env: Mapping[str, str], given: str | None = None) -> None:
+    """Run it where its words are seen; `given` is read by it from its standard input."""
+    done = subprocess.run(command, cwd=folder, env=env, input=given, text=True, check=False)
+    if done.returncode:
+        raise CommandFailed(
+            f"`{shlex.join(command)}` ended with code {done.returncode}", "its words stand above; mend that, try again"
+        )

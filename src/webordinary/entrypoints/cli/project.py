@@ -1,24 +1,146 @@
-"""`webordinary project`: add a site and who may change it; list, show, set and remove them."""
+"""`webordinary project`, `pause` and `resume`: sites and the people who may change them."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
-from webordinary.app import sites
-from webordinary.app.backends import AWS, open_services
-from webordinary.config import Config
+from webordinary import config
+from webordinary.compose import container
+from webordinary.compose.backends import open_container
+from webordinary.compose.container import profile_of
+from webordinary.config import Config, setting_of
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli import first_mail, project_remove, project_set, project_show
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.known import known_site, mail_address
-from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config, load_existing
-from webordinary.entrypoints.cli.output import print_json
-from webordinary.entrypoints.cli.preflight import require_programs, require_writable
-from webordinary.entrypoints.cli.progress import progress
+from webordinary.entrypoints.cli import project_remove, send
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import (
+    Commands,
+    add_command,
+    add_settings,
+    find_site,
+    given,
+    load_config,
+    load_existing,
+    mail_address,
+)
+from webordinary.entrypoints.cli.output import print_json, progress, table
+from webordinary.entrypoints.cli.up import require_programs, require_writable
+from webordinary.jobs.site_files import Stage
 from webordinary.model.names import ProjectUser
-from webordinary.site.releases import Stage
+from webordinary.model.projects import Project, Sender
+from webordinary.operations import onboarding
+
+
+def add_show(parts: Commands) -> None:
+    add_command(parts, "list", list_projects, "list the sites")
+    show = add_command(parts, "show", show_project, "show one site and who may change it")
+    show.add_argument("name")
+
+
+def list_projects(args: argparse.Namespace) -> int:
+    """One line per site."""
+    with open_container(load_existing(args)) as services:
+        projects, senders = services.directory.projects(), services.directory.senders()
+    people = {p.project_id: [s for s in senders if s.key.project_id == p.project_id] for p in projects}
+    if args.json:
+        print_json([asdict(p) | {"senders": _plain(people[p.project_id])} for p in projects])
+        return Exit.OK
+    rows = [(p.project_id, p.repo, ", ".join(s.address for s in people[p.project_id])) for p in projects]
+    print(table(("site", "repository", "may change it"), rows))
+    return Exit.OK
+
+
+def show_project(args: argparse.Namespace) -> int:
+    """Everything about one site."""
+    config = running.as_it_runs(load_existing(args))
+    with open_container(config) as services:
+        project = find_site(services, args.name)
+        people = [
+            {
+                "address": s.address,
+                "user": s.key.user_id,
+                "mailbox": onboarding.mailbox_of(services, s.address, args.name),
+            }
+            for s in services.directory.senders()
+            if s.key.project_id == args.name
+        ]
+        mailbox, credential = services.config.mailbox, services.credentials.kind(args.name).value
+    if args.json:
+        print_json(asdict(project) | {"credential": credential, "senders": people, "mailbox": mailbox})
+        return Exit.OK
+    print(table(("setting", "value"), _settings(project, credential, config)))
+    print("\nMay change it:")
+    print(table(("address", "user", "by mail to"), [tuple(person.values()) for person in people]))
+    return Exit.OK
+
+
+def _settings(project: Project, credential: str, config: Config) -> list[tuple[str, object]]:
+    """In the words of docs/sites.md; `--json` has the names of the records."""
+    cap = project.daily_cap_usd or config.daily_cap_usd
+    return [
+        ("site", project.project_id),
+        ("edit site", container.site_url(config, project.project_id, Stage.EDIT)),
+        ("public site", container.site_url(config, project.project_id, Stage.PUBLIC)),
+        ("repository", project.repo),
+        ("credential for it", credential),
+        ("built by", project.builder or "what fits its files"),
+        ("edited by", f"the agent {project.agent}"),
+        ("a mail without words asks for", project.default_instruction or "-"),
+        ("agents may cost", f"${cap:g} a day" if cap else "without limit"),
+        ("paused", "yes; `webordinary resume` ends it" if project.paused else "no"),
+        ("output queue", "yes" if project.output else "no"),
+    ]
+
+
+def _plain(senders: Iterable[Sender]) -> list[dict[str, str]]:
+    return [{"address": s.address, "user": s.key.user_id} for s in senders]
+
+
+_CAP = "what its agents may cost on one day; 0: what the setting daily_cap_usd says"
+_INSTRUCTION = "what a mail without words asks for; empty: nothing, its sender is asked"
+_SHOWN = 80
+
+
+def add_set(parts: Commands) -> None:
+    about = "change what a site may cost on one day, or what a mail without words asks for"
+    command = add_command(parts, "set", set_project, about)
+    command.add_argument("name")
+    command.add_argument("--daily-cap", metavar="USD", type=_as(setting_of("daily_cap_usd").rule), help=_CAP)
+    command.add_argument("--default-instruction", metavar="TEXT", type=_as(config.text()), help=_INSTRUCTION)
+
+
+def set_project(args: argparse.Namespace) -> int:
+    """Change what is given; mails that are held look again at once."""
+    given = {"daily_cap_usd": args.daily_cap, "default_instruction": args.default_instruction}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not given:
+        raise CommandFailed("nothing to set", "say --daily-cap or --default-instruction", Exit.USAGE)
+    with open_container(load_existing(args)) as services:
+        project = replace(find_site(services, args.name), **given)
+        services.directory.add_project(project, services.clock.now())
+        onboarding.resume_jobs(services, project.project_id)
+    if args.json:
+        print_json(asdict(project))
+    else:
+        print(f"{project.project_id} is changed: see `webordinary project show {project.project_id}`")
+    return Exit.OK
+
+
+def _as(rule: config.SettingRule) -> Callable[[str], Any]:
+    """Read an argument by the rule of a setting."""
+
+    def read(text: str) -> object:
+        try:
+            return rule.read(text.strip())
+        except ValueError as problem:
+            raise argparse.ArgumentTypeError(f"{text[:_SHOWN]!r} is not {rule.allowed}") from problem
+
+    return read
+
 
 QUESTIONS = {
     "name": "Name of the site (a-z, 0-9 and -)",
@@ -33,7 +155,6 @@ _SHOWN_CHARACTERS = 200
 
 
 def add_to(commands: Commands) -> None:
-    """Declare the commands."""
     parser = commands.add_parser(
         "project", help="add, list, show, set or remove sites", description="Sites and their people."
     )
@@ -44,16 +165,18 @@ def add_to(commands: Commands) -> None:
     add.add_argument("--user", help=QUESTIONS["user"])
     add.add_argument("--sender", metavar="MAIL", help=QUESTIONS["sender"])
     add_settings(add, ("agent",))
-    add.add_argument("--builder", choices=(sites.DETECTED, *sites.BUILDER_NAMES), help="what builds it; auto finds out")
+    add.add_argument(
+        "--builder", choices=(onboarding.DETECTED, *onboarding.BUILDER_NAMES), help="what builds it; auto finds out"
+    )
     add.add_argument("--credential", metavar="FILE", type=Path, help=CREDENTIAL)
-    first_mail.add_flag(add)
+    send.add_sample_mail_flag(add)
     credential = add_command(parts, "credential", keep_credential, "give a site's repository another token or ssh key")
     credential.add_argument("name")
     what = credential.add_mutually_exclusive_group(required=True)
     what.add_argument("file", nargs="?", metavar="FILE", type=Path, help=CREDENTIAL)
     what.add_argument("--remove", action="store_true", help="forget it; the machine's own ways in are used again")
-    project_show.add_to(parts)
-    project_set.add_to(parts)
+    add_show(parts)
+    add_set(parts)
     project_remove.add_to(parts)
 
 
@@ -67,15 +190,15 @@ def add_project(args: argparse.Namespace) -> int:
     _refuse_nowhere(answers["repo"])
     require_writable(config.data)
     _refuse_own_folder(config, answers["repo"])
-    with open_services(config) as services, progress(f"adding {key.project_id}") as report:
+    with open_container(config) as services, progress(f"adding {key.project_id}") as report:
         secret = _secret(args.credential) if args.credential else None
         chosen = (args.agent or "", secret, args.builder or "")
         new = services.directory.project(key.project_id) is None
-        left = sites.repository_left_by(services, key.project_id)
-        done = sites.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
-        mailbox = sites.mailbox_of(services, sender, key.project_id)
-        origin = sites.project_of(services, key.project_id).repo
-        first = first_mail.send(services, sender, mailbox, wanted=args.sample_mail, new=new)
+        left = onboarding.repository_left_by(services, key.project_id)
+        done = onboarding.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)
+        mailbox = onboarding.mailbox_of(services, sender, key.project_id)
+        origin = onboarding.project_of(services, key.project_id).repo
+        first = send.send_first_mail(services, sender, mailbox, wanted=args.sample_mail, new=new)
     again = left is not None and origin == str(left) and Path(answers["repo"]).expanduser().resolve() != left
     if args.json:
         added = {"project": key.project_id, "user": key.user_id, "sender": sender, "mailbox": mailbox}
@@ -84,21 +207,21 @@ def add_project(args: argparse.Namespace) -> int:
         print_json(added | {name: value for name, value in more.items() if value})
         return Exit.OK
     print(f"{key} is ready: mail from {sender} to {mailbox} changes it.")
-    while_up = "" if _on_aws(config) else " while `up` runs"
-    print(f"  it is kept in {origin} and shown at {sites.site_url(config, key.project_id, Stage.EDIT)}{while_up}")
+    while_up = "" if profile_of(config).is_public else " while `up` runs"
+    print(f"  it is kept in {origin} and shown at {container.site_url(config, key.project_id, Stage.EDIT)}{while_up}")
     if again:
         print(f"  its repository of before is used again, {answers['repo']} is not; to begin anew, move {left} away")
     if done.problem:
         print(f"  nothing is shown there yet: {done.problem}")
     if done.unshown:
         print(f"  not shown, as no address leads to a name that is not UTF-8: {', '.join(done.unshown[:MAX_NAMES])}")
-    for line in first_mail.words(config, key.project_id, sender, mailbox, first, new=new):
+    for line in send.next_steps(config, key.project_id, sender, mailbox, first, new=new):
         print(f"  {line}")
     return Exit.OK
 
 
 def _answers(args: argparse.Namespace, config: Config) -> dict[str, str]:
-    """What was said, and what else must be known."""
+    """The arguments, with prompts for the missing ones."""
     name = args.name or _ask("name")
     repo = args.repo or _repo_of(config, name) or _ask("repo")
     return {"name": name, "repo": repo, "user": args.user or _ask("user"), "sender": args.sender or _ask("sender")}
@@ -106,19 +229,15 @@ def _answers(args: argparse.Namespace, config: Config) -> dict[str, str]:
 
 def _repo_of(config: Config, name: str) -> str:
     """The repository of a site that is there already; its next person need not name it."""
-    if config.backend != AWS and not (config.data / "webordinary.db").is_file():
+    if profile_of(config).data_is_local and not (config.data / "webordinary.db").is_file():
         return ""
-    with open_services(config) as services:
+    with open_container(config) as services:
         project = services.directory.project(name)
     return project.repo if project else ""
 
 
-def _on_aws(config: Config) -> bool:
-    return config.backend == AWS and not config.aws_endpoint
-
-
 def _refuse_own_folder(config: Config, repo: str) -> None:
-    if _on_aws(config) and Path(repo).expanduser().exists():
+    if profile_of(config).is_public and Path(repo).expanduser().exists():
         raise CommandFailed(
             f"{repo} is a folder of this machine, and workers on AWS cannot reach it",
             "push it to a git server and name its address",
@@ -128,13 +247,13 @@ def _refuse_own_folder(config: Config, repo: str) -> None:
 
 def keep_credential(args: argparse.Namespace) -> int:
     """Change what lets us into a repository; tried before it is kept."""
-    with open_services(load_existing(args)) as services:
-        known_site(services, args.name)
+    with open_container(load_existing(args)) as services:
+        find_site(services, args.name)
         if args.remove:
             words = "forgotten" if services.credentials.forget(args.name) else "there was none"
         else:
             with progress(f"trying the credential of {args.name}"):
-                sites.keep_credential(services, args.name, _secret(args.file))
+                onboarding.keep_credential(services, args.name, _secret(args.file))
             words = "kept; the repository takes it"
         kind = services.credentials.kind(args.name)
     if args.json:
@@ -148,7 +267,7 @@ def _refuse_nowhere(repo: str) -> None:
     """A path that leads to no folder; an address has a colon."""
     try:
         there = ":" in repo or Path(repo).expanduser().is_dir()
-    except (OSError, RuntimeError):  # a name too long, a home of nobody
+    except (OSError, RuntimeError):  # a name too long, an unknown home
         there = False
     if not there:
         what = f"there is no folder {repo[:_SHOWN_CHARACTERS]}"
@@ -171,3 +290,38 @@ def _ask(name: str) -> str:
     while not (answer := input(f"{QUESTIONS[name]}: ").strip()):
         print("Please write something, or stop with Ctrl-C.")
     return answer
+
+
+def add_pause(commands: Commands) -> None:
+    pausing = add_command(commands, "pause", pause, "do nothing on a site for now; its mails are kept")
+    resuming = add_command(commands, "resume", resume, "go on with a site that was paused")
+    for parser in (pausing, resuming):
+        parser.add_argument("project", nargs="?", type=given, help="the site (all of them if not given)")
+
+
+def pause(args: argparse.Namespace) -> int:
+    """Customers are told that their mail waits; a job that runs is finished."""
+    return _each(args, paused=True)
+
+
+def resume(args: argparse.Namespace) -> int:
+    """What waited is done now, in its order."""
+    return _each(args, paused=False)
+
+
+def _each(args: argparse.Namespace, *, paused: bool) -> int:
+    with open_container(load_existing(args)) as services:
+        names = (
+            [find_site(services, args.project).project_id]
+            if args.project
+            else [project.project_id for project in services.directory.projects()]
+        )
+        freed = {name: onboarding.pause(services, name, paused=paused) for name in names}
+    if args.json:
+        print_json([{"project": name, "paused": paused, "keys_set_free": count} for name, count in freed.items()])
+        return Exit.OK
+    if not freed:
+        print("there is no site yet; add one with `webordinary project add`")
+    for name in freed:
+        print(f"{name} is paused: its mails wait" if paused else f"{name} goes on")
+    return Exit.OK

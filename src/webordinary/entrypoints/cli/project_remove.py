@@ -8,18 +8,23 @@ from __future__ import annotations
 import argparse
 import sys
 
-from webordinary.app.backends import AWS, open_services
-from webordinary.app.leaving import Leaving, PersonLeaving, look_at_leaving, look_at_person, remove, remove_person
+from webordinary.compose.backends import open_container
+from webordinary.compose.container import profile_of
 from webordinary.config import Config
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.known import known_site, mail_address
-from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
-from webordinary.entrypoints.cli.output import print_json
-from webordinary.entrypoints.cli.progress import progress
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import Commands, add_command, find_site, load_existing, mail_address
+from webordinary.entrypoints.cli.output import print_json, progress
+from webordinary.operations.offboarding import (
+    ProjectRemoval,
+    SenderRemoval,
+    plan_project_removal,
+    plan_sender_removal,
+    remove,
+    remove_person,
+)
 
 
 def add_to(parts: Commands) -> None:
-    """Declare the command."""
     about = "remove a site and what was made for it, or one person from a site; its git repository stays"
     parser = add_command(parts, "remove", run, about)
     parser.add_argument("name")
@@ -34,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _remove_site(args: argparse.Namespace) -> int:
-    with open_services(load_existing(args)) as services:
-        known_site(services, args.name)
-        leaving = look_at_leaving(services, args.name)
+    with open_container(load_existing(args)) as services:
+        find_site(services, args.name)
+        leaving = plan_project_removal(services, args.name)
         if not args.yes:
             _confirm(_about_site(leaving), f"Remove {args.name}?")
         with progress(f"removing {args.name}") as report:
@@ -54,9 +59,9 @@ def _remove_site(args: argparse.Namespace) -> int:
 
 def _remove_person(args: argparse.Namespace) -> int:
     address = mail_address(args.sender)
-    with open_services(load_existing(args)) as services:
-        known_site(services, args.name)
-        leaving = look_at_person(services, args.name, address)
+    with open_container(load_existing(args)) as services:
+        find_site(services, args.name)
+        leaving = plan_sender_removal(services, args.name, address)
         asked = leaving.entry or leaving.jobs
         if asked and not args.yes:
             _confirm(_about_person(leaving), f"Remove {address} from {args.name}?")
@@ -84,18 +89,18 @@ def _confirm(about: str, question: str) -> None:
         raise CommandFailed("nothing was removed", "answer y if you mean it")
 
 
-def _about_site(leaving: Leaving) -> str:
+def _about_site(leaving: ProjectRemoval) -> str:
     people = ", ".join(sender.address for sender in leaving.senders) or "nobody"
     name = leaving.project.project_id
     return f"{name}: its sites with all releases, its queues, and the right of {people} to change it will be gone."
 
 
-def _about_person(leaving: PersonLeaving) -> str:
+def _about_person(leaving: SenderRemoval) -> str:
     gone = f"{leaving.project_id}: mail from {leaving.address} will be treated as a stranger's."
     return f"{gone} What it changed so far stays. Then, {_who_is_left(leaving)}"
 
 
-def _who_is_left(leaving: PersonLeaving) -> str:
+def _who_is_left(leaving: SenderRemoval) -> str:
     name = leaving.project_id
     if leaving.others:
         people = (f"{sender.address} ({sender.key.user_id})" for sender in leaving.others)
@@ -107,7 +112,7 @@ def _who_is_left(leaving: PersonLeaving) -> str:
 
 
 def _rest(config: Config, project_id: str) -> list[str]:
-    if config.backend != AWS or config.aws_endpoint:
+    if not profile_of(config).is_public:
         return []
     return [
         f"its CloudFront distributions go with `webordinary aws destroy --site {project_id}`;",

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import tempfile
 from dataclasses import asdict
+from pathlib import Path
 from textwrap import shorten
 
-from webordinary.app import releases as app_releases
-from webordinary.app.backends import open_services
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
-from webordinary.entrypoints.cli.known import known_site
-from webordinary.entrypoints.cli.options import Commands, add_command, given, load_existing
-from webordinary.entrypoints.cli.output import clock, print_json, table
-from webordinary.site.releases import Stage
+from webordinary.compose.backends import open_container
+from webordinary.compose.embedded import open_embedded
+from webordinary.entrypoints import running
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import (
+    Commands,
+    add_command,
+    find_mail,
+    find_site,
+    given,
+    load_existing,
+    load_folder,
+)
+from webordinary.entrypoints.cli.output import clean, clock, print_json, table
+from webordinary.entrypoints.cli.up import require_programs
+from webordinary.jobs.site_files import Stage
+from webordinary.operations import releases as app_releases
+from webordinary.operations.replay import ReplayResult, replay
 
 HEAD = ("release", "made", "files", "shown", "change")
 _CHANGE = 60
 
 
 def add_to(commands: Commands) -> None:
-    """Declare the commands."""
     parser = commands.add_parser("release", help="list releases of a site, or go back to one", description="Releases.")
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listing = add_command(parts, "list", list_releases, "list the releases that are kept, the newest first")
@@ -41,8 +54,8 @@ def add_to(commands: Commands) -> None:
 
 def list_releases(args: argparse.Namespace) -> int:
     """One line per release."""
-    with open_services(load_existing(args)) as services:
-        known_site(services, args.project)
+    with open_container(load_existing(args)) as services:
+        find_site(services, args.project)
         kept = app_releases.releases_of(services, args.project, Stage(args.stage))
     if args.json:
         print_json([asdict(one) for one in kept])
@@ -58,8 +71,8 @@ def _row(one: app_releases.KeptRelease) -> tuple[object, ...]:
 
 def roll_back(args: argparse.Namespace) -> int:
     """Flip, then let main follow."""
-    with open_services(load_existing(args)) as services:
-        known_site(services, args.project)
+    with open_container(load_existing(args)) as services:
+        find_site(services, args.project)
         done = app_releases.roll_back(services, args.project, Stage(args.stage), args.release or "")
     if args.json:
         print_json({
@@ -78,3 +91,72 @@ def roll_back(args: argparse.Namespace) -> int:
             "run it again when that is over; until then the next change would show it all again",
         )
     return Exit.OK
+
+
+def add_replay(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "replay",
+        run_replay,
+        "run a mail's job again in a folder of its own; nothing is published and nobody answered",
+    )
+    parser.add_argument("job", type=given, help="a mail's id, or as much of it as `status` shows; or a job's")
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="work in this new folder and leave it there")
+
+
+def run_replay(args: argparse.Namespace) -> int:
+    """Replay, then print the difference and the reply."""
+    require_programs()
+    config = running.as_it_runs(load_folder(args))  # the reply names the site as its customer would be told
+    with open_embedded(config) as services:
+        job = args.job if args.job.startswith("job-") else find_mail(services, args.job)
+        folder = _folder(args.keep, config.data)
+        try:
+            replayed = replay(services, job, folder)
+        finally:
+            if args.keep is None:
+                shutil.rmtree(folder, ignore_errors=True)
+    if args.json:
+        print_json(_plain(replayed))
+    else:
+        print("\n".join(_lines(replayed, args.keep)))
+    return Exit.OK
+
+
+def _folder(keep: Path | None, data: Path) -> Path:
+    if keep is None:
+        return Path(tempfile.mkdtemp(prefix="replay-", dir=data)).resolve()
+    try:
+        keep.mkdir(parents=True)
+    except FileExistsError as problem:
+        raise CommandFailed(f"{keep} is there already", "name a new folder with --keep", Exit.USAGE) from problem
+    return keep.resolve()
+
+
+def _plain(replayed: ReplayResult) -> dict[str, object]:
+    return {
+        "job": replayed.job_id,
+        "project": replayed.project_id,
+        "since": replayed.since,
+        "outcome": str(replayed.settlement.outcome),
+        "error": replayed.settlement.result.error,
+        "diff": replayed.diff,
+        "reply": replayed.reply,
+        "steps": [{"kind": event.kind, **event.data} for event in replayed.steps],
+    }
+
+
+def _lines(replayed: ReplayResult, kept: Path | None) -> list[str]:
+    took = sum(float(event.data.get("duration_ms", 0)) for event in replayed.steps) / 1000
+    lines = [
+        f"{replayed.job_id} again, from {replayed.since[:12]} of {replayed.project_id}, in {took:.1f} s: "
+        f"{replayed.settlement.outcome}. Nothing was published and nobody was answered.",
+        "",
+        *(clean(line) for line in (replayed.diff or "No change.").splitlines()),
+        "",
+        "The reply would be:",
+        *(f"  {clean(line)}".rstrip() for line in replayed.reply.splitlines()),
+    ]
+    if replayed.settlement.result.error:
+        lines += ["", f"For the operator: {clean(replayed.settlement.result.error)}"]
+    return [*lines, *([f"\nAll of it lies in {kept}."] if kept else [])]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from webordinary.app.backends import AWS, open_services
+from webordinary.compose.backends import open_container
+from webordinary.compose.container import profile_of
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
 from webordinary.entrypoints.cli.output import clean, clock, print_json, table
 from webordinary.mail.ports import Undelivered
@@ -18,7 +19,6 @@ HEAD = ("mail", "to", "written", "tries", "stands", "last error")
 
 
 def add_to(commands: Commands) -> None:
-    """Declare the commands."""
     parser = commands.add_parser("replies", help="list undelivered replies, or send them again", description="Replies.")
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add_command(parts, "list", list_replies, "list the replies that failed and were not sent since, the newest first")
@@ -29,7 +29,7 @@ def add_to(commands: Commands) -> None:
 
 def list_replies(args: argparse.Namespace) -> int:
     """One line per reply."""
-    with open_services(load_existing(args)) as services:
+    with open_container(load_existing(args)) as services:
         replies = services.undelivered.all(MAX_REPLIES)
     if args.json:
         print_json(replies)
@@ -39,9 +39,9 @@ def list_replies(args: argparse.Namespace) -> int:
 
 
 def send_again(args: argparse.Namespace) -> int:
-    """Make them due; whoever delivers looks each half minute, on AWS each minute."""
+    """Make the replies due; the sender runs each half minute, on AWS each minute."""
     config = load_existing(args)
-    with open_services(config) as services:
+    with open_container(config) as services:
         chosen = _chosen(args, services.undelivered.all(MAX_REPLIES))
         due = [reply for reply in chosen if services.undelivered.send_again(reply, services.clock.now())]
     if args.json:
@@ -56,7 +56,7 @@ def send_again(args: argparse.Namespace) -> int:
 
 
 def _when(config: Config) -> str:
-    if config.backend == AWS:
+    if not profile_of(config).runs_engine:
         return "is sent again within two minutes"
     up = running.running(config.data) is not None
     return "is sent again within half a minute" if up else "is sent again as soon as `webordinary up` runs"

@@ -1,26 +1,27 @@
-"""`webordinary send`: give a mail to the running intake, over SMTP like anybody else; on an emulator as SES would."""
+"""`webordinary send`: puts a mail into the running intake, by SMTP or on an emulator as SES does; the first mail."""
 
 from __future__ import annotations
 
 import argparse
+import secrets
 import sys
 from email import message_from_bytes
 from email.message import Message
 from email.utils import getaddresses
 from pathlib import Path
 
-from webordinary.app.backends import AWS, require_boto3
+from webordinary.compose.backends import send_mail
+from webordinary.compose.container import Container, profile_of
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, given, load_config
 from webordinary.entrypoints.cli.output import print_json
-from webordinary.entrypoints.smtp import client
+from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.errors import Transient
 
 
 def add_to(commands: Commands) -> None:
-    """Declare the command."""
     parser = add_command(commands, "send", run, "send a mail file to the running mail intake")
     parser.add_argument("mail", type=given, help="an .eml file; - reads standard input")
     about = "envelope sender; else the From header"
@@ -30,50 +31,31 @@ def add_to(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, send, say what the intake answered."""
+    """Send the mail and print the answer of the intake."""
     config = load_config(args)
     raw = _read(args.mail, config.max_mail_bytes)
     mail = message_from_bytes(raw)
     sender, recipient = args.sender or _sender(mail), args.to or _recipient(mail, config.mailbox)
-    if config.backend == AWS:
-        return _report(args, _post(config, raw, sender, recipient), sender, recipient)
-    host, port = _intake(config, chosen=args.smtp_port is not None)
+    if args.smtp_port is None:
+        config = running.as_it_runs(config)
     try:
-        answer = client.send(raw, sender, recipient, host, port)
+        accepted = send_mail(config, raw, sender, recipient)
     except Transient as problem:
         if isinstance(problem.__cause__, ConnectionError | TimeoutError):
             raise CommandFailed(
-                f"no mail intake answers at {host}:{port}",
+                f"no mail intake answers at {config.host}:{config.smtp_port}",
                 "start it with `webordinary up`, or name the right --data or --smtp-port",
                 Exit.NOT_RUNNING,
             ) from problem
         raise
-    return _report(args, answer, sender, recipient)
-
-
-def _post(config: Config, raw: bytes, sender: str, recipient: str) -> str:
-    require_boto3()
-    from webordinary.app.cloud import open_cloud  # noqa: PLC0415 - an extra, and slow to import
-    from webordinary.app.cloud_operating import post_mail  # noqa: PLC0415
-
-    with open_cloud(config) as services:
-        began = services.clock.now()
-        email_id = post_mail(services, raw, sender, recipient)
-        known = services.overview.mail(email_id)
-    if known and known.summary.received_at < began:
-        return f"accepted as {email_id}, {client.HERE_ALREADY}"
-    return f"taken as mail {email_id}"
-
-
-def _report(args: argparse.Namespace, answer: str, sender: str, recipient: str) -> int:
-    known = client.HERE_ALREADY in answer
     if args.json:
-        print_json({"accepted": True, "new": not known, "answer": answer, "from": sender, "to": recipient})
-    elif known:
-        print(f"this mail from {sender} to {recipient} was here already, as {client.email_id_in(answer)}")
-        print("nothing is done twice; to ask once more, give it another Message-ID")
+        answer = {"accepted": True, "new": accepted.new, "answer": accepted.answer}
+        print_json(answer | {"from": sender, "to": recipient})
+    elif accepted.new:
+        print(f"accepted from {sender} to {recipient}: {accepted.answer}")
     else:
-        print(f"accepted from {sender} to {recipient}: {answer}")
+        print(f"this mail from {sender} to {recipient} was here already, as {accepted.email_id}")
+        print("nothing is done twice; to ask once more, give it another Message-ID")
     return Exit.OK
 
 
@@ -112,7 +94,49 @@ def _recipient(mail: Message, mailbox: str) -> str:
     return mailbox
 
 
-def _intake(config: Config, *, chosen: bool) -> tuple[str, int]:
-    """Where the `up` of this data folder listens, unless a port was named."""
-    ends = None if chosen else running.running(config.data)
-    return (ends.host, ends.smtp_port) if ends else (config.host, config.smtp_port)
+SUBJECT, TEXT = "A first mail", "What can I ask you to change on my site?"
+"""A question that every agent answers: it passes the whole workflow and changes nothing."""
+
+
+def add_sample_mail_flag(parser: argparse.ArgumentParser) -> None:
+    """Add --sample-mail."""
+    about = (
+        "send a first mail, which changes nothing (on an emulator of AWS, there for a new site also if not asked for)"
+    )
+    parser.add_argument("--sample-mail", action=argparse.BooleanOptionalAction, default=None, help=about)
+
+
+def send_first_mail(services: Container, sender: str, mailbox: str, *, wanted: bool | None, new: bool) -> str | None:
+    """Post it where it can be posted; the name that it goes by. A site that is there already gets one if it is wanted.
+
+    One more person's first mail is their own: an answer to what they never wrote would only puzzle them.
+    """
+    if not services.profile.accepts_sample_mail:
+        if wanted:
+            raise CommandFailed(
+                "a sample mail is posted on an emulator of AWS only", f"write one to {mailbox}", Exit.USAGE
+            )
+        return None
+    if not (new if wanted is None else wanted):
+        return None
+    letter = CustomerMail(sender, mailbox, SUBJECT, TEXT, message_id=f"<{secrets.token_hex(16)}@example.com>")
+    return services.send_mail(write_mail(letter, services.clock.now()), sender, mailbox).email_id
+
+
+def next_steps(
+    config: Config, project_id: str, sender: str, mailbox: str, email_id: str | None, *, new: bool
+) -> list[str]:
+    """The lines that tell an operator the next steps for a new site."""
+    if email_id:
+        return [
+            f"a first mail is on its way as {email_id[:12]}, and changes nothing: {TEXT}",
+            "`webordinary status` shows what becomes of it",
+        ]
+    if not (new and profile_of(config).is_public):
+        return []
+    return [
+        f"visitors reach it once CloudFront serves it: add {project_id} to the projects of your deployment, as in",
+        f"  webordinary aws deploy -c domain={config.domain} -c projects=…,{project_id}",
+        f"then write from {sender} to {mailbox}: {TEXT}",
+        "it changes nothing, goes the whole way, and `webordinary status --backend aws` shows what becomes of it",
+    ]

@@ -8,25 +8,18 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from webordinary.capacity.bounds import MAX_MAILS, MAX_PROJECTS, MAX_WORKERS, OutOfBounds
-from webordinary.capacity.chart import BLOCKS
-from webordinary.capacity.costs import COMPUTE_KINDS, EC2
-from webordinary.capacity.day import CURVES
-from webordinary.capacity.demand import Demand
-from webordinary.capacity.forecast import Question, forecast
-from webordinary.capacity.habits import MEETING_THE_BARS, Habits
-from webordinary.capacity.svg import svg
-from webordinary.capacity.words import columns_for, plain_data, text
-from webordinary.entrypoints.cli.exits import CommandFailed, Exit
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command
-from webordinary.entrypoints.cli.output import print_json
-from webordinary.entrypoints.cli.progress import progress
+from webordinary.entrypoints.cli.output import print_json, progress
+from webordinary.operations.capacity.costs import COMPUTE_KINDS, EC2, MEETING_THE_BARS, UsageModel
+from webordinary.operations.capacity.demand import CURVES, MAX_MAILS, MAX_PROJECTS, MAX_WORKERS, Demand, OutOfBounds
+from webordinary.operations.capacity.forecast import Question, forecast
+from webordinary.operations.capacity.report import BLOCKS, columns_for, plain_data, svg, text
 
 AUTO = "auto"
 
 
 def add_to(commands: Commands) -> None:
-    """Declare the command."""
     parser = add_command(commands, "simulate", run, "run the real pool through a day of mail in virtual time")
     demand = parser.add_argument_group("the day")
     demand.add_argument("--projects", type=int, default=1000, help=f"how many sites (1000; at most {MAX_PROJECTS:,})")
@@ -102,7 +95,7 @@ def _workers(given: str) -> int | None:
         raise OutOfBounds(f"workers {given!r}: use a number, or {AUTO}") from None
 
 
-def _habits(args: argparse.Namespace) -> Habits:
+def _habits(args: argparse.Namespace) -> UsageModel:
     bars = MEETING_THE_BARS
     return replace(
         bars,

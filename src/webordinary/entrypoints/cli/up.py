@@ -3,41 +3,178 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
+import shlex
+import shutil
+import sqlite3
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from webordinary.adapters.durable import write_durably
-from webordinary.app import sites, upkeep
-from webordinary.app.backends import AWS
-from webordinary.app.embedded import open_embedded
-from webordinary.app.services import Services
-from webordinary.config import FILE_NAME, Config
-from webordinary.entrypoints import patience, running
-from webordinary.entrypoints.cli.exits import Exit
-from webordinary.entrypoints.cli.greeting import command_name, greeting, ready_plain
+from webordinary.compose.backends import open_container, write_durably
+from webordinary.compose.checks import REMOVE_TRUST, why_trust_is_unsafe
+from webordinary.compose.container import Container, profile_of
+from webordinary.config import FILE_NAME, Config, flag_of, variable_of
+from webordinary.entrypoints import lifecycle, running
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import print_json
-from webordinary.entrypoints.cli.preflight import require_programs, require_writable, with_free_ports
-from webordinary.entrypoints.hung_workers import hung_workers_ended
-from webordinary.entrypoints.lifecycle import run_until_told
-from webordinary.entrypoints.running import Endpoints
+from webordinary.entrypoints.lifecycle import run_until_stopped
+from webordinary.entrypoints.running import Endpoints, bound, bound_anywhere
 from webordinary.entrypoints.supervisor import Child, Supervisor
+from webordinary.operations import onboarding
+
+SAMPLE = "amelia"
+
+
+def banner(config: Config, ends: Endpoints, projects: Collection[str], command: str) -> str:
+    """The text after the start, with a last line for scripts."""
+    lines = ["", f"WebOrdinary runs; its data is in {config.data}", "", f"  Page    {ends.page}"]
+    if SAMPLE in projects:
+        lines += [
+            f"  Sample  http://edit.{SAMPLE}.{config.domain}:{config.port}/",
+            f"          or through {ends.preview} if your browser does not find that name",
+            "",
+            *_try(config, ends, command),
+        ]
+    elif not projects:
+        lines += [
+            "",
+            "  Next    add a site; it asks for what it needs:",
+            f"          {command} project add --data {config.data}",
+        ]
+    lines += ["", "  Stop    Ctrl-C; started again, it goes on where it was", "", ready_line(config, ends)]
+    return "\n".join(lines)
+
+
+def _try(config: Config, ends: Endpoints, command: str) -> list[str]:
+    first = "  Try     open the page and write as a customer; or"
+    profile = profile_of(config)
+    if profile.is_public:
+        return [f"  Try     send a mail to {config.mailbox}"]
+    if profile.mail_bucket:
+        return [
+            f"{first} put a mail where SES would, in the bucket {profile.mail_bucket}:",
+            f"          {_as_there(config)}{command} send mail.eml --from scott@example.com",
+        ]
+    return [
+        f"{first} send a mail to {config.mailbox}:",
+        f"          swaks --server {ends.smtp} --from scott@example.com --to {config.mailbox} \\",
+        "            --header 'Subject: Spring' --body 'Set the title to Spring Sale'",
+        f"          {command} send mail.eml --data {config.data}",
+    ]
+
+
+def _as_there(config: Config) -> str:
+    """The command that sets another shell up for the same emulator."""
+    file = config.data / "emulator" / "environment"
+    return f". {shlex.quote(str(file))} && " if file.is_file() else ""
+
+
+def ready_line(config: Config, ends: Endpoints) -> str:
+    """The line that scripts wait for."""
+    bucket = profile_of(config).mail_bucket
+    intake = f"mail {config.mailbox} bucket {bucket}" if bucket else f"smtp {ends.smtp}"
+    return f"ready {ends.page} {intake} preview {ends.preview}"
+
+
+def ready_plain(config: Config, ends: Endpoints) -> dict[str, object]:
+    """The same as JSON; on AWS there is no SMTP server."""
+    known = {"ready": True, **asdict(ends), "page": ends.page, "preview": ends.preview}
+    bucket = profile_of(config).mail_bucket
+    if not bucket:
+        return known
+    del known["smtp_port"]
+    return known | {"mailbox": config.mailbox, "bucket": bucket}
+
+
+def command_name() -> str:
+    """The command that runs this program again: its name if the shell finds it, else its path."""
+    if shutil.which("webordinary"):
+        return "webordinary"
+    script = Path(sys.executable).with_name("webordinary")
+    here = Path.cwd()
+    return str(script.relative_to(here) if script.is_relative_to(here) else script)
+
+
+OTHERS = 0o077
+OLDEST_SQLITE = (3, 37)  # STRICT tables
+
+
+def require_programs() -> None:
+    """Git and a recent SQLite must be there."""
+    if shutil.which("git") is None:
+        raise CommandFailed("git is not installed", "install it (Debian, Ubuntu: apt install git) and try again")
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise CommandFailed(
+            f"this Python has SQLite {sqlite3.sqlite_version}", f"use one with SQLite {oldest} or newer"
+        )
+
+
+def require_writable(data: Path) -> None:
+    """Make the data folder and try to write into it."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _shut_out_others(data)
+        with tempfile.TemporaryFile(dir=data) as trial:
+            trial.write(b"webordinary")
+    except OSError as problem:
+        raise CommandFailed(
+            f"the data folder {data} cannot be written ({problem.strerror})",
+            "give this user access to it, make room, or name another folder with --data (make up DATA=…)",
+        ) from problem
+
+
+def _shut_out_others(data: Path) -> None:
+    """Close a folder that other users of this machine may read, and the settings in it."""
+    file = data / FILE_NAME
+    if file.is_file() and file.stat().st_mode & OTHERS:
+        file.chmod(0o600)
+    is_ours = (data / "webordinary.db").exists() or not any(data.iterdir())  # never close /tmp or a home
+    if is_ours and data.stat().st_mode & OTHERS:
+        data.chmod(0o700)
+
+
+def with_free_ports(config: Config) -> Config:
+    """Check that the ports are free; a port 0 becomes the number of a free one."""
+    with ExitStack() as held:  # until all are known, so that no number is given twice
+        names = profile_of(config).ports
+        free: dict[str, Any] = {name: _free(held, config.host, getattr(config, name), name) for name in names}
+        return replace(config, **{"smtp_port": 0} | free)
+
+
+def _free(held: ExitStack, host: str, port: int, name: str) -> int:
+    try:
+        trial = held.enter_context(bound(host, port) if port else bound_anywhere(host))
+    except OSError as problem:
+        reason = "is in use" if problem.errno == errno.EADDRINUSE else f"cannot be opened ({problem.strerror})"
+        others = f"{flag_of(name)}, {variable_of(name)} or make up {name.upper()}=…"
+        raise CommandFailed(
+            f"{name} {port} on {host} {reason}",
+            f"stop what uses it, or choose another with {others}",
+            Exit.IN_USE,
+        ) from problem
+    number: int = trial.getsockname()[1]
+    return number
+
 
 SAMPLE_CONFIG = """\
 # Settings of this data folder; docs/configuration.md lists them all.
-# The sample trusts mail that comes from this machine itself. Take this away before others can reach the port.
+# The sample trusts mail that comes from this machine itself, whatever its From says. Remove this line before you add a
+# site of your own or let others reach the port.
 trusted_peers = ["127.0.0.1", "::1"]
 """
 
 
 def add_to(commands: Commands) -> None:
-    """Declare the command."""
     parser = add_command(commands, "up", run, "run it all: mail intake, workflow, page and workers")
     parser.add_argument("--no-sample", action="store_true", help="start without the sample site")
     parser.add_argument("--supervised", action="store_true", help=argparse.SUPPRESS)
@@ -49,14 +186,13 @@ def run(args: argparse.Namespace) -> int:
     require_programs()
     config = load_config(args)
     require_writable(config.data)
-    with running.hold(config.data):
-        if config.backend == AWS:
-            config = with_free_ports(config)
-            _run_with_workers(config, partial(_serve_cloud, config, as_json=args.json), supervised=args.supervised)
-            return Exit.OK
-        with_sample = not args.no_sample and _sample_wanted(config, own_file=args.config is None)
+    if args.config and config.relay_password and args.config.stat().st_mode & OTHERS:
+        _warn(f"WARNING: other users of this machine may read the password in {args.config}: chmod 600 {args.config}")
+    with running.lock_data_folder(config.data):
+        runs_engine = profile_of(config).runs_engine
+        with_sample = runs_engine and not args.no_sample and _sample_wanted(config, own_file=args.config is None)
         config = with_free_ports(load_config(args))
-        serve = partial(_serve_embedded, config, with_sample, as_json=args.json)
+        serve = partial(_serve, config, with_sample, as_json=args.json)
         _run_with_workers(config, serve, supervised=args.supervised)
     return Exit.OK
 
@@ -66,7 +202,7 @@ def _sample_wanted(config: Config, *, own_file: bool) -> bool:
     mark = config.data / "run" / "sample-wanted"
     if not (config.data / "webordinary.db").exists():
         write_durably(mark, b"")
-        if own_file and not (config.data / FILE_NAME).exists():
+        if own_file and config.is_local and not (config.data / FILE_NAME).exists():
             write_durably(config.data / FILE_NAME, SAMPLE_CONFIG.encode())
     return mark.exists()
 
@@ -75,37 +211,24 @@ def _sample_wanted(config: Config, *, own_file: bool) -> bool:
 # without boto3. Hence the imports inside.
 
 
-def _serve_embedded(
-    config: Config, with_sample: bool, supervisor: Supervisor, stop: threading.Event, *, as_json: bool
-) -> None:
+def _serve(config: Config, with_sample: bool, supervisor: Supervisor, stop: threading.Event, *, as_json: bool) -> None:
     from webordinary.entrypoints import server  # noqa: PLC0415
 
-    with open_embedded(config) as services:
+    with open_container(config) as container:
         if with_sample:
             _warn("first start: making the sample site")
-            sites.ensure_sample(services)
+            onboarding.ensure_sample(container)
             (config.data / "run" / "sample-wanted").unlink()
-        upkeep.excuse_outage(services)
-        supervisor.start()
-        with hung_workers_ended(config, supervisor, services.events, _warn):
-            server.run_server(services, stop, partial(_announce, services, as_json=as_json))
-
-
-def _serve_cloud(config: Config, supervisor: Supervisor, stop: threading.Event, *, as_json: bool) -> None:
-    from webordinary.app.cloud import open_cloud  # noqa: PLC0415
-    from webordinary.entrypoints import cloud_server  # noqa: PLC0415
-
-    with open_cloud(config) as services, tempfile.TemporaryDirectory(prefix="webordinary-page-") as scratch:
-        supervisor.start()
-        with hung_workers_ended(config, supervisor, services.events, _warn):
-            cloud_server.run_page(services, Path(scratch), stop, partial(_announce, services, as_json=as_json))
+        if container.profile.data_is_local and (warning := why_trust_is_unsafe(container)):
+            _warn(f"WARNING: {warning}: {REMOVE_TRUST}")
+        server.run_server(container, supervisor, stop, partial(_announce, container, as_json=as_json))
 
 
 def _run_with_workers(
     config: Config, serve: Callable[[Supervisor, threading.Event], None], *, supervised: bool
 ) -> None:
     environment = _environment_of_workers(config)
-    supervisor = Supervisor(_workers(config), environment, patience.of_supervisor(config), _warn)
+    supervisor = Supervisor(_workers(config), environment, lifecycle.supervisor_stop_seconds(config), _warn)
 
     def work(stop: threading.Event) -> None:
         try:
@@ -113,9 +236,9 @@ def _run_with_workers(
         finally:
             supervisor.stop()
 
-    run_until_told(
+    run_until_stopped(
         work,
-        patience_seconds=patience.of_up(config),
+        patience_seconds=lifecycle.up_stop_seconds(config),
         parent=sys.stdin.fileno() if supervised else None,
         on_stop=partial(_stopping, supervisor),
         on_kill=supervisor.kill,
@@ -134,15 +257,15 @@ def _environment_of_workers(config: Config) -> dict[str, str]:
     return os.environ | replace(config, relay_user="", relay_password="").environment()
 
 
-def _announce(services: Services, *, as_json: bool) -> None:
+def _announce(services: Container, *, as_json: bool) -> None:
     config = services.config
     ends = Endpoints(os.getpid(), config.host, config.port, config.preview_port, config.smtp_port)
-    running.announce(config.data, ends)
+    running.write_endpoints(config.data, ends)
     if as_json:
         print_json(ready_plain(config, ends))
     else:
         projects = [project.project_id for project in services.directory.projects()]
-        print(greeting(config, ends, projects, command_name()), flush=True)
+        print(banner(config, ends, projects, command_name()), flush=True)
 
 
 def _stopping(supervisor: Supervisor) -> None:

@@ -1,4 +1,4 @@
-"""Which door a request came to: the page, a customer's site, or the port for browsers without *.localhost.
+"""Routes by host name: the page, a customer's site, or the port for browsers without *.localhost.
 
 The three are apart: a site's scripts share neither origin nor routes nor cookies with the page.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from webordinary.site.releases import Stage
+from webordinary.jobs.site_files import Stage
 
 # Only these names reach the page: a stranger's name that was made to resolve to 127.0.0.1 does not (DNS
 # rebinding). The port is not compared, so that a tunnel from another port works; no browser can forge it.
@@ -18,7 +18,7 @@ _PROJECT = re.compile(r"[a-z0-9-]{1,32}")
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SiteHost:
     """A customer's site at one stage."""
 
     project_id: str
@@ -29,7 +29,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class DashboardHost:
     """The operator's page."""
 
 
@@ -38,11 +38,11 @@ class SitePort:
     """The second port: one site at a time, chosen by the visitor."""
 
 
-Door = Page | SitePort | Site
+Door = DashboardHost | SitePort | SiteHost
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class Hosts:
     """Tells the doors apart by host name and by the port that the request arrived at."""
 
     domain: str
@@ -52,7 +52,7 @@ class Doors:
         """Where a request belongs; None for a name that is not ours."""
         name, _ = split_host(host_header)
         if name in LOOPBACK:
-            return SitePort() if local_port == self.preview_port else Page()
+            return SitePort() if local_port == self.preview_port else DashboardHost()
         return site_of(name.removesuffix(f".{self.domain}")) if name.endswith(f".{self.domain}") else None
 
 
@@ -62,15 +62,15 @@ def split_host(host_header: str) -> tuple[str, str]:
     return (match["name"], match["port"] or "") if match else ("", "")
 
 
-def site_of(name: str) -> Site | None:
+def site_of(name: str) -> SiteHost | None:
     """Read `edit.amelia` (the edit site) or `amelia` (the public one)."""
     stage, _, project_id = name.rpartition(".")
     if not _PROJECT.fullmatch(project_id) or stage not in ("", Stage.EDIT, Stage.PUBLIC):
         return None
-    return Site(project_id, Stage(stage or Stage.PUBLIC))
+    return SiteHost(project_id, Stage(stage or Stage.PUBLIC))
 
 
-def site_address(site: Site, domain: str, port: str) -> str:
+def site_address(site: SiteHost, domain: str, port: str) -> str:
     """The web address of a site under its own host name."""
     prefix = "edit." if site.stage is Stage.EDIT else ""
     return f"http://{prefix}{site.project_id}.{domain}{':' + port if port else ''}/"

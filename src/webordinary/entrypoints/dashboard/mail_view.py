@@ -1,22 +1,95 @@
-"""One mail's page as plain values: its way, its words, what changed, and the reply."""
+"""View model of one mail's page: progress, text, difference, replies, timeline."""
 
 from __future__ import annotations
 
 import email
 import email.policy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
 
-from webordinary.entrypoints.dashboard.diffs import DiffView
-from webordinary.entrypoints.dashboard.formats import Moment, Piece, duration, moment, pieces, size
-from webordinary.entrypoints.dashboard.steps import finished
-from webordinary.entrypoints.dashboard.views import MailLine, mail_line
-from webordinary.entrypoints.dashboard.wording import details_of, tone_of, words_for
+from webordinary.entrypoints.dashboard.text import (
+    FormattedTime,
+    Piece,
+    details_of,
+    duration,
+    event_text,
+    moment,
+    pieces,
+    size,
+    tone_of,
+)
+from webordinary.entrypoints.dashboard.views import MailLine, finished, mail_line
+from webordinary.jobs.site_files import Stage
 from webordinary.model.mail import Attachment, Command, RefusedAttachment
-from webordinary.model.overview import MailDetail, SentReply, TimelineEntry
-from webordinary.site.releases import Stage
+from webordinary.model.snapshot import MailDetail, SentReply, TimelineEntry
+
+MAX_LINES = 600
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line: added, removed, context, hunk or note."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """What changed in one file."""
+
+    path: str
+    added: int
+    removed: int
+    lines: tuple[DiffLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffView:
+    """A change, file by file; `cut` when it was too long to show whole."""
+
+    files: tuple[FileDiff, ...] = ()
+    cut: bool = False
+
+
+_KINDS = {"+": "added", "-": "removed", " ": "context", "@": "hunk"}
+_NOTES = ("new file", "deleted file", "rename ", "Binary files")
+
+
+def diff_view(diff: str) -> DiffView:
+    """Parse the output of `git diff` or `git show`; text before the first file is left out."""
+    lines = diff.splitlines()
+    files = []
+    path, kept = "", list[DiffLine]()
+    for line in lines[:MAX_LINES]:
+        if line.startswith("diff --git "):
+            files += _file(path, kept)
+            path, kept = _path(line), []
+        elif path and (shown := _shown(line, in_hunk=any(k.kind == "hunk" for k in kept))):
+            kept.append(shown)
+    return DiffView((*files, *_file(path, kept)), cut=len(lines) > MAX_LINES)
+
+
+def _shown(line: str, *, in_hunk: bool) -> DiffLine | None:
+    if in_hunk or line.startswith("@@"):
+        kind = _KINDS.get(line[:1], "note")
+        return DiffLine(kind, line if kind in ("hunk", "note") else line[1:])
+    return DiffLine("note", line) if line.startswith(_NOTES) else None
+
+
+def _path(header: str) -> str:
+    return header.rpartition(" b/")[2].strip('"')
+
+
+def _file(path: str, lines: list[DiffLine]) -> list[FileDiff]:
+    if not path:
+        return []
+    added = sum(line.kind == "added" for line in lines)
+    removed = sum(line.kind == "removed" for line in lines)
+    return [FileDiff(path, added, removed, tuple(lines))]
+
 
 SHOWN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"})
 MAX_TEXT = 100_000
@@ -42,7 +115,7 @@ class ReplyView:
     recipient: str
     subject: str
     text: tuple[Piece, ...]
-    sent: Moment | None
+    sent: FormattedTime | None
     problem: str
 
 
@@ -50,7 +123,7 @@ class ReplyView:
 class TimelineRow:
     """One event in words, with the time since the one before."""
 
-    at: Moment
+    at: FormattedTime
     after: str
     words: str
     details: str
@@ -86,31 +159,22 @@ class MailView:
     """Captions of the pictures of the changed page, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """What one look at a mail brought; `raw_head` only where the mail could not be read."""
-
-    seq: int
-    detail: MailDetail
-    diff: DiffView = field(default_factory=DiffView)
-    raw_head: str = ""
-    build_log: str = ""
-
-
-def mail_view(looked: Looked, now: datetime) -> MailView:
-    """Make the values of a mail's page."""
-    detail, summary = looked.detail, looked.detail.summary
+def mail_view(
+    seq: int, detail: MailDetail, now: datetime, *, diff: DiffView, raw_head: str = "", build_log: str = ""
+) -> MailView:
+    """The view of one mail; `raw_head` is given only if the mail could not be parsed."""
+    summary = detail.summary
     result = summary.job.result if summary.job else None
     return MailView(
-        seq=looked.seq,
+        seq=seq,
         line=mail_line(summary, now),
         recipient=summary.recipient,
         finished=finished(summary),
         text=detail.text.text[:MAX_TEXT] if detail.text else "",
         elided=detail.text.elided[:MAX_TEXT] if detail.text else "",
-        raw_head=looked.raw_head,
+        raw_head=raw_head,
         attachments=tuple(_attachment(i, file) for i, file in enumerate(detail.attachments)),
-        diff=looked.diff,
+        diff=diff,
         commit=(result and result.commit) or "",
         changed_files=result.changed_files if result else (),
         site_url=_web_address((result and result.url) or ""),
@@ -121,7 +185,7 @@ def mail_view(looked: Looked, now: datetime) -> MailView:
         replies=tuple(_reply(reply, now) for reply in detail.replies),
         timeline=_timeline(detail.timeline, now),
         total=_total(detail, now),
-        build_log=looked.build_log,
+        build_log=build_log,
         pictures=PICTURES[-len(result.pictures) :] if result and result.pictures else (),
     )
 
@@ -167,6 +231,6 @@ def _timeline(entries: Sequence[TimelineEntry], now: datetime) -> tuple[Timeline
     rows, before = [], None
     for entry in entries:
         after = f"+{duration(entry.at - before)}" if before else ""
-        rows.append(TimelineRow(moment(entry.at, now), after, words_for(entry), details_of(entry), tone_of(entry)))
+        rows.append(TimelineRow(moment(entry.at, now), after, event_text(entry), details_of(entry), tone_of(entry)))
         before = entry.at
     return tuple(rows)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from webordinary.model.overview import Levels
-from webordinary.pool.tally import BUCKETS, Histogram, Tally
+from webordinary.model.snapshot import Levels
+from webordinary.pool.metrics import BUCKETS, Histogram, MetricsState
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "webordinary_"
@@ -32,11 +32,11 @@ COUNTERS: tuple[tuple[str, str, Mapping[str, str]], ...] = (
     ("claims_lost_total", "Claims that ended under a running job.", {"ClaimLost": ""}),
     ("interrupts_total", "Jobs interrupted by another thread's mail.", {"JobInterrupted": ""}),
     ("breaker_opened_total", "Times that a worker paused because of repeated errors.", {"BreakerOpened": ""}),
-    ("dead_letters_total", "Things given up.", {"DeadLettered": ""}),
+    ("dead_letters_total", "Items given up.", {"DeadLettered": ""}),
     ("redrives_total", "Dead letters redriven.", {"DeadLetterRedriven": ""}),
-    ("replies_sent_total", "Replies that left the house.", {"ReplySent": ""}),
-    ("workers_started_total", "Workers that came.", {"WorkerStarted": ""}),
-    ("workers_died_total", "Workers that ended without goodbye.", {"WorkerDied": ""}),
+    ("replies_sent_total", "Replies sent.", {"ReplySent": ""}),
+    ("workers_started_total", "Workers started.", {"WorkerStarted": ""}),
+    ("workers_died_total", "Workers that ended without signing off.", {"WorkerDied": ""}),
 )
 HISTOGRAMS = (
     ("time_to_claim", "Seconds from queued to claimed, for jobs that found their key unclaimed.", ""),
@@ -45,7 +45,7 @@ HISTOGRAMS = (
 )
 
 
-def exposition(levels: Levels, tally: Tally, now: datetime) -> str:
+def exposition(levels: Levels, tally: MetricsState, now: datetime) -> str:
     """Everything there is to measure."""
     lines = [*_levels(levels, now), *_counters(tally), *_histograms(tally)]
     return "\n".join(lines) + "\n"
@@ -61,13 +61,13 @@ def _levels(levels: Levels, now: datetime) -> Iterator[str]:
     yield from _gauge("queued_oldest_age_seconds", "Age of the oldest queued job.", _age(levels.oldest_queued_at, now))
     yield from _gauge("claims_held", "Claims held.", levels.claims_held)
     yield from _gauge("workers_alive", "Workers whose process lives.", levels.workers_alive)
-    yield from _gauge("mails_in_flight", "Mails that something is still to be done about.", levels.mails_in_flight)
+    yield from _gauge("mails_in_flight", "Mails not finished yet.", levels.mails_in_flight)
     yield from _gauge("replies_unsent", "Replies that wait to be delivered.", levels.replies_unsent)
     yield from _gauge("replies_given_up", "Replies that could not be delivered.", levels.replies_given_up)
-    yield from _gauge("dead_letters", "Dead letters that nobody redrove or dropped.", levels.dead_letters)
+    yield from _gauge("dead_letters", "Dead letters neither redriven nor dropped.", levels.dead_letters)
 
 
-def _counters(tally: Tally) -> Iterator[str]:
+def _counters(tally: MetricsState) -> Iterator[str]:
     for name, about, kinds in COUNTERS:
         yield from _head(name, about, "counter")
         counts: dict[str, int] = {}
@@ -77,7 +77,7 @@ def _counters(tally: Tally) -> Iterator[str]:
             yield f"{PREFIX}{name}{{{labels}}} {count}" if labels else f"{PREFIX}{name} {count}"
 
 
-def _histograms(tally: Tally) -> Iterator[str]:
+def _histograms(tally: MetricsState) -> Iterator[str]:
     for name, about, label in HISTOGRAMS:
         full = f"{name}_seconds"
         yield from _head(full, about, "histogram")

@@ -1,4 +1,4 @@
-"""The pages that show: ask for a look, make a view of it, print it."""
+"""The pages that only show: read the system, make a view, print it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from webordinary.app.services import Overview
 from webordinary.entrypoints.dashboard import mail_view, views
-from webordinary.entrypoints.dashboard.diffs import DiffView, diff_view
-from webordinary.entrypoints.dashboard.hosts import Site, site_address, split_host
+from webordinary.entrypoints.dashboard.hosts import SiteHost, site_address, split_host
+from webordinary.entrypoints.dashboard.mail_view import DiffView, diff_view
 from webordinary.entrypoints.dashboard.metrics import MEDIA_TYPE
-from webordinary.entrypoints.dashboard.ports import Dashboard
-from webordinary.entrypoints.dashboard.reading import Readers
-from webordinary.entrypoints.dashboard.rendering import Templates
+from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.entrypoints.dashboard.sites import CHOOSER
-from webordinary.entrypoints.dashboard.writing import EMAIL_ID
+from webordinary.entrypoints.dashboard.write import EMAIL_ID
+from webordinary.jobs.site_files import Stage
 from webordinary.model.mail import Attachment
-from webordinary.model.overview import MailDetail
-from webordinary.site.releases import Stage
+from webordinary.model.snapshot import MailDetail
+from webordinary.operations.ports import Overview
 
 PAGE_SIZE = 25
 IN_FLIGHT = 50
@@ -41,7 +39,7 @@ class SiteLinks:
 
 
 class Pages:
-    """One method per page; what takes time runs in the reading threads."""
+    """One method per page; blocking reads run in the reader threads."""
 
     def __init__(self, dashboard: Dashboard, readers: Readers, templates: Templates) -> None:
         self._d, self._readers, self._templates = dashboard, readers, templates
@@ -57,11 +55,11 @@ class Pages:
     async def status(self, request: Request) -> Response:
         """The home page's values as JSON."""
         look = self._readers.look
-        view = await look(look_at_home, self._d.overview, self._d.clock(), _before(request))
+        view = await look(read_home, self._d.overview, self._d.clock(), _before(request))
         return JSONResponse(asdict(view))
 
     async def health(self, request: Request) -> Response:
-        """Whether the page can see the system."""
+        """Whether the page can read the system."""
         return JSONResponse({"ok": True, "seq": await self._readers.look(self._d.overview.last_seq)})
 
     async def metrics(self, request: Request) -> Response:
@@ -69,7 +67,7 @@ class Pages:
         return Response(await self._readers.look(self._d.metrics), media_type=MEDIA_TYPE)
 
     async def mail(self, request: Request) -> Response:
-        """One mail: its way, its words, what changed, and the reply."""
+        """One mail: progress, text, difference and replies."""
         email_id = _email_id(request)
         prefix = "_" if "fragment" in request.query_params else ""
         view = await self._readers.look(self._look_at_mail, email_id)
@@ -81,7 +79,7 @@ class Pages:
         return self._templates.page(f"{prefix}not_here.html", 404, email_id=email_id, seq=seq)
 
     async def raw(self, request: Request) -> Response:
-        """The mail as it came, to be read and never to be run."""
+        """The raw mail as plain text, so that the browser runs nothing of it."""
         raw = await self._readers.look(self._d.mail_of, _email_id(request))
         if raw is None:
             raise HTTPException(404, "There is no such mail.")
@@ -103,7 +101,7 @@ class Pages:
         return Response(content, media_type="image/png")
 
     async def problem(self, request: Request, exc: Exception) -> Response:
-        """Any refusal, in words."""
+        """The page of an HTTP error."""
         if not isinstance(exc, HTTPException):
             exc = HTTPException(500, "Something went wrong here; the log says what.")
         return self._templates.page(
@@ -112,16 +110,16 @@ class Pages:
 
     async def _home(self, request: Request, template: str) -> Response:
         before = _before(request)
-        view = await self._readers.look(look_at_home, self._d.overview, self._d.clock(), before)
+        view = await self._readers.look(read_home, self._d.overview, self._d.clock(), before)
         links = await self._readers.look(self._links, view, split_host(request.headers.get("host", ""))[1])
         return self._templates.page(template, home=view, links=links, before=before or "")
 
-    def _links(self, home: views.Home, port: str) -> list[SiteLinks]:
+    def _links(self, home: views.HomeView, port: str) -> list[SiteLinks]:
         return [
             SiteLinks(
                 project,
-                site_address(Site(project, Stage.EDIT), self._d.domain, port),
-                site_address(Site(project, Stage.PUBLIC), self._d.domain, port)
+                site_address(SiteHost(project, Stage.EDIT), self._d.domain, port),
+                site_address(SiteHost(project, Stage.PUBLIC), self._d.domain, port)
                 if self._d.current_release(project, Stage.PUBLIC)
                 else "",
                 self._other_url(project),
@@ -141,8 +139,8 @@ class Pages:
         head = raw[:RAW_HEAD].decode("utf-8", "replace")
         job = detail.summary.job
         log = self._d.build_log_of(job.job_id) if job else ""
-        looked = mail_view.Looked(seq, detail, self._diff(detail), head, log)
-        return mail_view.mail_view(looked, self._d.clock())
+        diff, now = self._diff(detail), self._d.clock()
+        return mail_view.mail_view(seq, detail, now, diff=diff, raw_head=head, build_log=log)
 
     def _diff(self, detail: MailDetail) -> DiffView:
         job = detail.summary.job
@@ -165,19 +163,14 @@ class Pages:
         return (content, file.media_type) if content is not None else None
 
 
-def look_at_home(overview: Overview, now: datetime, before: str | None = None) -> views.Home:
+def read_home(overview: Overview, now: datetime, before: str | None = None) -> views.HomeView:
     """The whole system at a glance; `before` names the last mail of the previous page."""
-    seq = overview.last_seq()  # taken first: what happens during the look is told again
+    seq = overview.last_seq()  # read first: an event during the look is announced again
     page = overview.recent_mails(before, PAGE_SIZE)
-    looked = views.Looked(
-        seq=seq,
-        in_flight=() if before else overview.mails_in_flight(IN_FLIGHT),
-        page=page,
-        pool=overview.pool(now),
-        projects=[sender.key.project_id for sender in overview.senders()],
-        page_is_full=len(page) == PAGE_SIZE,
-    )
-    return views.home_view(looked, now)
+    in_flight = () if before else overview.mails_in_flight(IN_FLIGHT)
+    projects = [sender.key.project_id for sender in overview.senders()]
+    next_page = page[-1].email_id if len(page) == PAGE_SIZE else ""
+    return views.home_view(seq, (*in_flight, *page), overview.pool(now), projects, now, next_page=next_page)
 
 
 def _before(request: Request) -> str | None:

@@ -1,24 +1,90 @@
-"""What the page needs from the rest: a look at the system, and a few functions that the server hands in."""
+"""What all pages share: the Dashboard with its dependencies, the event feed, reader threads, templates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
-from webordinary.app.services import Overview
-from webordinary.entrypoints.dashboard.feed import EventFeed
-from webordinary.site.releases import Stage
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import HTMLResponse
+
+from webordinary.jobs.site_files import Stage
+from webordinary.mail.write import OutgoingFile
+from webordinary.operations.ports import Overview
+
+MAX_STREAMS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file that goes with a mail."""
+class EventFeed:
+    """Wakes the streams of one event loop after events were stored; any thread may call `wake`.
 
-    name: str
-    media_type: str
-    content: bytes
+    It carries no events: a stream reads them from the Overview, so that none is lost between two wake-ups.
+    """
+
+    def __init__(self, max_streams: int = MAX_STREAMS) -> None:
+        self._guard = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._bell = asyncio.Event()
+        self._closed = False
+        self._streams = 0
+        self._max_streams = max_streams
+
+    def wake(self) -> None:
+        """Wake every open stream. May be called from any thread, before, during and after serving."""
+        with self._guard:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._ring)
+
+    def close(self) -> None:
+        """End every stream now, so that the server can stop; may be called from any thread."""
+        self._closed = True
+        self.wake()
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Belong to the running event loop."""
+        with self._guard:
+            self._loop = asyncio.get_running_loop()
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._loop = None
+
+    @contextmanager
+    def stream(self) -> Iterator[None]:
+        """Count one open page."""
+        self._streams += 1
+        try:
+            yield
+        finally:
+            self._streams -= 1
+
+    @property
+    def full(self) -> bool:
+        """The maximum number of streams is open."""
+        return self._streams >= self._max_streams
+
+    @property
+    def closed(self) -> bool:
+        """The server is about to stop."""
+        return self._closed
+
+    @property
+    def bell(self) -> asyncio.Event:
+        """Set at the next wake-up. Take it before reading, wait for it afterwards: then no event is missed."""
+        return self._bell
+
+    def _ring(self) -> None:
+        self._bell.set()
+        self._bell = asyncio.Event()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +94,7 @@ class Example:
     title: str
     subject: str
     text: str
-    files: tuple[File, ...] = ()
+    files: tuple[OutgoingFile, ...] = ()
 
 
 def _nothing(_: str) -> None:
@@ -45,7 +111,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dashboard:
-    """All that the page is made from; it opens no file and no database by itself."""
+    """The dependencies of the page; the page opens no file and no database by itself."""
 
     overview: Overview
     feed: EventFeed
@@ -71,3 +137,47 @@ class Dashboard:
     metrics: Callable[[], str] = str
     """Everything there is to measure, as Prometheus reads it."""
     clock: Callable[[], datetime] = _now
+
+
+READERS = 4
+
+T = TypeVar("T")
+
+
+class Readers:
+    """A few threads for all reads: each keeps one database connection, so that their number is bounded."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="page")
+
+    async def look(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call a function in one of the threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+
+    def close(self) -> None:
+        """Wait for the running reads, and end the threads."""
+        self._threads.shutdown()
+
+
+FOLDER = Path(__file__).parent / "templates"
+
+
+class Templates:
+    """Renders views. Values are escaped, an unknown value is an error, `dashboard` is known to every template."""
+
+    def __init__(self, dashboard: Dashboard) -> None:
+        self._dashboard = dashboard
+        self._environment = Environment(
+            loader=FileSystemLoader(FOLDER),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def page(
+        self, name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: object
+    ) -> HTMLResponse:
+        """Print a template with a view's values."""
+        html = self._environment.get_template(name).render(values, dashboard=self._dashboard)
+        return HTMLResponse(html, status, headers)

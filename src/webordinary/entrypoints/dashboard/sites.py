@@ -7,25 +7,130 @@ would break them. One port per site would need a port for every customer. So the
 
 from __future__ import annotations
 
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from itertools import islice
+from pathlib import Path
 from urllib.parse import quote
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from webordinary.entrypoints.dashboard.hosts import LOOPBACK, Site, SitePort, site_address, site_of, split_host
-from webordinary.entrypoints.dashboard.ports import Dashboard
-from webordinary.entrypoints.dashboard.preview import answer
-from webordinary.entrypoints.dashboard.reading import Readers
-from webordinary.entrypoints.dashboard.rendering import Templates
-from webordinary.site.releases import Stage
+from webordinary.entrypoints.dashboard.hosts import LOOPBACK, SiteHost, SitePort, site_address, site_of, split_host
+from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
+from webordinary.jobs.site_files import OPENING, Stage, is_foreign, is_textual, media_type_of
+
+_NOT_FOUND = "<!doctype html><meta charset=utf-8><title>Not found</title><h1>Not found</h1><p>{}</p>"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file of a release."""
+
+    path: Path
+    info: os.stat_result
+    etag: str
+
+
+def answer(release: Path | None, path: str, headers: Headers) -> Response:
+    """Answer a GET or HEAD wholly from one release, whatever is published meanwhile."""
+    if release is None:
+        return HTMLResponse(_NOT_FOUND.format("This site shows nothing yet."), status_code=404)
+    root = release.resolve()
+    segments = _segments(path)
+    if segments is None:
+        return _missing(root)
+    if segments and not path.endswith("/") and _is_folder(root.joinpath(*segments)):
+        return RedirectResponse("/" + quote("/".join(segments)) + "/", status_code=308)
+    found = next(filter(None, (_find(root, name) for name in _candidates(segments, path))), None)
+    if found is None:
+        return _missing(root)
+    if _unchanged(found, headers):
+        return Response(status_code=304, headers=_headers(found))
+    return _file(found, 200)
+
+
+def _segments(path: str) -> list[str] | None:
+    """The path's names; None where one would leave the site or look behind it."""
+    segments = [segment for segment in path.split("/") if segment]
+    hidden = any(s.startswith(".") and s != ".well-known" for s in segments)
+    return None if hidden or "\0" in path else segments
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long
+        return False
+
+
+def _candidates(segments: list[str], path: str) -> list[str]:
+    name = "/".join(segments)
+    if not segments or path.endswith("/"):
+        return [f"{name}/index.html".lstrip("/")]
+    return [name, f"{name}.html"]
+
+
+def _find(root: Path, name: str) -> Found | None:
+    try:
+        path = (root / name).resolve(strict=True)
+        info = path.stat()
+    except (OSError, RuntimeError):  # not there, a name too long, a loop of links
+        return None
+    if not path.is_relative_to(root) or not stat.S_ISREG(info.st_mode):
+        return None
+    # A file that did not change is the same file in the next release: visitors need not fetch it again.
+    told = f"{info.st_dev}\0{info.st_ino}\0{info.st_size}\0{info.st_mtime_ns}"
+    return Found(path, info, f'"{hashlib.sha256(told.encode()).hexdigest()[:24]}"')
+
+
+def _unchanged(found: Found, headers: Headers) -> bool:
+    tags = headers.get("if-none-match")
+    if tags is not None:
+        return "*" in tags or found.etag in (tag.strip().removeprefix("W/") for tag in tags.split(","))
+    try:
+        since = parsedate_to_datetime(headers.get("if-modified-since", ""))
+    except ValueError:
+        return False
+    return found.info.st_mtime < since.timestamp() + 1
+
+
+def _file(found: Found, status: int) -> Response:
+    media_type = media_type_of(found.path.name, foreign=_foreign(found.path))
+    headers = {**_headers(found), "Content-Type": media_type}
+    return FileResponse(found.path, status, headers, media_type, stat_result=found.info)
+
+
+def _foreign(path: Path) -> bool:
+    if not is_textual(path.name):
+        return False
+    with path.open("rb") as file:
+        return is_foreign(path.name, file.read(OPENING))
+
+
+def _headers(found: Found) -> dict[str, str]:
+    return {"ETag": found.etag, "Cache-Control": "no-cache"}  # ask again each time: a change shows at once
+
+
+def _missing(root: Path) -> Response:
+    own = _find(root, "404.html")
+    if own:
+        return _file(own, 404)
+    return HTMLResponse(_NOT_FOUND.format("This site has no such page."), status_code=404)
+
 
 COOKIE = "site"
 CHOOSER = "/_sites"
 THIS_MACHINE = "localhost"
 """The domain that no other machine can reach."""
 MOST_SHOWN = 20
+SITE_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "strict-origin-when-cross-origin"}
+"""What a careful web server adds; a site's own pages decide about all else."""
 
 
 class Sites:
@@ -34,24 +139,26 @@ class Sites:
     def __init__(self, dashboard: Dashboard, readers: Readers, templates: Templates) -> None:
         self._dashboard, self._look, self._templates = dashboard, readers.look, templates
 
-    async def __call__(self, door: Site | SitePort, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, door: SiteHost | SitePort, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a site, or let the visitor choose one."""
         request = Request(scope, receive)
         if request.method not in ("GET", "HEAD"):
             response: Response = PlainTextResponse("A site is only read.", 405, {"Allow": "GET, HEAD"})
-        elif isinstance(door, Site):
+        elif isinstance(door, SiteHost):
             response = await self._serve(door, request)
         else:
             response = await self._second_port(request)
+        for name, value in SITE_HEADERS.items():
+            response.headers.setdefault(name, value)
         await response(scope, receive, send)
 
-    async def _serve(self, site: Site, request: Request) -> Response:
+    async def _serve(self, site: SiteHost, request: Request) -> Response:
         release = await self._look(self._dashboard.current_release, site.project_id, site.stage)
         if release is None and self._dashboard.domain == THIS_MACHINE:
             return await self._nothing_there(site, request)
         return await self._look(answer, release, request.scope["path"], request.headers)
 
-    async def _nothing_there(self, site: Site, request: Request) -> Response:
+    async def _nothing_there(self, site: SiteHost, request: Request) -> Response:
         """What there is instead: told where only this machine's own browser asks, never to visitors of a domain."""
         name, port = split_host(request.headers.get("host", ""))
         known, shown = await self._look(self._known), await self._look(self._shown)
@@ -64,6 +171,8 @@ class Sites:
         return self._templates.page("no_site.html", 404, site=site, known=site in known, links=links, page=page)
 
     async def _second_port(self, request: Request) -> Response:
+        if request.headers.get("service-worker"):  # it would answer for the next customer's site, too
+            return PlainTextResponse("Sites share this address, so that none of them gets a service worker.", 403)
         path = request.scope["path"]
         if path == CHOOSER or path.startswith(CHOOSER + "/"):
             stage, _, rest = path.removeprefix(CHOOSER).lstrip("/").partition("/")
@@ -72,17 +181,18 @@ class Sites:
         chosen = site_of(request.cookies.get(COOKIE, "?"))
         return await (self._serve(chosen, request) if chosen else self._choose(None))
 
-    async def _choose(self, site: Site | None, page: str = "") -> Response:
+    async def _choose(self, site: SiteHost | None, page: str = "") -> Response:
         if site is None:
             return self._templates.page("sites.html", sites=await self._look(self._known), chooser=CHOOSER)
         response = RedirectResponse("/" + quote(page.lstrip("/")), status_code=303)  # one slash: never another host
+        response.headers["Clear-Site-Data"] = '"cache", "storage"'  # of the site that was chosen before
         response.set_cookie(COOKIE, str(site), path="/", httponly=True, samesite="lax")
         return response
 
-    def _shown(self) -> list[Site]:
+    def _shown(self) -> list[SiteHost]:
         found = (site for site in self._known() if self._dashboard.current_release(site.project_id, site.stage))
         return list(islice(found, MOST_SHOWN))
 
-    def _known(self) -> list[Site]:
+    def _known(self) -> list[SiteHost]:
         projects = sorted({sender.key.project_id for sender in self._dashboard.overview.senders()})
-        return [Site(project, stage) for project in projects for stage in Stage]
+        return [SiteHost(project, stage) for project in projects for stage in Stage]

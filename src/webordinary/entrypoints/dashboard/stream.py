@@ -1,4 +1,4 @@
-"""The live stream: server-sent events, one per stored event, from wherever the reader left off."""
+"""The live stream: server-sent events, one per stored event, resumed by Last-Event-ID."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from webordinary.entrypoints.dashboard.ports import Dashboard
-from webordinary.entrypoints.dashboard.reading import Readers
-from webordinary.model.overview import TimelineEntry
+from webordinary.entrypoints.dashboard.ports import Dashboard, Readers
+from webordinary.model.snapshot import TimelineEntry
 
 HEARTBEAT_SECONDS = 15.0
 PACE_SECONDS = 0.1

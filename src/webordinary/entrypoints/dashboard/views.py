@@ -1,17 +1,122 @@
-"""What the page shows, as plain values; templates only print it."""
+"""View models of the home page: mails with their progress, workers, claims, queues, alerts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
-from webordinary.entrypoints.dashboard.formats import Moment, duration, moment, plural
-from webordinary.entrypoints.dashboard.steps import Progress, Step, finished, steps_of
-from webordinary.model.jobs import Outcome
+from webordinary.entrypoints.dashboard.text import FormattedTime, duration, moment, plural
+from webordinary.model.jobs import JobOutcome, JobState
 from webordinary.model.mail import Command
-from webordinary.model.overview import JobSummary, MailSummary, PoolSnapshot, QueueSummary, WorkerSummary
-from webordinary.pool.watchdog import unowned_too_long
+from webordinary.model.snapshot import JobSummary, MailSummary, PoolSnapshot, QueueSummary, WorkerSummary
+from webordinary.pool.alerts import unowned_too_long
+
+
+class Progress(StrEnum):
+    """The state of one step of a mail."""
+
+    DONE = "done"
+    ACTIVE = "active"
+    WAITING = "waiting"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressStep:
+    """One step of a mail's way; `took` is the time since the step before it."""
+
+    name: str
+    label: str
+    progress: Progress
+    took: str = ""
+
+
+_RECEIVED = ProgressStep("received", "received", Progress.DONE)
+_Station = tuple[str, str, datetime | None]  # name, label, when it was reached
+
+_EDITED = {Command.UNDO: "taken back"}
+_ON_THE_EDIT_SITE = "on the edit site"
+_SHOWN = {Command.PUBLISH: "on the public site"}
+_NEVER_QUEUED = (Command.STATUS, Command.STOP)
+
+
+def steps_of(mail: MailSummary) -> tuple[ProgressStep, ...]:
+    """The way of one mail, as far as it is known."""
+    for kind, name in (("MailRefused", "refused"), ("MailHeld", "held")):
+        if at := mail.milestones.get(kind):
+            return (_RECEIVED, ProgressStep(name, name, Progress.FAILED, duration(at - mail.received_at)))
+    stations = _stations(mail)
+    last = max((i for i, (_, _, at) in enumerate(stations) if at), default=-1)
+    upcoming = Progress.SKIPPED if finished(mail) else Progress.WAITING
+    steps, before = [_RECEIVED], mail.received_at
+    for i, (name, label, at) in enumerate(stations):
+        if at is not None:
+            steps.append(ProgressStep(name, label, Progress.DONE, duration(at - before)))
+            before = at
+        elif i < last:
+            steps.append(ProgressStep(name, label, Progress.SKIPPED))
+        else:
+            is_next = i == last + 1 and upcoming is Progress.WAITING
+            steps.append(ProgressStep(name, label, Progress.ACTIVE if is_next else upcoming))
+    return _given_up(tuple(steps)) if mail.dead_reason else tuple(steps)
+
+
+def finished(mail: MailSummary) -> bool:
+    """Nothing more will happen to this mail by itself."""
+    stopped = mail.dead_reason is not None or "MailRefused" in mail.milestones or "MailHeld" in mail.milestones
+    return stopped or mail.ended or mail.answered_at is not None
+
+
+def _stations(mail: MailSummary) -> list[_Station]:
+    answered: _Station = ("answered", "answered", mail.answered_at)
+    job = mail.job
+    if job is not None and job.command in _NEVER_QUEUED:
+        return [answered]
+    if job is None:
+        to_come: list[_Station] = [(name, name, None) for name in ("queued", "claimed", "edited")]
+        return [*to_come, ("published", _ON_THE_EDIT_SITE, None), answered]
+    started = job.started_at if job.state in (JobState.RUNNING, JobState.SETTLED) else None
+    by = f"claimed by {job.worker}" if started and job.worker else "claimed"
+    edited: _Station = ("edited", _EDITED.get(job.command, "edited"), _edited_at(mail, job))
+    return [
+        ("queued", "queued", job.queued_at if job.state is not JobState.PREPARING else None),
+        ("claimed", by, started),
+        *([] if job.command is Command.PUBLISH else [edited]),
+        ("published", _SHOWN.get(job.command, _ON_THE_EDIT_SITE), _published_at(mail, job)),
+        answered,
+    ]
+
+
+def _edited_at(mail: MailSummary, job: JobSummary) -> datetime | None:
+    return _of_this_start(mail, job, "ChangeCommitted") or (job.settled_at if _changed(job) else None)
+
+
+def _published_at(mail: MailSummary, job: JobSummary) -> datetime | None:
+    return _of_this_start(mail, job, "SitePublished") or (job.settled_at if _changed(job) else None)
+
+
+def _of_this_start(mail: MailSummary, job: JobSummary, kind: str) -> datetime | None:
+    """When the event happened, unless that was under an earlier start of the job."""
+    at = mail.milestones.get(kind)
+    running = job.state in (JobState.RUNNING, JobState.SETTLED)
+    return at if at and running and (job.started_at is None or at >= job.started_at) else None
+
+
+def _changed(job: JobSummary) -> bool:
+    # Events may reach the disk a moment later than the settled record, which is the truth.
+    return job.outcome is JobOutcome.SUCCEEDED and job.result is not None and job.result.commit is not None
+
+
+def _given_up(steps: tuple[ProgressStep, ...]) -> tuple[ProgressStep, ...]:
+    """Mark the first step that the mail did not pass."""
+    stop = next((i for i, step in enumerate(steps) if step.progress is not Progress.DONE), len(steps))
+    return tuple(
+        ProgressStep(step.name, "given up", Progress.FAILED) if i == stop else step for i, step in enumerate(steps)
+    )
+
 
 _COMMAND_DONE = {
     Command.UNDO: "taken back on the edit site",
@@ -23,20 +128,10 @@ _COMMAND_DONE = {
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """How a mail stands, in a word or two; `tone` is good, busy, warn or bad."""
+    """The state of a mail in a word or two; `tone` is good, busy, warn or bad."""
 
     label: str
     tone: str
-
-
-@dataclass(frozen=True, slots=True)
-class StepView:
-    """A station with the time since the one before it."""
-
-    name: str
-    label: str
-    progress: Progress
-    took: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +142,15 @@ class MailLine:
     subject: str
     sender: str
     project: str
-    received: Moment
+    received: FormattedTime
     status: StatusView
-    steps: tuple[StepView, ...]
+    steps: tuple[ProgressStep, ...]
     answered_in: str
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What a worker does now."""
+class RunningJobView:
+    """A job that a worker runs now."""
 
     key: str
     email_id: str
@@ -65,25 +160,25 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A worker: what it does, and whom it keeps warm."""
+    """A worker with its running jobs and its claims."""
 
     name: str
     pid: int
     busy: bool
     slots: int
-    up_since: Moment
-    tasks: tuple[Task, ...]
+    up_since: FormattedTime
+    tasks: tuple[RunningJobView, ...]
     claims: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimView:
-    """Who acts for whom."""
+    """A claim of a worker."""
 
     key: str
     worker: str
     fence: int
-    since: Moment
+    since: FormattedTime
     live: bool
 
 
@@ -99,8 +194,8 @@ class QueueView:
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm:
-    """Something that a person must look at: what happened, and what to do."""
+class AlertView:
+    """A condition that needs a person: what happened, and what to do."""
 
     what: str
     advice: str
@@ -109,12 +204,12 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class HomeView:
     """The whole system at a glance."""
 
     seq: int
-    at: Moment
-    alarms: tuple[Alarm, ...]
+    at: FormattedTime
+    alarms: tuple[AlertView, ...]
     in_flight: tuple[MailLine, ...]
     done: tuple[MailLine, ...]
     next_page: str
@@ -124,38 +219,34 @@ class Home:
     projects: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """What one look at the system brought; `page` is newest first."""
-
-    seq: int
-    in_flight: Sequence[MailSummary]
-    page: Sequence[MailSummary]
-    pool: PoolSnapshot
-    projects: Sequence[str]
-    page_is_full: bool = False
-
-
-def home_view(looked: Looked, now: datetime) -> Home:
-    """Make the home page's values."""
-    known = {mail.email_id: mail for mail in (*looked.in_flight, *looked.page)}
-    mails = sorted(known.values(), key=lambda mail: (mail.received_at, mail.email_id), reverse=True)
-    return Home(
-        seq=looked.seq,
+def home_view(
+    seq: int,
+    mails: Sequence[MailSummary],
+    pool: PoolSnapshot,
+    projects: Sequence[str],
+    now: datetime,
+    *,
+    next_page: str,
+) -> HomeView:
+    """The view of these mails and this pool; `seq` is the newest event that they include."""
+    unique = {mail.email_id: mail for mail in mails}.values()
+    newest_first = sorted(unique, key=lambda mail: (mail.received_at, mail.email_id), reverse=True)
+    return HomeView(
+        seq=seq,
         at=moment(now, now),
-        alarms=_alarms(looked.pool, now),
-        in_flight=tuple(mail_line(mail, now) for mail in mails if not finished(mail)),
-        done=tuple(mail_line(mail, now) for mail in mails if finished(mail)),
-        next_page=looked.page[-1].email_id if looked.page_is_full else "",
-        workers=tuple(_worker(worker, looked.pool, now) for worker in looked.pool.workers),
-        claims=_claims(looked.pool, now),
-        queues=tuple(_queue(queue, now) for queue in looked.pool.queues),
-        projects=tuple(sorted(set(looked.projects))),
+        alarms=_alarms(pool, now),
+        in_flight=tuple(mail_line(mail, now) for mail in newest_first if not finished(mail)),
+        done=tuple(mail_line(mail, now) for mail in newest_first if finished(mail)),
+        next_page=next_page,
+        workers=tuple(_worker(worker, pool, now) for worker in pool.workers),
+        claims=_claims(pool, now),
+        queues=tuple(_queue(queue, now) for queue in pool.queues),
+        projects=tuple(sorted(set(projects))),
     )
 
 
 def mail_line(mail: MailSummary, now: datetime) -> MailLine:
-    """One mail with its way so far."""
+    """One mail with its progress."""
     steps = steps_of(mail)
     return MailLine(
         email_id=mail.email_id,
@@ -164,23 +255,13 @@ def mail_line(mail: MailSummary, now: datetime) -> MailLine:
         project=mail.job.key.project_id if mail.job else "",
         received=moment(mail.received_at, now),
         status=status_of(mail, steps),
-        steps=step_views(steps),
+        steps=steps,
         answered_in=duration(mail.answered_at - mail.received_at) if mail.answered_at else "",
     )
 
 
-def step_views(steps: Sequence[Step]) -> tuple[StepView, ...]:
-    """Say how long each station took, counted from the one reached before it."""
-    views, before = [], steps[0].at
-    for step in steps:
-        took = duration(step.at - before) if step.at and before and step is not steps[0] else ""
-        views.append(StepView(step.name, step.label, step.progress, took))
-        before = step.at or before
-    return tuple(views)
-
-
-def status_of(mail: MailSummary, steps: Sequence[Step]) -> StatusView:
-    """The last station in a word, with how good that is."""
+def status_of(mail: MailSummary, steps: Sequence[ProgressStep]) -> StatusView:
+    """The last step that the mail reached, with its tone."""
     if mail.dead_reason:
         return StatusView("given up", "bad")
     if steps[-1].progress is Progress.FAILED:
@@ -195,7 +276,7 @@ def status_of(mail: MailSummary, steps: Sequence[Step]) -> StatusView:
 def _end_of(job: JobSummary) -> StatusView:
     if job.outcome is None:
         return StatusView("answered", "good")
-    if job.outcome is not Outcome.SUCCEEDED:
+    if job.outcome is not JobOutcome.SUCCEEDED:
         return StatusView("not done", "warn")
     changed = job.result is not None and job.result.commit is not None
     if job.command is Command.UNDO and not changed:
@@ -209,7 +290,7 @@ def _end_of(job: JobSummary) -> StatusView:
 
 def _worker(worker: WorkerSummary, pool: PoolSnapshot, now: datetime) -> WorkerView:
     tasks = tuple(
-        Task(
+        RunningJobView(
             str(job.key),
             job.email_id,
             job.subject or "(no subject)",
@@ -240,13 +321,13 @@ def _queue(queue: QueueSummary, now: datetime) -> QueueView:
     return QueueView(str(queue.key), queue.open, queue.running, queue.open - queue.running, waiting_for)
 
 
-def _alarms(pool: PoolSnapshot, now: datetime) -> tuple[Alarm, ...]:
+def _alarms(pool: PoolSnapshot, now: datetime) -> tuple[AlertView, ...]:
     alarms = []
     if pool.dead_letter_count:
         letters = pool.dead_letters[:5]
         was = "was" if pool.dead_letter_count == 1 else "were"
         alarms.append(
-            Alarm(
+            AlertView(
                 f"{plural(pool.dead_letter_count, 'mail')} {was} given up: {letters[0].reason[:200]}",
                 "The customer was told. Open the mail to see where it stopped; mend that, then redrive or drop it:",
                 tuple(letter.email_id for letter in letters),
@@ -259,5 +340,5 @@ def _alarms(pool: PoolSnapshot, now: datetime) -> tuple[Alarm, ...]:
         command = "webordinary worker health" if pool.workers else "webordinary worker"
         names = ", ".join(str(queue.key) for queue in old[:5])
         what = f"No worker owns the work of {names}, for {duration(longest)} now."
-        alarms.append(Alarm(what, advice, commands=(command, "webordinary queues")))
+        alarms.append(AlertView(what, advice, commands=(command, "webordinary queues")))
     return tuple(alarms)

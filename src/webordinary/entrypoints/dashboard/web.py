@@ -1,11 +1,15 @@
-"""The whole of what the page's two ports serve, as one application."""
+"""The web application of the page's two ports, and the server that runs it in a thread."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -15,15 +19,50 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webordinary.entrypoints.dashboard.guard import SECURITY_HEADERS, objection
-from webordinary.entrypoints.dashboard.hosts import Doors, Page
+from webordinary.entrypoints.dashboard.hosts import DashboardHost, Hosts
 from webordinary.entrypoints.dashboard.pages import Pages
-from webordinary.entrypoints.dashboard.ports import Dashboard
-from webordinary.entrypoints.dashboard.reading import Readers
-from webordinary.entrypoints.dashboard.rendering import Templates
+from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Readers, Templates
 from webordinary.entrypoints.dashboard.sites import Sites
 from webordinary.entrypoints.dashboard.stream import Stream
-from webordinary.entrypoints.dashboard.writing import Writing
+from webordinary.entrypoints.dashboard.write import WritePages
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    # Not `no-referrer`: that turns the Origin of our own forms into `null`.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+
+
+def objection(method: str, headers: Headers) -> str | None:
+    """Why a request to the page is refused; None if it may pass."""
+    site = headers.get("sec-fetch-site", "")
+    if method in SAFE_METHODS:
+        foreign = site in ("cross-site", "same-site") and not _is_navigation(headers)
+        return "Another site's page may link to this one, but not load it." if foreign else None
+    if _is_own(headers.get("origin"), headers):
+        return None
+    return "Only this page's own forms may change something: the Origin header must name this page."
+
+
+def _is_own(origin: str | None, headers: Headers) -> bool:
+    if origin is None:
+        return headers.get("sec-fetch-site") == "same-origin"
+    return origin.lower() == f"http://{headers.get('host', '').lower()}"
+
+
+def _is_navigation(headers: Headers) -> bool:
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+
 
 STATIC = Path(__file__).parent / "static"
 
@@ -31,8 +70,8 @@ STATIC = Path(__file__).parent / "static"
 def create_app(dashboard: Dashboard) -> Starlette:
     """The page and the customers' sites; one event loop serves it, `dashboard.feed` belongs to that loop."""
     readers, templates = Readers(), Templates(dashboard)
-    pages, writing = Pages(dashboard, readers, templates), Writing(dashboard, readers, templates)
-    doors = Doors(dashboard.domain, dashboard.preview_port)
+    pages, writing = Pages(dashboard, readers, templates), WritePages(dashboard, readers, templates)
+    doors = Hosts(dashboard.domain, dashboard.preview_port)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -43,14 +82,14 @@ def create_app(dashboard: Dashboard) -> Starlette:
     return Starlette(
         routes=_routes(pages, writing, Stream(dashboard, readers)),
         middleware=[
-            Middleware(FrontDoor, doors=doors, sites=Sites(dashboard, readers, templates), port=dashboard.port)
+            Middleware(HostRouter, doors=doors, sites=Sites(dashboard, readers, templates), port=dashboard.port)
         ],
         exception_handlers={HTTPException: pages.problem, 500: pages.problem},
         lifespan=lifespan,
     )
 
 
-def _routes(pages: Pages, writing: Writing, stream: Stream) -> list[BaseRoute]:
+def _routes(pages: Pages, writing: WritePages, stream: Stream) -> list[BaseRoute]:
     return [
         Route("/", pages.home),
         Route("/fragments/home", pages.home_fragment),
@@ -68,14 +107,14 @@ def _routes(pages: Pages, writing: Writing, stream: Stream) -> list[BaseRoute]:
     ]
 
 
-class FrontDoor:
-    """Sends each request through its own door, and guards the page's."""
+class HostRouter:
+    """Routes each request by its host: to the page, behind its guard, or to a site."""
 
-    def __init__(self, app: ASGIApp, doors: Doors, sites: Sites, port: int) -> None:
+    def __init__(self, app: ASGIApp, doors: Hosts, sites: Sites, port: int) -> None:
         self._app, self._doors, self._sites, self._port = app, doors, sites, port
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the page, a site, or a refusal in words."""
+        """Serve the page, a site, or a refusal."""
         if scope["type"] == "lifespan":
             return await self._app(scope, receive, send)
         if scope["type"] != "http":
@@ -85,7 +124,7 @@ class FrontDoor:
         if door is None:
             words = f"This address is not served here. Open http://127.0.0.1:{self._port}/ instead."
             return await PlainTextResponse(words, 421)(scope, receive, send)
-        if not isinstance(door, Page):
+        if not isinstance(door, DashboardHost):
             return await self._sites(door, scope, receive, send)
         refused = objection(scope["method"], headers)
         inner = PlainTextResponse(refused, 403) if refused else self._app
@@ -101,3 +140,42 @@ def _with_security(send: Send) -> Send:
         await send(message)
 
     return guarded
+
+
+GRACE_SECONDS = 2
+MAX_CONNECTIONS = 400
+
+
+class PageServer:
+    """Serves sockets that are bound already: a port in use is found before anything starts."""
+
+    def __init__(self, app: Starlette, feed: EventFeed, sockets: Sequence[socket.socket]) -> None:
+        self._feed, self._sockets = feed, list(sockets)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                lifespan="on",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                limit_concurrency=MAX_CONNECTIONS,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+        )
+        self._thread = threading.Thread(target=self._run, name="page-server", daemon=True)
+
+    def start(self) -> None:
+        """Listen and serve."""
+        for sock in self._sockets:
+            sock.listen(128)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the live streams, let running answers finish, and wait until the server has stopped."""
+        self._feed.close()  # first: an open stream would hold the server up
+        self._server.should_exit = True
+        self._thread.join(GRACE_SECONDS + 3)
+
+    def _run(self) -> None:
+        asyncio.run(self._server.serve(sockets=self._sockets))

@@ -17,11 +17,11 @@ from importlib import import_module
 from typing import Any
 
 _API = "/2018-06-01/runtime"
-Handler = Callable[[Any, "Context"], Any]
+Handler = Callable[[Any, "InvocationContext"], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class InvocationContext:
     """What a handler may know about its invocation."""
 
     aws_request_id: str
@@ -85,8 +85,8 @@ def _find(name: str) -> Handler:
     return handler
 
 
-def _context(asked: HTTPResponse) -> Context:
-    return Context(
+def _context(asked: HTTPResponse) -> InvocationContext:
+    return InvocationContext(
         asked.headers["Lambda-Runtime-Aws-Request-Id"],
         asked.headers.get("Lambda-Runtime-Invoked-Function-Arn", ""),
         int(asked.headers.get("Lambda-Runtime-Deadline-Ms", "0")),

@@ -1,23 +1,101 @@
-"""The SMTP server: a thread with its own event loop, a bound on everything, a clean start and stop."""
+"""The SMTP server: one thread with its own event loop; connections, bytes, lines and time are bounded."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from aiosmtpd.smtp import SMTP
+from aiosmtpd.smtp import SMTP, syntax
+from aiosmtpd.smtp import Envelope as SmtpEnvelope
+from aiosmtpd.smtp import Session as SmtpSession
 
-from webordinary.entrypoints.smtp.handler import Accept, IntakeHandler
+from webordinary.entrypoints.smtp.data import MAX_LINE_BYTES, DataPool, MailData
 from webordinary.mail.addresses import Mailbox
-from webordinary.model.errors import Permanent
+from webordinary.mail.intake import HERE_ALREADY, Accepted
+from webordinary.mail.parsing.parts import MAX_MAIL_BYTES
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.mail import Envelope
+
+Accept = Callable[[bytes, Sequence[Envelope]], Sequence[Accepted]]
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeHandler:
+    """Called by aiosmtpd; its method names are aiosmtpd's."""
+
+    mailbox: Mailbox
+    accept: Accept
+    on_accepted: Callable[[str], None]
+    clock: Callable[[], datetime]
+    threads: Executor
+    max_recipients: int
+
+    async def handle_RCPT(  # noqa: N802
+        self, server: SMTP, session: SmtpSession, envelope: SmtpEnvelope, address: str, options: list[str]
+    ) -> str:
+        """Take mail for our own mailbox only: we are no relay."""
+        if not self.mailbox.accepts(address):
+            return f"550 5.1.1 no such mailbox here: write to {self.mailbox.address}"
+        if len(envelope.rcpt_tos) >= self.max_recipients:
+            return f"452 4.5.3 at most {self.max_recipients} recipients at once: send the mail again to the others"
+        envelope.rcpt_tos.append(address)
+        envelope.rcpt_options.extend(options)
+        return "250 2.1.5 OK"
+
+    async def handle_DATA(self, server: SMTP, session: SmtpSession, envelope: SmtpEnvelope) -> str:  # noqa: N802
+        """Answer when the mail is durable; the waiting for the disk happens in a thread of its own."""
+        raw = envelope.original_content or b""
+        peer = str(session.peer[0]) if session.peer else ""
+        mail_from = (envelope.mail_from or "").strip("<>")  # a bounce comes from <>
+        received_at = self.clock()
+        envelopes = [Envelope(peer, mail_from, recipient.lower(), received_at) for recipient in envelope.rcpt_tos]
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.threads, self._take, raw, envelopes)
+
+    async def handle_exception(self, error: Exception) -> str:
+        """Anything unforeseen: the sender keeps the mail and comes again."""
+        log.error("SMTP session failed", exc_info=error)
+        return "451 4.3.0 something went wrong here: try again later"
+
+    def _take(self, raw: bytes, envelopes: Sequence[Envelope]) -> str:
+        try:
+            accepted = self.accept(raw, envelopes)
+        except Transient as problem:
+            log.warning("mail not accepted for now: %s", problem)
+            return "452 4.3.1 cannot store mail at the moment: try again later"
+        except Permanent as problem:
+            log.warning("mail not accepted: %s", problem)
+            return "554 5.6.0 this mail cannot be accepted"
+        except Exception:
+            log.exception("mail not accepted")
+            return "451 4.3.0 something went wrong here: try again later"
+        for mail in accepted:
+            if mail.is_new:
+                self._announce(mail.email_id)
+        others = f" and {len(accepted) - 1} more" if len(accepted) > 1 else ""
+        before = "" if any(mail.is_new for mail in accepted) else f", {HERE_ALREADY}"
+        return f"250 2.0.0 accepted as {accepted[0].email_id}{others}{before}"
+
+    def _announce(self, email_id: str) -> None:
+        """Called once the mail is stored. A lost call does no harm: the sweep starts mails without a workflow."""
+        try:
+            self.on_accepted(email_id)
+        except Exception:
+            log.exception("%s: accepted, but its workflow could not be started yet", email_id)
+
 
 _BUSY = b"421 4.3.2 too many connections: try again later\r\n"
+_TOO_SLOW = b"421 4.4.2 this conversation takes too long: connect again\r\n"
+_READ_BYTES = 1024 * 1024  # more than a StreamReader ever holds: one read empties it
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +105,14 @@ class SmtpSettings:
     mailbox: Mailbox
     host: str = "127.0.0.1"
     port: int = 2525
-    max_bytes: int = 40 * 1024 * 1024
+    max_bytes: int = MAX_MAIL_BYTES
     max_recipients: int = 50
-    max_connections: int = 32
-    timeout_seconds: float = 300.0
+    max_connections: int = 100
+    max_connections_per_peer: int = 50
+    max_bytes_in_flight: int = 200_000_000
+    idle_seconds: float = 300.0
+    conversation_seconds: float = 900.0
+    displaced_after_seconds: float = 10.0
     storing_threads: int = 4
 
 
@@ -49,7 +131,8 @@ class SmtpServer:
         self._handler = IntakeHandler(
             settings.mailbox, accept, on_accepted, clock, self._threads, settings.max_recipients
         )
-        self._sessions: set[_Session] = set()
+        self._sessions = _Sessions(settings)
+        self._pool = DataPool(max(settings.max_bytes_in_flight, 2 * settings.max_bytes))
         self._socket: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -95,49 +178,180 @@ class SmtpServer:
         self._ready.set()
         await self._stopping.wait()
         server.close()
-        for session in list(self._sessions):
-            session.hang_up()
+        self._sessions.hang_up()
         await asyncio.sleep(0)  # lets the transports close before the loop does
 
     def _protocol(self) -> asyncio.Protocol:
-        if len(self._sessions) >= self._settings.max_connections:
-            return _Busy()
-        session = _Session(
+        return _Entrance(self._sessions, self._session)
+
+    def _session(self) -> _Session:
+        return _Session(
             self._handler,
             self._sessions,
+            self._pool,
             data_size_limit=self._settings.max_bytes,
             enable_SMTPUTF8=True,
             hostname=self._settings.mailbox.domains[0],
             ident="WebOrdinary",
-            timeout=self._settings.timeout_seconds,
+            timeout=self._settings.idle_seconds,
             loop=self._loop,
         )
-        self._sessions.add(session)
-        return session
 
 
 class _Session(SMTP):
-    """One connection, which counts itself out when it ends."""
+    """One connection. It has a deadline as a whole: aiosmtpd's own begins anew with each command."""
 
-    line_length_limit = 64 * 1024  # RFC 5321 asks for 1000; some mail programs write whole paragraphs as lines
+    line_length_limit = MAX_LINE_BYTES
 
-    def __init__(self, handler: IntakeHandler, sessions: set[_Session], **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, handler: IntakeHandler, sessions: _Sessions, pool: DataPool, **options: Any) -> None:  # noqa: ANN401
         super().__init__(handler, **options)
-        self._sessions = sessions
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._sessions.discard(self)
-        super().connection_lost(error)
-
-    def hang_up(self) -> None:
-        if self.transport is not None:
-            self.transport.close()
-
-
-class _Busy(asyncio.Protocol):
-    """Tells a connection beyond the bound to come again."""
+        self._sessions, self._pool = sessions, pool
+        self._deadline: asyncio.TimerHandle | None = None
+        self._storing: asyncio.Task[str] | None = None
+        self.progress_at = time.monotonic()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Greet."""
+        super().connection_made(transport)
+        seconds = self._sessions.settings.conversation_seconds
+        self._deadline = self.loop.call_later(seconds, self.hang_up, _TOO_SLOW)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Free the place."""
+        self._sessions.remove(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(error)
+
+    @property
+    def is_storing(self) -> bool:
+        """Whether a whole mail is being stored."""
+        return self._storing is not None and not self._storing.done()
+
+    def hang_up(self, answer: bytes = b"") -> None:
+        """End the connection, with a last answer."""
+        if isinstance(self.transport, asyncio.WriteTransport) and not self.transport.is_closing():
+            self.transport.write(answer)
+            self.transport.close()
+
+    @syntax("DATA")
+    async def smtp_DATA(self, arg: str) -> None:  # noqa: N802
+        """Take a mail in one buffer; aiosmtpd's own method keeps an object for each line, 80 bytes for an empty one."""
+        if await self.check_helo_needed():
+            return
+        if not self.envelope or not self.envelope.rcpt_tos:
+            await self.push("503 5.5.1 name a recipient first")
+        elif arg:
+            await self.push("501 5.5.4 DATA takes no argument")
+        else:
+            await self.push("354 End data with <CR><LF>.<CR><LF>")
+            await self._take_mail()
+
+    async def _take_mail(self) -> None:
+        data = MailData(self._sessions.settings.max_bytes)
+        self._pool.add(data)
+        try:
+            await self._receive(data)
+        except BaseException:
+            self._pool.remove(data)
+            raise
+        answer = await asyncio.shield(self._store(data))
+        self.envelope = self._create_envelope()
+        self.progress_at = time.monotonic()
+        await self.push(answer)
+        if not data.ended:
+            self.hang_up()
+
+    async def _receive(self, data: MailData) -> None:
+        """Read to the end of the data. A refused mail is read on, but not for ever."""
+        while not data.ended and data.discarded <= data.max_bytes:
+            chunk = await self._reader.read(_READ_BYTES)
+            if not chunk:
+                raise ConnectionResetError
+            rest = data.feed(chunk)
+            self._pool.provision()
+            if rest:
+                self._reader.feed_data(rest)
+
+    def _store(self, data: MailData) -> asyncio.Task[str]:
+        """Store in a task of its own: the bytes stay counted until then, even if the client hangs up before."""
+        self._storing = self.loop.create_task(self._stored(data))
+        return self._storing
+
+    async def _stored(self, data: MailData) -> str:
+        envelope, session, handler = self.envelope, self.session, self.event_handler
+        assert envelope is not None
+        assert session is not None
+        try:
+            if data.refusal:
+                return data.refusal
+            envelope.original_content = envelope.content = data.content()
+            answer: str = await handler.handle_DATA(self, session, envelope)
+            return answer
+        finally:
+            envelope.original_content = envelope.content = None
+            self._pool.remove(data)
+
+
+class _Sessions:
+    """The open connections: bounded as a whole and for each peer.
+
+    Beyond a bound, the connection that has gone longest without handing over a mail is closed. So a client that keeps
+    connections open and sends a byte now and then cannot keep others out.
+    """
+
+    def __init__(self, settings: SmtpSettings) -> None:
+        self.settings = settings
+        self._peers: dict[_Session, str] = {}
+
+    def has_room(self, peer: str) -> bool:
+        """Whether one more connection may be taken; displaces an old one for it where that is possible."""
+        of_peer = [session for session, other in self._peers.items() if other == peer]
+        return self._make_room(of_peer, self.settings.max_connections_per_peer) and self._make_room(
+            list(self._peers), self.settings.max_connections
+        )
+
+    def add(self, session: _Session, peer: str) -> None:
+        """Count a connection."""
+        self._peers[session] = peer
+
+    def remove(self, session: _Session) -> None:
+        """Stop counting a connection."""
+        self._peers.pop(session, None)
+
+    def hang_up(self) -> None:
+        """End all connections."""
+        for session in list(self._peers):
+            session.hang_up()
+
+    def _make_room(self, sessions: list[_Session], limit: int) -> bool:
+        if len(sessions) < limit:
+            return True
+        latest = time.monotonic() - self.settings.displaced_after_seconds
+        waiting = [one for one in sessions if one.progress_at <= latest and not one.is_storing]
+        if not waiting:
+            return False
+        oldest = min(waiting, key=lambda one: one.progress_at)
+        self.remove(oldest)
+        oldest.hang_up(_BUSY)
+        return True
+
+
+class _Entrance(asyncio.Protocol):
+    """Hands a new connection to a session, or tells it to come again."""
+
+    def __init__(self, sessions: _Sessions, session: Callable[[], _Session]) -> None:
+        self._sessions, self._session = sessions, session
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Decide by the peer's address."""
         assert isinstance(transport, asyncio.WriteTransport)
-        transport.write(_BUSY)
-        transport.close()
+        peer = str((transport.get_extra_info("peername") or ("",))[0])
+        if not self._sessions.has_room(peer):
+            transport.write(_BUSY)
+            transport.close()
+            return
+        session = self._session()
+        self._sessions.add(session, peer)
+        transport.set_protocol(session)
+        session.connection_made(transport)

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import translated
-from webordinary.adapters.aws.dynamo import Dynamo, Fields
-from webordinary.adapters.aws.items import from_item, moment
-from webordinary.adapters.aws.writes import check, delete, expressed, put, update
+from webordinary.adapters.aws.dynamo import (
+    ConditionFailed,
+    Dynamo,
+    Fields,
+    check,
+    delete,
+    epoch,
+    expressed,
+    from_item,
+    moment,
+    put,
+    update,
+)
+from webordinary.adapters.aws.mail.mails import KEEP_DAYS
 from webordinary.model.errors import Permanent
-from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project, Sender
+from webordinary.model.names import ProjectUser, branch_of, thread_id_of
+from webordinary.model.projects import Project, Sender, Thread
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
 
 SETTINGS = "-"
 """The sort key of a project's settings; no project is called so, and no address is `project#…`."""
@@ -46,7 +59,6 @@ class AwsDirectory:
         self._outputs: dict[str, tuple[float, bool]] = {}
 
     def entries(self, address: str) -> tuple[Sender, ...]:
-        """See Directory."""
         if "@" not in address:
             return ()
         where, values = "#email = :address", {"address": address.lower()}
@@ -54,7 +66,6 @@ class AwsDirectory:
         return tuple(_sender(item) for item in found)
 
     def project(self, project_id: str) -> Project | None:
-        """See Directory."""
         item = self._dynamo.get(f"looking up project {project_id}", (self._table, _place(project_id)))
         project = Project(**item["settings"]) if item else None
         if len(self._outputs) >= _REMEMBERED:
@@ -63,7 +74,7 @@ class AwsDirectory:
         return project
 
     def wants_output(self, project_id: str) -> bool:
-        """Whether somebody wants to hear of this project's jobs, as of the last minute."""
+        """Whether results of this project go to its output queue; cached for a minute."""
         asked_at, wanted = self._outputs.get(project_id, (-FRESH_SECONDS, False))
         if self._monotonic() - asked_at < FRESH_SECONDS:
             return wanted
@@ -82,12 +93,10 @@ class AwsDirectory:
         return tuple(sorted(senders, key=lambda sender: (sender.key.project_id, sender.address)))
 
     def add_project(self, project: Project, now: datetime) -> None:
-        """See Directory."""
         change = update(self._table, _place(project.project_id), SET, settings=asdict(project), now=moment(now))
         self._dynamo.write(f"keeping the settings of project {project.project_id}", change)
 
     def add_sender(self, sender: Sender, now: datetime) -> None:
-        """See Directory."""
         project_id, address = sender.key.project_id, sender.address.lower()
         if "@" not in address:
             raise Permanent(f"{address!r} is no mail address: write it like scott@example.com")
@@ -100,7 +109,6 @@ class AwsDirectory:
             raise Permanent(f"there is no project {project_id}: add it first")
 
     def remove_sender(self, address: str, project_id: str) -> None:
-        """See Directory."""
         place = {"email": address.lower(), "projectId": project_id}
         self._dynamo.write(f"taking {project_id} from {address}", delete(self._table, place))
 
@@ -130,3 +138,99 @@ def _place(project_id: str) -> dict[str, str]:
 
 def _sender(item: Fields) -> Sender:
     return Sender(item["email"], ProjectUser(item["projectId"], item["userId"]))
+
+
+_IDS_AT_ONCE = 50  # two keys each, and a batch reads 100
+_LONGEST_ID = 500
+_THERE = "attribute_exists(#id)"
+
+BEGIN = """
+SET #projectUserId = if_not_exists(#projectUserId, :owner), #subject = if_not_exists(#subject, :subject),
+    #agentSession = if_not_exists(#agentSession, :session), #branch = if_not_exists(#branch, :branch),
+    #createdAt = if_not_exists(#createdAt, :now)"""
+
+AS_GIVEN = """
+attribute_not_exists(#id) OR (#projectUserId = :owner AND #subject = :subject AND #agentSession = :session)"""
+
+FILE = """
+SET #threadId = if_not_exists(#threadId, :thread), #emailId = if_not_exists(#emailId, :mail),
+    #expiresAt = if_not_exists(#expiresAt, :expires)"""
+# The first thread keeps a Message-ID, so that a forged copy of an id cannot move a conversation.
+
+
+class AwsThreads:
+    """See Threads. A Message-ID expires with its mail; the thread itself stays, known by its id."""
+
+    def __init__(self, dynamo: Dynamo, now: Callable[[], datetime], table: str = names.THREADS) -> None:
+        self._dynamo, self._now, self._table = dynamo, now, table
+
+    def find(self, message_ids: Sequence[str]) -> Thread | None:
+        """See Threads. A thread is named after its root, which is mostly among the ids: it is read along with them."""
+        ids = list(dict.fromkeys(message_ids))
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            some = ids[start : start + _IDS_AT_ONCE]
+            keys = [_message(one) for one in some] + [_thread(thread_id_of(one)) for one in some]
+            found = self._dynamo.get_all("finding a mail's thread", self._table, keys)
+            items = {item["id"]: item for item in found}
+            if filed := next(filter(None, (items.get(_message(one)["id"]) for one in some)), None):
+                thread = items.get(_thread(filed["threadId"])["id"])
+                return _read(thread) if thread else self.get(filed["threadId"])
+        return None
+
+    def get(self, thread_id: str) -> Thread | None:
+        item = self._dynamo.get(f"reading thread {thread_id}", (self._table, _thread(thread_id)))
+        return _read(item) if item else None
+
+    def record(self, thread: Thread, message_id: str, now: datetime, email_id: str = "") -> Thread:
+        """See Threads. One transaction where the thread is new, or as the caller has found it."""
+        what = f"recording thread {thread.thread_id}"
+        values: dict[str, Any] = {
+            "owner": str(thread.key),
+            "subject": thread.subject,
+            "session": thread.agent_session,
+            "branch": branch_of(thread.thread_id),
+            "now": moment(now),
+        }
+        key, filed = _thread(thread.thread_id), self._filed(thread.thread_id, message_id, email_id)
+        as_given = update(self._table, key, BEGIN, AS_GIVEN, **values)
+        if self._dynamo.transact(what, [as_given, filed], secrets.token_hex(16)) is None:
+            return thread
+        stored = self._dynamo.write(what, update(self._table, key, BEGIN, **values))
+        self._dynamo.write(what, filed)
+        assert not isinstance(stored, ConditionFailed), "a write without a condition is not refused"
+        return _read(stored)
+
+    def add_message(self, thread_id: str, message_id: str, email_id: str = "") -> None:
+        writes = [self._filed(thread_id, message_id, email_id), check(self._table, _thread(thread_id), _THERE)]
+        if self._dynamo.transact(f"filing a message under thread {thread_id}", writes, secrets.token_hex(16)):
+            raise Permanent(f"thread {thread_id} is not recorded: {message_id} cannot join it")
+
+    def mail_of(self, message_ids: Sequence[str]) -> str:
+        for message_id in message_ids:
+            if item := self._dynamo.get("finding the mail that is answered", (self._table, _message(message_id))):
+                return str(item.get("emailId", ""))
+        return ""
+
+    def save_session(self, thread_id: str, agent_session: str) -> None:
+        keep = update(self._table, _thread(thread_id), "SET #agentSession = :session", _THERE, session=agent_session)
+        self._dynamo.write(f"keeping the agent's session of thread {thread_id}", keep)
+
+    def _filed(self, thread_id: str, message_id: str, email_id: str) -> Write:
+        expires = epoch(self._now() + timedelta(days=KEEP_DAYS))
+        return update(self._table, _message(message_id), FILE, thread=thread_id, mail=email_id, expires=expires)
+
+
+def _message(message_id: str) -> dict[str, str]:
+    """DynamoDB's keys have 2,048 bytes; what is longer than any Message-ID that we read is known by its digest."""
+    if len(message_id) > _LONGEST_ID:
+        message_id = hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return {"id": f"message#{message_id}"}
+
+
+def _thread(thread_id: str) -> dict[str, str]:
+    return {"id": f"thread#{thread_id}"}
+
+
+def _read(item: dict[str, Any]) -> Thread:
+    key = ProjectUser.parse(item["projectUserId"])
+    return Thread(item["id"].removeprefix("thread#"), key, item["subject"], item["agentSession"])

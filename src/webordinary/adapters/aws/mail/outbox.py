@@ -11,11 +11,9 @@ from typing import Any
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.blobs import Bodies
-from webordinary.adapters.aws.dynamo import Fields, Refused
-from webordinary.adapters.aws.items import at, at_or_none, moment
-from webordinary.adapters.aws.mail.mail_items import MailItems
-from webordinary.adapters.aws.writes import update
-from webordinary.mail.ports import OutboxEntry
+from webordinary.adapters.aws.dynamo import ConditionFailed, Fields, at, at_or_none, moment, update
+from webordinary.adapters.aws.mail.mails import MailItems
+from webordinary.mail.ports import OutboxEntry, Undelivered
 from webordinary.model.mail import Reply
 
 REPLY = "reply"
@@ -42,7 +40,6 @@ class AwsOutbox:
         self._items, self._bodies, self._patience = items, bodies, patience
 
     def put(self, reply: Reply, now: datetime) -> bool:
-        """See Outbox."""
         fields = {
             "recipient": reply.recipient,
             "messageId": reply.message_id,
@@ -57,7 +54,6 @@ class AwsOutbox:
         return self._items.add(f"keeping the reply to mail {reply.email_id}", reply.email_id, part, fields)
 
     def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
-        """See Outbox."""
         found = self._items.dynamo.query(
             "looking for replies to deliver",
             self._items.table,
@@ -70,25 +66,21 @@ class AwsOutbox:
         return tuple(self._entry(item) for item in mine if item)
 
     def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
-        """See Outbox."""
         if sent_as:
             self._change(reply, SENT, UNSENT, now=moment(now), one=1, sent_as=sent_as)
         else:
             self._change(reply, SENT_AS_OURS, UNSENT, now=moment(now), one=1)
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
-        """See Outbox."""
         if next_try_at:
             self._change(reply, FAILED, UNSENT, one=1, error=error, next=moment(next_try_at))
         else:
             self._change(reply, GIVEN_UP, UNSENT, one=1, error=error, yes=True, given_up=GIVEN_UP_REPLY)
 
     def mark_bounced(self, reply: Reply, reason: str) -> None:
-        """See Outbox."""
         self._change(reply, BOUNCED, "attribute_exists(#emailId)", reason=reason)
 
     def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
-        """See Outbox."""
         found = self._items.beginning(f"reading the replies to mail {email_id}", email_id, PREFIX)
         return tuple(self._entry(item) for item in sorted(found, key=lambda item: str(item["createdAt"])))
 
@@ -98,7 +90,7 @@ class AwsOutbox:
         key = self._items.key(seen["emailId"], seen["part"])
         change = update(self._items.table, key, RESERVE, AS_SEEN, until=until, reply=REPLY, seen=seen["dueAt"])
         item = self._items.dynamo.write(f"taking the reply to mail {seen['emailId']}", change)
-        return None if isinstance(item, Refused) else {**item, "dueAt": seen["dueAt"]}
+        return None if isinstance(item, ConditionFailed) else {**item, "dueAt": seen["dueAt"]}
 
     def _change(self, reply: Reply, change: str, when: str, **values: object) -> None:
         """A reply that is sent already, or expired, stays as it is."""
@@ -125,3 +117,48 @@ class AwsOutbox:
             sent_as=item.get("sentAs"),
             bounced=item.get("bounced"),
         )
+
+
+SEND_AGAIN = "SET #due = :reply, #dueAt = :now, #attempts = :none, #givenUp = :no"
+
+
+class AwsUndelivered:
+    """See UndeliveredReplies."""
+
+    def __init__(self, items: MailItems) -> None:
+        self._items = items
+
+    def all(self, limit: int) -> list[Undelivered]:
+        what, dynamo, table = "looking for undelivered replies", self._items.dynamo, self._items.table
+        keys = [
+            self._items.key(found["emailId"], found["part"])
+            for due in (GIVEN_UP_REPLY, REPLY)
+            for found in dynamo.query(
+                what, table, "#due = :due", {"due": due}, limit, index=names.DUE_INDEX, newest=True
+            )
+        ]
+        failed = [_undelivered(item) for item in dynamo.get_all(what, table, keys) if _has_failed(item)]
+        return sorted(failed, key=lambda reply: reply.written_at, reverse=True)[:limit]
+
+    def send_again(self, reply: Undelivered, now: datetime) -> bool:
+        key = self._items.key(reply.email_id, PREFIX + reply.kind)
+        change = update(self._items.table, key, SEND_AGAIN, UNSENT, reply=REPLY, now=moment(now), none=0, no=False)
+        done = self._items.dynamo.write(f"sending the reply to mail {reply.email_id} again", change)
+        return not isinstance(done, ConditionFailed)
+
+
+def _has_failed(item: Fields) -> bool:
+    """One that was sent, or begun anew, since the index was read is none."""
+    return "sentAt" not in item and (item["attempts"] > 0 or bool(item.get("givenUp")))
+
+
+def _undelivered(item: Fields) -> Undelivered:
+    return Undelivered(
+        email_id=item["emailId"],
+        kind=str(item["part"]).removeprefix(PREFIX),
+        recipient=item["recipient"],
+        written_at=at(item["createdAt"]),
+        next_try_at=None if item.get("givenUp") else at(item["dueAt"]),
+        attempts=item["attempts"],
+        error=item.get("lastError", ""),
+    )

@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError, HTTPClientError
 
 from webordinary.adapters.aws.clients import code_of, translated
 from webordinary.mail.addresses import ascii_address
-from webordinary.mail.bounces import EMAIL_TAG, KIND_TAG, ses_message_id
-from webordinary.mail.errors import PerhapsSent
+from webordinary.mail.outbox import EMAIL_TAG, KIND_TAG, ses_message_id
+from webordinary.mail.ports import PerhapsSent
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Reply
 
@@ -42,7 +42,6 @@ class SesTransport:
         ses.meta.events.register("before-send.sesv2.SendEmail", _alone, unique_id="webordinary-alone")
 
     def send(self, reply: Reply) -> str:
-        """See Transport."""
         recipient = ascii_address(reply.recipient)
         if not recipient.isascii():
             raise Permanent(f"SES cannot write to {reply.recipient}: what stands before the @ must be plain letters")

@@ -1,1 +1,1 @@
-"""Who works for whom: jobs, claims and costs in DynamoDB, wake-ups in SQS, answers to Step Functions."""
+"""The pool on AWS: jobs, claims and costs in DynamoDB, wake-ups in SQS, callbacks to Step Functions."""

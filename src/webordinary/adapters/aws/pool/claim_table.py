@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import Dynamo, Fields, Place
-from webordinary.adapters.aws.items import at, epoch, moment
-from webordinary.adapters.aws.writes import delete, put, update
+from webordinary.adapters.aws.dynamo import Dynamo, Fields, Place, at, delete, epoch, moment, put, update
 from webordinary.model.claims import LEASE_SECONDS, Claim, ClaimStatus, next_fence
+from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.names import ProjectUser
+from webordinary.model.snapshot import WorkerSummary
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
@@ -95,13 +100,13 @@ class ClaimTable:
         return self._update(claim, LEAVE, MINE, releasing="releasing", held="held")
 
     def free(self, claim: Claim, *, from_held: bool = False) -> Write:
-        """Nobody's any more."""
+        """Free the key."""
         if from_held:
             return self._update(claim, FREE, MINE, free="free", held="held")
         return self._update(claim, FREE, LEAVING, free="free", releasing="releasing")
 
     def forget(self, key: ProjectUser) -> None:
-        """A customer has left: whoever still holds the key finds out when it renews. A later fence is larger still."""
+        """Remove an offboarded customer's key; its holder notices at its next renewal. Later fences are larger."""
         table, place = self.place(key)
         self.dynamo.write(f"forgetting the claim of {key}", delete(table, place))
 
@@ -136,3 +141,97 @@ def _fields_of(claim: Claim) -> Fields:
         "leaseExpiresAt": moment(claim.lease_expires_at),
         "ttl": epoch(claim.lease_expires_at, GARBAGE_AFTER_SECONDS),
     }
+
+
+_log = logging.getLogger(__name__)
+Ended = Callable[[float], bool]
+"""Waits for so many seconds, and says whether it is over."""
+EACH_SECONDS, LEAVE_SECONDS = 300.0, 5.0
+BELIEVED = timedelta(seconds=EACH_SECONDS + 30)
+"""Workers without a sign of life for longer are not shown."""
+_PREFIX = "worker:"
+"""No key has a colon, so none is called so; `worker#ann` may be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """See above; one write each time."""
+
+    dynamo: Dynamo
+    table: str = names.OWNERSHIP
+
+    def tell(self, worker: WorkerSummary, now: datetime) -> None:
+        """This worker lives and works."""
+        self._write(worker, now, gone=False)
+
+    def leave(self, worker: WorkerSummary, now: datetime) -> None:
+        """This worker ends in good order."""
+        self._write(worker, now, gone=True)
+
+    def keep(self, worker: WorkerSummary, alive: Callable[[], bool], now: Callable[[], datetime], ended: Ended) -> None:
+        """Tell it now and then while that is so, and leave once `ended`."""
+        over = False
+        while not over:
+            if alive():
+                self._unless_deaf(self.tell, worker, now)
+            over = ended(EACH_SECONDS)
+        self._unless_deaf(self.leave, worker, now)
+
+    @contextmanager
+    def kept(self, worker: WorkerSummary, alive: Callable[[], bool], now: Callable[[], datetime]) -> Iterator[None]:
+        """The same beside a block, until that ends."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self.keep, args=(worker, alive, now, ended.wait), name="presence", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(LEAVE_SECONDS)
+
+    @staticmethod
+    def _unless_deaf(
+        say: Callable[[WorkerSummary, datetime], None], worker: WorkerSummary, now: Callable[[], datetime]
+    ) -> None:
+        try:
+            say(worker, now())
+        except WebOrdinaryError as problem:  # people see it a little later, or a little longer
+            _log.info("%s", problem)
+
+    def names(self, workers: Iterable[str]) -> dict[str, str]:
+        """The display names of these workers, including ended ones; expired entries are left out."""
+        keys = [{"projectKey": f"{_PREFIX}{worker}"} for worker in sorted(workers)]
+        rows = self.dynamo.get_all("looking how workers are called", self.table, keys)
+        return {str(row["projectKey"]).removeprefix(_PREFIX): row["name"] for row in rows}
+
+    def _write(self, worker: WorkerSummary, now: datetime, *, gone: bool) -> None:
+        fields = {
+            "projectKey": f"{_PREFIX}{worker.worker}",
+            "name": worker.name,
+            "pid": worker.pid,
+            "slots": worker.slots,
+            "startedAt": moment(worker.started_at),
+            "seenAt": moment(now),
+            "gone": gone,
+            "ttl": epoch(now, GARBAGE_AFTER_SECONDS),
+        }
+        self.dynamo.write(f"telling that {worker.worker} is there", put(self.table, fields))
+
+
+def worker_in(row: Mapping[str, Any], now: datetime) -> WorkerSummary | None:
+    """The worker that an item of the table tells of; None if it is another item, or old."""
+    key = str(row["projectKey"])
+    if not key.startswith(_PREFIX) or row["gone"] or at(row["seenAt"]) < now - BELIEVED:
+        return None
+    return WorkerSummary(key.removeprefix(_PREFIX), row["name"], row["pid"], row["slots"], at(row["startedAt"]))
+
+
+class RemoteLiveness:
+    """Whether another worker is gone is told by its beat alone."""
+
+    def is_dead(self, worker: str) -> bool:
+        """Never certain on AWS: leases decide."""
+        return False
+
+    def end_survivors(self, worker: str, jobs: Collection[str] | None = None) -> None:
+        """Its programs end with its container; until then its fence keeps them from any effect."""

@@ -7,35 +7,227 @@ claim for lost that it has. One that it did not hear of at all ends as a foreign
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from webordinary.adapters.aws.dynamo import Refused
+from webordinary.adapters.aws.dynamo import ConditionFailed, Fields
+from webordinary.adapters.aws.pool.claim_requests import ClaimOffers
 from webordinary.adapters.aws.pool.claim_table import MOST_CLAIMS, ClaimTable, claim_of
-from webordinary.adapters.aws.pool.hinting import Hinting
-from webordinary.adapters.aws.pool.job_table import JobTable
-from webordinary.adapters.aws.pool.turn_taking import ANY_FENCE, TurnTaking
-from webordinary.model.claims import Claim, ClaimStatus, Started, Turn
+from webordinary.adapters.aws.pool.job_table import JobTable, Queue, Record, key_of, owes
+from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus, FinishResult, StartedJob
 from webordinary.model.errors import ClaimLost, Transient
-from webordinary.model.jobs import Ending, Job
+from webordinary.model.jobs import Ending, Job, JobState, Requeue, RequeueReason
 from webordinary.model.names import ProjectUser
-from webordinary.pool.ports import Hints
-from webordinary.pool.turns import started, unmoved
+from webordinary.pool.ports import ClaimRequestQueue
+from webordinary.pool.transitions import (
+    ANY_FENCE,
+    ended,
+    may_claim,
+    next_job,
+    requeues_at_tail,
+    sends_callback,
+    started,
+    yields_after,
+)
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
+
+
+@dataclass(frozen=True, slots=True)
+class NextStart:
+    """A job of a key that has waited longer; `record` is the job as it was read."""
+
+    started: StartedJob
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class FinishPlan:
+    """How the job ends, and what follows: the key's next job, that of another key, or nothing."""
+
+    claim: Claim
+    mine: Record
+    after: Job
+    """The job that ends, as it is then."""
+    last_order: int | None = None
+    """The key's last order, if the job goes behind it."""
+    own: Record | None = None
+    """The key's next job; it may be the one that ends."""
+    handed: NextStart | None = None
+    left: Job | None = None
+    """Of the key's open jobs the one that can start first, now or later."""
+    empty: bool = False
+    """The key has no open job then."""
+
+    @property
+    def turn_owed(self) -> Job | None:
+        """The job that ends, if a workflow waits to hear of it."""
+        return self.after if sends_callback(self.after) else None
+
+    def turn(self, now: datetime) -> FinishResult:
+        """What the worker holds then."""
+        if self.handed:
+            return FinishResult(None, self.handed.started, self.turn_owed)
+        following = StartedJob(self.claim, started(self.own.job, self.claim, now)) if self.own else None
+        return FinishResult(self.claim, following, self.turn_owed, self.empty)
+
+    def final(self, now: datetime) -> Job:
+        """The job that ends, as it is written: it may start again at once."""
+        again = self.own is not None and not self.handed and self.own.job.job_id == self.after.job_id
+        return started(self.after, self.claim, now) if again else self.after
+
+    def writes(self, claims: ClaimTable, jobs: JobTable, request: str, now: datetime) -> list[Write]:
+        """Ownership first: of this key, then of the other one."""
+        writes = [*self._ownership(claims, request, now), *jobs.change(self.mine, self.final(now), request)]
+        if self.handed:
+            writes += jobs.change(self.handed.record, self.handed.started.job, request)
+        elif self.own and self.own.job.job_id != self.after.job_id:
+            writes += jobs.change(self.own, started(self.own.job, self.claim, now), request)
+        if self.last_order is not None:
+            writes.append(jobs.count(self.claim.key, self.last_order))
+        return writes
+
+    def _ownership(self, claims: ClaimTable, request: str, now: datetime) -> list[Write]:
+        if self.handed:
+            taken = self.handed.started
+            free = claims.free(self.claim, from_held=True)
+            return [free, claims.take(taken.claim, None, taken.job.job_id, request)]
+        return [claims.use(self.claim, self.own.job.job_id if self.own else None, now)]
+
+
+@dataclass(slots=True)
+class Offers:
+    """The keys that wait, as they were received once, and what was learned of them since."""
+
+    received: Sequence[ClaimRequest] | None = None
+    passed_over: set[ProjectUser] = field(default_factory=set)
+    fences: dict[ProjectUser, int] = field(default_factory=dict)
+
+    def learn(self, row: Fields) -> None:
+        """Its key was not to be had like that."""
+        key = ProjectUser.parse(row["projectKey"])
+        self.fences[key] = row["fence"]
+        if row["status"] == ClaimStatus.HELD:
+            self.passed_over.add(key)
+
+
+class FinishJob:
+    """Reads the queue, decides, and writes in one transaction; repeats if the rows changed since the read."""
+
+    def __init__(self, claims: ClaimTable, jobs: JobTable, hinting: ClaimOffers) -> None:
+        self._claims, self._jobs, self._hinting = claims, jobs, hinting
+
+    def end_and_take_next(self, begun: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
+        offers = Offers()
+        for _ in range(_TRIES):
+            queue = self._jobs.queue(begun.claim.key)
+            mine = queue.of(begun.job.job_id)
+            if mine is None or not _same_start(mine.job, begun.job):
+                return self._ended_before(begun, queue, now, more=more)
+            after = ended(mine.job, ending, now, queue.last_order + 1)
+            tail = queue.last_order if requeues_at_tail(ending) else None
+            plan = FinishPlan(begun.claim, mine, after, tail)
+            if more:
+                plan = self._go_on(plan, queue, offers, now)
+            refused = self._write(plan, now)
+            if refused is None:
+                return self._done(plan, now)
+            self._learn(plan, refused, offers)
+        raise Transient(f"ending job {begun.job.job_id}: its queue changes faster than it can be read")
+
+    def _go_on(self, plan: FinishPlan, queue: Queue, offers: Offers, now: datetime) -> FinishPlan:
+        """With the key's next job, and that of a key which has waited longer."""
+        claim, mine, after = plan.claim, plan.mine, plan.after
+        ending = [Record(after, mine.revision, mine.called_back, mine.told)] if after.open else []
+        left = Queue(queue.last_order, [record for record in queue.records if record is not mine] + ending)
+        own = next_job(left.jobs, claim.fence, now)
+        since = yields_after(claim, own, now, empty=not left.records)
+        handed = self._waiting_since(since, claim, offers, now) if since else None
+        first = own or min(left.jobs, key=lambda job: job.not_before or now, default=None)
+        own_record = left.of(own.job_id) if own else None
+        return replace(plan, own=own_record, handed=handed, left=first, empty=not left.records)
+
+    def _waiting_since(self, since: datetime, claim: Claim, offers: Offers, now: datetime) -> NextStart | None:
+        """The first key that has waited longer and can be served."""
+        if offers.received is None:
+            offers.received = self._hinting.offers(claim, now)
+        for offer in offers.received:
+            if offer.waiting_since >= since:
+                return None
+            if offer.key in offers.passed_over:
+                continue
+            if record := self._jobs.queue(offer.key).next(ANY_FENCE, now):
+                theirs = self._claims.new(offer.key, claim.worker, offers.fences.get(offer.key, 0), now)
+                return NextStart(StartedJob(theirs, started(record.job, theirs, now)), record)
+            self._hinting.acknowledge(offer.key)
+            offers.passed_over.add(offer.key)
+        return None
+
+    def _write(self, plan: FinishPlan, now: datetime) -> ConditionFailed | None:
+        request = str(uuid.uuid4())
+        what, witness = f"ending job {plan.after.job_id}", (self._jobs.name, key_of(plan.final(now)))
+        return self._jobs.dynamo.transact(what, plan.writes(self._claims, self._jobs, request, now), request, witness)
+
+    def _done(self, plan: FinishPlan, now: datetime) -> FinishResult:
+        self._jobs.remember(plan.after)
+        if plan.handed:
+            self._hinting.acknowledge(plan.handed.started.claim.key)
+            self._hinting.made_way(plan.claim, plan.left, now)
+        return plan.turn(now)
+
+    def _learn(self, plan: FinishPlan, refused: ConditionFailed, offers: Offers) -> None:
+        """Handle a failed condition: the claim is lost, the other key is taken, or only a job changed."""
+        if 0 in refused.by and refused.by[0].get("fence") != plan.claim.fence:
+            raise ClaimLost(plan.claim.key, plan.claim.worker, plan.claim.fence)
+        if plan.handed and refused.by.get(1):
+            offers.learn(refused.by[1])
+
+    def _ended_before(self, begun: StartedJob, queue: Queue, now: datetime, *, more: bool) -> FinishResult:
+        """The job does not run as it was started: the key was taken over, or an earlier try's answer was lost.
+
+        Only the holder of the fence ends a job, so an unchanged fence means that this worker did.
+        """
+        claim = begun.claim
+        row = self._claims.row(claim.key)
+        if row is None or row["fence"] != claim.fence:
+            raise ClaimLost(claim.key, claim.worker, claim.fence)
+        record = self._jobs.get(begun.job.job_id)
+        owed = record.job if owes(record) else None
+        if row["status"] != ClaimStatus.HELD:
+            return FinishResult(None, None, owed)
+        running = next((job for job in queue.jobs if job.state is JobState.RUNNING and job.fence == claim.fence), None)
+        if running and not more:
+            self.end_and_take_next(StartedJob(claim, running), Requeue(RequeueReason.STOPPED), now, more=False)
+            running = None
+        return FinishResult(claim, StartedJob(claim, running) if running else None, owed)
+
+
+def _same_start(stored: Job, begun: Job) -> bool:
+    """Still running as it was started. A start that looks the same in all of these was never heard of, and may end."""
+    return stored.state is JobState.RUNNING and _start(stored) == _start(begun)
+
+
+def _start(job: Job) -> tuple[object, ...]:
+    return job.fence, job.attempts, job.interruptions, job.started_at
+
 
 _TRIES = 8
 
 
 class AwsClaims:
-    """Who acts for which ProjectUser, as items. With `hints`, a key's hint goes as it is claimed, and keys make way."""
+    """Claims as items. With `hints`, a claim deletes the key's claim request, and keys yield to waiting ones."""
 
-    def __init__(self, claims: ClaimTable, jobs: JobTable, hints: Hints | None = None) -> None:
+    def __init__(self, claims: ClaimTable, jobs: JobTable, hints: ClaimRequestQueue | None = None) -> None:
         self._claims, self._jobs, self._dynamo = claims, jobs, jobs.dynamo
-        self._hinting = Hinting(hints)
-        self._turn_taking = TurnTaking(claims, jobs, self._hinting)
+        self._hinting = ClaimOffers(hints)
+        self._turn_taking = FinishJob(claims, jobs, self._hinting)
 
     def claim_and_start(
         self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
-    ) -> Started | Claim | None:
+    ) -> StartedJob | Claim | None:
         """Take a key with its first runnable job: one read, one transaction."""
         last_fence = over.fence if over else 0
         for _ in range(_TRIES):
@@ -49,19 +241,19 @@ class AwsClaims:
             refused = self._dynamo.transact(f"claiming {key}", writes, request, self._claims.place(key))
             if refused is None:
                 self._hinting.acknowledge(key)
-                return Started(claim, job)
+                return StartedJob(claim, job)
             if row := refused.by.get(0):
-                if row["status"] == ClaimStatus.HELD and not unmoved(claim_of(row), over):
+                if not may_claim(claim_of(row), over):
                     return claim_of(row)
                 last_fence = row["fence"]
         raise Transient(f"claiming {key}: its queue changes faster than it can be read")
 
-    def take_longest_waiting(self, worker: str, now: datetime) -> Started | None:
-        """A hint that the queue hands out is nobody else's for a while: there is no crowd to be too late for."""
+    def take_longest_waiting(self, worker: str, now: datetime) -> StartedJob | None:
+        """Always None: SQS hands each claim request to one worker, so that no race is lost."""
         return None
 
     def start_next(self, claim: Claim, now: datetime) -> Job | None:
-        """Start the next runnable job of a key that is ours; where there is none, nobody asks whose it is."""
+        """Start the next runnable job of a held key; without one, the claim is not checked."""
         for _ in range(_TRIES):
             record = self._jobs.queue(claim.key).next(claim.fence, now)
             if record is None:
@@ -76,7 +268,7 @@ class AwsClaims:
                 raise ClaimLost(claim.key, claim.worker, claim.fence)
         raise Transient(f"starting a job of {claim.key}: its queue changes faster than it can be read")
 
-    def end_and_take_next(self, started: Started, ending: Ending, now: datetime, *, more: bool) -> Turn:
+    def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
         """Settle or requeue, then start the next job or make way: one read, one transaction."""
         return self._turn_taking.end_and_take_next(started, ending, now, more=more)
 
@@ -97,7 +289,7 @@ class AwsClaims:
     def begin_release(self, claim: Claim) -> bool:
         """Held becomes releasing."""
         written = self._dynamo.write(f"releasing {claim.key}", self._claims.leave(claim))
-        if not isinstance(written, Refused):
+        if not isinstance(written, ConditionFailed):
             return True
         row = written.by[0]
         mine = (row.get("containerId"), row.get("fence")) == (claim.worker, claim.fence)
@@ -114,3 +306,7 @@ class AwsClaims:
     def busy(self, worker: str) -> int:
         """How many jobs that worker runs, by an index that may be a moment behind."""
         return sum(1 for fields in self._claims.held_by(worker) if "running" in fields)
+
+    def held_by(self, worker: str) -> Sequence[Claim]:
+        """The claims that the table says this worker holds, by an index that may be a moment behind."""
+        return [claim_of(fields) for fields in self._claims.held_by(worker)]

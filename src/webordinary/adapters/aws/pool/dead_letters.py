@@ -9,17 +9,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import Dynamo, Fields, Refused
-from webordinary.adapters.aws.items import at, moment
-from webordinary.adapters.aws.writes import delete, put, update
+from webordinary.adapters.aws.dynamo import ConditionFailed, Dynamo, Fields, at, delete, epoch, moment, put, update
 from webordinary.model.errors import Transient
-from webordinary.model.jobs import DeadLetter
+from webordinary.model.jobs import DeadLetter, Job
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
 
 LETTERS = "letters"
-"""Who listens under this name is woken when something was given up."""
+"""Listeners under this name are woken when a dead letter is stored."""
 
 PARTITION = "dead-letters"
 COUNTER = {"emailId": "dead-letters-counter", "part": "-"}
@@ -100,7 +98,7 @@ class AwsDeadLetters:
 
     def _next_number(self, what: str) -> int:
         counted = self._dynamo.write(what, update(self._table, COUNTER, COUNT, one=1))
-        if isinstance(counted, Refused):
+        if isinstance(counted, ConditionFailed):
             raise Transient(f"{what}: letters cannot be counted")
         return int(counted["last"])
 
@@ -137,3 +135,29 @@ def _mark(email_id: str, redrives: int, reason: str) -> dict[str, object]:
     """The same mail with the same reason after as many redrives has the same mark."""
     digest = hashlib.sha256(reason.encode()).hexdigest()[:32]
     return {"emailId": email_id, "part": f"dead#{redrives:06d}#{digest}"}
+
+
+RETENTION_SECONDS = 30 * 24 * 3600
+
+
+class AwsInterruptions:
+    """What was interrupted, as items."""
+
+    def __init__(self, dynamo: Dynamo, table: str = names.INTERRUPTIONS) -> None:
+        self._dynamo, self._table = dynamo, table
+
+    def record(self, job: Job, reason: str, now: datetime) -> None:
+        """Write down a job's last interruption, unless it is written down."""
+        fields = {
+            "messageId": job.email_id,
+            "recordId": f"{job.job_id}#{job.interruptions}",
+            "jobId": job.job_id,
+            "threadId": job.thread_id,
+            "projectUserId": str(job.key),
+            "interruptedContainer": job.worker,
+            "reason": reason,
+            "timestamp": moment(now),
+            "expiresAt": epoch(now, RETENTION_SECONDS),
+        }
+        first = put(self._table, fields, "attribute_not_exists(#recordId)")
+        self._dynamo.write(f"recording that job {job.job_id} was interrupted", first)

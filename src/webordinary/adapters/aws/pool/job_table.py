@@ -2,32 +2,240 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import Dynamo, Fields
-from webordinary.adapters.aws.pool.diary import ToldOf, merged, nothing_told
-from webordinary.adapters.aws.pool.job_items import (
-    Record,
-    counter_key,
-    fields_of,
-    key_of,
-    pointer_key,
-    pointer_of,
-    record_of,
+from webordinary.adapters.aws.dynamo import (
+    Dynamo,
+    Fields,
+    at,
+    at_or_none,
+    delete,
+    epoch,
+    moment,
+    moment_or_none,
+    put,
+    update,
 )
-from webordinary.adapters.aws.writes import delete, put, update
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.jobs import Job
+from webordinary.model.events import Event, Events
+from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState
+from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.pool.rules import next_job
+from webordinary.pool.transitions import next_job
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
+
+
+MOST_JOBS, MOST_ENTRIES, MOST_BYTES, MOST_DATA_BYTES = 64, 60, 12_000, 600
+PROGRESS = "AgentProgress"
+"""There may be hundreds of these; what came of them is told at the end."""
+
+
+class TimelineEvent(NamedTuple):
+    """An event with its time; `data` is JSON."""
+
+    at: datetime
+    kind: str
+    worker: str | None
+    data: str
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Its small values."""
+        found: dict[str, Any] = json.loads(self.data)
+        return found
+
+
+ToldOf = Callable[[str], Iterable[TimelineEvent]]
+"""What was told of a job, by its id."""
+
+
+def no_events(job_id: str) -> tuple[TimelineEvent, ...]:
+    """Of whoever keeps no diary."""
+    return ()
+
+
+class JobTimeline:
+    """See Events: passes them on, and remembers those of the last jobs. Thread-safe."""
+
+    def __init__(self, inside: Events, now: Callable[[], datetime]) -> None:
+        self._inside, self._now = inside, now
+        self._of_job: OrderedDict[str, list[TimelineEvent]] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def emit(self, event: Event) -> None:
+        self._inside.emit(event)
+        if event.job_id is None:
+            return
+        entry = TimelineEvent(self._now(), event.kind, event.worker, _bounded(event.data))
+        with self._guard:
+            known = self._of_job.setdefault(event.job_id, [])
+            self._of_job.move_to_end(event.job_id)
+            self._of_job[event.job_id] = list(merged(known, [entry]))
+            while len(self._of_job) > MOST_JOBS:
+                self._of_job.popitem(last=False)
+
+    def of(self, job_id: str) -> tuple[TimelineEvent, ...]:
+        """What was told of a job here."""
+        with self._guard:
+            return tuple(self._of_job.get(job_id, ()))
+
+
+def merged(before: Iterable[TimelineEvent], after: Iterable[TimelineEvent]) -> tuple[TimelineEvent, ...]:
+    """All of it once, in order; where it is too much, progress goes first, then the oldest."""
+    entries = sorted(dict.fromkeys([*before, *after]), key=lambda entry: entry.at)
+    while len(entries) > MOST_ENTRIES or sum(len(entry.data) + 100 for entry in entries) > MOST_BYTES:
+        entries.pop(next((n for n, entry in enumerate(entries) if entry.kind == PROGRESS), 0))
+    return tuple(entries)
+
+
+def to_text(entries: Iterable[TimelineEvent]) -> str | None:
+    """As an attribute; None for nothing."""
+    rows = [[moment(entry.at), entry.kind, entry.worker, entry.data] for entry in entries]
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":")) if rows else None
+
+
+def from_text(text: str | None) -> tuple[TimelineEvent, ...]:
+    """And back."""
+    return tuple(TimelineEvent(at(when), kind, worker, data) for when, kind, worker, data in json.loads(text or "[]"))
+
+
+def _bounded(data: Any) -> str:  # noqa: ANN401 - small JSON values
+    text = json.dumps(dict(data), default=str, ensure_ascii=False, separators=(",", ":"))
+    whole = text.encode("utf-8", "replace")  # a lone surrogate is legal in an agent's JSON and not in a table
+    return whole.decode() if len(whole) <= MOST_DATA_BYTES else "{}"
+
+
+OPEN = "open"
+OWES = "callback"
+RETENTION_SECONDS = 30 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A job as it is stored. Every write sets a new revision, which the next conditional write checks."""
+
+    job: Job
+    revision: int
+    called_back: bool = False
+    told: tuple[TimelineEvent, ...] = ()
+    """What workers told of it, for people."""
+
+    @property
+    def key(self) -> dict[str, object]:
+        """Where it lies."""
+        return key_of(self.job)
+
+
+def key_of(job: Job) -> dict[str, object]:
+    """Where a job in this state lies."""
+    return {"projectUserId": str(job.key), "order": job.order if job.open else -job.order}
+
+
+def counter_key(key: ProjectUser) -> dict[str, object]:
+    """Where the last order that a key gave out lies."""
+    return {"projectUserId": str(key), "order": 0}
+
+
+def pointer_key(job_id: str) -> dict[str, object]:
+    """What leads from a job's name to its place."""
+    return {"projectUserId": f"job:{job_id}", "order": 0}  # no key has a colon, so none is called so
+
+
+def pointer_of(job: Job) -> dict[str, object]:
+    """The item that leads from a job's name to its place."""
+    place = {"key": str(job.key), "at": key_of(job)["order"]}
+    return {**pointer_key(job.job_id), **place, "expiresAt": _expires_at(job)}
+
+
+def fields_of(record: Record, request: str | None = None) -> dict[str, object]:
+    """A job as an item; `request` names the transaction that wrote it."""
+    job = record.job
+    return {
+        **key_of(job),
+        "jobId": job.job_id,
+        "threadOrder": job.thread_order,
+        "threadId": job.thread_id,
+        "messageId": job.email_id,
+        "command": str(job.command),
+        "state": str(job.state),
+        "recordedAt": moment(job.recorded_at),
+        "attempts": job.attempts,
+        "interruptions": job.interruptions,
+        "containerId": job.worker,
+        "fence": job.fence,
+        "outcome": str(job.outcome) if job.outcome else None,
+        "result": asdict(job.result) if job.result else None,
+        "cancelRequested": job.cancel_requested or None,
+        "taskToken": job.task_token,
+        "preemptedToken": job.preempted_token,
+        "calledBack": record.called_back or None,
+        "queuedAt": moment_or_none(job.queued_at),
+        "notBefore": moment_or_none(job.not_before),
+        "held": str(job.held) if job.held else None,
+        "claimedAt": moment_or_none(job.started_at),
+        "settledAt": moment_or_none(job.settled_at),
+        "openShard": OPEN if job.open else None,
+        "owes": OWES if owes(record) else None,
+        "expiresAt": _expires_at(job),
+        "told": to_text(record.told),
+        "revision": record.revision,
+        "request": request,
+    }
+
+
+def record_of(fields: dict[str, Any]) -> Record:
+    """An item as a job."""
+    job = Job(
+        job_id=fields["jobId"],
+        key=ProjectUser.parse(fields["projectUserId"]),
+        order=abs(fields["order"]),
+        thread_order=fields["threadOrder"],
+        thread_id=fields["threadId"],
+        email_id=fields["messageId"],
+        command=Command(fields["command"]),
+        state=JobState(fields["state"]),
+        recorded_at=at(fields["recordedAt"]),
+        attempts=fields["attempts"],
+        interruptions=fields["interruptions"],
+        worker=fields.get("containerId"),
+        fence=fields["fence"],
+        outcome=JobOutcome(fields["outcome"]) if "outcome" in fields else None,
+        result=_result_of(fields["result"]) if "result" in fields else None,
+        cancel_requested=fields.get("cancelRequested", False),
+        task_token=fields.get("taskToken"),
+        preempted_token=fields.get("preemptedToken"),
+        queued_at=at_or_none(fields.get("queuedAt")),
+        not_before=at_or_none(fields.get("notBefore")),
+        started_at=at_or_none(fields.get("claimedAt")),
+        settled_at=at_or_none(fields.get("settledAt")),
+        held=DeferReason(fields["held"]) if "held" in fields else None,
+    )
+    return Record(job, fields["revision"], fields.get("calledBack", False), from_text(fields.get("told")))
+
+
+def owes(record: Record) -> bool:
+    """A workflow waits to be told of this job."""
+    settled = not record.job.open and record.job.task_token is not None and not record.called_back
+    return settled or record.job.preempted_token is not None
+
+
+def _expires_at(job: Job) -> int | None:
+    return epoch(job.settled_at, RETENTION_SECONDS) if job.settled_at else None
+
+
+def _result_of(fields: dict[str, Any]) -> JobResult:
+    lists = {name: tuple(fields.get(name, ())) for name in ("changed_files", "pictures")}
+    return JobResult(**{**fields, **lists, "cost_usd": float(fields.get("cost_usd", 0))})
+
 
 MOST_OPEN = 1000
 _MOVE_TRIES = 5
@@ -67,7 +275,7 @@ class Queue:
 class JobTable:
     """Reads are consistent. Where jobs lie is remembered, and looked up again when they have moved."""
 
-    def __init__(self, dynamo: Dynamo, name: str = names.JOBS, told_of: ToldOf = nothing_told) -> None:
+    def __init__(self, dynamo: Dynamo, name: str = names.JOBS, told_of: ToldOf = no_events) -> None:
         """What was told of a job by this process is written with the job's next change."""
         self.dynamo, self.name, self._told_of = dynamo, name, told_of
         self._places: dict[str, dict[str, object]] = {}
@@ -112,7 +320,7 @@ class JobTable:
         self._remember(job.job_id, key_of(job))
 
     def expect(self, job_id: str, key: str, order: int) -> None:
-        """Somebody was told that it lies here. If it has moved since, it is looked up."""
+        """Read a job at a place that was handed over earlier; look it up if it has moved since."""
         self._remember(job_id, {"projectUserId": key, "order": order})
 
     def missed(self, job_id: str, place: dict[str, object]) -> None:
@@ -126,7 +334,7 @@ class JobTable:
             self._places.pop(job_id, None)
 
     def change(self, before: Record, after: Job, request: str) -> list[Write]:
-        """Make a job what it is to be, unless somebody changed it; it moves when it settles or goes to the tail."""
+        """Write a job's new state if its revision is unchanged; its key changes when it settles or goes to the tail."""
         told = merged(before.told, self._told_of(after.job_id))
         fields = fields_of(Record(after, before.revision + 1, before.called_back, told), request)
         if key_of(after) == before.key:
@@ -149,12 +357,12 @@ class JobTable:
         values = {"key": str(key), "first": first}
         return self.dynamo.query(f"reading the queue of {key}", self.name, QUEUE, values, limit)
 
-    def count(self, key: ProjectUser, last: int) -> Write:
-        """Give out the order after `last`."""
-        counter = counter_key(key)
+    def count(self, key: ProjectUser, last: int, **noted: int) -> Write:
+        """Give out the order after `last`; `noted` attributes of the counter are set along with it."""
+        counter, change = counter_key(key), COUNT + "".join(f", #{name} = :{name}" for name in noted)
         if last:
-            return update(self.name, counter, COUNT, COUNTED, order=last + 1, last=last)
-        return update(self.name, counter, COUNT, NOT_COUNTED, order=1)
+            return update(self.name, counter, change, COUNTED, order=last + 1, last=last, **noted)
+        return update(self.name, counter, change, NOT_COUNTED, order=1, **noted)
 
     def _moved(self, before: Job, after: Job) -> Write:
         return put(self.name, pointer_of(after), SAME_PLACE, key=str(before.key), at=key_of(before)["order"])

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import Fields, Refused
-from webordinary.adapters.aws.items import moment
-from webordinary.adapters.aws.pool.job_items import (
+from webordinary.adapters.aws.dynamo import ConditionFailed, Fields, moment, put, update
+from webordinary.adapters.aws.pool.job_table import (
+    NEW,
     OPEN,
     OWES,
+    UNCHANGED,
+    JobTable,
     Record,
     counter_key,
     fields_of,
     key_of,
+    owes,
     pointer_key,
     pointer_of,
     record_of,
 )
-from webordinary.adapters.aws.pool.job_table import NEW, JobTable
-from webordinary.adapters.aws.writes import put, update
-from webordinary.model.errors import Transient
+from webordinary.model.errors import HourlyLimitReached, Transient
 from webordinary.model.jobs import Job, NewJob, Settlement
 from webordinary.model.names import ProjectUser
-from webordinary.pool.reading import all_open
-from webordinary.pool.rules import settles_at_once
-from webordinary.pool.turns import settled
+from webordinary.pool.transitions import all_open, hour_of, stopped
 
 IS_IT = "#jobId = :job"
 ENQUEUE = "SET #state = :queued, #queuedAt = :now ADD #revision :one"
@@ -43,7 +41,7 @@ OF_PROJECT = "#openShard = :open AND #projectUserId BETWEEN :first AND :last"
 
 _TRIES = 8
 _RECORD_TRIES = 24
-"""Somebody who sends many mails at once waits for a moment, while they get their orders one by one."""
+"""Tries to give a job its order: mails of one person that arrive together contend for one counter."""
 _PAGE = 1000
 
 
@@ -53,19 +51,23 @@ class AwsJobs:
     def __init__(self, table: JobTable) -> None:
         self._table, self._dynamo = table, table.dynamo
 
-    def record(self, new: NewJob, now: datetime, *, ready: bool = False) -> Job:
-        """Give a new job its order."""
+    def record(self, new: NewJob, now: datetime, *, ready: bool = False, hourly_limit: int = 0) -> Job:
+        """Give a new job its order. The counter of orders counts the jobs of the hour, too."""
         what = f"recording job {new.job_id}"
-        last = (self._dynamo.get(what, (self._table.name, counter_key(new.key))) or {}).get("lastOrder", 0)
+        counter = self._dynamo.get(what, (self._table.name, counter_key(new.key))) or {}
         for tries in range(_RECORD_TRIES):
+            in_hour = counter.get("inHour", 0) if counter.get("hour") == hour_of(now) else 0
+            if hourly_limit and in_hour >= hourly_limit:
+                return self._known(new, hourly_limit)
+            last = counter.get("lastOrder", 0)
             job = new.recorded(last + 1, now, ready=ready)
-            refused = self._record(what, job, last)
+            refused = self._record(what, job, last, in_hour + 1)
             if refused is None:
                 self._table.remember(job)
                 return job
             if 2 in refused.by:
                 return self._table.get(new.job_id).job
-            last = refused.by.get(0, {}).get("lastOrder", last)
+            counter = refused.by.get(0) or counter
             self._dynamo.back_off(tries)
         raise Transient(f"{what}: too many jobs of {new.key} are recorded at the same time")
 
@@ -93,7 +95,7 @@ class AwsJobs:
             written = self._dynamo.write(
                 f"binding a token to job {job_id}", update(self._table.name, place, change, IS_IT, **values)
             )
-            if not isinstance(written, Refused):
+            if not isinstance(written, ConditionFailed):
                 return record_of(written).job
             self._table.missed(job_id, place)
         raise Transient(f"job {job_id} moves faster than it can be written")
@@ -102,13 +104,9 @@ class AwsJobs:
         """End a job that waits, or ask a worker."""
         for _ in range(_TRIES):
             record = self._table.get(job_id)
-            if not record.job.open:
-                return record.job
-            at_once = settles_at_once(record.job)
-            if record.job.cancel_requested and not at_once:
-                return record.job
-            asked = replace(record.job, cancel_requested=True, not_before=None)
-            after, request = settled(record.job, settlement, now) if at_once else asked, str(uuid.uuid4())
+            after, request = stopped(record.job, settlement, now), str(uuid.uuid4())
+            if after == record.job:
+                return after
             writes = self._table.change(record, after, request)
             if self._dynamo.transact(f"settling job {job_id}", writes, request) is None:
                 self._table.remember(after)
@@ -152,12 +150,18 @@ class AwsJobs:
             )
             for job in waiting
         ]
-        return any(not isinstance(written, Refused) for written in freed)
+        return any(not isinstance(written, ConditionFailed) for written in freed)
 
-    def _record(self, what: str, job: Job, last: int) -> Refused | None:
+    def _known(self, new: NewJob, hourly_limit: int) -> Job:
+        """The job, if an earlier try has recorded it."""
+        if known := self._table.find(new.job_id):
+            return known.job
+        raise HourlyLimitReached(new.key, hourly_limit)
+
+    def _record(self, what: str, job: Job, last: int, in_hour: int) -> ConditionFailed | None:
         table, request = self._table.name, str(uuid.uuid4())
         writes = [
-            self._table.count(job.key, last),
+            self._table.count(job.key, last, hour=hour_of(job.recorded_at), inHour=in_hour),
             put(table, fields_of(Record(job, 1), request), NEW),
             put(table, {**pointer_of(job), "request": request}, NEW),
         ]
@@ -169,7 +173,7 @@ class AwsJobs:
             place = self._table.place(job_id)
             write = update(self._table.name, place, change, when, job=job_id, **values)
             written = self._dynamo.write(f"changing job {job_id}", write)
-            if not isinstance(written, Refused):
+            if not isinstance(written, ConditionFailed):
                 return record_of(written)
             if written.by[0]:
                 return record_of(written.by[0])
@@ -183,3 +187,49 @@ class AwsJobs:
 
 def _keys(found: Iterable[Fields]) -> list[str]:
     return list(dict.fromkeys(fields["projectUserId"] for fields in found))
+
+
+OWING = "#owes = :owes"
+PAID = "SET #calledBack = :yes REMOVE #owes ADD #revision :one"
+OWES_THIS_ALONE = """
+#jobId = :job AND #taskToken = :token AND #state = :settled AND attribute_not_exists(#preemptedToken)"""
+
+
+class AwsPendingCallbacks:
+    """Effects that follow from a job's record."""
+
+    def __init__(self, table: JobTable) -> None:
+        self._table, self._dynamo = table, table.dynamo
+
+    def owed(self, limit: int) -> Sequence[Job]:
+        """Jobs whose workflow waits to be told."""
+        what = "looking for owed callbacks"
+        found = self._dynamo.query(what, self._table.name, OWING, {"owes": OWES}, limit, index=names.OWED_INDEX)
+        keys = [{"projectUserId": fields["projectUserId"], "order": fields["order"]} for fields in found]
+        records = [record_of(fields) for fields in self._dynamo.get_all(what, self._table.name, keys)]
+        return [record.job for record in records if owes(record)]
+
+    def mark_delivered(self, job_id: str, token: str) -> None:
+        """The workflow behind this token was told."""
+        what = f"noting that job {job_id} was told"
+        values = {"job": job_id, "token": token, "settled": "settled", "yes": True, "one": 1}
+        for _ in range(_TRIES):
+            place = self._table.place(job_id)
+            written = self._dynamo.write(what, update(self._table.name, place, PAID, OWES_THIS_ALONE, **values))
+            if not isinstance(written, ConditionFailed):
+                return
+            if not written.by[0]:
+                self._table.missed(job_id, place)
+            elif self._pay(what, record_of(written.by[0]), token):
+                return
+        raise Transient(f"job {job_id} changes faster than it can be written")
+
+    def _pay(self, what: str, record: Record, token: str) -> bool:
+        """What is not the plain case: a job that goes on, or owes word to two tokens. False if it changed meanwhile."""
+        job = record.job
+        told = job._replace(preempted_token=None) if job.preempted_token == token else job
+        after = Record(told, record.revision + 1, record.called_back or job.task_token == token, record.told)
+        if (after.job, after.called_back) == (job, record.called_back):
+            return True
+        write = put(self._table.name, fields_of(after), UNCHANGED, revision=record.revision)
+        return not isinstance(self._dynamo.write(what, write), ConditionFailed)

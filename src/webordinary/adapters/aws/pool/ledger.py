@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import Dynamo, Fields
-from webordinary.adapters.aws.items import epoch
-from webordinary.adapters.aws.writes import update
+from webordinary.adapters.aws.dynamo import Dynamo, Fields, epoch, update
 from webordinary.model.jobs import Job
-from webordinary.model.overview import Spent
+from webordinary.model.snapshot import Spent
 
 RETENTION_SECONDS = 400 * 24 * 3600
 

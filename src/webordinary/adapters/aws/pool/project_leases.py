@@ -1,4 +1,4 @@
-"""Who may publish which project, in DynamoDB. A lease is over as soon as its job does not run any more."""
+"""Project leases in DynamoDB. A lease ends as soon as its job does not run any more."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import Fields, Place, Refused
-from webordinary.adapters.aws.items import epoch, moment
+from webordinary.adapters.aws.dynamo import ConditionFailed, Fields, Place, epoch, moment, put, update
 from webordinary.adapters.aws.pool.job_table import JobTable
-from webordinary.adapters.aws.writes import put, update
-from webordinary.model.claims import ProjectLease, next_fence
+from webordinary.model.claims import CancelToken, ProjectLease, next_fence
 from webordinary.model.errors import ClaimLost, Transient
-from webordinary.model.hold import Hold
 from webordinary.model.jobs import JobState
 
 TAKEABLE = "attribute_not_exists(#projectKey) OR (#status = :free AND #fence < :fence)"
@@ -25,7 +22,7 @@ CONFIRM = "SET #status = :showing"
 STILL_HELD = "#fence = :fence AND #status <> :free"
 
 OPERATOR_SECONDS = 900.0
-"""So long a lease without a job is left alone, on the own clock of who wants it: no process tells that it lives."""
+"""How long a lease without a job is respected, on the waiting worker's clock: such leases have no beat."""
 _GARBAGE_AFTER_SECONDS = 7 * 24 * 3600
 _TRIES = 8
 _WATCHED = 1000
@@ -45,32 +42,34 @@ class AwsProjectLeases:
         self._is_dead, self._monotonic = is_dead, monotonic
         self._watched: dict[tuple[str, int], float] = {}
 
-    def take(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
+    def take(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease | None:
         """Take the right to publish under a new, higher fence; None while another running job has it."""
-        return self._take(project_id, hold, now, overtaking=False)
+        return self._take(project_id, token, now, overtaking=False)
 
-    def overtake(self, project_id: str, hold: Hold, now: datetime) -> ProjectLease | None:
+    def overtake(self, project_id: str, token: CancelToken, now: datetime) -> ProjectLease | None:
         """Take it from a job that has not confirmed yet, too."""
-        return self._take(project_id, hold, now, overtaking=True)
+        return self._take(project_id, token, now, overtaking=True)
 
-    def _take(self, project_id: str, hold: Hold, now: datetime, *, overtaking: bool) -> ProjectLease | None:
+    def _take(self, project_id: str, token: CancelToken, now: datetime, *, overtaking: bool) -> ProjectLease | None:
         seen: Fields = {}
         for _ in range(_TRIES):
-            lease = ProjectLease(project_id, hold.worker, next_fence(seen.get("fence", 0), now))
-            row = self._put(lease, hold, seen, now)
+            lease = ProjectLease(project_id, token.worker, next_fence(seen.get("fence", 0), now))
+            row = self._put(lease, token, seen, now)
             if row is None:
                 return lease
             overtaken = overtaking and row["status"] == "held"
-            if row["status"] != "free" and not overtaken and self._goes_on(project_id, row, hold):
+            if row["status"] != "free" and not overtaken and self._goes_on(project_id, row, token):
                 return None
             seen = row
         raise Transient(f"{project_id}: others keep taking the right to publish it")
 
     def confirm(self, lease: ProjectLease) -> None:
-        """Let nobody overtake any more; raises ClaimLost when a newer lease exists."""
+        """Make the lease final before the site changes; raises ClaimLost when a newer lease exists."""
         table, key = self._place(lease.project_id)
         confirmed = update(table, key, CONFIRM, STILL_HELD, showing="showing", free="free", fence=lease.fence)
-        if isinstance(self._dynamo.write(f"{lease.project_id}: about to show its new state", confirmed), Refused):
+        if isinstance(
+            self._dynamo.write(f"{lease.project_id}: about to show its new state", confirmed), ConditionFailed
+        ):
             raise ClaimLost(lease.project_id, lease.worker, lease.fence)
 
     def release(self, lease: ProjectLease) -> None:
@@ -79,16 +78,16 @@ class AwsProjectLeases:
         given_back = update(table, key, RELEASE, CURRENT, free="free", fence=lease.fence)
         self._dynamo.write(f"{lease.project_id}: giving back the right to publish it", given_back)
 
-    def _put(self, lease: ProjectLease, hold: Hold, seen: Fields, now: datetime) -> Fields | None:
-        """Take it if it is free or as it was `seen`; who has it, if that is somebody else."""
+    def _put(self, lease: ProjectLease, token: CancelToken, seen: Fields, now: datetime) -> Fields | None:
+        """Take the lease if it is free or unchanged since `seen`; else return the present holder's."""
         table, key = self._place(lease.project_id)
         request = str(uuid.uuid4())
         fields = {
             **key,
             "publisher": lease.worker,
             "fence": lease.fence,
-            "jobId": hold.job_id,
-            "jobFence": hold.fence,
+            "jobId": token.job_id,
+            "jobFence": token.fence,
             "status": "held",
             "claimedAt": moment(now),
             "ttl": epoch(now, _GARBAGE_AFTER_SECONDS),
@@ -99,16 +98,16 @@ class AwsProjectLeases:
             values |= {"seen": seen["fence"], "seenAs": seen["status"]}
         write = put(table, fields, TAKEABLE + OR_SEEN if seen else TAKEABLE, **values)
         written = self._dynamo.write(f"{lease.project_id}: taking the right to publish it", write)
-        if not isinstance(written, Refused) or written.by[0].get("request") == request:
+        if not isinstance(written, ConditionFailed) or written.by[0].get("request") == request:
             return None  # ours, even if the first answer was lost
         return written.by[0]
 
-    def _goes_on(self, project_id: str, row: Fields, hold: Hold) -> bool:
+    def _goes_on(self, project_id: str, row: Fields, token: CancelToken) -> bool:
         if self._is_dead(row["publisher"]):
             return False
         if not row["jobId"]:
             return not self._stood_still(project_id, row["fence"])
-        if (row["jobId"], row["jobFence"]) == (hold.job_id, hold.fence):
+        if (row["jobId"], row["jobFence"]) == (token.job_id, token.fence):
             return False  # an earlier try got through unheard
         record = self._jobs.find(row["jobId"])
         return record is not None and (record.job.state, record.job.fence) == (JobState.RUNNING, row["jobFence"])

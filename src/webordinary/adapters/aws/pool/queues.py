@@ -3,15 +3,63 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from webordinary.adapters.aws.pool.queue_urls import QueueUrls, at_queue
+from botocore.exceptions import ClientError
+
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.clients import NOT_THERE, code_of, translated
+from webordinary.model.claims import Interrupt
+from webordinary.model.errors import Permanent
+from webordinary.model.jobs import Job
+from webordinary.model.names import ProjectUser
+from webordinary.pool.ports import QUEUED, RESUMED
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
     from types_boto3_sqs.type_defs import MessageTypeDef
+
+
+class QueueUrls:
+    """Names to addresses. Thread-safe: two threads that look at the same time learn the same."""
+
+    def __init__(self, sqs: SQSClient, beside: str = "") -> None:
+        """`beside` is the address of any queue of the same account and region: then nothing is looked up."""
+        self._sqs, self._beside = sqs, beside
+
+    def of(self, name: str) -> str:
+        """The URL of a queue; raises Permanent if a look-up does not find it. Known URLs are not checked."""
+        if not self._beside:
+            with at_queue("looking for", name):
+                self._beside = self._sqs.get_queue_url(QueueName=name)["QueueUrl"]
+        return beside(self._beside, name)
+
+
+def beside(url: str, name: str) -> str:
+    """The address of another queue of the same account and region."""
+    return f"{url.rpartition('/')[0]}/{name}"
+
+
+@contextmanager
+def at_queue(what: str, name: str) -> Iterator[None]:
+    """Failures at a queue in our own words; of a missing one: what makes it."""
+    with translated(f"{what} queue {name}"):
+        try:
+            yield
+        except ClientError as problem:
+            if code_of(problem) not in NOT_THERE:
+                raise
+            raise Permanent(
+                f"queue {name} is not there: `webordinary project add … --backend aws` makes those of a customer, "
+                "`webordinary aws deploy` the others"
+            ) from problem
+
 
 BATCH = 10
 VISIBILITY_SECONDS = 10
@@ -21,7 +69,7 @@ LONGEST_DELAY_SECONDS = 900  # what SQS allows
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message as it was received. A body that is no JSON object is an empty one: nobody of us wrote it."""
+    """A message as it was received. A body that is no JSON object is read as empty."""
 
     message_id: str
     receipt: str
@@ -48,7 +96,7 @@ class Queues:
         return int(asked["Attributes"]["ApproximateNumberOfMessages"])
 
     def send(self, name: str, body: Mapping[str, object], after_seconds: int = 0) -> None:
-        """One message to a standard queue; nobody sees it before."""
+        """Send one message to a standard queue, delivered after the delay."""
         delay = min(after_seconds, LONGEST_DELAY_SECONDS)
         with at_queue("sending to", name):
             self._sqs.send_message(QueueUrl=self._urls.of(name), MessageBody=_text(body), DelaySeconds=delay)
@@ -119,3 +167,115 @@ def _body(text: str) -> Mapping[str, Any]:
 def _batches(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
     for start in range(0, len(messages), BATCH):
         yield messages[start : start + BATCH]
+
+
+class SqsNotifier:
+    """Sends notifications to the input queue of the job's key, which the key's owner polls."""
+
+    def __init__(self, queues: Queues) -> None:
+        self._queues = queues
+
+    def notify_owner(self, job: Job, news: str = QUEUED) -> None:
+        """The owner of this job's key, now or later, should look at its queue."""
+        body = {
+            "jobId": job.job_id,
+            "messageId": job.email_id,
+            "threadId": job.thread_id,
+            "projectId": job.key.project_id,
+            "userId": job.key.user_id,
+            "attempt": job.attempts,
+            "interruptions": job.interruptions,
+            "news": news,
+        }
+        self._queues.send_once(names.queues_of(job.key).input, body, str(job.key), ticket_id(job, news))
+
+    def notify_unclaimed(self) -> None:
+        """The hint in the unclaimed queue is the message."""
+
+
+def ticket_id(job: Job, news: str = QUEUED) -> str:
+    """Names one reason to look: a start of a job is announced once, however often its step is retried.
+
+    A site that is resumed twice within the minutes for which SQS knows a name is a reason each time.
+    """
+    start = f"{job.job_id}-{job.attempts}-{job.interruptions}"
+    if news == RESUMED:
+        return f"{start}-{news}-{secrets.token_hex(8)}"
+    return start if news == QUEUED else f"{start}-{news}"
+
+
+def is_old(ticket: Mapping[str, object], started: Job | None) -> bool:
+    """Whether it announces a job that has been started meanwhile."""
+    if started is None or ticket.get("news", QUEUED) != QUEUED:
+        return False
+    announced = (ticket.get("jobId"), ticket.get("interruptions"), ticket.get("attempt"))
+    return announced == (started.job_id, started.interruptions, started.attempts - 1)
+
+
+INTERRUPT = "INTERRUPT"
+_MOST_ROUNDS = 10
+
+
+class AwsInterrupts:
+    """Requests to look at a key's queue."""
+
+    def __init__(self, queues: Queues) -> None:
+        self._queues = queues
+
+    def send(self, interrupt: Interrupt, now: datetime) -> None:
+        """Request an interrupt; duplicates are dropped."""
+        body = {
+            "type": INTERRUPT,
+            "projectId": interrupt.key.project_id,
+            "userId": interrupt.key.user_id,
+            "jobId": interrupt.job_id,
+            "newThreadId": interrupt.new_thread_id,
+            "reason": interrupt.reason,
+        }
+        self._queues.send(names.queues_of(interrupt.key).interrupts, body)
+
+    def take(self, key: ProjectUser) -> Sequence[Interrupt]:
+        """Receive and delete the interrupts for this key, with messages that cannot be read."""
+        queue, asked = names.queues_of(key).interrupts, dict[str, Interrupt]()
+        for _ in range(_MOST_ROUNDS):
+            messages = self._queues.receive(queue)
+            self._queues.delete(queue, messages)
+            for body in (message.body for message in messages if message.body.get("type") == INTERRUPT):
+                asked.setdefault(str(body.get("jobId", "")), _interrupt(key, body))
+            if len(messages) < BATCH:
+                break
+        return list(asked.values())
+
+
+def _interrupt(key: ProjectUser, body: Mapping[str, Any]) -> Interrupt:
+    return Interrupt(key, str(body.get("jobId", "")), str(body.get("newThreadId", "")), str(body.get("reason", "")))
+
+
+_log = logging.getLogger(__name__)
+
+
+class AwsOutputs:
+    """One queue a key, written where the project wants it."""
+
+    def __init__(self, queues: Queues, wanted: Callable[[str], bool]) -> None:
+        """`wanted` says it of a project's id."""
+        self._queues, self._wanted = queues, wanted
+
+    def send(self, job: Job) -> None:
+        """Send the result of this job. A missing queue does not delay the reply."""
+        if not self._wanted(job.key.project_id):
+            return
+        result = job.result
+        body = {
+            "messageId": job.email_id,
+            "threadId": job.thread_id,
+            "status": str(job.outcome) if job.outcome else None,
+            "summary": result.summary if result else None,
+            "commit": result.commit if result else None,
+            "url": result.url if result else None,
+            "error": result.error if result else None,
+        }
+        try:
+            self._queues.send(names.queues_of(job.key).output, body)
+        except Permanent as problem:
+            _log.warning("job %s: its output message is not sent: %s", job.job_id, problem)

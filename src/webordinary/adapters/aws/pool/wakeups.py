@@ -15,17 +15,45 @@ from collections.abc import Callable, Mapping, Sequence
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS
-from webordinary.adapters.aws.pool.hints import AwsHints
-from webordinary.adapters.aws.pool.queues import Queues
-from webordinary.adapters.aws.pool.tickets import is_old
-from webordinary.adapters.aws.pool.trouble import Trouble
+from webordinary.adapters.aws.pool.claim_requests import SqsClaimRequests
+from webordinary.adapters.aws.pool.queues import Queues, is_old
+from webordinary.model.backoff import Backoff
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
 
+SAID_AGAIN_SECONDS = 300.0
+
+
+class LogThrottle:
+    """One poll's. `failures` are those in a row; the same words are said again only after a while."""
+
+    def __init__(self, what: str, log: logging.Logger, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._what, self._log, self._monotonic = what, log, monotonic
+        self._words, self._said_at, self._began = "", 0.0, 0.0
+        self.failures = 0
+
+    def met(self, problem: Exception) -> None:
+        """It failed once more."""
+        now, words = self._monotonic(), str(problem)
+        self._began = self._began if self.failures else now
+        self.failures += 1
+        if words != self._words or now - self._said_at >= SAID_AGAIN_SECONDS:
+            self._words, self._said_at = words, now
+            since = f" ({self.failures} times in {now - self._began:.0f} s)" if self.failures > 1 else ""
+            self._log.warning("%s: %s%s", self._what, words, since)
+
+    def over(self) -> None:
+        """It went well."""
+        if self.failures:
+            lasted = self._monotonic() - self._began
+            self._log.warning("%s works again, after %d failures in %.0f s", self._what, self.failures, lasted)
+            self._words, self.failures = "", 0
+
+
 SHORTEST_ROUND_SECONDS = 1.0
 """Whatever answers long polls at once and empty is not asked in a frenzy."""
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+_BACKOFF = Backoff(0.5, cap=30.0)
 
 _log = logging.getLogger(__name__)
 _Target = ProjectUser | None
@@ -38,7 +66,7 @@ class PollingWakeups:
     def __init__(
         self,
         queues: Queues,
-        hints: AwsHints,
+        hints: SqsClaimRequests,
         slots: int,
         poll_seconds: int = LONG_POLL_SECONDS,
         troubled: Callable[[str], None] = lambda _: None,
@@ -56,7 +84,7 @@ class PollingWakeups:
         self._polling: set[_Target] = set()
         self._threads: list[threading.Thread] = []
         self._closed = threading.Event()
-        self._dice = random.Random()  # noqa: S311 - jitter, not a secret
+        self._rng = random.Random()  # noqa: S311 - jitter, not a secret
 
     def wait(self, seconds: float) -> Sequence[str]:
         """Sleep until something is heard or the time is over."""
@@ -90,7 +118,7 @@ class PollingWakeups:
     def close(self) -> None:
         """Poll no more, and wait for the polls under way: what they bring is given back at once.
 
-        A message that is handed to a process which is gone would be nobody's until it is visible again.
+        A message received by a process that ends stays invisible until its visibility timeout.
         """
         self._closed.set()
         self.attend({}, 0)
@@ -113,7 +141,7 @@ class PollingWakeups:
                 thread.start()
 
     def _poll(self, target: _Target) -> None:
-        trouble = Trouble(f"polling for {target or 'keys that wait'}", _log)
+        trouble = LogThrottle(f"polling for {target or 'keys that wait'}", _log)
         try:
             while self._goes_on(target):
                 began = time.monotonic()
@@ -122,7 +150,7 @@ class PollingWakeups:
                 except WebOrdinaryError as problem:
                     trouble.met(problem)
                     self._troubled(str(problem))
-                    self._closed.wait(self._pause(trouble.failures))
+                    self._closed.wait(_BACKOFF.delay(trouble.failures, self._rng))
                 else:
                     if trouble.failures:
                         self._troubled("")
@@ -131,7 +159,7 @@ class PollingWakeups:
                         self._closed.wait(max(0.0, SHORTEST_ROUND_SECONDS - (time.monotonic() - began)))
         finally:
             with self._guard:
-                self._polling.discard(target)  # whatever ended it: who attends next starts it again
+                self._polling.discard(target)  # the next `attend` starts it again
 
     def _goes_on(self, target: _Target) -> bool:
         with self._guard:
@@ -163,13 +191,9 @@ class PollingWakeups:
         with self._guard:
             ours, started = key in self._wanted, self._started.get(key)
         if not ours:
-            self._queues.give_back(queue, tickets)  # they are for whoever has the key now
+            self._queues.give_back(queue, tickets)  # they are for the key's present owner
             return bool(tickets)
         if not all(is_old(ticket.body, started) for ticket in tickets):
             self._hear(f"ticket {key}")
         self._queues.delete(queue, tickets)
         return bool(tickets)
-
-    def _pause(self, failures: int) -> float:
-        ceiling = min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(failures, 10))
-        return self._dice.uniform(FIRST_PAUSE_SECONDS, ceiling)

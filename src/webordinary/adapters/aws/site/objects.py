@@ -12,16 +12,16 @@ from typing import IO, TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from webordinary.adapters.aws.clients import code_of, translated
+from webordinary.adapters.aws.site.deploy import Origin, StoredManifest, StoredObject, Upload
+from webordinary.jobs.site_files import FOLDER
 from webordinary.model.errors import Permanent
-from webordinary.site.deploy_plan import Lying, Origin, StoredManifest, Upload
-from webordinary.site.manifests import FOLDER
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
     from types_boto3_s3.type_defs import PutObjectRequestTypeDef
 
 MANIFEST = f"{FOLDER}/manifest.json"
-"""Nobody is served what lies in this folder: the bucket's policy denies it to the world's side."""
+"""The bucket's policy denies CloudFront this folder."""
 AT_ONCE = 16
 _MOVED = frozenset({"PreconditionFailed", "NoSuchKey", "412"})
 _AT_THE_SAME_MOMENT = frozenset({"ConditionalRequestConflict", "409"})
@@ -37,7 +37,6 @@ class S3Objects:
         self._s3, self.name = s3, bucket
 
     def manifest(self) -> StoredManifest | None:
-        """See ObjectStore."""
         with translated(f"reading what {self.name} shows"):
             try:
                 found = self._s3.get_object(Bucket=self.name, Key=MANIFEST)
@@ -48,7 +47,6 @@ class S3Objects:
                 raise
 
     def recall(self, version: str) -> bytes:
-        """See ObjectStore."""
         version_id = version.partition(" ")[2]
         if not version_id:
             raise Permanent(f"{self.name} keeps no earlier releases: run `webordinary doctor`")
@@ -59,7 +57,6 @@ class S3Objects:
                 raise self._gone(problem, "this release") from problem
 
     def swap_manifest(self, text: bytes, expected: str | None) -> str | None:
-        """See ObjectStore."""
         with translated(f"writing what {self.name} shows"):
             for left in reversed(range(_TRIES)):
                 try:
@@ -74,7 +71,6 @@ class S3Objects:
         return stands.version if stands and stands.text == text else None
 
     def put_all(self, uploads: Sequence[tuple[Upload, Origin]]) -> Mapping[str, str]:
-        """See ObjectStore."""
         if len(uploads) == 1:
             return {upload.path: self._put(upload, origin) for upload, origin in uploads}
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="upload") as pool:
@@ -87,7 +83,6 @@ class S3Objects:
         return {path: one.result() for path, one in started.items()}
 
     def delete(self, paths: Sequence[str]) -> None:
-        """See ObjectStore."""
         with translated(f"removing stale files of {self.name}"):
             answer = self._s3.delete_objects(
                 Bucket=self.name, Delete={"Objects": [{"Key": path} for path in paths], "Quiet": True}
@@ -112,7 +107,7 @@ class S3Objects:
 
     def _put(self, upload: Upload, origin: Origin) -> str:
         with translated(f"writing {upload.path} to {self.name}"):
-            return self._copy(upload, origin) if isinstance(origin, Lying) else self._send(upload, origin)
+            return self._copy(upload, origin) if isinstance(origin, StoredObject) else self._send(upload, origin)
 
     def _send(self, upload: Upload, file: Path) -> str:
         with _opened(file) as body:
@@ -125,7 +120,7 @@ class S3Objects:
             )
         return done.get("VersionId", "")
 
-    def _copy(self, upload: Upload, origin: Lying) -> str:
+    def _copy(self, upload: Upload, origin: StoredObject) -> str:
         try:
             done = self._s3.copy_object(
                 Bucket=self.name,

@@ -6,23 +6,161 @@ bucket's objects. So any worker, and an operator without any copy, goes back to 
 
 from __future__ import annotations
 
+import secrets
+import shutil
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from webordinary.adapters.aws.site.copies import LocalCopies, Site
+from webordinary.adapters.aws.blobs import fetch
+from webordinary.adapters.aws.site.deploy import (
+    DesiredRelease,
+    KeptVersion,
+    ManifestState,
+    ShownManifest,
+    in_folder,
+    in_store,
+    look,
+    read_shown,
+    show,
+    shut_out,
+)
 from webordinary.adapters.aws.site.objects import S3Objects
+from webordinary.adapters.durable import disk_errors
+from webordinary.jobs.ports import no_check
+from webordinary.jobs.site_files import (
+    FOLDER,
+    KEPT_RELEASES,
+    SPARE,
+    Manifest,
+    Release,
+    Stage,
+    keep_manifest,
+    manifest_of,
+    release_name,
+)
 from webordinary.model.claims import ProjectLease
-from webordinary.model.errors import ClaimLost, Transient
-from webordinary.site.ports import free_to_go_on
-from webordinary.site.releases import KEPT_RELEASES, Release, Stage, release_name
-from webordinary.site.shown import Kept
-from webordinary.site.targets import Standing, Wanted, in_folder, in_store, look, show, shut_out
+from webordinary.model.errors import ClaimLost, Permanent, Transient, reason_of
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
+
+
+KEPT_COPIES = 4
+"""Of one site: what is shown, what was before, and what a picture may still be taken of."""
+MOST_BYTES = 4_000_000_000
+LEAST_SITES = 16
+"""As many are never cleared away, as they may be in use."""
+Site = tuple[str, Stage]
+
+
+@dataclass(slots=True)
+class _Copies:
+    """When each was made, the newest last; None where there is a manifest alone."""
+
+    made: dict[str, datetime | None] = field(default_factory=dict)
+    bytes: int = 0
+
+
+class LocalCopies:
+    """`{project}/{stage}/releases/{name}` below one folder. Thread-safe."""
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self._folder, self._most_bytes = folder, most_bytes
+        self._sites: dict[Site, _Copies] = {}  # the one used last comes last
+        self._guard = threading.RLock()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def stage(self, site: Site, fence: int) -> Path:
+        """An empty folder to build into; what holders of lower fences left behind is removed."""
+        staging, mark = self._place(site) / "staging", f"{fence:020d}"
+        staging.mkdir(parents=True, exist_ok=True)
+        for left in staging.iterdir():
+            if left.name < mark:
+                shutil.rmtree(left, ignore_errors=True)
+        folder = staging / f"{mark}-{secrets.token_hex(4)}"
+        (folder / FOLDER).mkdir(parents=True)
+        with suppress(FileNotFoundError):
+            (staging.parent / "spare").rename(folder / SPARE)  # an outlived release, to make the next one out of
+        return folder
+
+    def finish(self, site: Site, staged: Path, name: str, now: datetime) -> Release:
+        """The staged folder is a release from now on; an existing one is used instead."""
+        path = self.path(site, name)
+        with self._guard:
+            copies = self._used(site)
+            made_at = copies.made.pop(name, None)
+            if made_at is None:
+                made_at = now
+                self._adopt(staged, path)
+                copies.bytes = sum(mark.size for mark in manifest_of(path).values())
+            copies.made[name] = made_at
+            self._make_room(site)
+        shutil.rmtree(staged, ignore_errors=True)
+        return Release(*site, name, path, made_at)
+
+    def find(self, site: Site, name: str) -> Release | None:
+        """A release that was built here and still lies here."""
+        with self._guard:
+            made_at = self._used(site).made.get(name)
+        return Release(*site, name, self.path(site, name), made_at) if made_at else None
+
+    def names(self, site: Site) -> tuple[str, ...]:
+        """What was built here, the newest first."""
+        with self._guard:
+            return tuple(name for name, made_at in reversed(self._used(site).made.items()) if made_at)
+
+    def note(self, site: Site, name: str, files: Manifest) -> None:
+        """Let it be known what a release holds of which there is no copy here."""
+        path = self.path(site, name)
+        with self._guard, suppress(OSError):  # a full disk is noticed where something depends on it
+            copies = self._used(site)
+            if name not in copies.made:
+                path.mkdir(parents=True, exist_ok=True)
+                keep_manifest(path, files)
+                copies.made[name] = None
+
+    def path(self, site: Site, name: str) -> Path:
+        """Where a copy of a release lies or would lie."""
+        return self._place(site) / "releases" / name
+
+    def _used(self, site: Site) -> _Copies:
+        copies = self._sites.pop(site, None) or _Copies()
+        self._sites[site] = copies
+        return copies
+
+    @staticmethod
+    def _adopt(staged: Path, path: Path) -> None:
+        shutil.rmtree(staged / SPARE, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)  # perhaps there is a manifest alone
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            staged.rename(path)
+        except OSError as problem:
+            raise Transient(f"{path} cannot be made ({reason_of(problem)}): free some disk space") from problem
+
+    def _make_room(self, site: Site) -> None:
+        copies = self._sites[site]
+        for name in list(copies.made)[:-KEPT_COPIES]:
+            whole, path = copies.made.pop(name), self.path(site, name)
+            if whole:
+                with suppress(OSError):  # there is one already
+                    path.rename(self._place(site) / "spare")
+            shutil.rmtree(path, ignore_errors=True)
+        for oldest in list(self._sites)[:-LEAST_SITES]:
+            if sum(each.bytes for each in self._sites.values()) <= self._most_bytes:
+                break
+            del self._sites[oldest]
+            shutil.rmtree(self._place(oldest), ignore_errors=True)
+
+    def _place(self, site: Site) -> Path:
+        project_id, stage = site
+        return self._folder / project_id / stage.value
+
 
 REMEMBERED = 16
 K = TypeVar("K")
@@ -42,12 +180,11 @@ class S3Releases:
     ) -> None:
         self._s3_of, self._bucket_of, self._copies, self._now = s3_of, bucket_of, copies, now
         self._keep = max(keep, 1)
-        self._seen: dict[Site, Standing] = {}
-        self._promoted: dict[tuple[Site, str], Wanted] = {}
+        self._seen: dict[Site, ManifestState] = {}
+        self._promoted: dict[tuple[Site, str], DesiredRelease] = {}
         self._guard = threading.Lock()
 
     def stage(self, project_id: str, stage: Stage, fence: int) -> Path:
-        """See Releases."""
         return self._copies.stage((project_id, stage), fence)
 
     def finish(self, project_id: str, stage: Stage, staged: Path, commit: str) -> Release:
@@ -55,7 +192,6 @@ class S3Releases:
         return self._copies.finish((project_id, stage), staged, release_name(commit), self._now())
 
     def find(self, project_id: str, stage: Stage, commit: str) -> Release | None:
-        """See Releases."""
         site, name = (project_id, stage), release_name(commit)
         if found := self._copies.find(site, name):
             return found
@@ -74,8 +210,7 @@ class S3Releases:
             _remember(self._promoted, (site, name), wanted)
         return self._release(site, standing.known[name])
 
-    def point(self, release: Release, fence: int, check: Callable[[], None] = free_to_go_on) -> bool:
-        """See Releases."""
+    def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
         site = (release.project_id, release.stage)
         lease = _lease(release.project_id, fence)
         seen = self._standing(site)
@@ -94,8 +229,7 @@ class S3Releases:
             self._promoted.pop((site, release.name), None)
         return done.flipped
 
-    def shut_out(self, project_id: str, stage: Stage, fence: int) -> None:
-        """See Releases."""
+    def raise_fence(self, project_id: str, stage: Stage, fence: int) -> None:
         site = (project_id, stage)
         self._keep_seen(site, shut_out(_lease(project_id, fence), self._store(site)))
 
@@ -119,7 +253,7 @@ class S3Releases:
         shown = standing.shown.release
         return tuple(release for place, release in enumerate(every) if place < self._keep or release.name == shown)
 
-    def _wanted(self, site: Site, release: Release, seen: Standing) -> Wanted:
+    def _wanted(self, site: Site, release: Release, seen: ManifestState) -> DesiredRelease:
         with self._guard:
             promoted = self._promoted.get((site, release.name))
         if promoted:
@@ -132,24 +266,24 @@ class S3Releases:
             raise Transient(f"release {release.name} of {site[0]} is neither here nor in its bucket: it is built again")
         return wanted
 
-    def _release(self, site: Site, entry: Kept) -> Release:
+    def _release(self, site: Site, entry: KeptVersion) -> Release:
         return Release(*site, entry.release, self._copies.path(site, entry.release), entry.at, entry.files)
 
     def _store(self, site: Site) -> S3Objects:
         return S3Objects(self._s3_of(site[0]), self._bucket_of(*site))
 
-    def _standing(self, site: Site) -> Standing:
-        """What was seen last: whoever acts on it swaps the manifest, and so learns whether it is over."""
+    def _standing(self, site: Site) -> ManifestState:
+        """The manifest as last seen; a stale one is noticed by its compare-and-swap."""
         with self._guard:
             seen = self._seen.get(site)
         return seen or self._look(site)
 
-    def _look(self, site: Site) -> Standing:
+    def _look(self, site: Site) -> ManifestState:
         standing = look(self._store(site))
         self._keep_seen(site, standing)
         return standing
 
-    def _keep_seen(self, site: Site, standing: Standing) -> None:
+    def _keep_seen(self, site: Site, standing: ManifestState) -> None:
         with self._guard:
             _remember(self._seen, site, standing)
 
@@ -168,3 +302,46 @@ def _remember(memory: dict[K, V], key: K, value: V) -> None:
     memory[key] = value
     for oldest in list(memory)[:-REMEMBERED]:
         del memory[oldest]
+
+
+MOST_FILE_BYTES = 100_000_000
+
+
+class ShownCopies:
+    """Local copies for the operators' preview; of each release only the files that changed are fetched."""
+
+    def __init__(self, s3: S3Client, bucket_of: Callable[[str, Stage], str], folder: Path) -> None:
+        self._s3, self._bucket_of, self._folder = s3, bucket_of, folder
+        self._have: dict[Site, tuple[ShownManifest, Path]] = {}
+        self._guard = threading.Lock()
+
+    def current(self, project_id: str, stage: Stage) -> Path | None:
+        """A folder with what the bucket shows now; None if that is nothing, or there is no bucket."""
+        bucket = self._bucket_of(project_id, stage)
+        try:
+            shown = read_shown(S3Objects(self._s3, bucket).manifest())
+        except (Permanent, Transient):
+            return None
+        if not shown.files:
+            return None
+        with self._guard:
+            before = self._have.get((project_id, stage))
+            if before is None or before[0].release != shown.release:
+                before = shown, self._fetch(bucket, shown, before)
+                self._have[project_id, stage] = before
+        return before[1]
+
+    def _fetch(self, bucket: str, shown: ShownManifest, before: tuple[ShownManifest, Path] | None) -> Path:
+        path = self._folder / bucket / shown.release
+        known: Manifest = before[0].files if before else {}
+        with disk_errors(path):
+            for name, mark in shown.files.items():
+                file = path / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                if before and name in known and known[name].digest == mark.digest:
+                    shutil.copyfile(before[1] / name, file)
+                else:
+                    file.write_bytes(fetch(self._s3, bucket, name, MOST_FILE_BYTES))
+        if before:
+            shutil.rmtree(before[1], ignore_errors=True)
+        return path

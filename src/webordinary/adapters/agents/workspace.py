@@ -1,0 +1,184 @@
+"""Access to the files of one folder. No symbolic link is followed, so that no path leads out of it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from webordinary.adapters.dot_git import is_dot_git
+from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, AttachedFile, Changed
+
+_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_IMAGE_BYTES = 3_700_000  # the model takes 5 MB, after base64 has made it a third more
+_MOST_IMAGES = 10
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedFile:
+    """One file in the agent's luggage."""
+
+    name: str
+    path: Path
+    media_type: str
+    size: int
+
+    @property
+    def image(self) -> bool:
+        """Whether the model can be shown it as it is."""
+        return self.media_type in _IMAGES and self.size <= _IMAGE_BYTES
+
+    def base64(self) -> str:
+        """Its content as text."""
+        return base64.b64encode(self.path.read_bytes()).decode()
+
+
+def prepare_files(files: tuple[AttachedFile, ...], folder: Path) -> tuple[PreparedFile, ...]:
+    """Copy them into a new folder; no two have the same name."""
+    folder.mkdir()
+    packed: dict[str, PreparedFile] = {}
+    for file in files:
+        name = next(name for name in _names(file.attachment.name) if name not in packed)
+        shutil.copyfile(file.path, folder / name)
+        size = (folder / name).stat().st_size
+        packed[name] = PreparedFile(name, folder / name, file.attachment.media_type, size)
+    return tuple(packed.values())
+
+
+def shown(attachments: tuple[PreparedFile, ...]) -> tuple[PreparedFile, ...]:
+    """Those that the model is shown with the instruction."""
+    return tuple(file for file in attachments if file.image)[:_MOST_IMAGES]
+
+
+def _names(asked: str) -> Iterator[str]:
+    plain = _ODD.sub("-", Path(asked.replace("\\", "/")).name).strip("-.")[-80:] or "file"
+    yield plain
+    stem, dot, ending = plain.rpartition(".")
+    for number in range(2, 10_000):
+        yield f"{stem}-{number}{dot}{ending}" if stem else f"{plain}-{number}"
+
+
+MOST_BYTES = 20_000_000
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+HIDDEN = frozenset({".claude", ".mcp.json"})
+"""What an agent may not write through us, at the top of the folder: it would speak to programs, not to visitors.
+A `.git` is no file of the site at any depth."""
+
+
+class Outside(ValueError):
+    """A path that does not lie in the folder."""
+
+
+def inside(root: Path, path: str) -> PurePosixPath:
+    """The path below `root`, given as absolute or relative; raises Outside."""
+    asked = PurePosixPath(path)
+    for base in (PurePosixPath(root), PurePosixPath(root.resolve())):
+        if asked.is_absolute() and asked.is_relative_to(base):
+            asked = asked.relative_to(base)
+    parts = asked.parts
+    hidden = parts[:1] and (parts[0] in HIDDEN or any(map(is_dot_git, parts)))
+    if asked.is_absolute() or not parts or ".." in parts or "\0" in path or hidden:
+        raise Outside(f"{path[:200]} is not a file of this site")
+    return asked
+
+
+def read(root: Path, path: str) -> bytes:
+    """A plain file's content; raises Outside or OSError."""
+    below = inside(root, path)
+    with _parent(root, below, make=False) as folder:
+        number = os.open(below.name, os.O_RDONLY | _FILE, dir_fd=folder)
+        with os.fdopen(number, "rb") as file:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                raise Outside(f"{path[:200]} is not a plain file")
+            content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise Outside(f"{path[:200]} has more than {MOST_BYTES:,} bytes")
+    return content
+
+
+def write(root: Path, path: str, content: bytes) -> None:
+    """Make or replace a plain file, with the folders that it needs; raises Outside or OSError."""
+    below = inside(root, path)
+    if len(content) > MOST_BYTES:
+        raise Outside(f"{path[:200]} would have more than {MOST_BYTES:,} bytes")
+    with _parent(root, below, make=True) as folder:
+        number = os.open(below.name, os.O_WRONLY | os.O_CREAT | _FILE, 0o644, dir_fd=folder)
+        with os.fdopen(number, "wb") as file:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                raise Outside(f"{path[:200]} is not a plain file")
+            file.truncate()
+            file.write(content)
+
+
+@contextmanager
+def _parent(root: Path, below: PurePosixPath, make: bool) -> Iterator[int]:
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in below.parts[:-1]:
+            folder = _step(folder, part, make)
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _step(folder: int, part: str, make: bool) -> int:
+    if make:
+        with suppress(FileExistsError):
+            os.mkdir(part, 0o755, dir_fd=folder)
+    below = os.open(part, _FOLDER, dir_fd=folder)
+    os.close(folder)
+    return below
+
+
+MOST_FILES = 300_000
+Footprint = frozenset[tuple[str, int, int, int]]
+
+
+def tree_snapshot(folder: Path) -> Footprint:
+    """Names, sizes, kinds and times of all below it, but for `.git`."""
+    seen: set[tuple[str, int, int, int]] = set()
+    unread = [str(folder)]
+    while unread and len(seen) <= MOST_FILES:
+        with os.scandir(unread.pop()) as entries:
+            for entry in entries:
+                if entry.name == ".git":
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    unread.append(entry.path)
+                    continue
+                status = entry.stat(follow_symlinks=False)
+                seen.add((entry.path, status.st_size, status.st_mode, status.st_mtime_ns))
+    return frozenset(seen)
+
+
+def prompt_text(task: AgentTask, attachments: tuple[PreparedFile, ...]) -> str:
+    """One text."""
+    lines = [f"- {file.name} ({file.media_type}, {file.size:,} bytes): {file.path}" for file in attachments]
+    return task.words + ("\n\nFiles that came with this mail:\n" + "\n".join(lines) if lines else "")
+
+
+MOST_CHARACTERS = 20_000
+NO_WORDS = "Done as you asked."
+
+
+def result_of(
+    said: str, message: str, *, differs: bool, went_on: bool, session: str = "", cost_usd: float = 0.0
+) -> AgentResult:
+    """`said` is `changed`, `answered`, `question` or nothing; `went_on` when work of an earlier run is there too.
+
+    A question outweighs half an edit, which is put back. Else nothing that was done is dropped, whatever was said.
+    """
+    words = message.strip()[:MOST_CHARACTERS] or NO_WORDS
+    if said == "question":
+        return Asked(words, session, cost_usd)
+    if said == "changed" or differs or (went_on and not said):
+        return Changed(words, session, cost_usd)
+    return Answered(words, session, cost_usd)

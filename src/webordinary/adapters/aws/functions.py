@@ -1,0 +1,61 @@
+"""The table of the lambdas: name, settings and trigger of each. Infrastructure and emulators read it.
+
+Memory was measured: every function stands at 63 MB when it is ready. With the largest mail, of 40 MB, the intake
+reaches 140 MB, and so do the steps that parse, whose child process takes 130 MB beside them. A reply carries pictures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from webordinary.adapters.aws import names
+from webordinary.workflow.steps import STEPS
+
+MODULE = "webordinary.entrypoints.lambdas.functions"
+PYTHON = (3, 13)
+RUNTIME, ARCHITECTURE = f"python{PYTHON[0]}.{PYTHON[1]}", "arm64"
+
+SMALL_MB, MAIL_MB, PARSING_MB = 128, 256, 512
+_STEP_SECONDS = 30  # twice a slow answer of DynamoDB with its retries; the workflow tries again after it
+_MAIL_SECONDS = 60
+_SWEEP_SECONDS = 120
+
+PARSING_STEPS = ("ParseEmail", "StoreAttachment")
+"""They parse in a child process, started while the function starts; its limits are those of one machine."""
+_MEMORY = dict.fromkeys(PARSING_STEPS, PARSING_MB) | {"Reply": MAIL_MB}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One lambda."""
+
+    name: str
+    step: str | None = None
+    """The step of the workflow that it is; the others are called by events."""
+    memory_mb: int = SMALL_MB
+    timeout_seconds: int = _STEP_SECONDS
+    retries: int = 0
+    """How often Lambda itself tries an event again; the workflow retries its steps on its own."""
+
+    @property
+    def handler(self) -> str:
+        """What Lambda imports and calls."""
+        return f"{MODULE}.{self.name.removeprefix(names.PREFIX + '-').replace('-', '_')}"
+
+
+def _step(step: str) -> Function:
+    memory = _MEMORY.get(step, SMALL_MB)
+    return Function(names.function_of(step), step, memory, _STEP_SECONDS if memory == SMALL_MB else _MAIL_SECONDS)
+
+
+INTAKE = Function(names.INTAKE, memory_mb=MAIL_MB, timeout_seconds=_MAIL_SECONDS, retries=2)
+RECONCILE = Function(names.RECONCILE, memory_mb=MAIL_MB, timeout_seconds=_SWEEP_SECONDS)
+"""Two may run at once, as workers reconcile too: each chore is taken by a conditional write, or harmless twice.
+
+So no concurrency is reserved to make it one at a time; an account with Lambda's quota of 10 could not deploy that.
+"""
+ABANDONED = Function(names.ABANDONED, memory_mb=MAIL_MB, timeout_seconds=_MAIL_SECONDS, retries=2)
+BOUNCES = Function(names.BOUNCES, retries=2)
+
+STEP_FUNCTIONS = tuple(_step(step) for step in STEPS)
+FUNCTIONS = (INTAKE, *STEP_FUNCTIONS, RECONCILE, ABANDONED, BOUNCES)

@@ -1,0 +1,191 @@
+"""Are tables, queues and buckets there, and as they should be?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.clients import NOT_THERE, Clients, code_of, translated
+from webordinary.adapters.aws.functions import FUNCTIONS, STEP_FUNCTIONS
+from webordinary.adapters.aws.provision.deployment import Tools
+from webordinary.adapters.aws.provision.shapes import (
+    EXPIRING,
+    RAW_PREFIX,
+    SHARED_QUEUES,
+    TABLES,
+    Attribute,
+    QueueShape,
+    TableShape,
+    key_queues,
+)
+from webordinary.model.checks import Check, CheckResult, broken, doubtful, good
+from webordinary.model.names import ProjectUser
+from webordinary.workflow.definition import for_aws
+
+DEPLOY = "`webordinary aws deploy` makes it"
+ONBOARD = "`webordinary project add … --backend aws` makes it"
+_GONE = NOT_THERE | {"404", "NoSuchPublicAccessBlockConfiguration"}
+
+
+def table_checks(clients: Clients) -> Iterator[Check]:
+    """One per table."""
+    for name, shape in TABLES.items():
+        yield Check(f"table {name}", partial(_table, clients, name, shape))
+
+
+def queue_checks(clients: Clients, keys: Sequence[ProjectUser]) -> Iterator[Check]:
+    """One for the shared queues, one per customer."""
+    yield Check("shared queues", partial(_queues, clients, SHARED_QUEUES, "the shared queues", DEPLOY))
+    for key in keys:
+        title = f"queues of {key}"
+        yield Check(title, partial(_queues, clients, key_queues(key), title, ONBOARD))
+
+
+def bucket_checks(clients: Clients, shared: Sequence[str], of_sites: Sequence[str]) -> Iterator[Check]:
+    """One per bucket; those of sites keep what was replaced."""
+    for name in shared:
+        yield Check(f"bucket {name}", partial(_bucket, clients, name, versions=False))
+    for name in of_sites:
+        yield Check(f"bucket {name}", partial(_bucket, clients, name, versions=True))
+
+
+def _table(clients: Clients, name: str, shape: TableShape) -> CheckResult:
+    try:
+        table = clients.dynamodb.describe_table(TableName=name)["Table"]
+        lifetime = clients.dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+    except ClientError as problem:
+        return _absent(problem, f"table {name}", DEPLOY)
+    wanted = _keys(shape.hash, shape.range)
+    indexes = {one.name: _keys(one.hash, one.range) for one in shape.indexes}
+    found: Mapping[str, Any] = {one["IndexName"]: one["KeySchema"] for one in table.get("GlobalSecondaryIndexes", [])}
+    wrong = [
+        *([] if table["TableStatus"] in ("ACTIVE", "UPDATING") else [f"is {table['TableStatus']}"]),
+        *([] if table["KeySchema"] == wanted else ["has another key"]),
+        *(f"has no index {index}" for index, keys in indexes.items() if found.get(index) != keys),
+        *([] if _expires(lifetime, shape.ttl) else [f"lets nothing expire by {shape.ttl}"]),
+    ]
+    if wrong:
+        return broken(f"table {name} {', '.join(wrong)}", "deploy again; a table with another key must be made anew")
+    return good(f"table {name}")
+
+
+def _expires(lifetime: Mapping[str, Any], attribute: str) -> bool:
+    return lifetime.get("AttributeName") == attribute and lifetime.get("TimeToLiveStatus") in EXPIRING
+
+
+def _keys(hash_key: Attribute, range_key: Attribute | None) -> list[dict[str, str]]:
+    keys = [{"AttributeName": hash_key.name, "KeyType": "HASH"}]
+    return [*keys, {"AttributeName": range_key.name, "KeyType": "RANGE"}] if range_key else keys
+
+
+def _queues(clients: Clients, shapes: Sequence[QueueShape], title: str, maker: str) -> CheckResult:
+    waiting = 0
+    for shape in shapes:
+        try:
+            url = clients.sqs.get_queue_url(QueueName=shape.name)["QueueUrl"]
+            found = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        except ClientError as problem:
+            return _absent(problem, f"queue {shape.name}", maker)
+        if wrong := _wrong(shape, found):
+            return doubtful(f"queue {shape.name} {wrong}", f"{maker} as it should be")
+        waiting += int(found["ApproximateNumberOfMessages"]) if "dlq" in shape.name else 0
+    if waiting:
+        return doubtful(f"{title}: {waiting} dead letters wait", "look at them: docs/operations.md, On AWS by hand")
+    return good(title)
+
+
+def _wrong(shape: QueueShape, found: Mapping[Any, str]) -> str:
+    for name, value in shape.attributes().items():
+        if found.get(name) != value and name != "SqsManagedSseEnabled":
+            return f"has {name} {found.get(name)} and not {value}"
+    target = json.loads(found.get("RedrivePolicy", "{}")).get("deadLetterTargetArn", "")
+    if shape.dead_letters and target.rpartition(":")[2] != shape.dead_letters:
+        return f"does not give up to {shape.dead_letters}"
+    return ""
+
+
+def _bucket(clients: Clients, name: str, *, versions: bool) -> CheckResult:
+    maker = ONBOARD if versions else DEPLOY
+    try:
+        clients.s3.head_bucket(Bucket=name)
+        block = clients.s3.get_public_access_block(Bucket=name)["PublicAccessBlockConfiguration"]
+        kept = clients.s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled"
+    except ClientError as problem:
+        return _absent(problem, f"bucket {name}, closed to the public,", maker)
+    if not all(block.values()):
+        return broken(f"bucket {name} may be opened to the public", f"{maker} as it should be")
+    if versions and not kept:
+        return broken(f"bucket {name} does not keep what is replaced", f"{maker} as it should be")
+    return good(f"bucket {name}")
+
+
+def _absent(problem: ClientError, what: str, maker: str) -> CheckResult:
+    if code_of(problem) in _GONE:
+        return broken(f"{what} is not there", maker)
+    with translated(f"looking at {what}"):
+        raise problem
+
+
+def site_buckets(projects: Sequence[str], domain: str, stages: Sequence[str]) -> list[str]:
+    """The buckets of these projects."""
+    return [names.site_bucket(project, stage, domain) for project in projects for stage in stages]
+
+
+UPDATE = "`webordinary aws deploy` brings it up to date"
+_FLOW_GONE = NOT_THERE | {"StateMachineDoesNotExist"}
+
+
+def flow_checks(clients: Clients, tools: Tools, machine_arn: str, raw_bucket: str) -> Iterator[Check]:
+    """From a mail in the bucket to the end of its workflow."""
+    yield Check("intake", lambda: _intake(clients, raw_bucket))
+    yield Check("lambdas", lambda: _lambdas(tools))
+    yield Check("workflow", lambda: _workflow(clients, tools, machine_arn))
+
+
+def _intake(clients: Clients, raw_bucket: str) -> CheckResult:
+    with translated(f"looking what happens with mails in {raw_bucket}"):
+        found = clients.s3.get_bucket_notification_configuration(Bucket=raw_bucket)
+    called = [one["LambdaFunctionArn"] for one in found.get("LambdaFunctionConfigurations", [])]
+    if not any(arn.endswith(f":function:{names.INTAKE}") for arn in called):
+        return broken(f"mails in {raw_bucket}/{RAW_PREFIX} start nothing", UPDATE)
+    return good(f"mails in {raw_bucket}/{RAW_PREFIX} start {names.INTAKE}")
+
+
+def _lambdas(tools: Tools) -> CheckResult:
+    for one in FUNCTIONS:
+        try:
+            found = tools.functions.get_function_configuration(FunctionName=one.name)
+        except ClientError as problem:
+            return _flow_absent(problem, f"lambda {one.name}")
+        state, update = found.get("State", "Active"), found.get("LastUpdateStatus", "Successful")
+        if state not in ("Active", "Inactive") or update == "Failed":
+            reason = found.get("LastUpdateStatusReason") or found.get("StateReason") or "no reason given"
+            return broken(f"lambda {one.name} is {state}, its update {update}: {reason}", UPDATE)
+    return good(f"{len(FUNCTIONS)} lambdas")
+
+
+def _workflow(clients: Clients, tools: Tools, machine_arn: str) -> CheckResult:
+    try:
+        deployed = clients.stepfunctions.describe_state_machine(stateMachineArn=machine_arn)["definition"]
+        arns = {
+            one.step: tools.functions.get_function_configuration(FunctionName=one.name)["FunctionArn"]
+            for one in STEP_FUNCTIONS
+            if one.step
+        }
+    except ClientError as problem:
+        return _flow_absent(problem, f"workflow {names.STATE_MACHINE}, or a lambda of it,")
+    if json.loads(deployed) != json.loads(for_aws(arns)):
+        return broken(f"workflow {names.STATE_MACHINE} is not this version's", UPDATE)
+    return good(f"workflow {names.STATE_MACHINE} is this version's")
+
+
+def _flow_absent(problem: ClientError, what: str) -> CheckResult:
+    if code_of(problem) in _FLOW_GONE:
+        return broken(f"{what} is not there", UPDATE)
+    with translated(f"looking at {what}"):
+        raise problem

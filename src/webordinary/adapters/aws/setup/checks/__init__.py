@@ -1,1 +1,0 @@
-"""Looks at an account of AWS, one thing each; none changes anything."""

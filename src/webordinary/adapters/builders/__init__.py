@@ -1,0 +1,26 @@
+"""How sources become sites: plain files, npm, Hugo, MkDocs, any command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from webordinary.adapters.builders.generators import CommandBuilder, Hugo, MkDocs
+from webordinary.adapters.builders.npm import Dependencies, Npm
+from webordinary.adapters.builders.outside import BuildEnv, OutsideBuilder
+from webordinary.adapters.builders.plain import PlainFiles
+from webordinary.jobs.ports import Builder
+
+__all__ = ["BuildEnv", "Dependencies", "OutsideBuilder", "PlainFiles", "builders"]
+
+
+def builders(workshop: BuildEnv, dependencies: Dependencies, command: Sequence[str] = ()) -> dict[str, Builder]:
+    """All of them, by the names that projects use, in the order in which they are tried."""
+    known: dict[str, Builder] = {
+        "npm": OutsideBuilder(Npm(dependencies), workshop),
+        "hugo": OutsideBuilder(Hugo(), workshop),
+        "mkdocs": OutsideBuilder(MkDocs(), workshop),
+        "plain": PlainFiles(),
+    }
+    if command:
+        known["command"] = OutsideBuilder(CommandBuilder(command), workshop)
+    return known

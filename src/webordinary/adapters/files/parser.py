@@ -1,0 +1,248 @@
+"""Parses mails in warm child processes with limits on processor time and memory; see decision 0024.
+
+A hostile mail costs its sender's own request and nothing else: the child that it brings down is replaced. Small mails
+have processes of their own, which a mail keeps for milliseconds, so that they never wait behind large ones.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+
+from webordinary.adapters.files.parser_child import Frame, read_frame, write_frame
+from webordinary.mail.parsing.message import outline
+from webordinary.mail.ports import ExtractedFile, ParserBusy, Unparseable
+from webordinary.mail.records import attachment_from_json, mail_from_json
+from webordinary.model.errors import Transient
+from webordinary.model.mail import AttachmentKind, ParsedMail, RefusedAttachment
+
+_CHILD = "webordinary.adapters.files.parser_child"
+_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "LANG", "LC_ALL")
+_OUT_OF_TIME = (-signal.SIGPROF, -signal.SIGXCPU)
+
+
+@dataclass(frozen=True, slots=True)
+class ParserLimits:
+    """What reading a mail may take. A mail is read at most twice: for its text, then for its files."""
+
+    cpu_seconds: float = 1.0
+    memory_bytes: int = 150 * 1024 * 1024
+    """On top of the 35 MB that the process has to begin with."""
+    wall_seconds: float = 60.0
+    """A process that does not answer for so long is replaced: the machine is overloaded, or the process stopped."""
+    small_bytes: int = 64 * 1024
+    small_processes: int = 2
+    large_processes: int = 2
+    large_niceness: int = 5
+    """Large mails give way to everything else that this machine does for its customers."""
+
+
+class ProcessParser:
+    """See MailParser. Safe to share between threads."""
+
+    def __init__(self, limits: ParserLimits = ParserLimits()) -> None:  # noqa: B008 - frozen
+        self._limits = limits
+        self._small = _Lane(limits, limits.small_processes)
+        self._large = _Lane(limits, limits.large_processes, limits.large_niceness)
+        self._end = weakref.finalize(self, _end_all, self._small, self._large)  # also at the end of the program
+
+    def parse(self, raw: bytes) -> ParsedMail:
+        with self._process(raw) as process:
+            said, _ = next(process.ask("parse", raw))
+        try:
+            return _with_header_of(raw, mail_from_json(said["mail"]))
+        except (LookupError, ValueError, TypeError) as problem:
+            raise _unreadable(f"its parser answered nonsense, {problem!r}") from problem
+
+    def files(self, raw: bytes) -> Iterator[ExtractedFile | RefusedAttachment]:
+        with self._process(raw) as process:
+            for said, data in process.ask("files", raw):
+                if "end" in said:
+                    return
+                yield _file(said, data)
+
+    def warm(self) -> None:
+        """See MailParser. Large mails wait for their process once, if any come."""
+        (self._small if self._limits.small_processes else self._large).warm()
+
+    def close(self) -> None:
+        """End the processes; the parser may not be used any more."""
+        self._end()
+
+    @contextmanager
+    def _process(self, raw: bytes) -> Iterator[_Process]:
+        small = self._limits.small_processes and len(raw) <= self._limits.small_bytes
+        with self._small.waited_for() if small else self._large.at_once() as process:
+            yield process
+
+
+def _end_all(*lanes: _Lane) -> None:
+    for lane in lanes:
+        lane.close()
+
+
+class _Lane:
+    """Processes for mails of one kind; idle ones are kept."""
+
+    def __init__(self, limits: ParserLimits, processes: int, niceness: int = 0) -> None:
+        self._limits, self._niceness = limits, niceness
+        self._free = threading.Semaphore(processes)
+        self._guard = threading.Lock()
+        self._idle: list[_Process] = []
+
+    def warm(self) -> None:
+        with self._guard:
+            if not self._idle:
+                self._idle.append(_Process(self._limits, self._niceness))
+
+    def close(self) -> None:
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for process in idle:
+            process.end()
+
+    @contextmanager
+    def at_once(self) -> Iterator[_Process]:
+        """Raises ParserBusy where all are busy: waiting would keep a thread of the workflow engine."""
+        if not self._free.acquire(blocking=False):
+            raise ParserBusy("other large mails are being read: this one is tried again in a moment")
+        with self._borrowed() as process:
+            yield process
+
+    @contextmanager
+    def waited_for(self) -> Iterator[_Process]:
+        self._free.acquire()
+        with self._borrowed() as process:
+            yield process
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[_Process]:
+        """Back among the idle ones only when it has answered to the end."""
+        try:
+            process = self._take()
+            try:
+                yield process
+            finally:
+                self._give_back(process)
+        finally:
+            self._free.release()
+
+    def _take(self) -> _Process:
+        with self._guard:
+            while self._idle:
+                process = self._idle.pop()
+                if process.alive:
+                    return process
+                process.end()
+        return _Process(self._limits, self._niceness)
+
+    def _give_back(self, process: _Process) -> None:
+        if not process.ready:
+            process.end()
+            return
+        with self._guard:
+            self._idle.append(process)
+
+
+class _Process:
+    """One child. `ready` while it waits for a request."""
+
+    def __init__(self, limits: ParserLimits, niceness: int) -> None:
+        self._limits = limits
+        self.ready = True
+        # Nothing of our environment: it may hold keys, and a mail must not find any.
+        kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+        limited = [str(limits.cpu_seconds), str(limits.memory_bytes), str(niceness)]
+        self._child = subprocess.Popen(
+            [sys.executable, "-s", "-P", "-m", _CHILD, *limited],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=kept | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            cwd="/",
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self._child.poll() is None
+
+    def ask(self, request: str, raw: bytes) -> Iterator[Frame]:
+        """Send a request and yield the answers, up to and including the last one."""
+        assert self._child.stdin
+        self.ready = False
+        with suppress(BrokenPipeError), self._watched():
+            write_frame(self._child.stdin, {"request": request}, raw)
+        while True:
+            said, data = self._answer()
+            if "unparseable" in said:
+                self.ready = "ends" not in said
+                raise Unparseable(said["unparseable"])
+            self.ready = "mail" in said or "end" in said
+            yield said, data
+
+    def _answer(self) -> Frame:
+        assert self._child.stdout
+        with self._watched():
+            try:
+                frame = read_frame(self._child.stdout)
+            except (ValueError, OSError) as problem:
+                raise _unreadable(f"its parser answered nonsense, {problem}") from problem
+        return frame or self._died()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        timer = threading.Timer(self._limits.wall_seconds, self._child.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _died(self) -> Frame:
+        code = self._child.wait()
+        if code in _OUT_OF_TIME:
+            raise _unreadable(f"reading it takes longer than {2 * self._limits.cpu_seconds:.0f} seconds")
+        if code in (-signal.SIGKILL, -signal.SIGTERM, 0):
+            raise Transient("the process that parses mails was ended: the mail is read again by a new one")
+        raise _unreadable(f"its parser ended with {code}")
+
+    def end(self) -> None:
+        """End it, in whatever state it is."""
+        self._child.kill()
+        for stream in (self._child.stdin, self._child.stdout):
+            with suppress(OSError):  # what was still to be written is of no use
+                if stream:
+                    stream.close()
+        self._child.wait()
+
+
+def _unreadable(why: str) -> Unparseable:
+    return Unparseable(f"this mail cannot be read ({why}): send it again in a simpler form, or as plain text")
+
+
+def _with_header_of(raw: bytes, mail: ParsedMail) -> ParsedMail:
+    """Who wrote a mail is read here: a mail that took over its parser speaks for nobody else."""
+    return replace(
+        outline(raw),
+        text=mail.text,
+        elided=mail.elided,
+        command=mail.command,
+        attachment_count=mail.attachment_count,
+        refused_attachments=mail.refused_attachments,
+    )
+
+
+def _file(said: dict[str, str], data: bytes) -> ExtractedFile | RefusedAttachment:
+    if "refused" in said:
+        refused = attachment_from_json(said["refused"])
+        assert isinstance(refused, RefusedAttachment)
+        return refused
+    return ExtractedFile(said["name"], said["mediaType"], AttachmentKind(said["kind"]), data)

@@ -1,0 +1,107 @@
+"""The child process that parses mails: one at a time, each within its limits. Started by `parser.ProcessParser`.
+
+Requests and answers are frames of JSON and bytes on standard input and output. The limits are the kernel's: beyond the
+processor time of a mail it ends this process, beyond the memory it fails an allocation. The process ends with its
+standard input, so it never outlives its parent by more than one mail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import struct
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+from webordinary.mail.parsing.attachments import extract
+from webordinary.mail.parsing.message import parse
+from webordinary.mail.ports import Unparseable
+from webordinary.mail.records import attachment_to_json, mail_to_json
+from webordinary.model.mail import RefusedAttachment
+
+HEAD = struct.Struct(">IQ")
+MAX_JSON = 16 * 1024 * 1024
+MAX_DATA = 64 * 1024 * 1024
+_TOO_MUCH_MEMORY = "reading this mail takes more memory than a mail may take: send it again in a simpler form"
+
+Frame = tuple[dict[str, Any], bytes]
+
+
+def read_frame(source: IO[bytes]) -> Frame | None:
+    """The next frame; None at the end, also in the middle of a frame. Raises ValueError for anything else."""
+    head = source.read(HEAD.size)
+    if len(head) < HEAD.size:
+        return None
+    json_size, data_size = HEAD.unpack(head)
+    if json_size > MAX_JSON or data_size > MAX_DATA:
+        raise ValueError(f"a frame of {json_size} and {data_size} bytes")
+    text, data = source.read(json_size), source.read(data_size)
+    if len(text) < json_size or len(data) < data_size:
+        return None
+    return json.loads(text), data
+
+
+def write_frame(target: IO[bytes], said: dict[str, Any], data: bytes = b"") -> None:
+    """Write a frame and let it go."""
+    text = json.dumps(said).encode()
+    target.write(HEAD.pack(len(text), len(data)) + text)
+    target.write(data)
+    target.flush()
+
+
+def main(cpu_seconds: float, memory_bytes: int, niceness: int) -> None:
+    """Answer requests until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    source = sys.stdin.buffer
+    target = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    os.nice(niceness)
+    _limit_memory(memory_bytes)
+    while frame := read_frame(source):
+        _limit_cpu(cpu_seconds)
+        try:
+            _answer(frame, target)
+        except Unparseable as problem:
+            write_frame(target, {"unparseable": str(problem)})
+        except MemoryError:
+            write_frame(target, {"unparseable": _TOO_MUCH_MEMORY, "ends": True})
+            return  # what else the failed allocation left undone is unknown
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        del frame
+
+
+def _answer(frame: Frame, target: IO[bytes]) -> None:
+    said, raw = frame
+    if said["request"] == "parse":
+        write_frame(target, {"mail": mail_to_json(parse(raw))})
+        return
+    for file in extract(raw):
+        if isinstance(file, RefusedAttachment):
+            write_frame(target, {"refused": attachment_to_json(file)})
+        else:
+            write_frame(target, {"name": file.name, "mediaType": file.media_type, "kind": file.kind}, file.data)
+    write_frame(target, {"end": True})
+
+
+def _limit_memory(memory_bytes: int) -> None:
+    """What this process has now, and so much more: the bound is on what a mail takes."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pages = Path("/proc/self/statm")
+    if pages.exists():
+        taken = int(pages.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + memory_bytes,) * 2)
+
+
+def _limit_cpu(seconds: float) -> None:
+    """The timer is exact; RLIMIT_CPU counts whole seconds, and holds whatever a library does to the timer."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime + seconds) + 1, hard))
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,214 @@
+"""Releases in a folder: built aside, renamed into place, shown by pointers that need no lock.
+
+`{project}/{stage}/releases/{commit12}/` never changes; `pointers/{fence}` names a release, or nothing; the highest
+fence is current. A stale worker can only write its own lower pointer, which nobody reads. `current` is a convenience
+for web servers that follow a link. A release that is not kept any longer becomes the `spare`: the next one is made
+out of it, so that a large site costs what changed, not what it has.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from webordinary.adapters.durable import make_folder, sync_files, sync_folder
+from webordinary.jobs.ports import no_check
+from webordinary.jobs.site_files import FOLDER, KEPT_RELEASES, SPARE, Release, Stage, release_name
+from webordinary.model.errors import Permanent, Transient, reason_of
+
+NOTHING = "-"
+"""The value of a pointer before the first release."""
+_FLIP_TRIES = 20
+
+
+class FolderReleases:
+    """The sites of all projects below one folder."""
+
+    def __init__(self, sites: Path, keep: int = KEPT_RELEASES) -> None:
+        self._sites = sites
+        self._keep = max(keep, 1)
+        self._began: dict[Path, int] = {}
+
+    def stage(self, project_id: str, stage: Stage, fence: int) -> Path:
+        """An empty folder to build into; removes the folders of lower fences."""
+        staging = self._place(project_id, stage) / "staging"
+        staging.mkdir(parents=True, exist_ok=True)
+        mark = f"{fence:020d}"
+        for left in staging.iterdir():
+            if left.name < mark:
+                shutil.rmtree(left, ignore_errors=True)
+        folder = staging / f"{mark}-{secrets.token_hex(4)}"
+        (folder / FOLDER).mkdir(parents=True)
+        self._began[folder] = folder.stat().st_mtime_ns
+        with suppress(FileNotFoundError):
+            (staging.parent / "spare").rename(folder / SPARE)
+        return folder
+
+    def finish(self, project_id: str, stage: Stage, staged: Path, commit: str) -> Release:
+        """Make the staged folder the release of this commit, durably; an existing one is used instead."""
+        release = self._release(project_id, stage, release_name(commit))
+        began = self._began.pop(staged, 0)
+        if not release.path.exists():
+            shutil.rmtree(staged / SPARE, ignore_errors=True)
+            _sync_tree(staged, began)
+            _date(staged)
+            make_folder(release.path.parent)
+            try:
+                staged.rename(release.path)
+            except OSError as problem:
+                if not release.path.exists():
+                    words = f"{release.path} cannot be made ({reason_of(problem)}); free some disk space"
+                    raise Transient(words) from problem
+            sync_folder(release.path.parent)
+        shutil.rmtree(staged, ignore_errors=True)
+        return release
+
+    def find(self, project_id: str, stage: Stage, commit: str) -> Release | None:
+        """The finished release of a commit."""
+        release = self._release(project_id, stage, release_name(commit))
+        return release if release.path.is_dir() else None
+
+    def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
+        """Make one stage's current release a release of another stage; its files are shared, not copied."""
+        current = self.current(project_id, source)
+        if current is None:
+            return None
+        found = self.find(project_id, target, current.name)
+        if found is not None:
+            return found
+        staged = self.stage(project_id, target, fence)
+        _make_like(current, staged)
+        return self.finish(project_id, target, staged, current.name)
+
+    def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
+        """Make it current unless a higher fence was used; True if visitors now see another release."""
+        before = self.current(release.project_id, release.stage)
+        place = self._place(release.project_id, release.stage)
+        _point(place, release.name, fence)
+        self._turn(place)
+        self._prune(release.project_id, release.stage)
+        after = self.current(release.project_id, release.stage)
+        return after == release.path and before != after
+
+    def raise_fence(self, project_id: str, stage: Stage, fence: int) -> None:
+        """Refuse `activate` under lower fences from now on."""
+        place = self._place(project_id, stage)
+        _point(place, _highest(place) or NOTHING, fence)
+
+    def current(self, project_id: str, stage: Stage) -> Path | None:
+        """The folder that visitors see."""
+        highest = _highest(self._place(project_id, stage))
+        return self._release(project_id, stage, highest).path if highest else None
+
+    def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
+        """All kept releases, newest first."""
+        folder = self._place(project_id, stage) / "releases"
+        if not folder.is_dir():
+            return ()
+        made = sorted(((path.stat().st_mtime_ns, path) for path in folder.iterdir()), reverse=True)
+        return tuple(
+            Release(project_id, stage, path.name, path, datetime.fromtimestamp(at / 1e9, UTC)) for at, path in made
+        )
+
+    def _turn(self, place: Path) -> None:
+        """Let `current` follow the highest pointer, and look again: another may have pointed meanwhile."""
+        current = place / "current"
+        for _ in range(_FLIP_TRIES):
+            if not (highest := _highest(place)):
+                return
+            target = Path("releases") / highest
+            if current.is_symlink() and current.readlink() == target:
+                return
+            _link(target, current)
+
+    def _prune(self, project_id: str, stage: Stage) -> None:
+        place = self._place(project_id, stage)
+        pointers = sorted((place / "pointers").iterdir(), reverse=True)
+        for pointer in pointers[self._keep :]:
+            pointer.unlink(missing_ok=True)
+        shown = _highest(place)
+        for release in self.list(project_id, stage)[self._keep :]:
+            if release.name != shown:
+                _outlive(release.path, place / "spare")
+
+    def _place(self, project_id: str, stage: Stage) -> Path:
+        return self._sites / project_id / stage.value
+
+    def _release(self, project_id: str, stage: Stage, name: str) -> Release:
+        return Release(project_id, stage, name, self._place(project_id, stage) / "releases" / name)
+
+
+def _point(place: Path, name: str, fence: int) -> None:
+    pointers = place / "pointers"
+    make_folder(pointers)
+    _link(Path("..") / "releases" / name, pointers / f"{fence:020d}")
+
+
+def _highest(place: Path) -> str:
+    """The release that the highest fence names; empty when there is none."""
+    try:
+        names = sorted((path.name for path in (place / "pointers").iterdir() if path.name.isdigit()), reverse=True)
+    except FileNotFoundError:
+        return ""
+    for name in names:
+        try:
+            release = (place / "pointers" / name).readlink().name
+            return "" if release == NOTHING else release
+        except FileNotFoundError:
+            continue  # pruned meanwhile
+    return ""
+
+
+def _date(release: Path) -> None:
+    """Its folder's time tells the order of releases, also in a restored backup; some kernels' own is coarse."""
+    now = time.time_ns()
+    os.utime(release, ns=(now, now))
+
+
+def _outlive(release: Path, spare: Path) -> None:
+    """Keep one as the spare; what cannot become that is removed."""
+    try:
+        release.rename(spare)
+    except OSError:  # there is one already
+        shutil.rmtree(release, ignore_errors=True)
+
+
+def _make_like(release: Path, staged: Path) -> None:
+    shutil.rmtree(staged / FOLDER, ignore_errors=True)
+    shutil.copytree(release, staged, copy_function=os.link, dirs_exist_ok=True)
+
+
+def _link(target: Path, path: Path) -> None:
+    """Put a symbolic link in place in one step, durably."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    fresh.symlink_to(target)
+    fresh.rename(path)
+    sync_folder(path.parent)
+
+
+def _sync_tree(folder: Path, began: int) -> None:
+    """Bring what is newer than `began` to disk, refusing anything that is not a plain file or folder."""
+    fresh: list[str] = []
+    unread = [os.fspath(folder)]
+    while unread:
+        here = unread.pop()
+        # Files of a release are never written to: a folder that nobody touched holds nothing new.
+        touched = os.stat(here).st_mtime_ns >= began  # noqa: PTH116  as plain as the calls beside it
+        if touched:
+            fresh.append(here)
+        with os.scandir(here) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    unread.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False):
+                    name = Path(entry.path).relative_to(folder)
+                    raise Permanent(f"{name} is neither a file nor a folder: it cannot be published")
+                elif touched and entry.stat(follow_symlinks=False).st_nlink == 1:
+                    fresh.append(entry.path)  # with more names, it was synced in an earlier release
+    sync_files(fresh, folder)

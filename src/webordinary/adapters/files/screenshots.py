@@ -1,0 +1,162 @@
+"""ChromiumPictures: a page before and after, by a headless browser in a jail that holds nothing but one release.
+
+The browser's only way anywhere is the listener of its jail, which answers from the release's manifest. The jail bounds
+its memory, and is its sandbox: the browser's own one needs user namespaces, which a jail does not give.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socket import socket
+from typing import ClassVar
+from urllib.parse import quote, unquote, urlsplit
+
+from webordinary.adapters.processes import run
+from webordinary.adapters.sandbox.bubblewrap import HOME
+from webordinary.adapters.sandbox.sandbox import PROXY_PORT
+from webordinary.jobs.ports import Sandbox, ScreenshotPair
+from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
+from webordinary.jobs.site_files import Manifest, is_foreign, manifest_of, media_type_of
+from webordinary.model.errors import WebOrdinaryError
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PICTURE_BYTES = 1_500_000
+WIDTH, HEIGHT = 1000, 750
+BROWSER_BYTES = 1 << 44
+"""What a browser may map, not use: JavaScript's heap is reserved as a whole."""
+_HOST = "site.invalid"
+_SHOT = "shot.png"
+_PNG = b"\x89PNG\r\n\x1a\n"
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_SHARED = (Path("/etc/chromium.d"), Path("/var/cache/fontconfig"))
+"""Debian's chromium does not start without its settings, and looks through all fonts where they are not listed."""
+_FLAGS = (
+    "--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-extensions", "--disable-default-apps",
+    "--disable-dev-shm-usage", "--disable-breakpad", "--hide-scrollbars", "--mute-audio", "--no-sandbox",
+    "--force-device-scale-factor=1", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--proxy-bypass-list=<-loopback>", f"--proxy-server=http://127.0.0.1:{PROXY_PORT}",
+    f"--user-data-dir={HOME}/profile", f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={_SHOT}",
+)  # fmt: skip
+
+
+class ChromiumScreenshotter:
+    """Both pictures side by side, in bounded time; whatever goes wrong, there is just no picture."""
+
+    def __init__(self, program: str, jail: Sandbox) -> None:
+        self._program, self._jail = program, jail
+
+    def take(self, before: Path | None, after: Path, page: str, seconds: float) -> ScreenshotPair:
+        """Pictures of a page in two releases."""
+        earlier = before if before is not None and (before / page).is_file() else None
+        with ThreadPoolExecutor(2) as both:
+            shots = [both.submit(self._shot, release, page, seconds) for release in (earlier, after)]
+            return ScreenshotPair(page, shots[0].result(), shots[1].result())
+
+    def _shot(self, release: Path | None, page: str, seconds: float) -> bytes:
+        if release is None:
+            return b""
+        try:
+            with tempfile.TemporaryDirectory(prefix="webordinary-", ignore_cleanup_errors=True) as name:
+                self._browse(Path(name), release, page, seconds)
+                return _picture(Path(name, _SHOT))
+        except (OSError, WebOrdinaryError):
+            return b""
+
+    def _browse(self, folder: Path, release: Path, page: str, seconds: float) -> None:
+        with _Answers(release) as answers:
+            reach = SandboxPolicy(_parts_of(self._program), network=Network(serve=answers.serve))
+            with self._jail.cell(folder, {}, reach) as cell:
+                words = cell.argv([self._program, *_FLAGS, f"http://{_HOST}/{quote(page)}"])
+                run(words, cwd=folder, env=cell.env, seconds=seconds, grace=0.1, interrupt=cell.interrupt)
+
+
+def find_browser() -> str | None:
+    """The browser of this machine, if it has one."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+def _parts_of(program: str) -> tuple[Path, ...]:
+    """The folder of a browser outside of /usr, such as /opt/google/chrome, and what browsers read elsewhere."""
+    folder = Path(program).resolve().parent
+    own = () if folder.is_relative_to("/usr") else (folder,)
+    return (*own, *(path for path in _SHARED if path.is_dir()))
+
+
+def _picture(shot: Path) -> bytes:
+    """What the browser left, if it is a picture: a page that took the browser over may have left a link."""
+    with open(os.open(shot, _READ), "rb") as file:  # noqa: PTH123  of a descriptor
+        plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+        content = file.read(PICTURE_BYTES + 1) if plain else b""
+    return content if content.startswith(_PNG) and len(content) <= PICTURE_BYTES else b""
+
+
+class _Answers:
+    """Serves one release on the listener that comes out of the browser's jail."""
+
+    def __init__(self, release: Path) -> None:
+        self._handler = type("Handler", (_Answer,), {"folder": release, "manifest": manifest_of(release)})
+        self._server: _ReleaseServer | None = None
+
+    def __enter__(self) -> _Answers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def serve(self, listener: socket) -> None:
+        """Answer in a thread of its own."""
+        self._server = server = _ReleaseServer(listener, self._handler)
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="pictures", daemon=True
+        ).start()
+
+
+class _ReleaseServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, listener: socket, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", PROXY_PORT), handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+
+
+class _Answer(BaseHTTPRequestHandler):
+    """One request of the browser."""
+
+    folder = Path()
+    manifest: ClassVar[Manifest] = {}
+    timeout = 10.0
+
+    def do_GET(self) -> None:
+        """A file that stands in the release's manifest; so no path leads out of it."""
+        url = urlsplit(self.path)
+        manifest = self.manifest if url.hostname == _HOST else {}
+        wanted = unquote(url.path).strip("/")
+        names = (wanted, f"{wanted}/index.html".lstrip("/"), f"{wanted}.html")
+        name = next((name for name in names if name in manifest), None)
+        if name is None:
+            self.send_error(404)
+            return
+        content = (self.folder / name).read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Type", media_type_of(name, foreign=is_foreign(name, content)))
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def do_CONNECT(self) -> None:
+        """No upstream is reachable."""
+        self.send_error(403)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nobody reads it."""

@@ -1,0 +1,90 @@
+"""The machine's clocks and threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from queue import SimpleQueue
+
+GAVE_UP = 1
+_log = logging.getLogger(__name__)
+
+
+class SystemClock:
+    """Time of day for records, monotonic time for measuring."""
+
+    def now(self) -> datetime:
+        """The time of day, aware UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds that only grow; they go on while the process is stopped."""
+        return time.monotonic()
+
+
+class ThreadStopEvent:
+    """Rings once, for every thread that waits for it."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        """From now on it has rung."""
+        self._event.set()
+
+    def wait(self, seconds: float) -> bool:
+        """True as soon as it has rung."""
+        return self._event.wait(seconds) if seconds > 0 else self._event.is_set()
+
+
+def end_process() -> None:
+    """End the process at once, as kill -9 does: the supervisor restarts it, and others take over its claims."""
+    os._exit(GAVE_UP)
+
+
+class SystemThreadSpawner:
+    """Daemon threads: everything that matters is on disk, so none has to be waited for.
+
+    A thread that is done waits for the next task, of which a started one would be aware three times as late. One that
+    dies of what nobody foresaw would leave a process that looks alive and does half of its work: `last_resort` is
+    called then.
+    """
+
+    def __init__(self, last_resort: Callable[[], None] = end_process) -> None:
+        self._resting: list[_Thread] = []
+        self._last_resort = last_resort
+
+    def spawn(self, name: str, run: Callable[[], None]) -> None:
+        """Run beside the caller."""
+        try:
+            thread = self._resting.pop()
+        except IndexError:
+            thread = _Thread(self._resting, self._last_resort)
+            thread.start()
+        thread.tasks.put((name, run))
+
+    def stop_event(self) -> ThreadStopEvent:
+        """A new bell."""
+        return ThreadStopEvent()
+
+
+class _Thread(threading.Thread):
+    def __init__(self, resting: list[_Thread], last_resort: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self.tasks: SimpleQueue[tuple[str, Callable[[], None]]] = SimpleQueue()
+        self._resting, self._last_resort = resting, last_resort
+
+    def run(self) -> None:
+        while True:
+            self.name, task = self.tasks.get()
+            try:
+                task()
+            except BaseException:
+                _log.critical("thread %r died of what nobody foresaw; the process ends", self.name, exc_info=True)
+                self._last_resort()
+                raise
+            self._resting.append(self)

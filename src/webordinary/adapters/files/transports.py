@@ -1,0 +1,100 @@
+"""A Maildir as transport: each reply becomes one file, whatever crashes in between."""
+
+from __future__ import annotations
+
+import hashlib
+import smtplib
+import ssl
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from webordinary.adapters.durable import disk_errors, make_folder, sync_folder, write_durably
+from webordinary.model.errors import Permanent, Transient, reason_of
+from webordinary.model.mail import Reply
+
+
+class MaildirTransport:
+    """See Transport. The file's name follows from the reply, so sending again finds the first delivery."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def send(self, reply: Reply) -> None:
+        name = hashlib.sha256(reply.message_id.encode()).hexdigest()[:40] + ".webordinary"
+        with disk_errors(self._folder):
+            for part in ("tmp", "new", "cur"):
+                make_folder(self._folder / part)
+            if self._delivered(name):
+                sync_folder(self._folder / "new")  # the first delivery may have died before its own sync
+                return
+            lines = reply.raw.replace(b"\r\n", b"\n")  # as files on this machine have them
+            write_durably(self._folder / "new" / name, lines, through=self._folder / "tmp")
+
+    def forget(self, before: datetime, limit: int = 1000) -> int:
+        """Delete replies that were delivered before a time, read or not; a bounded number of them."""
+        files = (file for part in ("tmp", "new", "cur") for file in (self._folder / part).glob("*"))
+        old = [file for file in files if file.stat().st_mtime < before.timestamp()][:limit]
+        with disk_errors(self._folder):
+            for file in old:
+                file.unlink(missing_ok=True)
+        return len(old)
+
+    def _delivered(self, name: str) -> bool:
+        """A mail reader moves what it has seen to cur/ and appends flags to the name."""
+        if (self._folder / "new" / name).exists():
+            return True
+        return any(file.name.partition(":")[0] == name for file in (self._folder / "cur").iterdir())
+
+
+@dataclass(frozen=True, slots=True)
+class RelaySettings:
+    """Where replies go; `sender` is the envelope's return path."""
+
+    host: str
+    port: int
+    sender: str
+    starttls: bool = False
+    user: str = ""
+    password: str = ""
+    timeout_seconds: float = 30.0
+
+
+class RelayTransport:
+    """See Transport. At least once: after a lost answer the same Message-ID is sent again."""
+
+    def __init__(self, settings: RelaySettings) -> None:
+        self._settings = settings
+
+    def send(self, reply: Reply) -> None:
+        where = f"{self._settings.host}:{self._settings.port}"
+        try:
+            self._send(reply)
+        except smtplib.SMTPAuthenticationError as problem:
+            # Wrong for every reply, not for this one: it must wait until the operator has mended it.
+            raise Transient(f"relay {where} refused our login: check its user and password") from problem
+        except smtplib.SMTPRecipientsRefused as problem:
+            code, words = next(iter(problem.recipients.values()), (550, b"refused"))
+            raise _failure(code, f"relay {where} refused {reply.recipient}: {_text(words)}") from problem
+        except smtplib.SMTPResponseException as problem:
+            answer = f"relay {where} answered {problem.smtp_code} {_text(problem.smtp_error)}"
+            raise _failure(problem.smtp_code, answer) from problem
+        except (OSError, smtplib.SMTPException) as problem:
+            raise Transient(f"relay {where} cannot be used now ({reason_of(problem)}): we try again") from problem
+
+    def _send(self, reply: Reply) -> None:
+        settings = self._settings
+        with smtplib.SMTP(settings.host, settings.port, timeout=settings.timeout_seconds) as client:
+            if settings.starttls:
+                client.starttls(context=ssl.create_default_context())
+            if settings.user:
+                client.login(settings.user, settings.password)
+            client.sendmail(settings.sender, [reply.recipient], reply.raw)
+
+
+def _failure(code: int, words: str) -> Transient | Permanent:
+    return Transient(words) if 400 <= code < 500 else Permanent(words)
+
+
+def _text(words: bytes | str) -> str:
+    return words.decode("utf-8", "replace") if isinstance(words, bytes) else words

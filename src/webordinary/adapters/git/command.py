@@ -1,0 +1,172 @@
+"""One git call: by list, never by shell, deaf to hooks, prompts and anybody's own configuration."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from webordinary.adapters.processes import WORKER_MARK, Finished, run
+from webordinary.model.errors import (
+    KILLED_CODES,
+    MachineFault,
+    Permanent,
+    ProgramKilled,
+    Transient,
+    speaks_of_machine_fault,
+)
+
+LOCAL_SECONDS = 60.0
+REMOTE_SECONDS = 300.0
+_ERROR_CHARACTERS = 600
+_NO_ROOM = "unable to create temporary"  # all that a push says when the origin's disk is full
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.attributesFile": os.devnull,  # the default lies in the operator's home
+    "core.excludesFile": os.devnull,
+    "core.fsmonitor": "false",
+    "core.protectHFS": "true",  # no name that another file system takes for `.git` is ever stored or checked out
+    "core.protectNTFS": "true",
+    "core.quotePath": "false",
+    "core.autocrlf": "false",
+    "gc.auto": "0",  # workspaces share the mirror's objects: nothing may prune them
+    "maintenance.auto": "false",
+    "advice.detachedHead": "false",
+    "log.mailmap": "false",  # a tree's own, of any size
+    "protocol.version": "2",
+    "protocol.allow": "never",  # no `ext::`, which runs a program, and no helper that happens to be installed
+    **{f"protocol.{name}.allow": "always" for name in ("file", "git", "http", "https", "ssh")},
+    "safe.bareRepository": "explicit",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+    "push.recurseSubmodules": "no",
+    "fetch.writeCommitGraph": "false",
+}
+GIT_CONFIG = Path(__file__).with_name("gitconfig")
+"""Unlike _SETTINGS it reaches the receive-pack of a push, and a repository may overrule it."""
+_ATTRIBUTES = "* !filter !ident !text !eol !crlf !working-tree-encoding\n"
+"""Stronger than any `.gitattributes` in a tree: files are stored and checked out byte by byte, and never decoded."""
+_PASSED_ON = ("PATH", "HOME", "SSH_AUTH_SOCK", "TMPDIR")
+
+
+def write_attributes(git_dir: Path) -> None:
+    """Switch conversions of content off in a repository that is to have a work tree."""
+    (git_dir / "info").mkdir(exist_ok=True)
+    (git_dir / "info" / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+
+
+class GitFailed(Transient):
+    """Git said no; the message holds its words."""
+
+    def __init__(self, args: tuple[str, ...], finished: Finished) -> None:
+        words = finished.err.decode(errors="replace").strip()[-_ERROR_CHARACTERS:]
+        super().__init__(f"git {' '.join(args)[:120]} ended with {finished.code}: {words or 'no words'}")
+        self.words = words
+        self.__cause__ = machine_fault_in(words)
+
+
+def machine_fault_in(words: str) -> MachineFault | None:
+    """The cause, if git complains of the machine, here or at an origin on it."""
+    if speaks_of_machine_fault(words) or _NO_ROOM in words:
+        return MachineFault(words[-_ERROR_CHARACTERS:])
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """Git on one repository, for one worker; its folder lies apart from the tree that agents touch."""
+
+    git_dir: Path
+    worker: str
+    tree: Path | None = None
+    extra_env: Mapping[str, str] = field(default_factory=dict)
+    """Who commits, or how to get into the origin."""
+
+    def __call__(self, *args: str, stdin: bytes = b"", seconds: float = LOCAL_SECONDS) -> str:
+        """Run it and return what it prints; raise GitFailed unless it ends well."""
+        finished = self.attempt(*args, stdin=stdin, seconds=seconds)
+        if finished.code != 0:
+            raise GitFailed(args, finished)
+        return finished.out.decode(errors="surrogateescape")
+
+    def attempt(self, *args: str, stdin: bytes = b"", seconds: float = LOCAL_SECONDS) -> Finished:
+        """Run it and let the caller judge."""
+        where = ["git", f"--git-dir={self.git_dir}"]
+        if self.tree is not None:
+            where.append(f"--work-tree={self.tree}")
+        try:
+            finished = run(
+                [*where, *args],
+                cwd=self.tree or self.git_dir.parent,
+                stdin=stdin,
+                env=self._env(),
+                seconds=seconds,
+            )
+        except FileNotFoundError as problem:
+            if self.git_dir.parent.exists() and (self.tree is None or self.tree.exists()):
+                raise Permanent("git is not installed: install it, then start the worker again") from problem
+            raise Transient(f"{self.git_dir.parent} is gone; it will be made again") from problem
+        if finished.timed_out or finished.overflowed:
+            raise GitFailed(args, finished)
+        if finished.code in KILLED_CODES:
+            raise ProgramKilled("git")
+        return finished
+
+    def _env(self) -> dict[str, str]:
+        env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        env |= {
+            WORKER_MARK: self.worker,
+            "LC_ALL": "C",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ASKPASS": "true",
+            "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
+            "GIT_CONFIG_GLOBAL": os.fspath(GIT_CONFIG),
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",  # `refs/replace` of an origin must not show us another tree than it serves
+            "GIT_EDITOR": "true",
+            "GIT_AUTHOR_NAME": "WebOrdinary",
+            "GIT_AUTHOR_EMAIL": "webordinary@localhost",
+            "GIT_COMMITTER_NAME": "WebOrdinary",
+            "GIT_COMMITTER_EMAIL": "webordinary@localhost",
+            "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
+        }
+        for number, (name, value) in enumerate(_SETTINGS.items()):
+            env |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        return {**env, **self.extra_env}
+
+
+STALE_SECONDS = 3.0  # git holds a ref's lock for milliseconds
+
+
+def mentions_lock(words: str) -> bool:
+    """Whether a refused push complains about a lock."""
+    return ".lock" in words or "cannot lock ref" in words or "failed to lock" in words
+
+
+def local_origin(repo: str) -> Path | None:
+    """The repository of an origin on this machine; None if it is elsewhere."""
+    folder = Path(repo)
+    for git_dir in (folder, folder / ".git"):
+        if (git_dir / "HEAD").is_file():
+            return git_dir
+    return None
+
+
+def remove_stale_locks(repo: str) -> int:
+    """Remove old lock files of a local origin; an origin elsewhere looks after its own."""
+    git_dir = local_origin(repo)
+    if git_dir is None:
+        return 0
+    removed = 0
+    for lock in [*git_dir.glob("*.lock"), *(git_dir / "refs").rglob("*.lock")]:
+        try:
+            if time.time() - lock.stat().st_mtime > STALE_SECONDS:
+                lock.unlink()
+                removed += 1
+        except FileNotFoundError:
+            continue
+    return removed

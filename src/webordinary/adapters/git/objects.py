@@ -1,0 +1,260 @@
+"""Questions to a repository: what is staged, what conflicts, what our commits say of themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from webordinary.adapters.dot_git import is_dot_git
+from webordinary.adapters.git.command import Git
+from webordinary.jobs.source import Change, InvalidChange, Note, PastChange, SourceTree, read_note
+from webordinary.jobs.undo import standing
+from webordinary.model.errors import Permanent
+from webordinary.model.text import clean, is_text
+
+LARGEST_FILE_BYTES = 50_000_000
+"""Hosts of repositories refuse more than 50 or 100 MB, and history keeps every version for ever."""
+SYMBOLIC_LINK, SUBMODULE, _REMOVED = "120000", "160000", "000000"
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+_ATTRIBUTES = ".gitattributes"
+_ATTRIBUTES_BYTES = 100_000
+_LFS = "filter=lfs"
+_GIT_REFUSES = {
+    '"): Permission denied': "some of the files cannot be read",
+    "invalid path '": "some of the files have names that git does not take",
+    "does not have a commit checked out": "there is a repository inside the site",
+}
+"""What git says of a tree that it cannot take in, however often it is asked, and what is wrong with that tree."""
+
+
+def find_invalid(tree: Path, changed: Mapping[str, str]) -> InvalidChange | None:
+    """Why a change of these files, by name and mode, cannot be recorded; None if it can."""
+    for name, mode in changed.items():
+        if mode in (SYMBOLIC_LINK, SUBMODULE):
+            kind = "link" if mode == SYMBOLIC_LINK else "repository of its own"
+            return InvalidChange(
+                f"links cannot be published, nor repositories inside the site, and {name} is a {kind}."
+            )
+        if mode == _REMOVED:
+            continue  # removed
+        if not is_text(name):
+            return InvalidChange(f"no address could lead to {clean(name)}: its name is not written in UTF-8.")
+        size = (tree / name).lstat().st_size
+        if size > LARGEST_FILE_BYTES:
+            return InvalidChange(
+                f"{name} has {size / 1e6:,.0f} MB, and files over {LARGEST_FILE_BYTES / 1e6:.0f} MB cannot be part of "
+                "the site. A smaller version, or a link to a place made for large files, would do."
+            )
+    if lfs := _uses_lfs(tree, changed):
+        return InvalidChange(f"{lfs} asks for Git LFS, which cannot be published from here.")
+    return None
+
+
+def not_taken_in(words: str) -> InvalidChange | None:
+    """Why git could not take the files in, if that is because of what they are; None if it is worth another try."""
+    for said, reason in _GIT_REFUSES.items():
+        if said in words:
+            return InvalidChange(f"{reason}.")
+    return None
+
+
+def check_tree(tree: Path, modes: Mapping[str, str]) -> None:
+    """Raise Permanent if somebody brought main into a state that cannot be built."""
+    for name, mode in modes.items():
+        if mode == SUBMODULE:
+            raise Permanent(f"{name} is a submodule: put its files into the site's own repository")
+    if lfs := _uses_lfs(tree, modes):
+        raise Permanent(_lfs_words(lfs))
+
+
+def check_commit(git: Git, commit: str, known: str = "") -> None:
+    """Raise Permanent if a commit cannot be checked out for an agent. Costs what differs from a `known` good commit.
+
+    A submodule is more than a hole in the site: git would open the repository that a program makes in its place.
+    """
+    options = ("-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none")
+    for name, mode in new_modes(git("diff-tree", *options, known or _EMPTY_TREE, commit)).items():
+        if mode == SUBMODULE:
+            raise Permanent(f"{name} is a submodule: put its files into the site's own repository")
+        if mode != _REMOVED and any(map(is_dot_git, name.split("/"))):
+            raise Permanent(f"{clean(name)} has a name that git keeps for itself: give it another one")
+
+
+def new_modes(listing: str) -> dict[str, str]:
+    """The files in a raw diff, each with its new mode."""
+    fields = listing.split("\0")
+    return {name: meta.split(" ")[1] for meta, name in zip(fields[0::2], fields[1::2], strict=False)}
+
+
+def check_sources(git: Git, commit: str) -> tuple[str, ...]:
+    """Raise Permanent, in words, if a repository cannot be served: said at onboarding, not at the first mail.
+
+    Returns, for people, the files that can be served but not shown.
+    """
+    unshown = []
+    for entry in git("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+        meta, _, name = entry.partition("\t")
+        if meta.startswith(SUBMODULE):
+            raise Permanent(f"{name} is a submodule: put its files into the site's own repository, then add it again")
+        if not is_text(name):
+            unshown.append(clean(name))
+    found = git.attempt("grep", "--name-only", "-F", _LFS, commit, "--", f":(glob)**/{_ATTRIBUTES}")
+    if found.code == 0:
+        raise Permanent(_lfs_words(found.out.decode(errors="replace").split("\n")[0].partition(":")[2]))
+    return tuple(unshown)
+
+
+def _uses_lfs(tree: Path, names: Iterable[str]) -> str:
+    for name in names:
+        path = tree / name
+        if name.rpartition("/")[2] == _ATTRIBUTES and path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                if _LFS.encode() in file.read(_ATTRIBUTES_BYTES):
+                    return name
+    return ""
+
+
+def _lfs_words(name: str) -> str:
+    return (
+        f"{name} sends files to Git LFS, so the repository holds only pointers to them: take that line out and put the "
+        "files themselves into the repository (`git lfs migrate export`)"
+    )
+
+
+_PAST_CHANGES = 500
+
+
+def head(git: Git) -> str:
+    """The commit that is checked out; its branch is read as a file, for which no process is needed."""
+    name = (git.git_dir / "HEAD").read_text(encoding="utf-8").strip()
+    if name.startswith("ref: "):
+        branch = git.git_dir / name.removeprefix("ref: ")
+        if branch.is_file():
+            return branch.read_text(encoding="utf-8").strip()
+    return git("rev-parse", "HEAD").strip()
+
+
+def staged_files(git: Git) -> dict[str, str]:
+    """What the next commit would change, with each file's new mode."""
+    # Submodules shown, and no `.gitmodules` of the tree asked how.
+    options = ("--raw", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
+    return new_modes(git("diff", "--cached", *options))
+
+
+def files_of(git: Git, commit: str) -> tuple[str, ...]:
+    """The files that a commit changed."""
+    listing = git("diff-tree", "--no-commit-id", "--name-only", "-r", "-z", "--root", "--no-renames", commit)
+    return tuple(name for name in listing.split("\0") if name)
+
+
+def files_added_by(git: Git, commit: str) -> frozenset[str]:
+    """The files that were not there before a commit."""
+    listing = git("diff-tree", "--no-commit-id", "--name-only", "-r", "-z", "--no-renames", "--diff-filter=A", commit)
+    return frozenset(listing.split("\0")) - {""}
+
+
+def files_removed(git: Git) -> tuple[str, ...]:
+    """What the next commit would remove."""
+    listing = git("diff", "--cached", "--name-only", "-z", "--no-renames", "--diff-filter=D", "--no-ext-diff")
+    return tuple(name for name in listing.split("\0") if name)
+
+
+def change(git: Git, commit: str, note: Note) -> Change:
+    """A commit of ours as the change that it is."""
+    return Change(commit, note.summary, for_people(files_of(git, commit)), note.undoes)
+
+
+def for_people(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of files to be told; the file system may know them by other bytes."""
+    return tuple(clean(name) for name in names)
+
+
+def past_changes(git: Git, head: str, thread_id: str) -> tuple[PastChange, ...]:
+    """What a thread brought to main, the newest first."""
+
+    @cache
+    def history(commit: str) -> list[tuple[str, Note]]:
+        if commit != head and git.attempt("cat-file", "-e", f"{commit}^{{commit}}").code != 0:
+            return []  # somebody rewrote main since it was rolled back
+        return notes(git, commit, f"Thread: {thread_id}", _PAST_CHANGES, or_saying="Rolled-Back-To: ")
+
+    left = standing(history, head, thread_id)
+    ours = [(sha, note) for sha, note in history(head) if note.thread_id == thread_id and note.job_id]
+    files = _files_of_each(git, [sha for sha, _ in ours])
+    return tuple(
+        PastChange(Change(sha, note.summary, files.get(sha, ())), note.job_id, note.title, sha in left)
+        for sha, note in ours
+        if not note.undoes
+    )
+
+
+def _files_of_each(git: Git, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The files that each of these commits changed, asked for at once."""
+    asked = "".join(f"{commit}\n" for commit in commits).encode()
+    listing = git("diff-tree", "--stdin", "--name-only", "-r", "-z", "--root", "--no-renames", stdin=asked)
+    files: dict[str, list[str]] = {}
+    wanted, current = set(commits), ""
+    for name in listing.split("\0"):
+        if name in wanted:
+            current = name
+        elif name:
+            files.setdefault(current, []).append(name)
+    return {commit: for_people(names) for commit, names in files.items()}
+
+
+def conflicted_files(git: Git) -> tuple[str, ...]:
+    """The files in which two changes met."""
+    listing = git("ls-files", "--unmerged", "-z")
+    return tuple(sorted({entry.partition("\t")[2] for entry in listing.split("\0") if entry}))
+
+
+def tree(git: Git) -> SourceTree:
+    """The tracked files of what is checked out. Raises Permanent if they cannot be built."""
+    files, modes = {}, {}
+    for entry in git("ls-files", "--stage", "-z").split("\0"):
+        meta, _, name = entry.partition("\t")
+        if name:
+            modes[name], files[name], _ = meta.split(" ")
+    assert git.tree is not None
+    check_tree(git.tree, modes)
+    return SourceTree(git.tree, files)
+
+
+def newest_of_job(git: Git, tip: str, job_id: str, among: int) -> list[tuple[str, Note]]:
+    """A job's own commit, if it is one of the newest commits below a tip. No clock is asked: they jump."""
+    own = "%H %(trailers:key=Job-Id,valueonly,separator=%x20)"
+    for line in git("log", f"--max-count={among}", f"--format={own}", tip, "--").splitlines():
+        commit, _, jobs = line.partition(" ")
+        if job_id in jobs.split():
+            return notes(git, commit, "", limit=1)
+    return []
+
+
+def notes(git: Git, where: str, saying: str, limit: int, or_saying: str = "") -> list[tuple[str, Note]]:
+    """Our notes on the commits of a range, newest first; `saying` narrows them by a line of the message."""
+    options = [f"--max-count={limit}", "-z", "--format=%H%n%B", "--fixed-strings"]
+    options += [f"--grep={words}" for words in (saying, or_saying) if words]
+    found = []
+    for entry in git("log", *options, where, "--").split("\0"):
+        sha, _, text = entry.partition("\n")
+        if sha:
+            found.append((sha, read_note(text)))
+    return found
+
+
+def write_blob(git_dir: Path, content: bytes) -> str:
+    """Store a blob as git itself would and return its id; a second time costs nothing."""
+    stored = b"blob %d\0" % len(content) + content
+    oid = hashlib.sha1(stored, usedforsecurity=False).hexdigest()
+    folder = git_dir / "objects" / oid[:2]
+    path = folder / oid[2:]
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f"tmp_obj_{secrets.token_hex(6)}"
+        draft.write_bytes(zlib.compress(stored, 1))
+        draft.rename(path)
+    return oid

@@ -1,0 +1,155 @@
+"""Origins: the repository a project lives in, found, checked, or made from a folder."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from webordinary.adapters.durable import make_folder, move_durably
+from webordinary.adapters.git import objects
+from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed, write_attributes
+from webordinary.adapters.git.credentials import Credentials, check_writable, refuse_secret_in
+from webordinary.adapters.git.durability import harden_origin
+from webordinary.adapters.git.mirrors import Mirrors, main_branch
+from webordinary.adapters.git.objects import check_sources
+from webordinary.jobs.source import SourceTree
+from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
+from webordinary.model.projects import Project
+
+_OPERATOR = "operator"
+
+
+class Origins:
+    """Bare repositories below one folder, for sites that have no address of their own to push to."""
+
+    def __init__(self, folder: Path, mirrors: Path, credentials: Credentials | None = None) -> None:
+        self._folder = folder
+        self._mirrors = Mirrors(mirrors, _OPERATOR, credentials)
+
+    def settle(self, project_id: str, repo: str) -> str:
+        """The address to use from now on: itself if it is remote or bare, else a bare copy of a folder."""
+        refuse_secret_in(repo)
+        folder = Path(repo).expanduser()
+        if not folder.is_dir():
+            return repo
+        folder = folder.resolve()
+        if Git(folder, _OPERATOR).attempt("rev-parse", "--is-bare-repository").out.strip() == b"true":
+            return str(folder)
+        origin = self._folder / f"{project_id}.git"
+        if not origin.exists():
+            self._copy(folder, origin)
+        return str(origin)
+
+    def check(self, project: Project) -> tuple[str, ...]:
+        """Raise Permanent, in words, unless the repository answers, can be served and would take a push.
+
+        Returns the files in it that no site can show.
+        """
+        try:
+            self._mirrors.reach(project)
+            mirror = self._mirrors.refresh(project)
+            main = main_branch(mirror, project)
+            unshown = check_sources(mirror, f"refs/heads/{main}")
+            check_writable(self._mirrors.remote(mirror, project), project, main)
+        except (GitFailed, Transient) as problem:
+            raise Permanent(f"{problem}: check the address and that this machine may read and write it") from problem
+        return unshown
+
+    def export(self, project: Project, into: Path) -> tuple[str, SourceTree]:
+        """The files of main as they are now, and which commit that is."""
+        mirror = self._mirrors.refresh(project)
+        commit = mirror("rev-parse", f"refs/heads/{main_branch(mirror, project)}").strip()
+        into.mkdir(parents=True)
+        copy = Git(into / "index.git", _OPERATOR, tree=into / "tree")
+        (into / "tree").mkdir()
+        Git(into / "none", _OPERATOR)("clone", "--quiet", "--bare", "--shared", str(mirror.git_dir), str(copy.git_dir))
+        write_attributes(copy.git_dir)
+        copy("read-tree", commit)
+        copy("checkout-index", "--all")
+        return commit, objects.tree(copy)
+
+    def _copy(self, folder: Path, origin: Path) -> None:
+        """A bare clone of a work tree; a folder without git becomes one commit."""
+        make_folder(self._folder)
+        draft = origin.with_suffix(".new")
+        shutil.rmtree(draft, ignore_errors=True)
+        outside = Git(self._folder / "none", _OPERATOR)
+        if (folder / ".git").exists():
+            outside("clone", "--quiet", "--bare", "--", str(folder), str(draft), seconds=REMOTE_SECONDS)
+        else:
+            outside("init", "--quiet", "--bare", "--initial-branch=main", str(draft))
+            write_attributes(draft)
+            self._commit_all(Git(draft, _OPERATOR, tree=folder))
+        harden_origin(draft)
+        move_durably(draft, origin)
+
+    def _commit_all(self, git: Git) -> None:
+        git("add", "--all", "--", ".")
+        if not git("ls-files").strip():
+            raise Permanent(f"{git.tree} has no files: put a site into it, or name another folder")
+        git("commit", "--quiet", "--no-verify", "--message=The site as it was when it came to WebOrdinary")
+
+
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+
+
+def replay_clone(mirrors: Mirrors, project: Project, change: str | None, into: Path) -> str:
+    """Make a bare repository whose main stands before `change`, or where main is now; returns that commit."""
+    mirror = mirrors.refresh(project)
+    base = _before(mirror, change) or mirror("rev-parse", f"refs/heads/{main_branch(mirror, project)}").strip()
+    into.parent.mkdir(parents=True, exist_ok=True)
+    origin = Git(into, "replay")
+    origin("init", "--quiet", "--bare", "--template=", "--initial-branch=main")
+    mirror("push", "--quiet", "--no-verify", "--", str(into), f"{base}:refs/heads/main", seconds=REMOTE_SECONDS)
+    return base
+
+
+def _before(mirror: Git, change: str | None) -> str:
+    if not change or not _COMMIT.fullmatch(change):
+        return ""
+    return mirror.attempt("rev-parse", "--verify", "--quiet", f"{change}^").out.decode().strip()
+
+
+DIFF_CHARACTERS = 200_000
+_QUICKLY = 10.0
+_HISTORY_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+
+
+class GitHistory:
+    """Reads the mirrors; asks the origin only for a commit that they do not hold yet."""
+
+    def __init__(self, mirrors: Path, credentials: Credentials | None = None, reader: str = "history") -> None:
+        self._mirrors = Mirrors(mirrors, reader, credentials)
+
+    def diff(self, project: Project, commit: str) -> str | None:
+        """What a commit changed, as a bounded unified diff; None if the origin does not have it."""
+        if not _HISTORY_COMMIT.fullmatch(commit):
+            return None
+        git = self._mirrors.git(project.project_id)
+        if not git.git_dir.exists() or git.attempt("cat-file", "-e", f"{commit}^{{commit}}").code != 0:
+            git = self._mirrors.refresh(project)
+        shown = git.attempt("show", "--format=", "--no-color", "--no-ext-diff", "--no-textconv", commit, "--")
+        return shown.out.decode(errors="replace")[:DIFF_CHARACTERS] if shown.code == 0 else None
+
+    def subjects(self, project: Project, commits: Collection[str]) -> dict[str, str]:
+        """What commits did, in a line each, as far as that is known on this machine or told quickly: it never fails."""
+        known: dict[str, str] = {}
+        git = self._mirrors.git(project.project_id)
+        if not git.git_dir.exists():
+            return known
+        with suppress(WebOrdinaryError, OSError):
+            known = _subjects(git, commits)
+            if len(known) < len(commits):  # the last ones come to a mirror with the next job; no ref moves for us
+                fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--", project.repo, "HEAD")
+                self._mirrors.remote(git, project).attempt(*fetch, seconds=_QUICKLY)
+                known = _subjects(git, commits)
+        return known
+
+
+def _subjects(git: Git, commits: Collection[str]) -> dict[str, str]:
+    said = git.attempt("log", "--no-walk", "--ignore-missing", "--format=%H %s", *commits, "--")
+    lines = [line.partition(" ") for line in said.out.decode(errors="replace").split("\n")]
+    return {name: subject for full, _, subject in lines for name in commits if full.startswith(name)}

@@ -1,0 +1,291 @@
+"""GitRepository: workspaces and main in real git. Implements the site room's Workspaces and MainLine."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from webordinary.adapters.dot_git import remove_dot_git
+from webordinary.adapters.git import objects
+from webordinary.adapters.git.checkout import Checkout, Fence
+from webordinary.adapters.git.command import GitFailed
+from webordinary.adapters.git.credentials import Credentials
+from webordinary.adapters.git.mirrors import Mirrors
+from webordinary.adapters.git.objects import check_commit, find_invalid, not_taken_in
+from webordinary.adapters.git.revert import keep_what_others_use, take_out_added_lines
+from webordinary.adapters.git.workspaces import GitWorkspaces, WorkspaceCache
+from webordinary.jobs.source import (
+    Change,
+    ChangeMessage,
+    InvalidChange,
+    JobContext,
+    MergeConflict,
+    Merged,
+    Note,
+    PastChange,
+    Workspace,
+    key_fence_ref,
+    project_fence_ref,
+)
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import Transient
+
+QUICK_SECONDS = 5.0
+"""What took longer is worth a push of its own before it is built, and main is worth another look."""
+_NEWEST_COMMITS = 100
+"""How many are searched for a job's own commit: others may have committed on top, by hand or in a restored past."""
+
+
+class GitRepository:
+    """One worker's workspaces below its home folder, with the mirrors that all workers share."""
+
+    def __init__(
+        self,
+        mirrors: Path,
+        home: Path,
+        worker: str,
+        credentials: Credentials | None = None,
+        cache: WorkspaceCache | None = None,
+        quick_seconds: float = QUICK_SECONDS,
+    ) -> None:
+        self._mirrors = Mirrors(mirrors, worker, credentials)
+        self._workspaces = GitWorkspaces(self._mirrors, cache or WorkspaceCache(home), worker)
+        self._quick_seconds = quick_seconds
+
+    # -- Workspaces ---------------------------------------------------------------------------------
+
+    def prepare(self, work: JobContext) -> Workspace:
+        """A clean workspace where the thread stands; a broken one is made anew."""
+        try:
+            workspace = self._stand(self._workspaces.find(work) or self._workspaces.make(work), work)
+        except GitFailed:
+            self._mirrors.reach(work.project)
+            workspace = self._stand(self._workspaces.make(work), work)
+        self._workspaces.make_room(work)
+        return workspace
+
+    def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | InvalidChange | None:
+        """Record what differs in the workspace; None when nothing does."""
+        copy = self._workspaces.held(workspace)
+        if refused := self._add_all(copy, workspace.path):
+            self._workspaces.distrust(copy)
+            return refused
+        changed = objects.staged_files(copy.git)
+        if not changed:
+            return None
+        if problem := find_invalid(workspace.path, changed):
+            self._workspaces.distrust(copy)  # it holds objects that nobody wants
+            return problem
+        name, address = message.author
+        author = replace(copy.git, extra_env={"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address})
+        author(
+            "commit",
+            "--quiet",
+            "--no-verify",
+            "--cleanup=verbatim",
+            "--file=-",
+            stdin=message.text().encode(),
+        )
+        copy.checked = objects.head(copy.git)
+        return Change(copy.checked, message.summary, objects.for_people(changed), message.undoes)
+
+    def save(self, workspace: Workspace) -> None:
+        """Put the thread's branch on the origin under the claim's fence."""
+        copy, work = self._workspaces.held(workspace), workspace.work
+        moves = {f"refs/heads/{work.branch}": objects.head(copy.git)}
+        self._save(copy, work, moves, [_key_fence(work)])
+        copy.read_at = float("-inf")  # who saves has to wait, and others move main meanwhile
+
+    def abandon(self, workspace: Workspace) -> None:
+        """Put the thread's branch back to main, here and on the origin."""
+        copy, work = self._workspaces.held(workspace), workspace.work
+        main = copy.refs[copy.main_ref]
+        self._check_out(copy, work, main)
+        if f"refs/heads/{work.branch}" in copy.refs:
+            copy.push({f"refs/heads/{work.branch}": main}, [_key_fence(work)], work.branch)
+
+    def changes(self, workspace: Workspace) -> tuple[PastChange, ...]:
+        """The thread's changes on main, the newest first."""
+        copy, thread_id = self._workspaces.held(workspace), workspace.work.thread_id
+        return objects.past_changes(copy.git, copy.refs[copy.main_ref], thread_id)
+
+    def revert(self, workspace: Workspace, change: Change) -> MergeConflict | None:
+        """Take a change back in the workspace; a conflict leaves the workspace clean."""
+        copy = self._workspaces.held(workspace)
+        if copy.git.attempt("revert", "--no-commit", "--no-edit", change.commit).code != 0:
+            files = objects.conflicted_files(copy.git)
+            if not take_out_added_lines(copy.git, change.commit, files):
+                copy.git("reset", "--quiet", "--hard")
+                return MergeConflict(objects.for_people(files) or change.changed_files)
+        keep_what_others_use(copy.git, change.commit)
+        return None
+
+    def shows(self, workspace: Workspace, release: str, commit: str) -> bool:
+        """See Workspaces; releases are named after their commit."""
+        git = self._workspaces.held(workspace).git
+        if git.attempt("merge-base", "--is-ancestor", commit, release).code != 0:
+            return False
+        past = objects.past_changes(git, release, workspace.work.thread_id)
+        return any(one.stands and one.change.commit == commit for one in past)
+
+    # -- MainLine -----------------------------------------------------------------------------------
+
+    def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
+        """A quick job goes on with what it read when it began; others save their work, once, and read again."""
+        copy, work = self._workspaces.held(workspace), workspace.work
+        if time.monotonic() - copy.read_at < self._quick_seconds:
+            return
+        made, branch = workspace.made, f"refs/heads/{work.branch}"
+        if made is not None and not workspace.on_main and copy.refs.get(branch) != made.commit:
+            self._save(copy, work, {branch: made.commit}, [_key_fence(work), _project_fence(lease)])
+        copy.read(work.branch)
+
+    def join(self, workspace: Workspace) -> Merged | MergeConflict:
+        """Put the thread's work onto main: by fast-forward, or by a clean rebase."""
+        copy, work = self._workspaces.held(workspace), workspace.work
+        main = copy.refs[copy.main_ref]
+        done = workspace.made if workspace.on_main else self._change_on_main(copy, work)
+        if done is not None:
+            self._check_out(copy, work, main)
+            return Merged(main, done, objects.tree(copy.git), on_main=True)
+        assert workspace.made is not None, "publish needs a change"
+        if not self._contains(copy, main) and not self._rebased(copy, main):
+            files = objects.conflicted_files(copy.git)
+            copy.git.attempt("rebase", "--abort")
+            return MergeConflict(objects.for_people(files))
+        copy.based_on = main
+        head = objects.head(copy.git)  # asked, not remembered: an earlier round may have rebased already
+        return Merged(head, replace(workspace.made, commit=head), objects.tree(copy.git), on_main=False)
+
+    def push(self, workspace: Workspace, joined: Merged, lease: ProjectLease) -> bool:
+        """Move main and the thread's branch under both fences; False if somebody moved one of them."""
+        copy, work = self._workspaces.held(workspace), workspace.work
+        moves = {copy.main_ref: joined.head}
+        if not joined.on_main:
+            moves[f"refs/heads/{work.branch}"] = joined.head
+        return copy.push(moves, [_key_fence(work), _project_fence(lease)], work.branch)
+
+    # -- where a thread stands ----------------------------------------------------------------------
+
+    def _stand(self, copy: Checkout, work: JobContext) -> Workspace:
+        if copy.stands_on != work.fence:
+            if not copy.refs:
+                copy.read(work.branch)
+            copy.push({}, [_key_fence(work)], work.branch)
+            copy.stands_on = work.fence
+        copy.read(work.branch)
+        copy.searched = ""
+        main = copy.refs[copy.main_ref]
+        path = copy.git.tree
+        assert path is not None
+        done = self._change_on_main(copy, work)
+        if done is not None:
+            self._check_out(copy, work, main)
+            return Workspace(work, path, made=done, on_main=True)
+        tip, note = self._tip(copy, work)
+        if note.saved_for == work.job_id:
+            self._check(copy, f"{tip}^")
+            self._check_out(copy, work, tip)
+            copy.git("reset", "--quiet", f"{tip}^")
+            return Workspace(work, path, resumed=True)
+        if note.job_id == work.job_id:
+            self._check_out(copy, work, tip)
+            return Workspace(work, path, made=objects.change(copy.git, tip, note))
+        # What another job left unpublished was never promised to the customer; somebody's own commit is kept.
+        self._check_out(copy, work, main if note.job_id or note.saved_for else tip)
+        return Workspace(work, path)
+
+    def _tip(self, copy: Checkout, work: JobContext) -> tuple[str, Note]:
+        """The thread's newest commit that is not on main yet, else main."""
+        main = copy.refs[copy.main_ref]
+        tip = copy.refs.get(f"refs/heads/{work.branch}", main)
+        if tip == main:
+            return main, Note()
+        ahead = objects.notes(copy.git, f"{main}..{tip}", "", limit=1)
+        return ahead[0] if ahead else (main, Note())
+
+    def _change_on_main(self, copy: Checkout, work: JobContext) -> Change | None:
+        main = copy.refs[copy.main_ref]
+        if copy.searched == main:
+            return None
+        for sha, note in self._commits_of(copy, work, main):
+            if note.job_id == work.job_id and self._is_ancestor(copy, sha, main):
+                return objects.change(copy.git, sha, note)
+        copy.searched = main
+        return None
+
+    def _commits_of(self, copy: Checkout, work: JobContext, main: str) -> list[tuple[str, Note]]:
+        """Where this job's commit can be: what is new on main, or the top of the thread's branch."""
+        if copy.searched or work.redriven:
+            where = f"{copy.searched}..{main}" if copy.searched else main
+            return objects.notes(copy.git, where, f"Job-Id: {work.job_id}", limit=5)
+        # A push to main moves the thread's branch along, and no later job of the thread runs before this one has
+        # ended. Main is looked at where a person removed the branch.
+        tip = copy.refs.get(f"refs/heads/{work.branch}", main)
+        return objects.newest_of_job(copy.git, tip, work.job_id, _NEWEST_COMMITS)
+
+    def _is_ancestor(self, copy: Checkout, commit: str, of: str) -> bool:
+        return copy.git.attempt("merge-base", "--is-ancestor", commit, of).code == 0
+
+    def _contains(self, copy: Checkout, main: str) -> bool:
+        return copy.based_on == main or self._is_ancestor(copy, main, "HEAD")
+
+    def _rebased(self, copy: Checkout, main: str) -> bool:
+        self._check(copy, main)
+        # An edit that somebody else made alike becomes empty; kept, it still tells that this job is done.
+        return (
+            copy.git.attempt("rebase", "--quiet", "--no-verify", "--empty=keep", "--reapply-cherry-picks", main).code
+            == 0
+        )
+
+    def _add_all(self, copy: Checkout, tree: Path) -> InvalidChange | None:
+        """Put all files into the index. Git would open a repository inside the tree: so there is none any more."""
+        try:
+            remove_dot_git(tree)
+            copy.git("add", "--all")
+        except OSError:
+            return InvalidChange("some of the files cannot be read.")
+        except GitFailed as failed:
+            if refused := not_taken_in(failed.words):
+                return refused
+            raise
+        return None
+
+    def _check(self, copy: Checkout, commit: str) -> None:
+        if copy.checked != commit:
+            check_commit(copy.git, commit, copy.checked)
+            copy.checked = commit
+
+    def _check_out(self, copy: Checkout, work: JobContext, commit: str) -> None:
+        self._check(copy, commit)
+        if not copy.untouched:
+            self._remove_dot_git(copy)
+        copy.git("checkout", "--quiet", "--force", "-B", work.branch, commit)
+        if not copy.untouched:
+            copy.git("clean", "--quiet", "-ffdx")
+        copy.untouched = False
+        copy.based_on = commit if commit == copy.refs[copy.main_ref] else ""
+
+    def _remove_dot_git(self, copy: Checkout) -> None:
+        """A worker that was killed did not look at what its agent left, and git never cleans this name."""
+        assert copy.git.tree is not None
+        try:
+            remove_dot_git(copy.git.tree)
+        except OSError as problem:
+            self._workspaces.distrust(copy)
+            raise Transient(
+                f"{copy.git.tree} cannot be searched ({problem.strerror}); it will be made again"
+            ) from problem
+
+    def _save(self, copy: Checkout, work: JobContext, moves: dict[str, str], fences: list[Fence]) -> None:
+        if not copy.push(moves, fences, work.branch):
+            raise Transient(f"{work.project.repo}: somebody else moved {work.branch}; the job will start again from it")
+
+
+def _key_fence(work: JobContext) -> Fence:
+    return Fence(key_fence_ref(work.key), work.fence, work.key, work.worker)
+
+
+def _project_fence(lease: ProjectLease) -> Fence:
+    return Fence(project_fence_ref(lease.project_id), lease.fence, lease.project_id, lease.worker)

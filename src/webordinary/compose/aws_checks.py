@@ -1,0 +1,81 @@
+"""The checks of `webordinary doctor` that ask AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import boto3
+
+from webordinary.adapters.aws.clients import config_of
+from webordinary.adapters.aws.provision.account_checks import AccountChecks, DnsChecks, MailChecks, site_name_checks
+from webordinary.adapters.aws.provision.deployment import connect_tools
+from webordinary.adapters.aws.provision.resource_checks import (
+    bucket_checks,
+    flow_checks,
+    queue_checks,
+    site_buckets,
+    table_checks,
+)
+from webordinary.compose.aws import AwsContainer, open_aws, state_machine_arn
+from webordinary.compose.checks import projects_checks
+from webordinary.config import Config
+from webordinary.jobs.site_files import Stage
+from webordinary.model.checks import Check, Verdict, broken
+from webordinary.model.errors import WebOrdinaryError
+from webordinary.operations.doctor import CheckRun, run_checks
+
+MOST_KEYS = 100
+
+
+def account_checks(config: Config) -> Iterator[Check]:
+    """Who we are: without that nothing else can be looked at."""
+    endpoint = config.aws_endpoint or None
+    boto = config_of(config.aws_region, endpoint)
+    return AccountChecks(boto3.Session(), boto, endpoint, config.aws_account).checks()
+
+
+def cloud_checks(services: AwsContainer) -> Iterator[Check]:
+    """What deploying makes."""
+    config = services.config
+    endpoint = config.aws_endpoint or None
+    tools = connect_tools(config.aws_region, endpoint)
+    receiving = boto3.client("ses", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint)
+    mail = MailChecks(services.clients, receiving, config.mailbox, emulated=bool(endpoint))
+    yield from table_checks(services.clients)
+    yield from queue_checks(services.clients, ())
+    yield from bucket_checks(services.clients, (services.raw_bucket, services.store_bucket), ())
+    yield from flow_checks(services.clients, tools, state_machine_arn(config), services.raw_bucket)
+    yield from mail.checks()
+    if not endpoint:  # an emulator's domain is nobody's
+        domain = config.mailbox.rpartition("@")[2]
+        yield from DnsChecks(domain, config.aws_region, mail.dkim_tokens).checks()
+
+
+def customers_checks(services: AwsContainer) -> Iterator[Check]:
+    """What onboarding makes, for the first customers."""
+    config, clients = services.config, services.clients
+    keys = list(dict.fromkeys(sender.key for sender in services.directory.senders()))[:MOST_KEYS]
+    projects = list(dict.fromkeys(key.project_id for key in keys))
+    yield from list(queue_checks(clients, keys))[1:]
+    hosts = site_buckets(projects, config.domain, [stage.value for stage in Stage])  # each is called as its host
+    yield from bucket_checks(clients, (), hosts)
+    if not config.aws_endpoint:  # an emulator's domain is nobody's
+        yield from site_name_checks(hosts, config.domain)
+
+
+def examine_account(config: Config) -> Iterator[CheckRun]:
+    """Check the account, the deployment and what onboarding made for the first customers."""
+    identity, *others = account_checks(config)
+    [known] = run_checks([identity])
+    yield known
+    if known.finding.verdict is Verdict.FAIL:
+        return  # without an account nothing else can be checked
+    yield from run_checks(others)
+    with open_aws(config) as services:
+        yield from run_checks(list(cloud_checks(services)))
+        try:
+            checks = [*customers_checks(services), *projects_checks(services)]
+        except WebOrdinaryError as problem:
+            yield CheckRun("sites", broken(f"the sites cannot be listed: {problem}", "mend what is above first"))
+            return
+        yield from run_checks(checks)

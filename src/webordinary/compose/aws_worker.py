@@ -1,0 +1,149 @@
+"""One generic worker on AWS, put together."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.clients import outage_behind
+from webordinary.adapters.aws.ecs import ProtectedWork, TaskProtection, container_id
+from webordinary.adapters.aws.events import EventLines
+from webordinary.adapters.aws.pool.claim_table import Presence
+from webordinary.adapters.aws.pool.job_table import JobTimeline
+from webordinary.adapters.aws.pool.wakeups import PollingWakeups
+from webordinary.adapters.files.liveness import LockFiles, lock_worker_home
+from webordinary.adapters.files.system import SystemThreadSpawner
+from webordinary.compose.aws import AwsContainer, with_account
+from webordinary.compose.worker import settings_of, site_work, stop_on
+from webordinary.config import Config
+from webordinary.model.errors import NameTaken, WebOrdinaryError
+from webordinary.model.jobs import Job
+from webordinary.model.names import ProjectUser
+from webordinary.model.snapshot import WorkerSummary
+from webordinary.worker.ports import Wakeups, WorkerDeps
+from webordinary.worker.worker import Worker
+
+BEAT_SECONDS = 15.0
+CLAIMS_HELD, TOLD_EACH_SECONDS = "ClaimsHeld", 60.0
+RECONCILE_SECONDS = 300.0
+"""A lambda reconciles each minute; a worker does so in case that has stopped."""
+
+
+def run_cloud_worker(
+    config: Config,
+    slots: int,
+    stop: threading.Event,
+    name: str = "",
+    *,
+    sole: bool = False,
+    began: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Run one generic worker until `stop` is set; what runs is finished or saved, and every claim released.
+
+    On ECS people know it by its task's id, elsewhere by its name: see `run_embedded_worker` for that. Where AWS does
+    not answer, `began` is told so: the worker goes on asking, less and less often, down to twice a minute.
+    """
+    config = with_account(config)
+    task = os.environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
+    worker_id = container_id(task, datetime.now(UTC))
+    name = name if name and not task else worker_id
+    with ExitStack() as closing:
+        home = lock_worker_home(config.data / "workspaces")
+        closing.callback(home.close)
+        lock_files = lock_files_of(config)
+        lock_files.enter(worker_id, name)
+        closing.callback(lock_files.leave, worker_id)
+        if sole:
+            _refuse_namesakes(lock_files, name)
+        lines = EventLines(worker_id)
+        events = JobTimeline(lines, lambda: datetime.now(UTC))
+        services = AwsContainer(config, process=worker_id, scratch=home.path, events=events, told_of=events.of)
+        protection = TaskProtection(os.environ.get("ECS_AGENT_URI", ""))
+        closing.callback(protection.close)
+        wakeups = PollingWakeups(
+            services.queues,
+            services.hints,
+            slots,
+            config.aws_poll_seconds,
+            lambda words: lock_files.note(worker_id, words),
+        )
+        closing.callback(wakeups.close)
+        began(_trouble(services))
+        worker = Worker(
+            WorkerDeps(
+                worker_id=worker_id,
+                settings=settings_of(config, slots, RECONCILE_SECONDS),
+                pool=services.pool,
+                work=ProtectedWork(site_work(services, worker_id, home.path), protection),
+                events=events,
+                clock=services.clock,
+                threads=SystemThreadSpawner(),
+                wakeups=TellingWakeups(wakeups, lines, services.clock.monotonic, lambda: lock_files.beat(worker_id)),
+                rng=random.Random(),  # noqa: S311  jitter needs no secrecy
+            )
+        )
+
+        def goes_round() -> bool:
+            return time.time() - (lock_files.last_beat(worker_id) or 0.0) < config.lease_seconds
+
+        threading.Thread(target=stop_on, args=(stop, worker), name="stop", daemon=True).start()
+        me = WorkerSummary(worker_id, name, os.getpid(), slots, services.clock.now())
+        presence = Presence(services.dynamo, services.claim_table.name)
+        closing.enter_context(presence.kept(me, goes_round, services.clock.now))
+        worker.run()
+
+
+def _trouble(services: AwsContainer) -> str:
+    """What keeps us from AWS, in words; the first question that a worker has anyway."""
+    try:
+        services.queues.url_of(names.UNCLAIMED)
+    except WebOrdinaryError as problem:
+        outage = outage_behind(problem)
+        return f"{outage.what}; {outage.todo}" if outage else str(problem)
+    return ""
+
+
+def _refuse_namesakes(lock_files: LockFiles, name: str) -> None:
+    """Workers of other machines are other tasks, with names of their own."""
+    for worker, pid in lock_files.peers().items():
+        if lock_files.name_of(worker) == name:
+            raise NameTaken(name, pid)
+
+
+def lock_files_of(config: Config) -> LockFiles:
+    """How `worker health` knows the workers of its own container."""
+    return LockFiles(config.data / "run" / "workers")
+
+
+class TellingWakeups:
+    """The wake-ups of a worker that also tells, now and then, how many claims it holds; every wait is a beat."""
+
+    def __init__(
+        self, inside: Wakeups, events: EventLines, monotonic: Callable[[], float], beat: Callable[[], None]
+    ) -> None:
+        self._inside, self._events, self._monotonic, self._beat = inside, events, monotonic, beat
+        self._told, self._told_at = -1, 0.0
+
+    def wait(self, seconds: float) -> Sequence[str]:
+        """See Wakeups. Never longer than a beat: who is not heard of for a lease is taken for hung."""
+        self._beat()
+        return self._inside.wait(min(seconds, BEAT_SECONDS))
+
+    def poke(self) -> None:
+        self._inside.poke()
+
+    def keys_changed(self) -> None:
+        self._inside.keys_changed()
+
+    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
+        self._inside.attend(held, free)
+        now = self._monotonic()
+        if len(held) != self._told or now - self._told_at >= TOLD_EACH_SECONDS:
+            self._told, self._told_at = len(held), now
+            self._events.level(CLAIMS_HELD, len(held))

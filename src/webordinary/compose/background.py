@@ -1,0 +1,119 @@
+"""The background services of `up` on a data folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from datetime import datetime, timedelta
+
+from webordinary.adapters.files.frozen_writers import FrozenWriters
+from webordinary.adapters.files.stores import SESSIONS, forget_homes
+from webordinary.adapters.files.transports import MaildirTransport
+from webordinary.adapters.files.wake import ENGINE, EngineWakeups
+from webordinary.adapters.git.mirrors import maintain_mirrors, tend_origins
+from webordinary.adapters.sqlite.dead_letters import LETTERS
+from webordinary.asl.runner import EngineRunner
+from webordinary.compose.container import Runnable
+from webordinary.compose.embedded import MIRRORS, ORIGINS, EmbeddedContainer
+from webordinary.compose.engine import RETRIES
+from webordinary.model.errors import WebOrdinaryError
+from webordinary.pool.metrics import MetricsRecorder
+from webordinary.services.alert_mailer import AlertMailer
+from webordinary.services.loop import Loop, Service
+from webordinary.services.mail_duties import MissingWorkflows, PageWaker
+from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
+from webordinary.workflow.start import start_missing
+
+PAGE = "page"
+ALERT_SECONDS, SWEEP_SECONDS, RETENTION_SECONDS = 30.0, 60.0, 3600.0
+UNADMITTED_DAYS = 3
+
+
+def background_services(
+    container: EmbeddedContainer, closing: ExitStack, wake_page: Callable[[], None]
+) -> Sequence[Runnable]:
+    """Engine, outbox and duties; `closing` releases what they listen on."""
+    config, now = container.config, container.clock.now
+
+    def heard(topic: str) -> EngineWakeups:
+        listener = container.bus.listen(topic)
+        closing.callback(listener.close)
+        return EngineWakeups(listener)
+
+    def each(seconds: float, service: Service) -> Loop:
+        return Loop(service, seconds, now)
+
+    wakeups = heard(ENGINE)
+    start_missing(container.workflows, container.raw_mails)
+    container.mailroom.parser.warm()
+    closing.callback(_save_counts, container.meter)
+    frozen = FrozenWriters(container.db.path, config.lease_seconds, lock_folder=config.data / MIRRORS)
+    return (
+        NamedRunner(container, wakeups),
+        container.outbox_loop,
+        Loop(alert_mailer(container), ALERT_SECONDS, now, heard(LETTERS)),
+        each(ALERT_SECONDS, DeadWorkers(container.worker_rows, container.workers, container.events)),
+        each(config.lease_seconds / 3, frozen),
+        each(SWEEP_SECONDS, MissingWorkflows(container.workflows, container.raw_mails)),
+        each(SWEEP_SECONDS, PackedOrigins(lambda: tend_origins(config.data / ORIGINS))),
+        each(RETENTION_SECONDS, retention(container)),
+        Loop(PageWaker(wake_page), None, now, heard(PAGE)),
+    )
+
+
+class NamedRunner(EngineRunner):
+    """The workflow engine as a service."""
+
+    name = "workflow"
+
+    def __init__(self, container: EmbeddedContainer, wakeups: EngineWakeups) -> None:
+        super().__init__(container.engine, wakeups.wait, wakeups.wake, delay=RETRIES.delay)
+
+
+def alert_mailer(container: EmbeddedContainer) -> AlertMailer:
+    """The mailer of alerts to the operator."""
+    config = container.config
+    return AlertMailer(
+        alerts=container.alerts,
+        overview=container.overview,
+        event_log=container.event_log,
+        operator=config.operator,
+        mailbox=config.mailbox,
+        page=f"http://{config.host}:{config.port}/",
+        wake_outbox=container.outbox_loop.wake,
+    )
+
+
+def retention(container: EmbeddedContainer) -> Retention:
+    """The retention of everything in the data folder."""
+    data = container.config.data
+    return Retention(
+        metrics=container.meter,
+        days=container.config.retention_days,
+        forget=(
+            container.jobs.forget,
+            container.event_log.forget,
+            container.interruptions.forget,
+            container.executions.prune,
+            lambda before: forget_mails(container, before, container.clock.now()),
+            lambda before: forget_homes(data / SESSIONS, before),
+            container.worker_rows.forget,
+            container.alerts.forget,
+            container.build_logs.forget,
+        ),
+        maintain=lambda: maintain_mirrors(data / MIRRORS, data / "workspaces"),
+    )
+
+
+def forget_mails(container: EmbeddedContainer, before: datetime, now: datetime) -> int:
+    """Delete mails past their retention: rows, raw mails, attachments, pictures and replies; how many mails."""
+    unadmitted_before = max(before, now - timedelta(days=UNADMITTED_DAYS))
+    forgotten = container.retention.forget(before, unadmitted_before)
+    container.blobs.forget(before, container.retention.attached())
+    MaildirTransport(container.config.data / "outbox").forget(before)
+    return forgotten
+
+
+def _save_counts(meter: MetricsRecorder) -> None:
+    with suppress(WebOrdinaryError):  # counting goes on from the last save
+        meter.save()

@@ -1,0 +1,64 @@
+"""Backup and restore of a data folder: the SQLite side of `adapters.files.backup`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from webordinary.adapters.files.backup import DATABASE, ORIGINS, Manifest, Report, pack, unpack
+from webordinary.adapters.sqlite.database import Database
+from webordinary.model.errors import Permanent
+
+REPOS = "SELECT project_id, settings FROM projects"
+MOVE = "UPDATE projects SET settings = :settings WHERE project_id = :project_id"
+
+
+def back_up(data: Path, target: Path, report: Report) -> Manifest:
+    """Write a backup of a data folder, also while it is in use."""
+    return pack(data, target, partial(_copy_database, data / DATABASE), datetime.now(UTC), report)
+
+
+def restore(backup: Path, data: Path, report: Report) -> Manifest:
+    """Unpack a backup beside the data folder, check it, then let it take its place."""
+    return unpack(backup, data, partial(_check, data), report)
+
+
+def _copy_database(source: Path, target: Path) -> int:
+    """Copy what was committed at one instant, writers or not, and check the copy."""
+    try:
+        with (
+            closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as live,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            live.backup(copy)  # in one step: between two, each write of another process would start it over
+            copy.execute("PRAGMA journal_mode = DELETE")
+            verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+            version: int = copy.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error as problem:
+        todo = "make room if the disk is full; else restore the last good backup"
+        raise Permanent(f"{source} cannot be copied ({problem}); {todo}") from problem
+    if verdict != "ok":
+        raise Permanent(f"{source} is damaged ({verdict}); restore the last good backup")
+    return version
+
+
+def _check(data: Path, draft: Path, manifest: Manifest) -> None:
+    """Refuse a newer schema, migrate an older one, and let repositories inside the folder move along."""
+    if not (draft / DATABASE).is_file():
+        raise Permanent("the backup holds no database; take another one")
+    database = Database(draft / DATABASE)
+    try:
+        database.migrate()
+        with database.write() as conn:
+            for row in conn.execute(REPOS).fetchall():
+                settings = json.loads(row["settings"])
+                inside = Path(manifest.data, ORIGINS)
+                if Path(settings["repo"]).is_relative_to(inside):
+                    settings["repo"] = str(data / ORIGINS / Path(settings["repo"]).relative_to(inside))
+                    conn.execute(MOVE, {"settings": json.dumps(settings), "project_id": row["project_id"]})
+    finally:
+        database.close()

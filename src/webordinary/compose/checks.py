@@ -1,0 +1,164 @@
+"""What `webordinary doctor` looks at, put together from the settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+
+from webordinary.adapters.agents.claude.access import why_no_access
+from webordinary.adapters.files import checks as local
+from webordinary.adapters.files.screenshots import PROGRAMS, find_browser
+from webordinary.compose.backends import require_boto3
+from webordinary.compose.container import AWS, Container
+from webordinary.compose.embedded import open_embedded
+from webordinary.compose.sandbox import why_no_sandbox
+from webordinary.config import Config
+from webordinary.model.checks import Check, CheckResult, broken, doubtful, good
+from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.projects import Project
+from webordinary.operations import sample
+from webordinary.operations.doctor import CheckRun, run_checks
+from webordinary.operations.onboarding import origins_of
+
+MOST_PROJECTS = 50
+"""Of more sites only these are looked at one by one."""
+MOST_SECONDS_AHEAD = 120
+REMOVE_TRUST = "remove trusted_peers from the settings unless this is a trial on your own machine; see docs/security.md"
+
+
+def checks_of(config: Config) -> Iterator[Check]:
+    """Everything that can be looked at before a service is opened."""
+    if config.backend != AWS or config.data.exists():
+        yield Check("data folder", partial(local.look_at_folder, config.data))
+    yield Check("git", local.look_at_git)
+    yield Check("jail", partial(_jail, config))
+    yield Check("pictures", partial(_pictures, config))
+    yield Check("agent", partial(_agent, config))
+    if config.backend == AWS and not config.aws_endpoint:
+        yield Check("settings", partial(_settings, config))
+    if config.backend != AWS:
+        yield Check("database", partial(local.look_at_database, config.data / "webordinary.db"))
+        yield Check("replies", partial(_replies, config))
+
+
+def ports_checks(config: Config, *, running: bool) -> Iterator[Check]:
+    """Where `up` answers, or could."""
+    if config.backend == AWS and not (running or config.aws_endpoint):
+        return  # the page of a system on AWS is opened where somebody wants it
+    look = local.look_at_listener if running else local.look_at_port
+    for name in ("port", "preview_port", *(("smtp_port",) if config.backend != AWS else ())):
+        if getattr(config, name):
+            yield Check(name, partial(look, config.host, getattr(config, name), name))
+
+
+def projects_checks(services: Container) -> Iterator[Check]:
+    """Can each site's repository be read and written? The clock must not go backwards either."""
+    projects = services.directory.projects()
+    for project in projects[:MOST_PROJECTS]:
+        yield Check(f"repository of {project.project_id}", partial(_repository, services, project))
+    if len(projects) > MOST_PROJECTS:
+        words = f"only {MOST_PROJECTS} of {len(projects)} sites are looked at"
+        yield Check("other sites", lambda: doubtful(words, "`webordinary project show NAME` shows each"))
+    if services.config.backend != AWS:
+        yield Check("senders", partial(_senders, services))
+        yield Check("clock", partial(_clock, services))
+
+
+def _settings(config: Config) -> CheckResult:
+    if "localhost" in (config.domain, config.mailbox.rpartition("@")[2]):
+        words = f"mailbox {config.mailbox} and domain {config.domain} are those of one machine"
+        return broken(words, "set WEBORDINARY_MAILBOX and WEBORDINARY_DOMAIN as you deployed them")
+    return good(f"customers write to {config.mailbox}, sites end in {config.domain}")
+
+
+def _jail(config: Config) -> CheckResult:
+    reason = why_no_sandbox()
+    if not reason:
+        return good("outside agents and builds run in a jail")
+    if config.allow_unjailed_agents:
+        return doubtful(f"outside agents and builds run without a jail: {reason}", "see docs/security.md")
+    return doubtful(f"only the built-in agent and plain sites work here: {reason}", "see docs/security.md")
+
+
+def _pictures(config: Config) -> CheckResult:
+    if config.pictures == "off":
+        return good("no pictures of changed pages are taken, as the settings say")
+    if find_browser() is None:
+        words = "replies show no pictures: there is no browser"
+        return doubtful(words, f"install one of {', '.join(PROGRAMS)}, or set pictures = off")
+    if reason := why_no_sandbox():
+        words = f"replies show no pictures: the browser runs in a jail only, and none works here: {reason}"
+        return doubtful(words, "see docs/security.md, or set pictures = off")
+    return good("changed pages are shown in pictures, taken in a jail")
+
+
+def _agent(config: Config) -> CheckResult:
+    if config.agent in ("builtin", "acp", "command"):
+        return good(f"new sites are edited by the agent {config.agent}")
+    missing = "" if find_spec("claude_agent_sdk") else "pip install 'webordinary[claude]'"
+    missing = missing or ("" if config.agent_key_command else why_no_access(os.environ))
+    if not missing:
+        return good("new sites are edited by the agent claude")
+    words = "the agent claude is not ready"
+    if config.agent == "claude":
+        return broken(words, missing)
+    return doubtful(f"{words}: sites are edited by the built-in one", missing)
+
+
+def _replies(config: Config) -> CheckResult:
+    if not config.relay_host:
+        return doubtful(f"replies stay in {config.data / 'outbox'}", "name a mail server in relay_host to send them")
+    login = (config.relay_user, config.relay_password)
+    return local.look_at_relay(config.relay_host, config.relay_port, *login, starttls=config.relay_starttls)
+
+
+def _repository(services: Container, project: Project) -> CheckResult:
+    origins_of(services).check(project)
+    return good(f"{project.repo} can be read and written")
+
+
+def why_trust_is_unsafe(services: Container) -> str:
+    """A warning where `trusted_peers` stands beside a site that is not the sample; empty if all is well."""
+    others = [p.project_id for p in services.directory.projects() if p.project_id != sample.PROJECT_ID]
+    if not (services.config.trusted_peers and others):
+        return ""
+    named = ", ".join(others[:3]) + (" and others" if len(others) > 3 else "")
+    return f"trusted_peers lets every program that reaches the mail port write as any customer of {named}"
+
+
+def _senders(services: Container) -> CheckResult:
+    if warning := why_trust_is_unsafe(services):
+        return doubtful(warning, REMOVE_TRUST)
+    if services.config.trusted_peers:
+        return good("mail from trusted_peers can change the sample only")
+    return doubtful("mail is held: nothing proves who wrote it", "use the backend aws, or trusted_peers to try it out")
+
+
+def _clock(services: Container) -> CheckResult:
+    newest = services.overview.recent_mails(None, 1)
+    ahead = (newest[0].received_at - services.clock.now()).total_seconds() if newest else 0.0
+    if ahead > MOST_SECONDS_AHEAD:
+        return broken(f"the newest mail came {ahead:.0f} s in the future", "set this machine's clock by a time server")
+    return good("the clock has not gone backwards")
+
+
+def run_doctor(config: Config, *, running: bool) -> Iterator[CheckRun]:
+    """Run every check that fits the settings."""
+    yield from run_checks([*checks_of(config), *ports_checks(config, running=running)])
+    if config.backend == AWS:
+        require_boto3()
+        from webordinary.compose.aws_checks import examine_account  # noqa: PLC0415 - an extra, and slow to import
+
+        yield from examine_account(config)
+    elif (config.data / "webordinary.db").is_file():
+        yield from _examine_sites(config)
+
+
+def _examine_sites(config: Config) -> Iterator[CheckRun]:
+    try:
+        with open_embedded(config) as services:
+            yield from run_checks(list(projects_checks(services)))
+    except WebOrdinaryError as problem:
+        yield CheckRun("sites", broken(f"the sites cannot be listed: {problem}", "mend what is above first"))

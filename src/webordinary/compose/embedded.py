@@ -1,0 +1,356 @@
+"""The container over one data folder: SQLite, folders and wake sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from webordinary.adapters.git.durability import harden_origins
+from webordinary.adapters.sqlite.jobs import SqliteOutages
+from webordinary.compose.container import Runnable
+from webordinary.mail.intake import Accepted, UnadmittedQuota, accept
+from webordinary.model.events import Event, EventKind
+from webordinary.model.mail import Envelope
+from webordinary.model.snapshot import Levels
+from webordinary.pool.metrics import MetricsRecorder, MetricsState
+
+if TYPE_CHECKING:
+    from webordinary.asl.engine import Engine
+    from webordinary.services.loop import Loop
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+
+from webordinary.adapters.durable import make_folder
+from webordinary.adapters.files import smtp_client
+from webordinary.adapters.files.liveness import LockFiles
+from webordinary.adapters.files.parser import ProcessParser
+from webordinary.adapters.files.releases import FolderReleases
+from webordinary.adapters.files.stores import SESSIONS, FolderBuildLogs, FolderSessionFiles, LocalBlobs
+from webordinary.adapters.files.system import SystemClock
+from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport
+from webordinary.adapters.files.wake import ENGINE, EngineCallbacks, SocketNotifier, WakeBus
+from webordinary.adapters.git import Credentials, GitHistory
+from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions, SqliteLedger
+from webordinary.adapters.sqlite.events import SqliteEventLog, SqliteEvents, SqliteLevels, SqliteMetrics
+from webordinary.adapters.sqlite.executions import SqliteExecutions
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
+from webordinary.adapters.sqlite.mails import (
+    SqliteAttachmentManifest,
+    SqliteDirectory,
+    SqliteParsedMails,
+    SqliteRawMails,
+    SqliteThreads,
+)
+from webordinary.adapters.sqlite.outbox import SqliteAlerts, SqliteOutbox, SqliteUndelivered
+from webordinary.adapters.sqlite.overview import SqliteOverview
+from webordinary.adapters.sqlite.retention import SqliteRetention
+from webordinary.adapters.sqlite.workers import SqliteWorkers
+from webordinary.compose.container import EMBEDDED, AcceptedMail, BackendProfile, profile_of
+from webordinary.config import Config
+from webordinary.jobs.site_files import Stage
+from webordinary.mail import intake
+from webordinary.mail.addresses import Mailbox
+from webordinary.mail.auth import TrustedPeers
+from webordinary.mail.ports import Transport
+from webordinary.model.errors import Permanent
+from webordinary.model.mail import Attachment
+from webordinary.model.names import ProjectUser
+from webordinary.model.snapshot import WorkerEntry
+from webordinary.pool.ports import Pool
+from webordinary.workflow.reading import Mailroom
+
+SITES, MIRRORS, SECRETS, ORIGINS = "sites", "mirrors", "secrets", "origins"
+
+
+OUTBOX_SECONDS = 30.0
+
+
+class RegisteredWorkers(LockFiles):
+    """The workers that the database knows, with the heartbeats of their lock files."""
+
+    def __init__(self, folder: Path, rows: SqliteWorkers) -> None:
+        super().__init__(folder)
+        self._rows = rows
+
+    def present(self) -> list[WorkerEntry]:
+        return self._rows.present()
+
+    def names(self, workers: Iterable[str]) -> dict[str, str]:
+        return self._rows.names(workers)
+
+
+class EmbeddedContainer:
+    """Container over a data folder. `db`, `bus` and the Sqlite ports beyond the interface are for `compose` only."""
+
+    def __init__(self, config: Config, closing: ExitStack) -> None:
+        self.config, self.clock = config, SystemClock()
+        make_folder(config.data)
+        self.db = Database(config.data / "webordinary.db")
+        closing.callback(self.db.close)
+        self.bus = WakeBus(config.data / "run" / "wake")
+        closing.callback(self.bus.close)
+        self.events = SqliteEvents(self.db, self.bus.notify)
+        closing.callback(self.events.close)
+        self._closing = closing
+        self.db.migrate()
+
+    @cached_property
+    def profile(self) -> BackendProfile:
+        return profile_of(self.config)
+
+    @cached_property
+    def event_log(self) -> SqliteEventLog:
+        return SqliteEventLog(self.db)
+
+    @cached_property
+    def overview(self) -> SqliteOverview:
+        return SqliteOverview(self.db, self.workers.is_dead)
+
+    @cached_property
+    def workers(self) -> RegisteredWorkers:
+        return RegisteredWorkers(self.config.data / "run" / "workers", self.worker_rows)
+
+    @cached_property
+    def worker_rows(self) -> SqliteWorkers:
+        return SqliteWorkers(self.db)
+
+    @cached_property
+    def alerts(self) -> SqliteAlerts:
+        return SqliteAlerts(self.db)
+
+    @cached_property
+    def levels(self) -> SqliteLevels:
+        return SqliteLevels(self.db)
+
+    @cached_property
+    def metrics_store(self) -> SqliteMetrics:
+        return SqliteMetrics(self.db)
+
+    @cached_property
+    def retention(self) -> SqliteRetention:
+        return SqliteRetention(self.db, self.config.data)
+
+    @cached_property
+    def mailroom(self) -> Mailroom:
+        parser = ProcessParser()
+        self._closing.callback(parser.close)
+        return Mailroom(
+            raw_mails=self.raw_mails,
+            parsed_mails=SqliteParsedMails(self.db),
+            manifest=SqliteAttachmentManifest(self.db),
+            blobs=self.blobs,
+            threads=self.threads,
+            directory=self.directory,
+            parser=parser,
+            policy=TrustedPeers(self.config.trusted_peers),
+            mailbox=Mailbox.parse(self.config.mailbox),
+            atomically=self.db.transaction,
+        )
+
+    @cached_property
+    def raw_mails(self) -> SqliteRawMails:
+        return SqliteRawMails(self.db, self.config.data)
+
+    @cached_property
+    def blobs(self) -> LocalBlobs:
+        return LocalBlobs(self.config.data / "blobs")
+
+    @cached_property
+    def directory(self) -> SqliteDirectory:
+        return SqliteDirectory(self.db)
+
+    @cached_property
+    def threads(self) -> SqliteThreads:
+        return SqliteThreads(self.db)
+
+    @cached_property
+    def outbox(self) -> SqliteOutbox:
+        return SqliteOutbox(self.db)
+
+    @cached_property
+    def undelivered(self) -> SqliteUndelivered:
+        return SqliteUndelivered(self.db)
+
+    @cached_property
+    def transport(self) -> Transport:
+        config = self.config
+        if not config.relay_host:
+            return MaildirTransport(config.data / "outbox")
+        return RelayTransport(
+            RelaySettings(
+                host=config.relay_host,
+                port=config.relay_port,
+                sender=config.mailbox,
+                starttls=config.relay_starttls,
+                user=config.relay_user,
+                password=config.relay_password,
+            )
+        )
+
+    @cached_property
+    def executions(self) -> SqliteExecutions:
+        return SqliteExecutions(self.db)
+
+    @cached_property
+    def engine(self) -> Engine:
+        from webordinary.compose.engine import engine  # noqa: PLC0415 - few commands need it, and slow to import
+
+        return engine(self, self.outbox_loop.wake)
+
+    @cached_property
+    def workflows(self) -> WokenEngine:
+        return WokenEngine(self)
+
+    @cached_property
+    def outbox_loop(self) -> Loop:
+        from webordinary.services.loop import Loop  # noqa: PLC0415 - only `up` needs it
+        from webordinary.services.mail_duties import OutboxSender  # noqa: PLC0415
+
+        sender = OutboxSender(self.outbox, self.transport, self.threads, self.events)
+        return Loop(sender, OUTBOX_SECONDS, self.clock.now)
+
+    def accept_mail(self, raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
+        self._quota.require_room(raw, envelopes)
+        return accept(raw, envelopes, self.raw_mails, self.events)
+
+    @cached_property
+    def _quota(self) -> UnadmittedQuota:
+        limit = self.config.unadmitted_mail_mb * 1_000_000
+        return UnadmittedQuota(limit, self.retention.unadmitted_bytes, self.mailroom.judge)
+
+    @property
+    def intake_description(self) -> str:
+        return f"on port {self.config.smtp_port} of this machine"
+
+    def send_mail(self, raw: bytes, mail_from: str, recipient: str) -> AcceptedMail:
+        return send_by_smtp(self.config, raw, mail_from, recipient)
+
+    @cached_property
+    def pool(self) -> Pool:
+        claims = SqliteClaims(self.db, self.config.lease_seconds)
+        return Pool(
+            jobs=self.jobs,
+            owed=self.jobs,
+            claims=claims,
+            hints=SqliteClaimRequests(self.db),
+            tickets=SocketNotifier(self.bus, claims.look),
+            interrupts=SqliteInterrupts(self.db),
+            callbacks=EngineCallbacks(self.executions, lambda: self.bus.notify(ENGINE), self.clock.now),
+            liveness=self.workers,
+        )
+
+    @cached_property
+    def jobs(self) -> SqliteJobs:
+        return SqliteJobs(self.db)
+
+    @cached_property
+    def dead_letters(self) -> SqliteDeadLetters:
+        return SqliteDeadLetters(self.db, self.bus.notify)
+
+    @cached_property
+    def interruptions(self) -> SqliteInterruptions:
+        return SqliteInterruptions(self.db)
+
+    @cached_property
+    def releases(self) -> FolderReleases:
+        return FolderReleases(self.config.data / SITES, self.config.releases_kept)
+
+    @cached_property
+    def leases(self) -> SqliteProjectLeases:
+        return SqliteProjectLeases(self.db, self.workers.is_dead)
+
+    @cached_property
+    def ledger(self) -> SqliteLedger:
+        return SqliteLedger(self.db)
+
+    @cached_property
+    def build_logs(self) -> FolderBuildLogs:
+        return FolderBuildLogs(self.config.data / "builds")
+
+    @cached_property
+    def session_files(self) -> FolderSessionFiles:
+        return FolderSessionFiles(self.config.data / SESSIONS)
+
+    @cached_property
+    def history(self) -> GitHistory:
+        return GitHistory(self.config.data / MIRRORS, self.credentials)
+
+    @cached_property
+    def credentials(self) -> Credentials:
+        return Credentials(self.config.data / SECRETS)
+
+    def attachment_path(self, attachment: Attachment) -> Path:
+        return self.blobs.path(attachment.digest)
+
+    def current_site(self, project_id: str, stage: Stage) -> Path | None:
+        return self.releases.current(project_id, stage)
+
+    def provision(self, key: ProjectUser) -> None:
+        """Nothing beside records is needed."""
+
+    def deprovision(self, project_id: str, keys: Sequence[ProjectUser]) -> None:
+        """Remove the releases, the mirror and the agents' sessions of a project."""
+        data = self.config.data
+        for folder in (data / SITES / project_id, data / MIRRORS / f"{project_id}.git", data / SESSIONS / project_id):
+            if folder.exists():
+                shutil.rmtree(folder)
+
+    @cached_property
+    def meter(self) -> MetricsRecorder:
+        return MetricsRecorder(self.metrics_store)
+
+    def metrics(self) -> tuple[Levels, MetricsState] | None:
+        alive = [worker for worker in self.workers.present() if not self.workers.is_dead(worker.worker)]
+        return self.levels.look(len(alive)), self.meter.read()
+
+    def prepare(self) -> None:
+        """Make origins durable. Jobs that ran when everything went down are not blamed for it."""
+        harden_origins(self.config.data / ORIGINS)
+        if count := SqliteOutages(self.db).excuse(self.workers.is_dead):
+            self.events.emit(Event(EventKind.OUTAGE_EXCUSED, data={"jobs": count}))
+
+    def background(self, closing: ExitStack, wake_page: Callable[[], None]) -> Sequence[Runnable]:
+        from webordinary.compose.background import background_services  # noqa: PLC0415 - only `up` needs it
+
+        return background_services(self, closing, wake_page)
+
+    @contextmanager
+    def registered(self, operator: str) -> Iterator[None]:
+        self.workers.enter(operator)
+        try:
+            yield
+        finally:
+            self.workers.leave(operator)
+
+
+@contextmanager
+def open_embedded(config: Config) -> Iterator[EmbeddedContainer]:
+    """Open the data folder and bring its schema up to date."""
+    if config.backend != EMBEDDED:
+        raise Permanent("this works on a data folder; on AWS there are CloudWatch's logs and DynamoDB's backups for it")
+    with ExitStack() as closing:
+        yield EmbeddedContainer(config, closing)
+
+
+class WokenEngine:
+    """The workflows of a data folder: starts an execution and wakes the `up` that runs the engine."""
+
+    def __init__(self, container: EmbeddedContainer) -> None:
+        self._container = container
+
+    def start(self, name: str, input: dict[str, Any]) -> bool:
+        started = self._container.engine.start(name, input)
+        self._container.bus.notify(ENGINE)
+        return started
+
+
+def send_by_smtp(config: Config, raw: bytes, mail_from: str, recipient: str) -> AcceptedMail:
+    """Hand a mail to the SMTP intake that the settings name."""
+    answer = smtp_client.send(raw, mail_from, recipient, config.host, config.smtp_port)
+    return AcceptedMail(smtp_client.email_id_in(answer), intake.HERE_ALREADY not in answer, answer)

@@ -1,0 +1,50 @@
+"""The steps of the workflow over a container: the embedded engine and the lambdas call these functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from webordinary.compose.container import Container
+from webordinary.mail.outbox import PromptOutbox
+from webordinary.mail.ports import Outbox
+from webordinary.workflow.answering import Answering
+from webordinary.workflow.queueing import Queueing
+from webordinary.workflow.reading import Reading
+from webordinary.workflow.steps import Step, steps
+
+
+def answering_of(
+    container: Container,
+    wake_outbox: Callable[[], None] = lambda: None,
+    uptime: Callable[[], timedelta] = lambda: timedelta.max,
+) -> Answering:
+    """The steps that end a mail; `wake_outbox` tells the sender of replies that one was written."""
+    outbox: Outbox = container.outbox
+    now, profile = container.clock.now, container.profile
+    if profile.replies_leave_at_once:
+        prompt = PromptOutbox(outbox, container.transport, container.threads, container.events, now)
+        outbox, wake_outbox = prompt, prompt.deliver_written
+    return Answering(
+        mailroom=container.mailroom,
+        outbox=outbox,
+        pool=container.pool,
+        dead_letters=container.dead_letters,
+        interruptions=container.interruptions,
+        events=container.events,
+        now=now,
+        wake_outbox=wake_outbox,
+        renamed=profile.replies_leave_at_once,
+        longest_awaited=profile.longest_awaited,
+        uptime=uptime,
+    )
+
+
+def steps_of(container: Container, answering: Answering) -> Mapping[str, Step]:
+    """The steps of the workflow by name."""
+    events, now = container.events, container.clock.now
+    return steps(
+        Reading(container.mailroom, container.pool.jobs, events, now, container.config.hourly_mails),
+        Queueing(container.pool, container.interruptions, events, now, answering.tell_held),
+        answering,
+    )

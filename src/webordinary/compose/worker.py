@@ -1,0 +1,251 @@
+"""One generic worker, put together."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from webordinary.adapters.agents.acp.agent import AcpAgent, AcpSettings
+from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.adapters.agents.claude.access import AwsCredentials, KeyCommand, model_access, why_no_access
+from webordinary.adapters.agents.claude.agent import ClaudeAgent, ClaudeSettings
+from webordinary.adapters.agents.command import CommandAgent
+from webordinary.adapters.agents.session_store import SessionStore
+from webordinary.adapters.files.liveness import DeathWatch, lock_worker_home
+from webordinary.adapters.files.screenshots import ChromiumScreenshotter, find_browser
+from webordinary.adapters.files.stores import SESSIONS, FolderSessionFiles
+from webordinary.adapters.files.system import SystemThreadSpawner
+from webordinary.adapters.files.wake import WORKERS, WorkerWakeups, listener_name
+from webordinary.adapters.git import GitRepository, WorkspaceCache
+from webordinary.adapters.sandbox.bubblewrap import MEGABYTE
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
+from webordinary.compose.container import Container, site_url
+from webordinary.compose.embedded import open_embedded
+from webordinary.compose.sandbox import browser_jail_of, builders_of, sandbox_of
+from webordinary.config import Config
+from webordinary.jobs.agent_task import AgentLimits, AgentResult, AgentTask
+from webordinary.jobs.instruction import Instructions, ThreadSessions
+from webordinary.jobs.job import SiteJobs
+from webordinary.jobs.ports import Agent, Sandbox, SessionFiles
+from webordinary.jobs.run import JobDeps, Screenshots
+from webordinary.jobs.sandbox_policy import Network
+from webordinary.model.claims import CancelToken
+from webordinary.model.errors import NameTaken
+from webordinary.model.jobs import JobState
+from webordinary.model.names import ProjectUser
+from webordinary.model.snapshot import WorkerEntry
+from webordinary.operations.onboarding import project_of
+from webordinary.worker.ports import WorkerDeps, WorkerSettings
+from webordinary.worker.worker import Worker
+
+
+def agents_of(
+    config: Config, jail: Sandbox, home: Path, env: Mapping[str, str], sessions: SessionFiles | None = None
+) -> dict[str, Agent]:
+    """By the names that projects use. `env` is the operator's environment; agents see of it what is named.
+
+    `sessions` keeps their state between the mails of a thread, by default in the data folder.
+    """
+    homes = SessionStore(sessions or FolderSessionFiles(config.data / SESSIONS), home / ".agents")
+    jailed = isinstance(jail, BubblewrapSandbox)
+    key = KeyCommand(config.agent_key_command, env) if config.agent_key_command else None
+    aws = AwsCredentials()
+    claude = ClaudeAgent(
+        jail,
+        homes,
+        lambda: model_access(env, key, aws),
+        ClaudeSettings(config.agent_model, shell=jailed, grace_seconds=config.interrupt_grace_seconds),
+    )
+    builtin = BuiltinAgent()
+    agents: dict[str, Agent] = {
+        "builtin": builtin,
+        "claude": claude,
+        "auto": AutoAgent(claude, builtin, lambda: _claude_is_ready(config, jail, env, aws)),
+    }
+    if config.agent_command:
+        given = {name: env[name] for name in config.agent_environment if name in env}
+        network = Network(hosts=frozenset(config.agent_hosts))
+        grace = config.interrupt_grace_seconds
+        agents["command"] = CommandAgent(config.agent_command, SandboxedPrograms(jail, grace), given, network)
+        agents["acp"] = AcpAgent(jail, homes, AcpSettings(config.agent_command, given, network, jailed, grace))
+    return agents
+
+
+def limits_of(config: Config) -> AgentLimits:
+    """What one mail may use up."""
+    return AgentLimits(config.agent_seconds, turns=config.agent_turns, cost_usd=config.agent_cost_usd)
+
+
+class AutoAgent:
+    """Claude Code once it can work, the built-in agent until then."""
+
+    def __init__(self, claude: Agent, builtin: Agent, ready: Callable[[], bool]) -> None:
+        self._claude, self._builtin, self._ready = claude, builtin, ready
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the next job costs nothing."""
+        return not self._ready()
+
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
+        """Decided anew for each job; the result says who it was."""
+        name, agent = ("claude", self._claude) if self._ready() else ("builtin", self._builtin)
+        return replace(agent.run(task, token), agent=name)
+
+
+def _claude_is_ready(config: Config, jail: Sandbox, env: Mapping[str, str], aws: AwsCredentials) -> bool:
+    if find_spec("claude_agent_sdk") is None or not (config.agent_key_command or not why_no_access(env, aws)):
+        return False
+    return not (isinstance(jail, BubblewrapSandbox) and jail.why_not())
+
+
+SAVING_SECONDS = 10.0
+"""What a stopping worker needs, after its agents' grace, to keep what they did; less than its parent's patience."""
+
+
+def run_embedded_worker(
+    config: Config,
+    name: str,
+    slots: int,
+    stop: threading.Event,
+    *,
+    sole: bool = False,
+    began: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Run one generic worker until `stop` is set; what runs is finished or saved, and every claim released.
+
+    Raises NameTaken where it must be the `sole` one of its name; `began` is called once it is there, with what
+    keeps it from work, if anything does.
+    """
+    with ExitStack() as closing:
+        services = closing.enter_context(open_embedded(config))
+        worker_id = _worker_id(services.clock.now())
+        home = lock_worker_home(config.data / "workspaces")
+        closing.callback(home.close)
+        services.workers.enter(worker_id)
+        closing.callback(services.workers.leave, worker_id)
+        introduced = WorkerEntry(worker_id, name, os.getpid(), slots)
+        other = services.worker_rows.enter(
+            introduced, services.clock.now(), lambda one: sole and not services.workers.is_dead(one.worker)
+        )
+        if other:
+            raise NameTaken(other.name, other.pid)
+        began("")
+        listener = services.bus.listen(listener_name(worker_id))
+        closing.callback(listener.close)
+        deaths = DeathWatch(services.workers)
+        closing.callback(deaths.close)
+        services.bus.notify(WORKERS, "peer")
+        deps = WorkerDeps(
+            worker_id=worker_id,
+            settings=settings_of(config, slots, min(20.0, config.lease_seconds / 3)),
+            pool=services.pool,
+            work=site_work(services, worker_id, home.path),
+            events=services.events,
+            clock=services.clock,
+            threads=SystemThreadSpawner(),
+            wakeups=WorkerWakeups(listener, deaths, lambda: services.workers.beat(worker_id)),
+            rng=random.Random(),  # noqa: S311  jitter needs no secrecy
+        )
+        worker = Worker(deps)
+        threading.Thread(target=stop_on, args=(stop, worker), name="stop", daemon=True).start()
+        worker.run()
+        services.worker_rows.leave(worker_id, services.clock.now())
+
+
+def stop_on(told: threading.Event, worker: Worker) -> None:
+    """Wait to be told, then tell the worker."""
+    told.wait()
+    worker.stop()
+
+
+def _worker_id(now: datetime) -> str:
+    return f"container-{now:%Y%m%d%H%M%S}-{secrets.token_hex(4)}"
+
+
+def settings_of(config: Config, slots: int, reconcile_seconds: float) -> WorkerSettings:
+    """A worker's settings."""
+    return WorkerSettings(
+        slots=slots,
+        lease=config.lease_seconds,
+        renew=config.renew_seconds,
+        idle_release=config.idle_release_seconds,
+        job_limit=config.job_limit_seconds,
+        stop_grace=config.interrupt_grace_seconds + SAVING_SECONDS,
+        reconcile=reconcile_seconds,
+        retry_base=config.retry_seconds,
+    )
+
+
+def site_work(services: Container, worker_id: str, home: Path) -> SiteJobs:
+    """What a worker does for a customer."""
+    deps = site_kit(services, worker_id, home)
+    return SiteJobs(deps, instructions_of(services).of, services.events, services.clock.now)
+
+
+def instructions_of(services: Container) -> Instructions:
+    """Reads the instructions of jobs from the stored mails."""
+    return Instructions(services.mailroom.parsed_mails, services.mailroom.manifest, services.mailroom.threads)
+
+
+def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
+    """All that one worker needs to turn instructions into sites."""
+    config = services.config
+    cache = WorkspaceCache(home, config.workspace_cache_mb * MEGABYTE, lambda key: is_in_work(services, key))
+    repository = GitRepository(config.data / "mirrors", home, worker_id, services.credentials, cache)
+    jail = sandbox_of(config, worker_id, home)
+    return JobDeps(
+        workspaces=repository,
+        main=repository,
+        leases=services.leases,
+        releases=services.releases,
+        agents=agents_of(config, jail, home, os.environ, services.session_files),
+        builders=builders_of(config, jail, home),
+        project_of=lambda project_id: project_of(services, project_id),
+        attachment_path=services.attachment_path,
+        site_url=lambda project_id, stage: site_url(config, project_id, stage),
+        sessions=ThreadSessions(services.threads),
+        build_logs=services.build_logs,
+        screenshots=screenshots_of(services, worker_id, home),
+        ledger=services.ledger,
+        limits=limits_of(config),
+        daily_cap_usd=config.daily_cap_usd,
+    )
+
+
+def is_in_work(services: Container, key: ProjectUser) -> bool:
+    """Whether a job of this key runs, here or elsewhere."""
+    return any(job.state is JobState.RUNNING for job in services.jobs.open_jobs(key))
+
+
+def screenshots_of(services: Container, worker_id: str, home: Path) -> Screenshots | None:
+    """Takes pictures of changed pages, if the machine has a browser and the settings want it."""
+    config = services.config
+    browser = find_browser() if config.pictures != "off" else None
+    if browser is None:
+        return None
+    screenshotter = ChromiumScreenshotter(browser, browser_jail_of(config, worker_id, home))
+    return Screenshots(screenshotter, services.blobs.put, config.picture_seconds, always=config.pictures == "on")
+
+
+@contextmanager
+def scripted_environment(environ: Mapping[str, str], page: Path, old: str, new: str) -> Iterator[Mapping[str, str]]:
+    """The environment of a Claude Code whose scripted model replaces `old` by `new` in a page; needs no key."""
+    from webordinary.adapters.agents.scripted_model import ScriptedApi, Use  # noqa: PLC0415 - for `agent test` only
+
+    turns = [
+        Use("Read", {"file_path": str(page)}, "I look at the page first."),
+        Use("Edit", {"file_path": str(page), "old_string": old, "new_string": new}),
+        Use("StructuredOutput", {"outcome": "changed", "message": f"The page says “{new}” now."}),
+    ]
+    with ScriptedApi(turns) as api:
+        plain = {name: value for name, value in environ.items() if not name.startswith(("ANTHROPIC_", "CLAUDE_"))}
+        yield plain | {"ANTHROPIC_API_KEY": "scripted", "ANTHROPIC_BASE_URL": api.url}

@@ -1,0 +1,255 @@
+"""From a function to its handler: one call of the rooms, and what every handler does around it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Protocol
+from urllib.parse import unquote_plus
+
+from aws_lambda_powertools.logging import Logger
+from aws_lambda_powertools.metrics import Metrics, MetricUnit
+from aws_lambda_powertools.utilities.data_classes import EventBridgeEvent, S3Event, SNSEvent
+
+from webordinary.compose.aws import AwsContainer
+from webordinary.compose.lambdas import METRICS, METRICS_SERVICE, PARSING_STEPS, Function, duties_of, names, take
+from webordinary.compose.steps import answering_of, steps_of
+from webordinary.mail.outbox import Notice, read_notification
+from webordinary.mail.parsing.parts import MAX_STORED_BYTES
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.events import Event, Events
+from webordinary.workflow.answering import Answering
+
+
+class EventLogger:
+    """See Events: a line each, and a count that leaves with `flush`."""
+
+    def __init__(self, function: str) -> None:
+        self.log = Logger(service=function)
+        self._metrics = Metrics(namespace=METRICS, service=METRICS_SERVICE)
+
+    def emit(self, event: Event) -> None:
+        known = {
+            "event": event.kind,
+            "email_id": event.email_id,
+            "job_id": event.job_id,
+            "key": event.key and str(event.key),
+            "data": dict(event.data),
+        }
+        self.log.info(event.kind, extra={name: value for name, value in known.items() if value})
+        self._metrics.add_metric(name=event.kind, unit=MetricUnit.Count, value=1)
+
+    def flush(self) -> None:
+        """Write the counts of this invocation."""
+        if self._metrics.provider.metric_set:
+            self._metrics.flush_metrics()
+
+
+class LambdaContext(Protocol):
+    """As much of Lambda's context as we read."""
+
+    @property
+    def aws_request_id(self) -> str:
+        """The name of this invocation."""
+
+
+Call = Callable[[Any], Any]
+Handler = Callable[[Any, LambdaContext], Any]
+
+
+def handled(call: Call, telling: EventLogger) -> Handler:
+    """A handler that calls this. Its errors go out as they are: the workflow retries and catches them by class name."""
+
+    def handler(event: Any, context: LambdaContext) -> Any:  # noqa: ANN401 - JSON
+        log = telling.log
+        log.append_keys(request_id=context.aws_request_id)
+        try:
+            return call(event)
+        except Transient as problem:
+            log.warning(f"will be tried again: {problem}", extra={"error": type(problem).__name__})
+            raise
+        except Exception as problem:
+            log.exception(str(problem), extra={"error": type(problem).__name__})
+            raise
+        finally:
+            telling.flush()
+
+    return handler
+
+
+Open = Callable[[Events], AwsContainer]
+
+
+def build(function: Function, open_services: Open) -> Handler:
+    """The handler of this function over the services that are opened for it, once."""
+    telling = EventLogger(function.name)
+    return handled(_call(function, open_services(telling)), telling)
+
+
+def _call(function: Function, services: AwsContainer) -> Call:
+    if function.step in PARSING_STEPS:
+        services.mailroom.parser.warm()
+    if function.step:
+        return partial(
+            _placed,
+            steps_of(services, answering_of(services))[function.step],
+            services,
+            settled=function.step == "Reply",
+        )
+    return _OTHERS[function.name](services)
+
+
+def _placed(call: Call, services: AwsContainer, event: Any, *, settled: bool) -> Any:  # noqa: ANN401 - JSON
+    """Call a step that may be told where its job lies; when it is answered, the job has settled."""
+    told = event.get("job") or event
+    if isinstance(told, dict) and told.get("place"):
+        place = told["place"]
+        services.job_table.expect(told["jobId"], place["key"], -place["order"] if settled else place["order"])
+    return call(event)
+
+
+# What a function does not need it does not import: hence the imports inside.
+
+
+def _intake(services: AwsContainer) -> Call:
+
+    return partial(intake, bucket=services.raw_bucket, take=partial(take, services))
+
+
+def _reconcile(services: AwsContainer) -> Call:
+
+    chores = duties_of(services)
+
+    def each_minute(event: Any) -> dict[str, int]:  # noqa: ANN401 - JSON, and it says nothing that we need
+        return reconcile(chores)
+
+    return each_minute
+
+
+def _abandoned(services: AwsContainer) -> Call:
+
+    return partial(abandoned, answering=answering_of(services))
+
+
+def _bounces(services: AwsContainer) -> Call:
+    from webordinary.mail.outbox import take_notice  # noqa: PLC0415
+
+    def noted(notice: Notice) -> None:
+        outbox, threads = services.outbox, services.threads
+        take_notice(notice, services.config.aws_region, outbox, threads, services.events, services.clock.now())
+
+    return partial(bounces, take_notice=noted)
+
+
+_OTHERS: dict[str, Callable[[AwsContainer], Call]] = {
+    names.INTAKE: _intake,
+    names.RECONCILE: _reconcile,
+    names.ABANDONED: _abandoned,
+    names.BOUNCES: _bounces,
+}
+
+
+_TEST_EVENT = "s3:TestEvent"
+
+
+@dataclass(frozen=True, slots=True)
+class S3Notification:
+    """An object that S3 tells of."""
+
+    bucket: str
+    key: str
+    size: int
+    at: datetime
+
+
+def intake(event: dict[str, Any], bucket: str, take: Callable[[str, datetime], None]) -> dict[str, int]:
+    """Take every mail of this event.
+
+    One that fails does not hold up the others, but the event fails in the end: Lambda tries it again twice, and
+    leaves it in the queue of dead letters then.
+    """
+    if event.get("Event") == _TEST_EVENT:
+        return {"taken": 0}
+    failed: list[Exception] = []
+    objects = tuple(_objects(event))
+    for told in objects:
+        try:
+            _check(told, bucket)
+            take(told.key, told.at)
+        except Exception as problem:
+            failed.append(problem)
+    if failed:
+        raise failed[0]
+    return {"taken": len(objects)}
+
+
+def _objects(event: dict[str, Any]) -> Iterator[S3Notification]:
+    for record in S3Event(event).records:
+        thing = record.s3.get_object
+        at = datetime.fromisoformat(record.event_time)
+        yield S3Notification(record.s3.bucket.name, unquote_plus(thing.key), int(thing.get("size") or 0), at)
+
+
+def _check(told: S3Notification, bucket: str) -> None:
+    if told.bucket != bucket:
+        where = f"mails come to {bucket}: take this function out of the other's notifications"
+        raise Permanent(f"{told.key} lies in {told.bucket}, and {where}")
+    if told.size > MAX_STORED_BYTES:
+        size, most = told.size // 2**20, MAX_STORED_BYTES // 2**20
+        raise Permanent(f"{told.key} has {size} MB and a mail has at most {most}: SES did not bring it; remove it")
+
+
+_REDRIVEN = re.compile(r"(?P<email_id>.+)-r(?P<number>\d+)")
+
+
+def abandoned(event: dict[str, Any], answering: Answering) -> dict[str, str]:
+    """The execution named in this event ended badly, whatever its state. Safe to repeat."""
+    detail = EventBridgeEvent(event).detail
+    started_with = _started_with(detail)
+    error = f"workflow {detail['status']}: {detail.get('error')}"  # as the embedded engine words it
+    answering.abandon(started_with, error, detail.get("cause") or "")
+    return {"emailId": started_with["emailId"]}
+
+
+def _started_with(detail: dict[str, Any]) -> dict[str, Any]:
+    if given := detail.get("input"):
+        payload: dict[str, Any] = json.loads(given)
+        return payload
+    # AWS leaves a large input out; the name says the same.
+    redriven = _REDRIVEN.fullmatch(detail["name"])
+    if redriven:
+        return {"emailId": redriven["email_id"], "redrive": int(redriven["number"])}
+    return {"emailId": detail["name"], "redrive": 0}
+
+
+def bounces(event: dict[str, Any], take_notice: Callable[[Notice], None]) -> dict[str, int]:
+    """Note what SES tells; it tells at least once. Raises Permanent for what SES did not write."""
+    messages = [record.sns.message for record in SNSEvent(event).records]
+    notices = [notice for notice in map(read_notification, messages) if notice]
+    for notice in notices:
+        take_notice(notice)
+    return {"noticed": len(notices)}
+
+
+Chore = Callable[[], int]
+
+
+def reconcile(chores: Mapping[str, Chore]) -> dict[str, int]:
+    """Do every chore and say how much each had to do; one that fails does not hold up the others.
+
+    Raises the first failure at the end, so that Lambda counts it and the alarm sees it.
+    """
+    done: dict[str, int] = {}
+    failed: list[Exception] = []
+    for name, chore in chores.items():
+        try:
+            done[name] = chore()
+        except Exception as problem:
+            failed.append(problem)
+    if failed:
+        raise failed[0]
+    return done

@@ -1,0 +1,120 @@
+"""SiteJobs: runs one job of a site from its start to its Settlement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
+
+from webordinary.jobs import report
+from webordinary.jobs.deploy import SiteDeployer
+from webordinary.jobs.edit import check_out, edit, save_work
+from webordinary.jobs.publish import deploy_and_report, publish_public
+from webordinary.jobs.run import JobDeps, JobRun
+from webordinary.jobs.source import Workspace
+from webordinary.jobs.undo import undo
+from webordinary.model.claims import CancelToken, StartedJob
+from webordinary.model.errors import NotNow, Permanent
+from webordinary.model.events import Events
+from webordinary.model.jobs import DeferReason, Job, Settlement
+from webordinary.model.mail import Command, Instruction
+
+MIN_DEFERRAL, MAX_DEFERRAL = timedelta(minutes=5), timedelta(hours=1)
+
+
+class SiteJobs:
+    """The worker's JobRunner for real sites. Thread-safe: each slot serves another key."""
+
+    def __init__(
+        self,
+        deps: JobDeps,
+        instruction_of: Callable[[Job], Instruction],
+        events: Events,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._deps, self._instruction_of, self._events, self._now = deps, instruction_of, events, now
+        self._deployer = SiteDeployer(deps.workspaces, deps.main, deps.leases, deps.releases, now, deps.wait)
+        self._unfinished: dict[str, tuple[JobRun, Workspace]] = {}
+        """By job: edits under way, for `save`."""
+
+    def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
+        """Run the job. Idempotent: after a crash a second run changes nothing twice.
+
+        Raises ClaimLost, Interrupted, Cancelled, JobTimedOut, NotNow, MustWait, Transient and Permanent.
+        """
+        job_id = started.job.job_id
+        self._unfinished.pop(job_id, None)
+        run = self._run_of(started, token)
+        check_budget(run)
+        settlement = self._dispatch(run)
+        self._unfinished.pop(job_id, None)
+        cost = self._deps.ledger.of_job(job_id)
+        return replace(settlement, result=replace(settlement.result, cost_usd=cost)) if cost else settlement
+
+    def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None:
+        """Complete what an earlier attempt brought to main; None if it did not get there. Fences out that attempt.
+
+        A `publish` is done when the public site shows the edit site's release.
+        """
+        run, command = self._run_of(started, token), started.job.command
+        if command is Command.PUBLISH:
+            release = self._deployer.find_published(run.project.project_id, token)
+            return report.of_publication(run, release) if release else None
+        if command not in (Command.EDIT, Command.UNDO):
+            return None
+        workspace = check_out(run)
+        return deploy_and_report(run, workspace) if workspace.on_main else None
+
+    def save(self, started: StartedJob, token: CancelToken) -> None:
+        """Save the work of an interrupted edit, if it had begun."""
+        unfinished = self._unfinished.pop(started.job.job_id, None)
+        if unfinished is not None:
+            token.check()
+            save_work(*unfinished)
+
+    def _run_of(self, started: StartedJob, token: CancelToken) -> JobRun:
+        job, deps = started.job, self._deps
+        instruction, project = self._instruction_of(job), deps.project_of(job.key.project_id)
+        return JobRun(started, instruction, project, token, deps, self._deployer, self._events, self._now)
+
+    def _dispatch(self, run: JobRun) -> Settlement:
+        command = run.job.command
+        if command is Command.PUBLISH:
+            return report.of_publication(run, publish_public(run))
+        if command not in (Command.EDIT, Command.UNDO):
+            raise Permanent(f"{command} is answered at once and never becomes a worker's job")
+        if command is Command.EDIT and not run.request:
+            return report.of_no_words(run.instruction.attachments)
+        workspace = check_out(run)
+        if command is Command.UNDO:
+            return undo(run, workspace)  # quick to repeat, so an interrupted undo is not saved
+        self._remember(run, workspace)
+        return edit(run, workspace)
+
+    def _remember(self, run: JobRun, workspace: Workspace) -> None:
+        for job_id, (other, _) in list(self._unfinished.items()):
+            if other.job.key == run.job.key:  # the key's only workspace serves this job now
+                self._unfinished.pop(job_id, None)
+        self._unfinished[run.job.job_id] = (run, workspace)
+
+
+def check_budget(run: JobRun) -> None:
+    """Raise NotNow if the operator paused the project or its agents reached today's budget."""
+    now = run.now()
+    if run.project.paused:
+        raise NotNow(DeferReason.PAUSE, _retry_at(run.job, now))
+    cap = run.project.daily_cap_usd or run.deps.daily_cap_usd
+    if run.job.command is not Command.EDIT or not cap or run.agent_is_free:
+        return
+    if run.deps.ledger.on_day(run.project.project_id, now.date()) >= cap:
+        tomorrow = datetime.combine(now.date() + timedelta(days=1), time(), UTC)
+        raise NotNow(DeferReason.BUDGET, min(_retry_at(run.job, now), tomorrow))
+
+
+def _retry_at(job: Job, now: datetime) -> datetime:
+    """Retry after as long as the job has waited, within bounds.
+
+    `resume` starts deferred jobs at once, but it misses a job that reads the pause at that moment.
+    """
+    waited = now - (job.queued_at or job.recorded_at)
+    return now + min(max(waited, MIN_DEFERRAL), MAX_DEFERRAL)

@@ -1,0 +1,149 @@
+"""Stages after the commit: build, deploy to the edit site, screenshots; and `publish` to the public site."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from webordinary.jobs import report
+from webordinary.jobs.deploy import EditDeployment
+from webordinary.jobs.ports import Builder
+from webordinary.jobs.run import JobRun
+from webordinary.jobs.site_files import Release, Stage, manifest_of, page_to_show
+from webordinary.jobs.source import BuildFailed, Built, Change, MergeConflict, Merged, SourceTree, Workspace
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.events import EventKind
+from webordinary.model.jobs import Settlement
+
+MAIN_MOVED_TRIES = 5
+_log = logging.getLogger(__name__)
+
+
+def deploy_edit(run: JobRun, workspace: Workspace) -> EditDeployment | MergeConflict | BuildFailed:
+    """Bring the committed change to main and to the edit site; after a failure the thread's branch is main again."""
+    began = run.now()
+    outcome = _deploy(run, workspace)
+    if not isinstance(outcome, EditDeployment):
+        run.deps.workspaces.abandon(workspace)
+        return outcome
+    page = page_to_show(manifest_of(outcome.before), manifest_of(outcome.release.path)) or ""
+    run.emit(
+        EventKind.SITE_PUBLISHED, began,
+        stage=Stage.EDIT.value, commit=outcome.change.commit, release=outcome.release.name,
+        flipped=outcome.flipped, url=run.edit_url(page),
+    )  # fmt: skip
+    stands = not workspace.on_main or _stands(run, workspace, outcome.change)
+    outcome = replace(outcome, page=page, stands=stands)
+    return replace(outcome, pictures=take_screenshots(run, outcome))
+
+
+def _deploy(run: JobRun, workspace: Workspace) -> EditDeployment | MergeConflict | BuildFailed:
+    """Merge, build, push and show under the project's lease; again from the merge when main has moved."""
+    deployer, project_id = run.deployer, run.project.project_id
+    for _ in range(MAIN_MOVED_TRIES):
+        with deployer.leased(project_id, run.token, saving=workspace) as lease:
+            merged = deployer.merge(workspace, lease)
+            if isinstance(merged, MergeConflict):
+                return merged
+            built, before = _find_or_build(run, merged, lease)
+            if isinstance(built, BuildFailed):
+                return built
+            shown = deployer.push_and_show(workspace, merged, built, lease, run.token)
+        if shown is not None:
+            return replace(shown, before=before)
+    raise Transient(f"{project_id}: main moved {MAIN_MOVED_TRIES} times during the deployment")
+
+
+def _find_or_build(
+    run: JobRun, merged: Merged, lease: ProjectLease
+) -> tuple[Release | Path | BuildFailed, Path | None]:
+    """The commit's release, or a folder with its build; and the release that the edit site shows until now."""
+    releases, project_id = run.deps.releases, lease.project_id
+    release = releases.find(project_id, Stage.EDIT, merged.head)
+    before = releases.current(project_id, Stage.EDIT)
+    if release is not None:
+        run.deployer.confirm(lease, run.token)
+        return release, before
+    with run.deployer.staged(lease, run.token) as folder:
+        built = build(run, merged.tree, folder, before)
+    return (built if isinstance(built, BuildFailed) else folder), before
+
+
+def build(run: JobRun, tree: SourceTree, into: Path, previous: Path | None) -> Built | BuildFailed:
+    """Build with the project's builder, or with the first one that fits the source."""
+    began = run.now()
+    builder = choose_builder(run.deps.builders, run.project.builder, tree)
+    if isinstance(builder, BuildFailed):
+        return builder
+    built = builder.build(replace(tree, project_id=run.project.project_id), into, previous, run.token)
+    if built.log:
+        run.deps.build_logs.add(run.job.job_id, built.log)
+    if isinstance(built, Built):
+        run.emit(EventKind.SITE_BUILT, began, builder=built.builder, files=built.files)
+    else:
+        run.emit(EventKind.SITE_NOT_BUILT, began, reason=built.reason)
+    return built
+
+
+def choose_builder(builders: Mapping[str, Builder], name: str, tree: SourceTree) -> Builder | BuildFailed:
+    """The named builder, or the first one that fits; BuildFailed if there is none."""
+    if name:
+        known = ", ".join(sorted(builders))
+        return builders.get(name) or BuildFailed(f"This site is set to be built by {name!r}; known are: {known}.")
+    for builder in builders.values():
+        if builder.fits(tree):
+            return builder
+    return BuildFailed("No way to build this site was found: it needs an index.html at its top, in public/ or site/.")
+
+
+def take_screenshots(run: JobRun, deployment: EditDeployment) -> tuple[str, ...]:
+    """Digests of the screenshots, the newer one last; none if they are off or the reply should not wait for them."""
+    screenshots, page = run.deps.screenshots, deployment.page
+    if screenshots is None or not page or not deployment.flipped or not screenshots.worth_it(run.seconds_since_start()):
+        return ()
+    began = run.now()
+    pair = screenshots.take(deployment.before, deployment.release.path, page)
+    kept = tuple(screenshots.keep(image) for image in (pair.before, pair.after) if image)
+    run.emit(EventKind.PICTURES_TAKEN, began, page=page, pictures=len(kept))
+    return kept if pair.after else ()
+
+
+def publish_public(run: JobRun) -> Release | None:
+    """The mail command `publish`: show the edit site's release on the public site."""
+    began = run.now()
+    release = run.deployer.publish(run.project.project_id, run.token)
+    if release is not None:
+        url = run.deps.site_url(run.project.project_id, Stage.PUBLIC)
+        run.emit(EventKind.SITE_PUBLISHED, began, stage=Stage.PUBLIC.value, release=release.name, url=url)
+    return release
+
+
+def deploy_and_report(run: JobRun, workspace: Workspace) -> Settlement:
+    """Deploy a committed change; report also whether the public site still shows an undone change."""
+    outcome = deploy_edit(run, workspace)
+    return report.of_deployment(run, outcome, still_public=_still_public(run, workspace, outcome))
+
+
+def _stands(run: JobRun, workspace: Workspace, change: Change) -> bool:
+    """Whether a change that reached main in an earlier attempt is still in effect."""
+    for past in run.deps.workspaces.changes(workspace):
+        if past.change.commit == change.commit:
+            return past.stands
+        if past.change.commit == change.undoes:
+            return not past.stands
+    return True
+
+
+def _still_public(run: JobRun, workspace: Workspace, outcome: EditDeployment | MergeConflict | BuildFailed) -> bool:
+    """Whether the public site still shows the change that was undone just now; an error counts as no."""
+    if not isinstance(outcome, EditDeployment) or not outcome.change.undoes:
+        return False
+    try:
+        public = run.deployer.shown(run.project.project_id, Stage.PUBLIC)
+        return public is not None and run.deps.workspaces.shows(workspace, public.name, outcome.change.undoes)
+    except (Transient, Permanent) as problem:
+        _log.warning("%s: cannot read what its public site shows: %s", run.project.project_id, problem)
+        return False

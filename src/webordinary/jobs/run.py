@@ -1,0 +1,175 @@
+"""JobDeps: the ports of a worker's jobs. JobRun: one started job, as its stages see it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+
+from webordinary.jobs.agent_task import AgentLimits
+from webordinary.jobs.deploy import SiteDeployer
+from webordinary.jobs.ports import (
+    Agent,
+    Builder,
+    BuildLogs,
+    Ledger,
+    MainBranch,
+    ProjectLeases,
+    Releases,
+    ScreenshotPair,
+    Screenshotter,
+    Sessions,
+    Workspaces,
+)
+from webordinary.jobs.site_files import Stage, address_of
+from webordinary.jobs.source import ChangeMessage, JobContext
+from webordinary.model.claims import CancelToken, StartedJob
+from webordinary.model.events import Event, EventKind, Events
+from webordinary.model.jobs import Job
+from webordinary.model.mail import Attachment, Instruction
+from webordinary.model.names import first_job_of
+from webordinary.model.projects import Project
+
+SCREENSHOTS_AFTER_SECONDS = 5.0
+"""A job that took this long may take a moment more for screenshots; a quick job is answered at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Screenshots:
+    """Takes and keeps screenshots; `always` also for quick jobs."""
+
+    screenshotter: Screenshotter
+    keep: Callable[[bytes], str]
+    seconds: float
+    always: bool = False
+
+    def worth_it(self, job_seconds: float) -> bool:
+        """Whether the reply may wait for them."""
+        return self.always or job_seconds >= SCREENSHOTS_AFTER_SECONDS
+
+    def take(self, before: Path | None, after: Path, page: str) -> ScreenshotPair:
+        return self.screenshotter.take(before, after, page, self.seconds)
+
+
+class NoLedger:
+    """For agents without costs."""
+
+    def spend(self, job: Job, usd: float, now: datetime) -> None: ...
+
+    def on_day(self, project_id: str, day: date) -> float:
+        return 0.0
+
+    def of_job(self, job_id: str) -> float:
+        return 0.0
+
+
+class NoSessions:
+    """For agents without a memory of the thread."""
+
+    def session_of(self, thread_id: str) -> str:
+        return ""
+
+    def keep_session(self, thread_id: str, session: str) -> None: ...
+
+
+class NoLogs:
+    """Discards build logs."""
+
+    def add(self, job_id: str, text: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobDeps:
+    """The ports of one worker; `agents` and `builders` by the names that projects use."""
+
+    workspaces: Workspaces
+    main: MainBranch
+    leases: ProjectLeases
+    releases: Releases
+    agents: Mapping[str, Agent]
+    builders: Mapping[str, Builder]
+    project_of: Callable[[str], Project]
+    attachment_path: Callable[[Attachment], Path]
+    site_url: Callable[[str, Stage], str]
+    sessions: Sessions = field(default_factory=NoSessions)
+    build_logs: BuildLogs = field(default_factory=NoLogs)
+    screenshots: Screenshots | None = None
+    ledger: Ledger = field(default_factory=NoLedger)
+    daily_cap_usd: float = 0.0
+    limits: AgentLimits = field(default_factory=AgentLimits)
+    wait: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """One started job; passed from stage to stage."""
+
+    started: StartedJob
+    instruction: Instruction
+    project: Project
+    token: CancelToken
+    deps: JobDeps
+    deployer: SiteDeployer
+    events: Events
+    now: Callable[[], datetime]
+
+    @property
+    def job(self) -> Job:
+        """The job's record at its start."""
+        return self.started.job
+
+    @property
+    def request(self) -> str:
+        """The customer's request: the mail's text, else its subject, else the project's default."""
+        instruction = self.instruction
+        return instruction.text.strip() or instruction.subject.strip() or self.project.default_instruction.strip()
+
+    @property
+    def agent_is_free(self) -> bool:
+        """Whether the project's agent declares that it costs nothing; no budget applies to it."""
+        return bool(getattr(self.deps.agents.get(self.project.agent), "is_free", False))
+
+    def edit_url(self, page: str) -> str:
+        """The address of this page on the edit site."""
+        return self.deps.site_url(self.project.project_id, Stage.EDIT) + address_of(page)
+
+    def context(self) -> JobContext:
+        """The job as the source knows it; a redriven job has the id of the job that was given up."""
+        job, first = self.job, first_job_of(self.job.job_id)
+        return JobContext(
+            self.project,
+            job.key,
+            job.thread_id,
+            first,
+            self.token.worker,
+            self.token.fence,
+            redriven=job.job_id != first,
+        )
+
+    def message(self, summary: str, undoes: str = "", unfinished: bool = False) -> ChangeMessage:
+        """The message of this job's commit."""
+        job = self.job
+        return ChangeMessage(
+            self.request,
+            summary,
+            first_job_of(job.job_id),
+            job.thread_id,
+            job.key.user_id,
+            self.instruction.sender,
+            undoes,
+            unfinished,
+        )
+
+    def seconds_since_start(self) -> float:
+        now = self.now()
+        return (now - (self.job.started_at or now)).total_seconds()
+
+    def emit(self, kind: EventKind, since: datetime, **data: object) -> None:
+        """Emit an event of this job with its duration."""
+        took = round((self.now() - since).total_seconds() * 1000, 1)
+        job = self.job
+        self.events.emit(
+            Event(kind, job.email_id, job.job_id, job.key, self.token.worker, {**data, "duration_ms": took})
+        )

@@ -1,0 +1,261 @@
+"""Workspaces, changes, commit messages and fence marks: the source of a site between thread and main."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from webordinary.model.names import ProjectUser, branch_of
+from webordinary.model.projects import Project
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """The job that acts on a thread of a project, and its claim."""
+
+    project: Project
+    key: ProjectUser
+    thread_id: str
+    job_id: str
+    worker: str
+    fence: int
+    redriven: bool = False
+    """An earlier run was given up: its commit may be anywhere in the history of main."""
+
+    @property
+    def branch(self) -> str:
+        """The thread's branch."""
+        return branch_of(self.thread_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A commit that a job made."""
+
+    commit: str
+    summary: str
+    changed_files: tuple[str, ...] = ()
+    undoes: str = ""
+    """The commit that it takes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastChange:
+    """A change of a thread on main; `stands` unless it was undone or rolled back."""
+
+    change: Change
+    job_id: str
+    title: str
+    stands: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A key's copy of the source, clean, on the branch of the work's thread."""
+
+    work: JobContext
+    path: Path
+    made: Change | None = None
+    """The commit of an earlier attempt of this job: the agent does not run again."""
+    on_main: bool = False
+    """`made` is on main; only the release may be missing."""
+    resumed: bool = False
+    """The workspace holds the unfinished work of an interrupted attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTree:
+    """The tracked files of one commit, with an id of each one's content."""
+
+    path: Path
+    files: Mapping[str, str]
+    project_id: str = ""
+    """Set for a build: caches of builders are kept by project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The thread's work on top of main; `tree` is the source to build."""
+
+    head: str
+    change: Change
+    tree: SourceTree
+    on_main: bool
+    """Main holds this job's change already; only fences are pushed."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """Another change touched the same lines; nothing was changed."""
+
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidChange:
+    """The workspace holds a file that cannot be part of a site; nothing was committed. `reason` is for the customer."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A site's files are ready."""
+
+    files: int
+    builder: str
+    log: str = ""
+    """The output of the build programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFailed:
+    """The build failed; `reason` is for the customer, `log` for the operator."""
+
+    reason: str
+    log: str = ""
+    mendable: bool = True
+    """Another change of the source might build; False: a program is missing on this machine."""
+
+
+SUBJECT_LENGTH = 68
+INSTRUCTION_LENGTH = 4_000
+SUMMARY_LENGTH = 4_000
+_QUOTE = "> "
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMessage:
+    """The content of a commit message. An `unfinished` commit never reaches main."""
+
+    instruction: str
+    summary: str
+    job_id: str
+    thread_id: str
+    user_id: str
+    sender: str
+    undoes: str = ""
+    unfinished: bool = False
+
+    def text(self) -> str:
+        """The commit message; quoting keeps the customer's text from posing as a trailer."""
+        paragraphs = [
+            self._subject(),
+            _plain(self.summary, SUMMARY_LENGTH),
+            _quoted(self.instruction),
+            self._trailers(),
+        ]
+        return "\n\n".join(p for p in paragraphs if p) + "\n"
+
+    @property
+    def author(self) -> tuple[str, str]:
+        """Name and address that git records."""
+        return self.user_id, _one_line(self.sender).replace("<", "").replace(">", "") or "unknown"
+
+    def _subject(self) -> str:
+        words = _one_line(self.instruction) or "A change"
+        subject = words if len(words) <= SUBJECT_LENGTH else words[: SUBJECT_LENGTH - 1].rstrip() + "…"
+        return f"Unfinished: {subject}" if self.unfinished else subject
+
+    def _trailers(self) -> str:
+        name, address = self.author
+        lines = [
+            f"{'Saved-For' if self.unfinished else 'Job-Id'}: {self.job_id}",
+            f"Thread: {self.thread_id}",
+            f"Customer: {name} <{address}>",
+        ]
+        if self.undoes:
+            lines.append(f"Undoes: {self.undoes}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What our own commits say of themselves; all empty for anybody else's commit."""
+
+    summary: str = ""
+    job_id: str = ""
+    saved_for: str = ""
+    thread_id: str = ""
+    undoes: str = ""
+    title: str = ""
+    rolled_back_to: str = ""
+    """The commit whose content an operator brought back."""
+
+
+def read_note(text: str) -> Note:
+    """Read a commit message back. Only the last paragraph can hold trailers, and never the first."""
+    paragraphs = [p for p in text.strip("\n").split("\n\n") if p.strip()]
+    if len(paragraphs) < 2:
+        return Note()
+    trailers = dict(_trailer(line) for line in paragraphs[-1].splitlines())
+    body = [p for p in paragraphs[1:-1] if not p.startswith(_QUOTE.strip())]
+    return Note(
+        summary="\n\n".join(body),
+        job_id=trailers.get("Job-Id", ""),
+        saved_for=trailers.get("Saved-For", ""),
+        thread_id=trailers.get("Thread", ""),
+        undoes=trailers.get("Undoes", ""),
+        title=paragraphs[0].strip() if "Job-Id" in trailers else "",
+        rolled_back_to=trailers.get("Rolled-Back-To", ""),
+    )
+
+
+def _trailer(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(": ")
+    return name, value.strip()
+
+
+def _plain(text: str, limit: int) -> str:
+    lines = (" " + line if line.startswith(_QUOTE.strip()) else line for line in _lines(text, limit))
+    return "\n".join(lines).strip("\n")
+
+
+def _quoted(text: str) -> str:
+    return "\n".join((_QUOTE + line).rstrip() for line in _lines(text, INSTRUCTION_LENGTH))
+
+
+def _lines(text: str, limit: int) -> list[str]:
+    printable = "".join(c for c in text[:limit] if c == "\n" or c.isprintable())
+    return [line.rstrip() for line in printable.strip().split("\n")]
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+_TEXT = re.compile(r"fence (\d{1,20})\ncounter (\d{1,20})\n")
+
+
+@dataclass(frozen=True, slots=True)
+class FenceMark:
+    """The highest fence that was used, and how often the mark has moved."""
+
+    fence: int = 0
+    counter: int = 0
+
+    def moved(self, fence: int) -> FenceMark | None:
+        """The next mark; None if a higher fence was used already."""
+        return FenceMark(fence, self.counter + 1) if fence >= self.fence else None
+
+    def text(self) -> str:
+        """As stored in the origin."""
+        return f"fence {self.fence}\ncounter {self.counter}\n"
+
+
+def read_mark(text: str) -> FenceMark:
+    """Read a stored mark. A foreign text counts as the lowest fence, so that moving on repairs it."""
+    match = _TEXT.fullmatch(text)
+    return FenceMark(int(match[1]), int(match[2])) if match else FenceMark()
+
+
+def key_fence_ref(key: ProjectUser) -> str:
+    """Moves with every write to a thread's branch."""
+    return f"refs/fence/key/{key.project_id}/{key.user_id}"
+
+
+def project_fence_ref(project_id: str) -> str:
+    """Moves with every write to main. Apart from the keys' refs: git cannot hold a ref below another ref."""
+    return f"refs/fence/project/{project_id}"

@@ -1,0 +1,216 @@
+"""Replies leave the house: at least once each, tried again with patience, given up where a person sees it.
+
+A reply is sent, then marked as sent. Whoever dies in between leaves it due, and it is sent a second time: a customer
+who reads an answer twice is better off than one who never gets it. A relay's receivers know the second copy by its
+Message-ID, a Maildir by its file; SES gives every copy a new Message-ID and remembers none, so there the window is
+kept small: one deliverer at a time has a reply, and a doubtful send waits for word from SES (see `mail.bounces`)
+before it is tried again, twice at most.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from webordinary.mail.ports import Outbox, OutboxEntry, PerhapsSent, Threads, Transport
+from webordinary.model.backoff import Backoff
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.events import Event, EventKind, Events
+from webordinary.model.mail import Reply
+
+BATCH = 50
+MAX_TRIES = 12
+MAX_DOUBTFUL_TRIES = 2
+RETRIES = Backoff(2.0, cap=3600.0)
+DOUBT_SECONDS = 600.0
+MAX_ERROR = 500
+
+
+def deliver_due(outbox: Outbox, transport: Transport, threads: Threads, now: datetime, events: Events) -> int:
+    """Try every reply that is due, once; returns how many were sent. Call it again to go on."""
+    return sum(deliver(entry, outbox, transport, threads, now, events) for entry in outbox.due(now, BATCH))
+
+
+def deliver(
+    entry: OutboxEntry, outbox: Outbox, transport: Transport, threads: Threads, now: datetime, events: Events
+) -> bool:
+    """Try one reply, once; False if it did not leave."""
+    reply = entry.reply
+    told = {"kind": reply.kind, "recipient": reply.recipient}
+    try:
+        sent_as = transport.send(reply)
+    except (Transient, Permanent) as problem:
+        error, next_try_at = str(problem)[:MAX_ERROR], _next_try(problem, entry.attempts + 1, now)
+        outbox.mark_failed(reply, error, next_try_at)
+        if next_try_at is None:
+            data = {**told, "reason": f"reply not delivered: {error}"}
+            events.emit(Event(EventKind.DEAD_LETTERED, email_id=reply.email_id, data=data))
+        return False
+    outbox.mark_sent(reply, now, sent_as)
+    if sent_as:
+        file_under_thread(reply, sent_as, threads)
+    events.emit(Event(EventKind.REPLY_SENT, email_id=reply.email_id, data=told))
+    return True
+
+
+def file_under_thread(reply: Reply, sent_as: str, threads: Threads) -> None:
+    """An answer names the Message-ID that our reply left under: let it be recognised by that."""
+    if reply.thread_id:
+        with suppress(Transient, Permanent):  # it has left; its references and Reply-To find the thread as well
+            threads.add_message(reply.thread_id, sent_as, reply.email_id)
+
+
+def _next_try(problem: Transient | Permanent, attempts: int, now: datetime) -> datetime | None:
+    match problem:
+        case Permanent():
+            return None
+        case PerhapsSent():
+            return None if attempts >= MAX_DOUBTFUL_TRIES else now + timedelta(seconds=DOUBT_SECONDS)
+    return next_try(attempts, now)
+
+
+def next_try(attempts: int, now: datetime) -> datetime | None:
+    """When to try again after so many failures: twice as long each time; None = it was the last."""
+    if attempts >= MAX_TRIES:
+        return None
+    return now + timedelta(seconds=RETRIES.delay(attempts - 1))
+
+
+class PromptOutbox:
+    """See Outbox. Replies that this process has written wait here until `deliver_written` is called, and nobody asks
+    the store for them again; those that other processes left behind are found by `due` as ever.
+
+    One thread at a time, as a lambda has it.
+    """
+
+    def __init__(
+        self, outbox: Outbox, transport: Transport, threads: Threads, events: Events, now: Callable[[], datetime]
+    ) -> None:
+        self._outbox, self._transport, self._threads = outbox, transport, threads
+        self._events, self._now = events, now
+        self._written: list[OutboxEntry] = []
+
+    def deliver_written(self) -> None:
+        """Deliver what `put` kept since the last call."""
+        written, self._written = self._written, []
+        for entry in written:
+            deliver(entry, self._outbox, self._transport, self._threads, self._now(), self._events)
+
+    def put(self, reply: Reply, now: datetime) -> bool:
+        is_new = self._outbox.put(reply, now)
+        if is_new:
+            self._written.append(OutboxEntry(reply, created_at=now, next_try_at=now))
+        return is_new
+
+    def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
+        return self._outbox.due(now, limit)
+
+    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
+        self._outbox.mark_sent(reply, now, sent_as)
+
+    def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
+        self._outbox.mark_failed(reply, error, next_try_at)
+
+    def mark_bounced(self, reply: Reply, reason: str) -> None:
+        self._outbox.mark_bounced(reply, reason)
+
+    def of(self, email_id: str) -> tuple[OutboxEntry, ...]:
+        return self._outbox.of(email_id)
+
+
+EMAIL_TAG, KIND_TAG = "email", "kind"
+"""The names of the tags that a reply is sent with."""
+MAX_REASON = 500
+MAX_NOTIFICATION = 512 * 1024
+
+
+class News(StrEnum):
+    """What became of a reply."""
+
+    LEFT = "left"
+    BOUNCED = "bounced"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Word of one reply. Without an `email_id` it is none that we tagged."""
+
+    news: News
+    email_id: str
+    kind: str
+    ses_id: str
+    recipient: str
+    reason: str = ""
+
+
+def ses_message_id(ses_id: str, region: str) -> str:
+    """The Message-ID that SES gives to a mail which it calls so."""
+    if "@" in ses_id:
+        return f"<{ses_id}>"
+    return f"<{ses_id}@{'email' if region == 'us-east-1' else region}.amazonses.com>"
+
+
+def read_notification(text: str) -> Notice | None:
+    """Read what SES published; None for what we have no use for. Raises Permanent where it is nothing of SES's.
+
+    Feedback of an identity says `notificationType`, events of a configuration set say `eventType`, and those alone
+    carry tags.
+    """
+    try:
+        told = json.loads(text[:MAX_NOTIFICATION])
+        mail = told["mail"]
+        what = told.get("eventType") or told["notificationType"]
+        tags: Mapping[str, Any] = mail.get("tags") or {}
+        email_id, kind = (str((tags.get(tag) or [""])[0]) for tag in (EMAIL_TAG, KIND_TAG))
+        ses_id, recipient = str(mail["messageId"]), ", ".join(map(str, mail["destination"][:5]))
+        news, reason = _news(str(what), told)
+    except (ValueError, LookupError, TypeError, AttributeError) as problem:
+        raise Permanent(f"this is no notification of SES ({problem!r}): {text[:200]!r}") from problem
+    return Notice(news, email_id, kind, ses_id, recipient, reason[:MAX_REASON]) if news else None
+
+
+def _news(what: str, told: Mapping[str, Any]) -> tuple[News | None, str]:
+    match what:
+        case "Send" | "Delivery":
+            return News.LEFT, ""
+        case "Bounce":
+            return News.BOUNCED, _bounce(told["bounce"])
+        case "Complaint":
+            feedback = told["complaint"].get("complaintFeedbackType") or "no reason given"
+            return News.BOUNCED, f"complaint: its receiver does not want it ({feedback})"
+        case "Reject":
+            return News.BOUNCED, f"rejected by SES: {told['reject'].get('reason') or 'no reason given'}"
+    return None, ""
+
+
+def _bounce(bounce: Mapping[str, Any]) -> str:
+    hard = "for good" if bounce.get("bounceType") == "Permanent" else "for now"
+    said = [one.get("diagnosticCode") or one.get("status") or "" for one in bounce.get("bouncedRecipients", [])[:5]]
+    words = "; ".join(filter(None, map(str, said))) or "no reason given"
+    return f"bounced {hard} ({bounce.get('bounceSubType') or 'General'}): {words}"
+
+
+def take_notice(notice: Notice, region: str, outbox: Outbox, threads: Threads, events: Events, now: datetime) -> None:
+    """Note what became of a reply; again is harmless."""
+    entry = _entry(notice, outbox)
+    if entry and entry.sent_at is None:
+        sent_as = ses_message_id(notice.ses_id, region)
+        outbox.mark_sent(entry.reply, now, sent_as)
+        file_under_thread(entry.reply, sent_as, threads)
+    if notice.news is not News.BOUNCED or (entry and entry.bounced == notice.reason):
+        return
+    if entry:
+        outbox.mark_bounced(entry.reply, notice.reason)
+    data = {"kind": notice.kind, "recipient": notice.recipient, "reason": notice.reason, "ses_id": notice.ses_id}
+    events.emit(Event(EventKind.REPLY_BOUNCED, email_id=notice.email_id or None, data=data))
+
+
+def _entry(notice: Notice, outbox: Outbox) -> OutboxEntry | None:
+    if not notice.email_id:
+        return None
+    return next((entry for entry in outbox.of(notice.email_id) if entry.reply.kind == notice.kind), None)

@@ -1,0 +1,120 @@
+"""A raw mail becomes a ParsedMail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from webordinary.mail.parsing.attachments import accepted_count, surplus
+from webordinary.mail.parsing.commands import command_of
+from webordinary.mail.parsing.headers import Headers, author_of, message_id_of, read_headers, sent_at_of
+from webordinary.mail.parsing.html import MAX_TAGS, html_to_text
+from webordinary.mail.parsing.parts import DEFAULT_LIMITS, MailLimits, Part, Parts, take_apart
+from webordinary.mail.parsing.reply_text import reply_text
+from webordinary.model.mail import ParsedMail
+from webordinary.model.text import clean
+
+_LIST_FIELDS = ("list-id", "list-unsubscribe", "list-post", "x-mailing-list")
+_ROBOT_FIELDS = ("x-autoreply", "x-autorespond", "x-auto-reply-from", "x-failed-recipients")
+_BULK = {"bulk", "junk", "list", "auto_reply", "auto-reply"}
+_DAEMONS = ("mailer-daemon", "postmaster")
+
+
+def is_automatic(headers: Headers, sender: str) -> bool:
+    """An auto-reply, a bounce, a receipt or list mail. X-Auto-Response-Suppress alone is none of these."""
+    submitted = headers.first("auto-submitted").partition(";")[0].strip().lower()
+    return (
+        headers.first("content-type").lower().startswith("multipart/report")
+        or submitted not in ("", "no")
+        or headers.first("return-path").strip() == "<>"
+        or headers.first("precedence").strip().lower() in _BULK
+        or any(headers.first(field) for field in (*_LIST_FIELDS, *_ROBOT_FIELDS))
+        or sender.partition("@")[0].lower() in _DAEMONS
+    )
+
+
+MAX_TEXT = 200_000
+MAX_ENCODED = 1_000_000
+"""Bytes, over all plain parts and over all HTML parts of a mail; what follows is cut before it is decoded."""
+
+
+def body_text(parts: Parts) -> str:
+    """What the customer's mail program shows, as lines of text."""
+    plain = "\n".join(_unflowed(text) if part.flowed else text for part, text in _texts(parts.plain))
+    if plain.strip() or not parts.html:
+        return _bounded(plain)
+    return _bounded("\n".join(_from_html(text for _, text in _texts(parts.html))))
+
+
+def _from_html(documents: Iterable[str]) -> Iterator[str]:
+    tags_left = MAX_TAGS
+    for html in documents:
+        yield html_to_text(html, tags_left)
+        tags_left = max(0, tags_left - html.count("<"))
+
+
+def _texts(parts: Sequence[Part]) -> Iterator[tuple[Part, str]]:
+    left = MAX_ENCODED
+    for part in parts:
+        if left <= 0:
+            return
+        yield part, part.text(left).replace("\r\n", "\n").replace("\r", "\n")
+        left -= len(part.encoded)
+
+
+def _unflowed(text: str) -> str:
+    """Join the soft line breaks of format=flowed (RFC 3676) within the same depth of quoting."""
+    lines: list[list[str]] = []
+    open_depth = -1
+    for line in text.split("\n"):
+        body = line.lstrip(">")
+        depth = len(line) - len(body)
+        words = body.removeprefix(" ")
+        if depth == open_depth:
+            lines[-1].append(words)
+        else:
+            lines.append([line if depth else words])
+        open_depth = depth if words.endswith(" ") and words != "-- " else -1
+    return "\n".join(map("".join, lines))
+
+
+def _bounded(text: str) -> str:
+    return clean(text)[:MAX_TEXT].strip("\n").rstrip()
+
+
+MAX_SUBJECT = 500
+
+
+def parse(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> ParsedMail:
+    """Read a mail; raises Unparseable and nothing else, and always says the same about the same bytes."""
+    return _read(raw, take_apart(raw, limits))
+
+
+def outline(raw: bytes) -> ParsedMail:
+    """What the header alone says: enough to judge the sender, before anything is parsed. Never raises.
+
+    `raw` may be the first HEAD_BYTES + 1 bytes of the mail.
+    """
+    return _read(raw, Parts((), (), ()))
+
+
+def _read(raw: bytes, parts: Parts) -> ParsedMail:
+    headers = read_headers(raw)
+    author = author_of(headers)
+    subject = " ".join(headers.text("subject").split())[:MAX_SUBJECT]
+    reply = reply_text(body_text(parts))
+    return ParsedMail(
+        message_id=message_id_of(raw, headers),
+        sender=author.address,
+        sender_name=author.name,
+        subject=subject,
+        sent_at=sent_at_of(headers),
+        in_reply_to=headers.message_ids("in-reply-to"),
+        references=headers.message_ids("references"),
+        text=reply.text,
+        elided=reply.elided,
+        command=command_of(reply.text, subject),
+        attachment_count=accepted_count(parts.files),
+        automatic=is_automatic(headers, author.address),
+        refused_attachments=surplus(parts.files),
+        doubt=author.doubt,
+    )

@@ -1,0 +1,302 @@
+"""The parts of a mail: which are its text, which are files that came with it.
+
+A part is a view into the raw mail; its bytes are decoded when they are asked for. The standard library's parser makes
+several copies of the whole mail and took 400 MB for one of 40 MB, so only the header of each part goes through it.
+"""
+
+from __future__ import annotations
+
+import binascii
+import quopri
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.errors import MessageError
+from email.message import Message
+
+from webordinary.mail.parsing.headers import (
+    MAX_FIELD_BYTES,
+    MAX_HEADER_BYTES,
+    Headers,
+    body_view,
+    decode,
+    decode_words,
+    read_fields,
+    read_headers,
+)
+from webordinary.mail.ports import Unparseable
+
+MAX_MAIL_BYTES = 40 * 1024 * 1024
+MAX_STORED_BYTES = MAX_MAIL_BYTES + 1024 * 1024
+"""A mail with the headers that its transport wrote before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MailLimits:
+    """What a mail of a person never exceeds."""
+
+    size: int = MAX_MAIL_BYTES
+    lines: int = 1_000_000
+    header_bytes: int = MAX_HEADER_BYTES
+    field_bytes: int = MAX_FIELD_BYTES
+    encoded_words: int = 400
+    recipients: int = 300
+    parameters: int = 100
+    """`;` in one field: the standard library takes the square of them."""
+    multiparts: int = 50
+    depth: int = 20
+    parts: int = 500
+    part_header_bytes: int = 512 * 1024
+    open_brackets: int = 200
+
+
+DEFAULT_LIMITS = MailLimits()
+
+_FIELDS = re.compile(rb"^([!-9;-~]+)[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*", re.M)
+_RECIPIENT_FIELDS = (b"to", b"cc", b"bcc", b"resent-to", b"resent-cc")
+_READ_FIELDS = (
+    b"from",
+    b"subject",
+    b"date",
+    b"message-id",
+    b"in-reply-to",
+    b"content-type",
+    b"content-disposition",
+    b"content-transfer-encoding",
+    b"auto-submitted",
+)
+
+
+def prescan(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> None:
+    """Raise Unparseable where a mail, or its header, exceeds a limit; `scan_part` looks at its parts."""
+    at_most(len(raw), limits.size, "bytes")
+    at_most(raw.count(b"\n"), limits.lines, "lines")
+    header_bytes = len(raw) - len(body_view(raw))
+    at_most(header_bytes, limits.header_bytes, "bytes of header")
+    block = raw[:header_bytes].replace(b"\r\n", b"\n")
+    at_most(block.count(b"=?"), limits.encoded_words, "encoded words in its header")
+    for match in _FIELDS.finditer(block):
+        _scan_field(match.group(1).lower(), match.group(), limits)
+
+
+def _scan_field(name: bytes, field: bytes, limits: MailLimits) -> None:
+    if name in _RECIPIENT_FIELDS:
+        at_most(field.count(b",") + 1, limits.recipients, "recipients")
+    elif name in _READ_FIELDS:
+        at_most(len(field), limits.field_bytes, f"bytes in its header field {name.decode('ascii')[:60]}")
+        at_most(field.count(b";"), limits.parameters, f"parameters in its header field {name.decode('ascii')[:60]}")
+    at_most(field.count(b"("), limits.open_brackets, "comments in a header field")
+
+
+def scan_part(headers: Headers, limits: MailLimits) -> None:
+    """Raise Unparseable where a header field of a part exceeds a limit."""
+    for name, value in headers.fields:
+        if name.startswith("content-"):
+            at_most(len(value), limits.field_bytes, "bytes in the header field of a part")
+            at_most(value.count(";"), limits.parameters, "parameters in the header field of a part")
+
+
+def at_most(found: int, allowed: int, what: str) -> None:
+    """Raise Unparseable beyond a limit."""
+    if found > allowed:
+        raise Unparseable(
+            f"this mail has {found} {what}, and we read at most {allowed}: send it again in a simpler form"
+        )
+
+
+# What the standard library lets out on odd mails; none of it may reach the workflow under another name.
+PARSER_RAISES = (
+    LookupError, ValueError, TypeError, AttributeError, AssertionError, RecursionError, binascii.Error, MessageError,
+)  # fmt: skip
+_SIGNATURES = {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}
+_UUENCODED = {"x-uuencode", "uuencode", "uue", "x-uue"}
+_HEADER_LINES = re.compile(rb"(?:(?:[!-9;-~]+[ \t]*:|[ \t])[^\n]*(?:\n|\Z))*+")
+_EMPTY_LINE = re.compile(rb"\r?\n")
+_REST_OF_DELIMITER = re.compile(rb"(--)?[ \t]*+\r?(?:\n|\Z)")
+_SMALL = 4096
+_LF = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One leaf of the mail's tree, as declared; nothing of it is believed yet."""
+
+    media_type: str
+    name: str
+    encoded: memoryview
+    encoding: str
+    charset: str = ""
+    flowed: bool = False
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes, decoded anew each time."""
+        return _decoded(self.encoded, self.encoding)
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing but white space."""
+        return len(self.encoded) < _SMALL and not self.data.strip()
+
+    def text(self, max_bytes: int) -> str:
+        """Its first bytes as text; the rest is not even decoded."""
+        if len(self.encoded) <= max_bytes:
+            return decode(self.data, self.charset)
+        start = bytes(self.encoded[: max_bytes // 4 * 4])
+        whole_lines = start[: start.rfind(b"\n") + 1] or start
+        return decode(_decoded(memoryview(whole_lines), self.encoding), self.charset)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A mail taken apart."""
+
+    plain: tuple[Part, ...]
+    html: tuple[Part, ...]
+    files: tuple[Part, ...]
+
+
+def take_apart(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> Parts:
+    """Find the parts of a raw mail after the pre-scan; raises Unparseable and nothing else."""
+    prescan(raw, limits)
+    root = _Entity(read_headers(raw), (len(raw) - len(body_view(raw)), len(raw)))
+    try:
+        return _sorted_parts(raw, _Walk(raw, limits).leaves(root))
+    except PARSER_RAISES as problem:
+        raise Unparseable(
+            f"this mail is built in a way that cannot be read ({type(problem).__name__}): "
+            "send it again from another mail program, or as plain text"
+        ) from problem
+
+
+def _sorted_parts(raw: bytes, leaves: Iterator[_Entity]) -> Parts:
+    texts: list[Part] = []
+    files: list[Part] = []
+    for leaf in leaves:
+        part = leaf.part(raw)
+        if part.media_type in _SIGNATURES:
+            continue
+        disposition = str(leaf.fields.get("content-disposition", "")).strip().lower()
+        is_text = part.media_type in ("text/plain", "text/html") and not part.name
+        (texts if is_text and not disposition.startswith("attach") else files).append(part)
+    return Parts(
+        plain=tuple(part for part in texts if part.media_type == "text/plain"),
+        html=tuple(part for part in texts if part.media_type == "text/html"),
+        files=tuple(part for part in files if not part.is_blank),
+    )
+
+
+class _Entity:
+    """A mail, or a part of one: header fields, and where its body stands in the raw mail."""
+
+    def __init__(self, headers: Headers, span: tuple[int, int], default_type: str = "text/plain") -> None:
+        self.span = span
+        self.fields = Message()  # knows quoting, RFC 2231 and what mail programs write instead
+        self.fields.set_default_type(default_type)
+        for name in ("content-type", "content-disposition", "content-transfer-encoding"):
+            if value := headers.first(name):
+                self.fields[name] = value
+
+    def boundary(self) -> bytes:
+        """Empty where it has no parts."""
+        if self.fields.get_content_maintype() != "multipart":
+            return b""
+        return (self.fields.get_boundary() or "").encode("utf-8", "replace")
+
+    def part(self, raw: bytes) -> Part:
+        fields, encoding = self.fields, str(self.fields.get("content-transfer-encoding", "")).strip().lower()
+        flowed = str(fields.get_param("format", "") or "").lower() == "flowed"
+        charset, encoded = str(fields.get_content_charset() or ""), memoryview(raw)[slice(*self.span)]
+        return Part(fields.get_content_type(), self._name(), encoded, encoding, charset, flowed)
+
+    def _name(self) -> str:
+        unnamed = "mail.eml" if self.fields.get_content_maintype() == "message" else ""
+        try:
+            return decode_words(str(self.fields.get_filename() or unnamed))
+        except PARSER_RAISES:
+            return "unnamed"
+
+
+class _Walk:
+    """Goes through the tree of one mail and counts what it meets."""
+
+    def __init__(self, raw: bytes, limits: MailLimits) -> None:
+        self._raw, self._limits = raw, limits
+        self._multiparts = self._parts = self._header_bytes = 0
+
+    def leaves(self, entity: _Entity, depth: int = 0) -> Iterator[_Entity]:
+        """Depth first, in the order a reader sees them; an attached mail stays one leaf."""
+        boundary = entity.boundary()
+        pieces = self._pieces(entity.span, boundary) if boundary else []
+        if not pieces:
+            yield entity
+            return
+        self._multiparts += 1
+        at_most(self._multiparts, self._limits.multiparts, "nested parts")
+        at_most(depth, self._limits.depth, "levels of nested parts")
+        default_type = "message/rfc822" if entity.fields.get_content_subtype() == "digest" else "text/plain"
+        for piece in pieces:
+            yield from self.leaves(self._entity(piece, default_type), depth + 1)
+
+    def _pieces(self, span: tuple[int, int], boundary: bytes) -> list[tuple[int, int]]:
+        """What stands between the delimiter lines; the line end before a delimiter belongs to it."""
+        pieces: list[tuple[int, int]] = []
+        start = -1
+        for before, after, closes in self._delimiters(span, b"--" + boundary):
+            if start >= 0:
+                pieces.append((start, max(start, before)))
+                self._parts += 1
+                at_most(self._parts, self._limits.parts, "parts")
+            if closes:
+                return pieces
+            start = after
+        return [*pieces, (start, span[1])] if start >= 0 else pieces
+
+    def _delimiters(self, span: tuple[int, int], mark: bytes) -> Iterator[tuple[int, int, bool]]:
+        """Of each delimiter line: where the text before it ends, where that after it begins, whether it is the last."""
+        raw, at = self._raw, span[0]
+        while (at := raw.find(mark, at, span[1])) >= 0:
+            rest = _REST_OF_DELIMITER.match(raw, at + len(mark), span[1])
+            if rest and (at == span[0] or raw[at - 1] == _LF):
+                yield at - (2 if raw[at - 2 : at] == b"\r\n" else 1), rest.end(), rest[1] is not None
+            at += len(mark)
+
+    def _entity(self, span: tuple[int, int], default_type: str) -> _Entity:
+        start, end = span
+        lines = _HEADER_LINES.match(self._raw, start, min(end, start + self._limits.header_bytes))
+        body = lines.end() if lines else start
+        self._header_bytes += body - start
+        at_most(self._header_bytes, self._limits.part_header_bytes, "bytes in the headers of its parts")
+        headers = read_fields(self._raw[start:body])
+        scan_part(headers, self._limits)
+        empty = _EMPTY_LINE.match(self._raw, body, end)
+        return _Entity(headers, (empty.end() if empty else body, end), default_type)
+
+
+def _decoded(encoded: memoryview, encoding: str) -> bytes:
+    """Without its Content-Transfer-Encoding; what is not base64 has the line ends of files on this machine."""
+    if encoding == "base64":
+        return _from_base64(encoded)
+    lines = bytes(encoded).replace(b"\r\n", b"\n")
+    if encoding == "quoted-printable":
+        return quopri.decodestring(lines)
+    return _from_uuencode(lines, encoding) if encoding in _UUENCODED else lines
+
+
+def _from_base64(encoded: memoryview) -> bytes:
+    try:
+        return binascii.a2b_base64(encoded)
+    except binascii.Error:
+        pass
+    try:
+        return binascii.a2b_base64(bytes(encoded) + b"==")  # its end is missing
+    except binascii.Error:
+        return bytes(encoded)
+
+
+def _from_uuencode(lines: bytes, encoding: str) -> bytes:
+    message = Message()
+    message["content-transfer-encoding"] = encoding
+    message.set_payload(lines.decode("latin-1"))
+    payload = message.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""

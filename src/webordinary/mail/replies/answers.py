@@ -1,0 +1,202 @@
+"""What we say to a customer: one Answer per outcome, in our own words, before it is laid out as a mail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webordinary.mail.parsing.commands import own_words
+from webordinary.model.jobs import JobOutcome, JobResult
+from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
+
+MAX_LISTED = 20
+MAX_EXCERPT = 1500
+SHOWN_COST_USD = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Plain words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Something to open."""
+
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A short list under a heading."""
+
+    title: str
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Somebody's words, quoted."""
+
+    title: str
+    text: str
+
+
+Block = Paragraph | Link | Listing | Excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A headline and what follows it."""
+
+    headline: str
+    blocks: tuple[Block, ...]
+    pictures: tuple[bytes, ...] = ()
+    """PNG pictures of the changed page, the newest last."""
+    closing: str = "write back to this mail to go on"
+
+
+def answer_job(
+    mail: ParsedMail, outcome: JobOutcome, result: JobResult, refused: Sequence[RefusedAttachment] = ()
+) -> Answer:
+    """The answer to a mail whose job has settled."""
+    notes = (*_refused(refused), *_understood(mail))
+    if result.question:
+        words = dict.fromkeys((result.summary, result.question))  # often one and the same
+        return Answer("I need a word from you", (*map(Paragraph, words), *notes))
+    match outcome:
+        case JobOutcome.SUCCEEDED:
+            return _succeeded(mail, result, notes)
+        case JobOutcome.CANCELLED:
+            return Answer("Stopped", (Paragraph(result.summary or "Nothing was changed."), *notes))
+        case JobOutcome.TIMED_OUT:
+            return Answer("This took too long", (Paragraph(result.summary), *notes))
+        case JobOutcome.DEAD:
+            return gave_up(mail, refused)
+        case JobOutcome.FAILED:
+            said = Paragraph(result.summary or "It did not work, and your site is as it was before.")
+            return Answer("Nothing was changed", (said, *notes))
+
+
+def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) -> Answer:
+    blocks: list[Block] = [Paragraph(result.summary)]
+    if result.url:
+        site = "public" if mail.command is Command.PUBLISH else "edit"
+        blocks.append(Link(f"See it on your {site} site", result.url))
+    if result.changed_files:
+        blocks.append(Listing("What changed", _bounded(result.changed_files)))
+    if result.cost_usd >= SHOWN_COST_USD:
+        what = "change" if result.commit else "answer"
+        blocks.append(Paragraph(f"This {what} cost ${result.cost_usd:.2f}."))
+    if mail.command is Command.EDIT:
+        blocks += map(Paragraph, _AFTER_A_CHANGE if result.commit else _AFTER_AN_ANSWER)
+    return Answer(_headline(mail.command, result), (*blocks, *notes))
+
+
+_AFTER_A_CHANGE = (
+    "Not what you meant? Reply with the one word “undo” and it is taken back.",
+    "This is on your edit site. All as it should be? Reply “publish”, and your public site shows it, too.",
+)
+_AFTER_AN_ANSWER = ("Nothing was changed on your site.",)
+
+
+def _headline(command: Command, result: JobResult) -> str:
+    """What a customer believes who reads nothing else: so it says which site is meant."""
+    match command:
+        case Command.PUBLISH:
+            return "Your public site is up to date"
+        case Command.UNDO:
+            return "Taken back on your edit site" if result.commit else "Nothing to undo"
+        case _:
+            return "Done on your edit site" if result.commit else "Here is my answer"
+
+
+def gave_up(mail: ParsedMail, refused: Sequence[RefusedAttachment] = ()) -> Answer:
+    """The honest answer when we could not do it, tried what there was to try, and a person must look."""
+    said = Paragraph(
+        "Your mail arrived, but something went wrong on our side while working on it. "
+        "We have kept your mail and a person will look at it; you need not send it again."
+    )
+    return Answer("We could not do this", (said, *_refused(refused), *_understood(mail)))
+
+
+def held(mail: ParsedMail, *, paused: bool) -> Answer:
+    """The notice that a mail is kept and done later: the project is paused, or its day's budget is used up."""
+    why = (
+        "Work on your site is paused for the moment."
+        if paused
+        else "Today's budget for changes to your site is used up."
+    )
+    said = Paragraph(f"{why} Your mail is kept and will be done as soon as that is over; you need not send it again.")
+    return Answer("Your mail has to wait", (said, *_understood(mail)))
+
+
+def too_many(mail: ParsedMail) -> Answer:
+    """The notice that a person has sent more mails within an hour than are done; it is sent once in that hour."""
+    said = (
+        "Thank you for your mails. We do only so many for one person within an hour, and this one came after that: it "
+        "was not done, and mails that you send before the next full hour will not be done either. Please send them "
+        "again then. Your earlier mails are done as usual. If you did not write that many, somebody may be using your "
+        "address: please tell the people who look after your site."
+    )
+    return Answer("That was a lot of mail at once", (Paragraph(said), *_understood(mail)))
+
+
+def not_readable(reason: str) -> Answer:
+    """The answer to a mail that cannot be parsed."""
+    return Answer("We could not read your mail", (Paragraph(f"Nothing was changed: {reason}."),))
+
+
+def choose_project(project_ids: Sequence[str], addresses: Sequence[str], named: str = "") -> Answer:
+    """The answer to somebody who has several sites and did not say which one, or `named` one that is not theirs."""
+    if named:
+        why = f"Your address belongs to no site “{named}”"
+    elif len(project_ids) > 1:
+        why = "Your address belongs to more than one site"
+    else:
+        why = "Your address does not belong to the site you wrote to"
+    said = Paragraph(f"{why}. Nothing was changed. Write to the address of the one you mean:")
+    items = tuple(f"{project}: {address}" for project, address in zip(project_ids, addresses, strict=True))
+    closing = "please send your wish again to one of these addresses; an answer to this mail cannot tell us which"
+    return Answer("Which site do you mean?", (said, Listing("Your sites", _bounded(items))), closing=closing)
+
+
+def report_status(lines: Sequence[str]) -> Answer:
+    """The answer to `status`."""
+    if not lines:
+        return Answer("Status", (Paragraph("Nothing is in work; all your mails are answered."),))
+    return Answer("Status", (Listing("In work", _bounded(lines)),))
+
+
+def _refused(refused: Sequence[RefusedAttachment]) -> tuple[Block, ...]:
+    items = tuple(f"{file.name}: {file.reason}" for file in refused)
+    return (Listing("Files I could not use", _bounded(items)),) if items else ()
+
+
+def _understood(mail: ParsedMail) -> tuple[Block, ...]:
+    words = mail.text.strip() or own_words(mail.subject)
+    if not words:
+        return ()
+    cut = words if len(words) <= MAX_EXCERPT else words[:MAX_EXCERPT] + " …"
+    blocks: tuple[Block, ...] = (Excerpt("How I read your mail", cut),)
+    if mail.elided:
+        count = len(mail.elided.splitlines())
+        lines = "1 line" if count == 1 else f"{count} lines"
+        blocks = (*blocks, Paragraph(f"I left aside {lines} of quoted mail or signature."))
+    return blocks
+
+
+def _bounded(items: Sequence[str]) -> tuple[str, ...]:
+    if len(items) <= MAX_LISTED:
+        return tuple(items)
+    return (*items[:MAX_LISTED], f"and {len(items) - MAX_LISTED} more")
+
+
+def stopped(count: int) -> Answer:
+    """The answer to `stop`."""
+    if not count:
+        return Answer("Nothing to stop", (Paragraph("Nothing of this conversation is in work."),))
+    return Answer("Stopped", (Paragraph("What was in work for this conversation has been ended."),))

@@ -1,0 +1,245 @@
+"""What an operator sees: records of a look at the whole system. Read by the page and the `status` command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from webordinary.model.claims import ClaimStatus
+from webordinary.model.events import Event
+from webordinary.model.jobs import JobOutcome, JobResult, JobState
+from webordinary.model.mail import Attachment, Command, RefusedAttachment
+from webordinary.model.names import ProjectUser
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """A mail's job as far as it has come; `worker` is the name that people know it by."""
+
+    job_id: str
+    key: ProjectUser
+    thread_id: str
+    command: Command
+    state: JobState
+    attempts: int = 0
+    interruptions: int = 0
+    worker: str | None = None
+    outcome: JobOutcome | None = None
+    result: JobResult | None = None
+    queued_at: datetime | None = None
+    started_at: datetime | None = None
+    settled_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MailSummary:
+    """One accepted mail and how far it is. `milestones` tells when an event of a kind last happened to it."""
+
+    email_id: str
+    received_at: datetime
+    sender: str
+    recipient: str
+    subject: str | None
+    job: JobSummary | None = None
+    milestones: Mapping[str, datetime] = field(default_factory=dict)
+    answered_at: datetime | None = None
+    ended: bool = False
+    """Its workflow is over and no reply waits to be sent."""
+    dead_reason: str | None = None
+    stopped_because: str | None = None
+    """Why it was held or refused, where its summary knows; its timeline always does."""
+
+
+@dataclass(frozen=True, slots=True)
+class MailText:
+    """What a mail says, as the intake understood it."""
+
+    message_id: str
+    sender_name: str
+    text: str
+    elided: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SentReply:
+    """A reply as it stands in the outbox; unsent while `sent_at` is None."""
+
+    kind: str
+    recipient: str
+    message_id: str
+    raw: bytes
+    created_at: datetime
+    sent_at: datetime | None
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """An event as it was stored: `seq` only grows."""
+
+    seq: int
+    at: datetime
+    kind: str
+    email_id: str | None
+    key: str | None
+    worker: str | None
+    data: Mapping[str, Any]
+
+
+OTHER_WORKER = ("previous", "to")
+"""The small values of an event that name another worker than the one it happened to."""
+
+
+def workers_in(entries: Iterable[TimelineEntry]) -> set[str]:
+    """The ids of all workers that these speak of."""
+    ids = {entry.worker for entry in entries} | {entry.data.get(name) for entry in entries for name in OTHER_WORKER}
+    return {one for one in ids if isinstance(one, str)}
+
+
+def with_names(entry: TimelineEntry, names: Mapping[str, str]) -> TimelineEntry:
+    """The same, with workers called as people know them; one whose name is forgotten keeps its id."""
+    others = {name: names.get(entry.data[name], entry.data[name]) for name in OTHER_WORKER if name in entry.data}
+    worker = names.get(entry.worker, entry.worker) if entry.worker else None
+    return replace(entry, worker=worker, data={**entry.data, **others})
+
+
+@dataclass(frozen=True, slots=True)
+class MailDetail:
+    """One mail with everything that belongs to it; `text` is None until it could be parsed."""
+
+    summary: MailSummary
+    text: MailText | None
+    attachments: tuple[Attachment | RefusedAttachment, ...]
+    replies: tuple[SentReply, ...]
+    timeline: tuple[TimelineEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSummary:
+    """A worker that lives."""
+
+    worker: str
+    name: str
+    pid: int
+    slots: int
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """What a worker does now."""
+
+    worker: str
+    key: ProjectUser
+    email_id: str
+    subject: str | None
+    started_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSummary:
+    """A claim that is held or being released; `worker` is the name that people know it by."""
+
+    key: ProjectUser
+    worker: str
+    fence: int
+    claimed_at: datetime
+    lease_expires_at: datetime
+    worker_id: str = ""
+    status: ClaimStatus = ClaimStatus.HELD
+    busy: bool = False
+    """A job runs under it; else it is only kept warm."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSummary:
+    """The open jobs of a key; `unowned_since` is set where nobody alive owns the oldest one that could run."""
+
+    key: ProjectUser
+    open: int
+    running: int
+    waiting_since: datetime | None
+    unowned_since: datetime | None
+    preparing: int = 0
+    queued: int = 0
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnclaimedQueue:
+    """The hints that wait for a worker: how many keys, and since when the oldest."""
+
+    depth: int = 0
+    oldest_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterSummary:
+    """A mail that was given up."""
+
+    email_id: str
+    subject: str | None
+    reason: str
+    died_at: datetime
+    letter_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSnapshot:
+    """Who works for whom, and what waits, at one instant."""
+
+    workers: tuple[WorkerSummary, ...]
+    running: tuple[RunningJob, ...]
+    claims: tuple[ClaimSummary, ...]
+    queues: tuple[QueueSummary, ...]
+    dead_letters: tuple[DeadLetterSummary, ...]
+    dead_letter_count: int
+    unclaimed: UnclaimedQueue = UnclaimedQueue()
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """How much of everything there is at one instant; nothing here is cut short."""
+
+    unclaimed: UnclaimedQueue
+    claims_held: int
+    workers_alive: int
+    jobs: Mapping[JobState, int]
+    oldest_queued_at: datetime | None
+    mails_in_flight: int
+    replies_unsent: int
+    replies_given_up: int
+    dead_letters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a thread of a project cost on a day."""
+
+    project_id: str
+    day: str
+    thread_id: str
+    jobs: int
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEntry:
+    """A worker as it introduces itself."""
+
+    worker: str
+    name: str
+    pid: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event with its place in the log."""
+
+    seq: int
+    at: datetime
+    event: Event

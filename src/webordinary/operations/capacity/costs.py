@@ -1,0 +1,235 @@
+"""A month's bill, from one simulated day."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from webordinary.operations.capacity.demand import within
+
+MOST_CALLS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class UsageProfile:
+    """API calls that we make, and what they use of the price list."""
+
+    calls: float
+    usage: Mapping[str, float]
+
+    def with_calls(self, calls: float) -> UsageProfile:
+        """The same habit with more or fewer calls of every kind."""
+        within("calls", calls, 0, MOST_CALLS)
+        return UsageProfile(calls, {meter: units * calls / self.calls for meter, units in self.usage.items()})
+
+
+PER_MAIL = UsageProfile(
+    45,  # 24 to DynamoDB, 10 to SQS, 7 to S3, 3 to Step Functions, 1 to SES
+    {
+        "dynamodb.write": 40,
+        "dynamodb.read": 12,
+        "sqs.standard": 5,
+        "sqs.fifo": 5,
+        "s3.put": 3,
+        "s3.get": 4,
+        "ses.out": 1,
+    },
+)
+PER_JOB_MINUTE = UsageProfile(
+    8,  # the lease is renewed, interrupts and hints are asked for, the workflow is told that the job lives
+    {"dynamodb.write": 3, "sqs.standard": 4},
+)
+PER_IDLE_HOUR = UsageProfile(
+    620,  # two queues polled by turns of 20 seconds, the lease renewed, a look at what others left
+    {"dynamodb.write": 180, "dynamodb.read": 80, "sqs.standard": 180, "sqs.fifo": 180},
+)
+
+BESIDES_CALLS = {
+    "ses.in": 1.0,
+    "ses.in-chunk": 1.0,
+    "ses.out-gb": 0.0002,
+    "states.transition": 16.0,
+    "lambda.request": 11.0,
+    "lambda.gb-second": 11 * 0.15 * 0.125,
+    "s3.gb-month": 0.0004,
+}
+"""Usage of one mail beyond API calls: a mail of 400 KB kept for a month, functions of 128 MB and 150 ms."""
+EACH_MINUTE = {"lambda.request": 1.0, "lambda.gb-second": 0.125, "dynamodb.read": 10.0}
+"""Whatever happens: the reconciler."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageModel:
+    """All three."""
+
+    mail: UsageProfile
+    job_minute: UsageProfile
+    idle_hour: UsageProfile
+
+
+MEETING_THE_BARS = UsageModel(PER_MAIL, PER_JOB_MINUTE, PER_IDLE_HOUR)
+
+
+REGION = "us-east-1"
+AS_OF = date(2026, 4, 1)
+
+SES_IN, SES_OUT, S3, LAMBDA, STATES, SQS, DYNAMODB, COMPUTE = (
+    "SES in", "SES out", "S3", "Lambda", "Step Functions", "SQS", "DynamoDB", "compute",
+)  # fmt: skip
+SERVICES = (SES_IN, SES_OUT, S3, LAMBDA, STATES, SQS, DYNAMODB, COMPUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """So many dollars for so many units, on the bill of a service."""
+
+    service: str
+    usd: float
+    per: float
+    unit: str
+
+
+PRICES: Mapping[str, Price] = {
+    "ses.in": Price(SES_IN, 0.10, 1000, "mail received"),
+    "ses.in-chunk": Price(SES_IN, 0.09, 1000, "256 KB received"),
+    "ses.out": Price(SES_OUT, 0.10, 1000, "mail sent"),
+    "ses.out-gb": Price(SES_OUT, 0.12, 1, "GB of attachments sent"),
+    "s3.put": Price(S3, 0.005, 1000, "PUT, COPY, POST or LIST"),
+    "s3.get": Price(S3, 0.0004, 1000, "GET and others"),
+    "s3.gb-month": Price(S3, 0.023, 1, "GB kept for a month"),
+    "lambda.request": Price(LAMBDA, 0.20, 1e6, "invocation"),
+    "lambda.gb-second": Price(LAMBDA, 0.0000133334, 1, "GB-second, ARM"),
+    "states.transition": Price(STATES, 25.0, 1e6, "state transition"),
+    "sqs.standard": Price(SQS, 0.40, 1e6, "request; an empty receive is one"),
+    "sqs.fifo": Price(SQS, 0.50, 1e6, "request to a FIFO queue"),
+    "dynamodb.write": Price(DYNAMODB, 0.625, 1e6, "write unit, 1 KB, two in a transaction"),
+    "dynamodb.read": Price(DYNAMODB, 0.125, 1e6, "read unit, 4 KB, consistent; half of one otherwise"),
+    "ec2.vcpu-hour": Price(COMPUTE, 0.0408, 1, "vCPU-hour with 4 GB, ARM (m7g)"),
+    "ec2.gb-month": Price(COMPUTE, 0.08, 1, "GB of disk for a month (gp3)"),
+    "fargate.vcpu-hour": Price(COMPUTE, 0.03238, 1, "vCPU-hour, ARM"),
+    "fargate.gb-hour": Price(COMPUTE, 0.00356, 1, "GB-hour of memory, ARM"),
+}
+LEFT_OUT = "CloudFront and all that visitors of the sites cause, logs and metrics, network, tax, the agents' models"
+
+
+def price(usage: Mapping[str, float]) -> dict[str, float]:
+    """Dollars by service for what was used, by the names above; what costs nothing is not named there."""
+    bill: defaultdict[str, float] = defaultdict(float)
+    for meter, units in usage.items():
+        if known := PRICES.get(meter):
+            bill[known.service] += units * known.usd / known.per
+    return {service: bill[service] for service in SERVICES if service in bill}
+
+
+MONTH_HOURS = 730.0
+MONTH_DAYS = MONTH_HOURS / 24
+VCPU_PER_SLOT = 0.5
+GB_PER_SLOT = 1.75
+DISK_GB = 60.0
+"""With four slots that is one m7g.large, less what the machine keeps for itself, as `infra/` has it."""
+EC2, FARGATE = "ec2", "fargate"
+COMPUTE_KINDS = (EC2, FARGATE)
+
+
+@dataclass(frozen=True, slots=True)
+class DayOfWork:
+    """What a day asked for."""
+
+    mails: int
+    job_minutes: float
+    worker_hours: float
+    """That workers were there, busy or not."""
+    slots: int
+    """Of one worker."""
+
+    @property
+    def idle_hours(self) -> float:
+        """Worker-hours without work; a worker with one of four slots busy counts as idle by three quarters."""
+        return max(0.0, self.worker_hours - self.job_minutes / 60 / self.slots)
+
+
+def monthly_bill(day: DayOfWork, compute: str, habits: UsageModel) -> dict[str, float]:
+    """Dollars by service, if all days are like this one."""
+    return {service: usd * MONTH_DAYS for service, usd in price(usage_of_day(day, compute, habits)).items()}
+
+
+def usage_of_day(day: DayOfWork, compute: str, habits: UsageModel) -> Mapping[str, float]:
+    """All that a day uses of the price list."""
+    usage: defaultdict[str, float] = defaultdict(float)
+    _add(usage, habits.mail.usage, day.mails)
+    _add(usage, BESIDES_CALLS, day.mails)
+    _add(usage, habits.job_minute.usage, day.job_minutes)
+    _add(usage, habits.idle_hour.usage, day.idle_hours)
+    _add(usage, EACH_MINUTE, 24 * 60)
+    _add(usage, worker_hour(day.slots, compute), day.worker_hours)
+    return usage
+
+
+def worker_hour(slots: int, compute: str) -> dict[str, float]:
+    """A worker's machine, sized by its slots, for an hour."""
+    vcpus, gigabytes = slots * VCPU_PER_SLOT, slots * GB_PER_SLOT
+    if compute == FARGATE:
+        return {"fargate.vcpu-hour": vcpus, "fargate.gb-hour": gigabytes}
+    return {"ec2.vcpu-hour": vcpus, "ec2.gb-month": DISK_GB / MONTH_HOURS}
+
+
+def _add(usage: defaultdict[str, float], units: Mapping[str, float], times: float) -> None:
+    for meter, amount in units.items():
+        usage[meter] += amount * times
+
+
+Usage = dict[str, float]
+_WRITES = {"PutItem", "UpdateItem", "DeleteItem"}
+_READS = {"GetItem", "Query", "Scan"}
+_S3_PUTS = {
+    "PutObject", "CopyObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload",
+    "ListObjects", "ListObjectsV2", "ListObjectVersions",
+}  # fmt: skip
+
+
+def usage_of(service: str, operation: str, params: Mapping[str, Any]) -> Usage:
+    """The units of one call, by boto3's names; items of a usual size, and indexes not counted. Empty: it is free."""
+    match service:
+        case "dynamodb":
+            return _dynamodb(operation, params)
+        case "sqs":
+            return {"sqs.fifo" if str(params.get("QueueUrl", "")).endswith(".fifo") else "sqs.standard": 1.0}
+        case "s3":
+            return _s3(operation)
+        case "sesv2" | "ses" if operation.startswith("Send"):
+            return {"ses.out": 1.0}
+        case "lambda" if operation == "Invoke":
+            return {"lambda.request": 1.0}
+    return {}
+
+
+def _dynamodb(operation: str, params: Mapping[str, Any]) -> Usage:
+    if operation in _WRITES:
+        return {"dynamodb.write": 1.0}
+    if operation in _READS:
+        return {"dynamodb.read": _read(params)}
+    items = params.get("TransactItems", ())
+    match operation:
+        case "TransactWriteItems":
+            return {"dynamodb.write": 2.0 * len(items)}
+        case "TransactGetItems":
+            return {"dynamodb.read": 2.0 * len(items)}
+        case "BatchWriteItem":
+            return {"dynamodb.write": float(sum(map(len, params.get("RequestItems", {}).values())))}
+        case "BatchGetItem":
+            tables = params.get("RequestItems", {}).values()
+            return {"dynamodb.read": sum(_read(table) * len(table.get("Keys", ())) for table in tables)}
+    return {}
+
+
+def _read(params: Mapping[str, Any]) -> float:
+    return 1.0 if params.get("ConsistentRead") else 0.5
+
+
+def _s3(operation: str) -> Usage:
+    if operation.startswith(("Delete", "Abort")):
+        return {}
+    return {"s3.put" if operation in _S3_PUTS else "s3.get": 1.0}

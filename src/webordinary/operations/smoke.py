@@ -1,0 +1,103 @@
+"""One mail through a whole account: sent as a customer would, followed until its answer has left."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from webordinary.adapters.aws.clients import translated
+from webordinary.compose.aws import AwsContainer
+from webordinary.mail.addresses import with_token
+from webordinary.mail.write import CustomerMail, write_mail
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.jobs import JobOutcome
+from webordinary.model.snapshot import JobSummary
+
+RECENT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """When it was where; `received_at` is when SES took it in."""
+
+    email_id: str
+    sent_at: datetime
+    received_at: datetime
+    answered_at: datetime
+    outcome: str
+    words: str
+    """How it was answered: a question back is an answer, too."""
+
+
+def smoke(
+    services: AwsContainer,
+    sender: str,
+    text: str,
+    seconds: float,
+    report: Callable[[str], None],
+    wait: Callable[[], None],
+) -> Trip:
+    """Send it and follow it. Raises Permanent where nobody would answer, Transient where nobody did in time."""
+    entries = services.directory.entries(sender)
+    if not entries:
+        raise Permanent(f"{sender} may change no site: add it with `webordinary project add … --backend aws`")
+    mailbox = services.config.mailbox
+    recipient = with_token(mailbox, entries[0].key.project_id) if len(entries) > 1 else mailbox
+    subject = f"Smoke test {secrets.token_hex(6)}"
+    sent_at = services.clock.now()
+    letter = CustomerMail(
+        sender, recipient, subject, text, message_id=f"<{secrets.token_hex(16)}@{sender.partition('@')[2]}>"
+    )
+    _send(services, write_mail(letter, sent_at), sender, recipient)
+    report(f"sent from {sender} to {recipient}")
+    return _follow(services, subject, sent_at, seconds, report, wait)
+
+
+def _send(services: AwsContainer, raw: bytes, sender: str, recipient: str) -> None:
+    """Through SES and the world; an emulator's SES reaches nobody, so there it is put where SES would put it."""
+    if services.config.aws_endpoint:
+        services.send_mail(raw, sender, recipient)
+        return
+    with translated(f"sending as {sender}; is the address, or its domain, verified in SES?"):
+        services.clients.ses.send_email(
+            FromEmailAddress=sender, Destination={"ToAddresses": [recipient]}, Content={"Raw": {"Data": raw}}
+        )
+
+
+def _follow(
+    services: AwsContainer,
+    subject: str,
+    sent_at: datetime,
+    seconds: float,
+    report: Callable[[str], None],
+    wait: Callable[[], None],
+) -> Trip:
+    email_id = ""
+    while (services.clock.now() - sent_at).total_seconds() < seconds:
+        if not email_id:
+            mails = services.overview.recent_mails(None, RECENT)
+            email_id = next((mail.email_id for mail in mails if mail.subject == subject), "")
+            if email_id:
+                report(f"taken as mail {email_id[:12]}")
+        answered = [one.sent_at for one in services.outbox.of(email_id) if one.sent_at] if email_id else []
+        if answered:
+            detail = services.overview.mail(email_id)
+            assert detail
+            job = detail.summary.job
+            outcome = str(job.outcome) if job else "no job"
+            return Trip(email_id, sent_at, detail.summary.received_at, answered[0], outcome, _words(job))
+        wait()
+    where = f"mail {email_id[:12]} was taken but not answered" if email_id else "the mail did not come in"
+    raise Transient(f"{where} within {seconds:.0f} s: run `webordinary doctor --backend aws`")
+
+
+def _words(job: JobSummary | None) -> str:
+    if job is None:
+        return "without a job"
+    if job.outcome is None:
+        return "that it waits"
+    if job.outcome is JobOutcome.SUCCEEDED:
+        return "with a question" if job.result and job.result.question else "as asked for"
+    return (job.result.error if job.result else None) or str(job.outcome)

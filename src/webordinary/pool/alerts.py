@@ -1,0 +1,80 @@
+"""What a person must see: which of it is an alarm, and how many mails the operator gets about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from webordinary.model.jobs import DeadLetter
+from webordinary.model.snapshot import QueueSummary
+
+UNOWNED = timedelta(minutes=5)
+PERIOD = timedelta(hours=1)
+MACHINE_FAULT_RECENT = timedelta(minutes=10)
+MAX_MAILS = 10
+"""To the operator, in a PERIOD; the last of them sums up."""
+_REASON_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that happened and that nobody mends but a person. `name` is the same as long as it lasts."""
+
+    name: str
+    what: str
+    command: str
+    """What to run first."""
+
+
+def unowned_too_long(queues: Iterable[QueueSummary], now: datetime) -> list[QueueSummary]:
+    """The keys whose work nobody alive has owned for too long."""
+    return [queue for queue in queues if queue.unowned_since and now - queue.unowned_since > UNOWNED]
+
+
+def alerts_for(letters: Iterable[DeadLetter], queues: Iterable[QueueSummary], now: datetime) -> list[Alert]:
+    """All that is wrong now."""
+    return [*map(_of_letter, letters), *(_of_queue(queue, now) for queue in unowned_too_long(queues, now))]
+
+
+def alarm_of_machine(waiting: Iterable[tuple[datetime, str]], now: datetime) -> list[Alert]:
+    """One alarm a day while jobs wait for the machine; `waiting` says when and why, the oldest first."""
+    recent = [(at, reason) for at, reason in waiting if now - at < MACHINE_FAULT_RECENT]
+    if not recent:
+        return []
+    at, reason = recent[-1]
+    what = f"Jobs wait, as a fault of the machine keeps them from being done: {reason[:_REASON_CHARACTERS]}"
+    return [Alert(f"machine-{at:%Y-%m-%d}", what, "webordinary doctor")]
+
+
+def alert_mails(untold: Sequence[Alert], written: int) -> list[tuple[Alert, ...]]:
+    """One mail per alarm, or one for all when they are many; none when `written` in this period are enough."""
+    room = MAX_MAILS - written
+    if room <= 0 or not untold:
+        return []
+    return [(alarm,) for alarm in untold] if len(untold) < room else [tuple(untold)]
+
+
+def _of_letter(letter: DeadLetter) -> Alert:
+    reason = letter.reason[:_REASON_CHARACTERS]
+    return Alert(
+        alert_name_of_dead_letter(letter.letter_id),
+        f"Mail {letter.email_id[:12]} was given up: {reason}",
+        f"webordinary dlq show {letter.letter_id}",
+    )
+
+
+def _of_queue(queue: QueueSummary, now: datetime) -> Alert:
+    since = queue.unowned_since or now
+    minutes = int((now - since).total_seconds() // 60)
+    jobs = f"{queue.open} open job{'' if queue.open == 1 else 's'}"
+    return Alert(
+        f"unowned-{queue.key}-{int(since.timestamp())}",
+        f"No worker owns the work of {queue.key}, for {minutes} minutes now ({jobs}).",
+        "webordinary worker health",
+    )
+
+
+def alert_name_of_dead_letter(letter_id: int | str) -> str:
+    """The alarm that a dead letter raises."""
+    return f"dead-letter-{letter_id}"

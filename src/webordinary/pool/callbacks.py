@@ -1,0 +1,61 @@
+"""Callbacks follow from a job's record; whoever comes second sees both token and ending, and sends them."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.jobs import Job, JobOutcome, Settlement
+from webordinary.pool.ports import STOP, Callbacks, Pool
+from webordinary.pool.transitions import sends_callback
+
+STOPPED = "This was stopped. Nothing was changed."
+"""What the customer reads, whoever ends the job: nobody does before it is certain."""
+PREEMPTED = "PREEMPTED"
+JOB_DIED = "JobDied"
+_BATCH = 100
+_log = logging.getLogger(__name__)
+
+
+def deliver_callback(job: Job, pool: Pool) -> None:
+    """Tell the workflow, and who else wants to hear it, what became of this job.
+
+    Safe to repeat: a token is answered once, and what follows is redone until it is done.
+    """
+    if job.preempted_token:
+        pool.callbacks.fail(job.preempted_token, PREEMPTED, f"interrupted, goes on later; job {job.job_id}")
+        pool.owed.mark_delivered(job.job_id, job.preempted_token)
+    if not job.open and job.task_token:
+        _answer(job, job.task_token, pool.callbacks)
+        pool.outputs.send(job)
+        pool.owed.mark_delivered(job.job_id, job.task_token)
+
+
+def end_workflow(job: Job, settlement: Settlement, pool: Pool, now: datetime) -> Job:
+    """End a job for good: one that waits at once, and its workflow is told; of one that runs, its worker hears it."""
+    ended = pool.jobs.settle_waiting(job.job_id, settlement, now)
+    if ended.open:
+        pool.tickets.notify_owner(ended, STOP)
+    elif sends_callback(ended):
+        try:
+            deliver_callback(ended, pool)
+        except (Transient, Permanent) as problem:  # asked again, we would find nothing to end: the reconciler pays
+            _log.warning("job %s is ended; its callback is owed: %s", ended.job_id, problem)
+    return ended
+
+
+def deliver_pending_callbacks(pool: Pool) -> int:
+    """Redo what a crash left undone."""
+    jobs = pool.owed.owed(_BATCH)
+    for job in jobs:
+        deliver_callback(job, pool)
+    return len(jobs)
+
+
+def _answer(job: Job, token: str, callbacks: Callbacks) -> None:
+    if job.outcome is JobOutcome.DEAD:
+        reason = job.result.error if job.result else None
+        callbacks.fail(token, JOB_DIED, reason or "no reason was kept")
+    else:
+        callbacks.succeed(token, {"jobId": job.job_id, "outcome": str(job.outcome)})

@@ -1,0 +1,90 @@
+"""Ends supervised workers that hang, so that the supervisor starts them again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from webordinary.model.events import Event, EventKind, Events
+
+PATIENCE_LEASES = 3
+LEAST_PATIENCE_SECONDS = 60.0
+"""One that stops, or pauses because of errors in a row, may be silent for half a minute."""
+LOOK_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class _Heartbeat:
+    beat: float | None
+    silent_seconds: float = 0.0
+
+
+class Heartbeats(Protocol):
+    """The living workers of this machine and when their loops went round last."""
+
+    def peers(self) -> Mapping[str, int]: ...
+    def last_beat(self, worker: str) -> float | None: ...
+
+
+class Children(Protocol):
+    """The supervised processes."""
+
+    def pids(self) -> Mapping[str, int]: ...
+    def kill_child(self, name: str, pid: int) -> bool: ...
+
+
+class HungWorkers:
+    """Ends a supervised worker whose loop stood still for `patience_seconds`."""
+
+    name = "hung-workers"
+
+    def __init__(
+        self,
+        heartbeats: Heartbeats,
+        supervisor: Children,
+        patience_seconds: float,
+        events: Events,
+        say: Callable[[str], None],
+    ) -> None:
+        self._heartbeats, self._supervisor, self._patience = heartbeats, supervisor, patience_seconds
+        self._events, self._say = events, say
+        self._seen: dict[str, _Heartbeat] = {}
+        self._looked_at: float | None = None
+
+    def run_once(self, now: datetime) -> int:
+        return self.look(time.monotonic())
+
+    def look(self, now: float) -> int:
+        """End the workers that hang at monotonic time `now`.
+
+        A long gap between two calls counts only in part: the whole machine may have stood still.
+        """
+        passed = min(now - self._looked_at, 2 * LOOK_SECONDS) if self._looked_at is not None else 0.0
+        self._looked_at = now
+        names = {pid: name for name, pid in self._supervisor.pids().items()}
+        ours = {worker: pid for worker, pid in self._heartbeats.peers().items() if pid in names}
+        self._seen = {worker: self._sight(worker, passed) for worker in ours}
+        for worker, sight in self._seen.items():
+            if sight.silent_seconds >= self._patience:
+                self._end(worker, names[ours[worker]], ours[worker], round(sight.silent_seconds))
+                sight.silent_seconds = 0.0  # it takes a moment to end
+        return len(self._seen)
+
+    def _sight(self, worker: str, passed: float) -> _Heartbeat:
+        beat, known = self._heartbeats.last_beat(worker), self._seen.get(worker)
+        return _Heartbeat(beat, known.silent_seconds + passed) if known and known.beat == beat else _Heartbeat(beat)
+
+    def _end(self, worker: str, name: str, pid: int, silent_seconds: int) -> None:
+        if self._supervisor.kill_child(name, pid):
+            self._say(f"{name} (process {pid}) hangs: its loop has not gone round for {silent_seconds} s; ended")
+            self._events.emit(
+                Event(EventKind.WORKER_HUNG, worker=worker, data={"pid": pid, "silent_seconds": silent_seconds})
+            )
+
+
+def silence_allowed(lease_seconds: float, interrupt_grace_seconds: float) -> float:
+    """How long the loop of a worker may stand still before the worker counts as hung."""
+    return max(LEAST_PATIENCE_SECONDS, PATIENCE_LEASES * lease_seconds, 2 * interrupt_grace_seconds)

@@ -1,0 +1,198 @@
+"""Mails are parsed in child processes with limits: what a mail does to one of them, no other mail notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hostile_mails import HOSTILE, mail, one_photo, plain_text, quotes_and_answers, twenty_photos
+from tests.integration.house import SCOTT, House, open_house
+from tests.processes import children_of, wait_gone
+from webordinary.adapters.files.parser import ParserLimits, ProcessParser
+from webordinary.mail.intake import accept
+from webordinary.mail.parsing.message import parse
+from webordinary.mail.ports import ExtractedFile, ParserBusy, Unparseable
+from webordinary.model.errors import Transient
+from webordinary.model.mail import Command, Envelope
+from webordinary.workflow.start import start
+
+STATUS = mail(b"status")
+MAX_SECONDS, MAX_MEGABYTES = 2.0, 200.0
+REFUSED = {"semicolons", "parameters", "nested", "almost_delimiters", "uuencoded_file"}
+"""Of the hostile mails these are told to come again in a simpler form; all others are read."""
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def parser() -> Iterator[ProcessParser]:
+    parser = ProcessParser()
+    yield parser
+    parser.close()
+
+
+@contextmanager
+def limited(limits: ParserLimits) -> Iterator[ProcessParser]:
+    parser = ProcessParser(limits)
+    yield parser
+    parser.close()
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, Any]:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.integration.measure_parser"],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=300,
+        check=True,
+    )
+    report: dict[str, Any] = json.loads(ran.stdout)
+    return report
+
+
+@pytest.mark.timeout(330)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_mail_is_read_within_two_processor_seconds_or_refused_in_words(
+    measured: dict[str, Any], name: str
+) -> None:
+    cost = measured["mails"][name]
+    starts = 2 if cost["said"] else 1  # a process that was ended is replaced
+    assert cost["seconds"] - starts * measured["start"] <= MAX_SECONDS
+    assert bool(cost["said"]) == (name in REFUSED), cost["said"]
+    assert not cost["said"] or "send it again" in cost["said"]
+
+
+@pytest.mark.timeout(330)
+def test_no_mail_takes_more_than_200_megabytes(measured: dict[str, Any]) -> None:
+    assert measured["megabytes"] <= MAX_MEGABYTES
+
+
+@pytest.mark.parametrize("raw", [STATUS, quotes_and_answers(SCOTT), HOSTILE["attached_mail"](SCOTT)])
+def test_a_child_reads_a_mail_as_this_process_does(parser: ProcessParser, raw: bytes) -> None:
+    assert parser.parse(raw) == parse(raw)
+
+
+def test_files_come_out_of_the_child_byte_for_byte(parser: ProcessParser) -> None:
+    (attached,) = parser.files(HOSTILE["attached_mail"](SCOTT))
+    assert isinstance(attached, ExtractedFile)
+    assert (attached.name, attached.data) == ("mail.txt", b"Subject: a\x0cb: c\n\nhello")
+    photos = list(parser.files(twenty_photos(SCOTT)))
+    assert len(photos) == 20
+    assert {file.data for file in photos if isinstance(file, ExtractedFile)} == {
+        b"\xff\xd8\xff\xe0" + bytes(1400 * 1024)
+    }
+
+
+def test_a_mail_that_takes_too_much_processor_time_is_refused_and_the_next_one_is_read() -> None:
+    with limited(ParserLimits(cpu_seconds=0.02)) as parser:
+        with pytest.raises(Unparseable, match="takes longer than"):
+            parser.parse(plain_text(SCOTT))
+        assert parser.parse(STATUS).command is Command.STATUS
+
+
+def test_a_mail_that_takes_too_much_memory_is_refused_and_the_next_one_is_read() -> None:
+    with limited(ParserLimits(memory_bytes=50 * 1024 * 1024)) as parser:
+        photo = one_photo(SCOTT)
+        assert parser.parse(photo).attachment_count == 1
+        with pytest.raises(Unparseable, match="more memory"):
+            list(parser.files(photo))
+        assert parser.parse(photo).attachment_count == 1
+
+
+def child_of(parser: ProcessParser) -> int:
+    before = set(children_of(os.getpid()))
+    parser.warm()
+    assert parser.parse(STATUS).command is Command.STATUS
+    (child,) = set(children_of(os.getpid())) - before
+    return child
+
+
+def test_a_child_that_died_is_replaced(parser: ProcessParser) -> None:
+    child = child_of(parser)
+    os.kill(child, signal.SIGKILL)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    assert parser.parse(STATUS).command is Command.STATUS
+
+
+def test_a_child_that_does_not_answer_is_ended_and_the_mail_is_tried_again() -> None:
+    with limited(ParserLimits(wall_seconds=10.0)) as parser:
+        os.kill(child_of(parser), signal.SIGSTOP)
+        with pytest.raises(Transient, match="read again"):
+            parser.parse(STATUS)
+        assert parser.parse(STATUS).command is Command.STATUS
+
+
+def test_large_mails_keep_neither_small_ones_nor_the_workflow_waiting() -> None:
+    with limited(ParserLimits(large_processes=1)) as parser:
+        photos = twenty_photos(SCOTT)
+        files = parser.files(photos)
+        next(files)
+        with pytest.raises(ParserBusy):
+            parser.parse(photos)
+        assert parser.parse(STATUS).command is Command.STATUS
+        files.close()  # type: ignore[attr-defined]
+        assert parser.parse(photos).attachment_count == 20
+
+
+def test_a_child_knows_no_variable_of_ours(parser: ProcessParser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", "sk-secret")
+    assert b"sk-secret" not in Path(f"/proc/{child_of(parser)}/environ").read_bytes()
+
+
+def test_a_child_ends_with_its_parent() -> None:
+    program = (
+        "import os, sys; from webordinary.adapters.files.parser import ProcessParser; parser = ProcessParser(); "
+        "parser.warm(); print(parser.parse(b'Subject: x\\r\\n\\r\\nhi').text, flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout
+        assert parent.stdout.readline() == b"hi\n"
+        (child,) = children_of(parent.pid)
+        parent.kill()
+    wait_gone(child)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(tmp_path / "data") as house:
+        yield house
+
+
+def received(house: House, raw: bytes, mail_from: str) -> str:
+    services = house.services
+    envelope = Envelope("127.0.0.1", mail_from, "edit@localhost", services.clock.now())
+    [accepted] = accept(raw, [envelope], services.raw_mails, services.events)
+    start(accepted.email_id, house.engine, services.raw_mails)
+    house.engine.run_ready()
+    return accepted.email_id
+
+
+def kinds(house: House, email_id: str) -> set[str]:
+    house.services.events.close()  # writes what it holds
+    return {logged.event.kind for logged in house.services.event_log.after(0, 100, email_id)}
+
+
+@pytest.mark.parametrize("build", [HOSTILE["semicolons"], HOSTILE["quotes_and_answers"], HOSTILE["attached_mail"]])
+def test_a_strangers_mail_is_never_parsed_and_leaves_no_dead_letter(house: House, build: Any) -> None:  # noqa: ANN401
+    email_id = received(house, build("eve@example.com"), "eve@example.com")
+    assert "MailRefused" in kinds(house, email_id)
+    assert not {"MailParsed", "DeadLettered"} & kinds(house, email_id)
+    assert (house.services.dead_letters.all(10), house.replies(email_id)) == ([], [])
+    assert house.services.mailroom.parsed_mails.load(email_id) is None
+
+
+def test_a_customer_is_told_why_their_mail_is_not_read(house: House) -> None:
+    email_id = received(house, HOSTILE["semicolons"](SCOTT), SCOTT)
+    [reply] = house.replies(email_id)
+    assert b"8000 parameters in the header field of a part" in reply.reply.raw.replace(b"=\r\n", b"").replace(
+        b"\r\n", b" "
+    )

@@ -1,0 +1,159 @@
+"""What is left of a mail after its retention: nothing, in rows and in files; and what must stay."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Up
+from tests.integration.house import House, open_house
+from tests.integration.test_smtp_intake import letter
+from webordinary.adapters.files import smtp_client
+from webordinary.adapters.files.transports import MaildirTransport
+from webordinary.compose.background import forget_mails
+from webordinary.mail.outbox import deliver_due
+from webordinary.model.errors import Transient
+from webordinary.model.mail import Attachment, AttachmentKind
+
+TABLES = ("raw_mails", "parsed_mails", "attachments", "outbox", "thread_messages")
+FOLDERS = ("mail", "blobs", "outbox")
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(tmp_path / "data", unadmitted_mail_mb=1) as house:
+        yield house
+
+
+def forget(house: House, days: float) -> int:
+    """What the hourly sweep does with mails, so many days from now."""
+    services = house.services
+    now = services.clock.now() + timedelta(days=days)
+    before = now - timedelta(days=services.config.retention_days)
+    services.jobs.forget(before)
+    services.executions.prune(before)
+    return forget_mails(services, before, now)
+
+
+def attach(house: House, email_id: str, content: bytes) -> str:
+    digest = house.services.blobs.put(content)
+    photo = Attachment("mug.png", "image/png", AttachmentKind.IMAGE, len(content), digest)
+    house.services.mailroom.manifest.save(email_id, 0, photo)
+    return digest
+
+
+def deliver(house: House) -> None:
+    services = house.services
+    transport = MaildirTransport(services.config.data / "outbox")
+    deliver_due(services.outbox, transport, services.threads, services.clock.now(), services.events)
+
+
+def rows(house: House) -> dict[str, int]:
+    with house.services.db.read() as conn:
+        return {table: conn.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}
+
+
+def files(house: House) -> list[Path]:
+    folders = (house.services.config.data / name for name in FOLDERS)
+    return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+
+
+def test_a_finished_mail_is_forgotten_with_its_attachments_and_replies(house: House) -> None:
+    attach(house, house.receive(), b"a photo of a mug")
+    house.work()
+    deliver(house)
+    assert all(rows(house).values())
+    assert len(files(house)) == 3
+    assert forget(house, days=29) == 0
+    assert all(rows(house).values())
+    assert len(files(house)) == 3
+    assert forget(house, days=31) == 1
+    assert not any(rows(house).values())
+    assert files(house) == []
+
+
+def test_a_reply_to_a_forgotten_mail_goes_on_in_its_thread(house: House) -> None:
+    house.receive(message_id="<root@example.com>")
+    thread_id = house.work().job.thread_id
+    deliver(house)
+    assert forget(house, days=31) == 1
+    known = house.services.threads.get(thread_id)
+    assert known
+    assert known.subject == ""
+    house.receive("Change the title to Summer Sale", answers="<root@example.com>")
+    assert house.work().job.thread_id == thread_id
+
+
+def test_a_mail_with_an_open_job_an_unsent_reply_or_a_dead_letter_stays(house: House) -> None:
+    house.give_up()
+    house.receive("Change the title to Summer Sale")
+    house.work()
+    house.receive("Change the title to Autumn Sale")
+    with house.services.db.write() as conn:  # the dead letter's own reply has left
+        conn.execute("UPDATE outbox SET sent_at = created_at WHERE outbox_id = 1")
+    assert forget(house, days=31) == 0
+    assert rows(house)["raw_mails"] == 3
+    deliver(house)
+    assert forget(house, days=31) == 1
+
+
+def test_mails_that_were_not_admitted_are_forgotten_after_three_days(house: House) -> None:
+    stranger = house.receive(sender="stranger@example.org")
+    mine = house.receive()
+    assert house.services.retention.unadmitted_bytes() > 4096
+    assert forget(house, days=2.9) == 0
+    assert forget(house, days=3.1) == 1
+    assert house.services.retention.unadmitted_bytes() == 0
+    names = [file.stem for file in files(house)]
+    assert stranger not in names
+    assert mine in names
+
+
+def test_a_sweep_is_bounded_and_the_next_one_goes_on(house: House) -> None:
+    for number in range(5):
+        house.receive(sender=f"stranger{number}@example.org")
+    later = house.services.clock.now() + timedelta(days=4)
+    assert [house.services.retention.forget(later, later, limit=3) for _ in range(3)] == [3, 2, 0]
+
+
+def test_a_file_that_another_mail_came_with_is_kept(house: House) -> None:
+    digest = attach(house, house.receive(), b"the same photo")
+    other = house.services.blobs.put(b"another photo")
+    later = house.services.clock.now() + timedelta(days=1)
+    assert house.services.blobs.forget(later, house.services.retention.attached()) == 1
+    assert house.services.blobs.get(digest) == b"the same photo"
+    assert not house.services.blobs.path(other).exists()
+
+
+def test_a_file_that_comes_again_is_as_young_as_a_new_one(house: House) -> None:
+    blobs, now = house.services.blobs, house.services.clock.now()
+    digest = blobs.put(b"photo")
+    os.utime(blobs.path(digest), (0, 0))
+    blobs.put(b"photo")
+    assert blobs.forget(now - timedelta(days=1), ()) == 0
+    assert blobs.get(digest) == b"photo"
+    os.utime(blobs.path(digest), (0, 0))
+    assert blobs.forget(now - timedelta(days=1), ()) == 1
+
+
+def test_strangers_are_told_to_come_again_when_their_quota_is_full_and_a_customer_is_not(
+    start_up: Callable[..., Up],
+) -> None:
+    up = start_up("--unadmitted-mail-mb", "1", "--workers", "0")
+
+    def send(number: int, sender: str, size: int = 200_000) -> str:
+        raw = letter("x " * (size // 2), message_id=f"<{number}@example.org>").replace(
+            b"scott@example.com", sender.encode()
+        )
+        return smtp_client.send(raw, sender, "edit@localhost", up.smtp_host, up.smtp_port)
+
+    assert "accepted" in send(1, "stranger@example.org")
+    assert "accepted" in send(2, "stranger@example.org")
+    with pytest.raises(Transient, match="452"):
+        send(3, "stranger@example.org")
+    assert "accepted" in send(4, "scott@example.com")
+    assert up.stop() == 0

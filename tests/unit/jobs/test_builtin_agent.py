@@ -1,0 +1,245 @@
+"""What customers write to the built-in agent, and what it does with their pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.entrypoints.cli import send
+from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, AttachedFile, Changed, NotUnderstood
+from webordinary.model.mail import Attachment, AttachmentKind
+
+HOME = """<!doctype html>
+<html><head><title>Hand-made pots · Amelia</title></head>
+<body>
+<header><a href="/">Amelia</a></header>
+<main>
+  <section class="hero">
+    <h1>Hand-made pots</h1>
+    <p>Thrown &amp; fired in Kent.   Open on
+    Mondays.</p>
+  </section>
+  <section><h2>Shop</h2><img src="images/kiln.svg" srcset="big.svg 2x" alt="The kiln at night"></section>
+</main>
+<!-- Open on Mondays -->
+<footer><p>Open to all visitors</p></footer>
+<script>var text = "Open on Mondays";</script></body></html>
+"""
+ABOUT = "<title>About us</title>\r\n<main>\r\n<h1>About us</h1>\r\n  <p>One.</p>\r\n  <p>Two. Amelia</p>\r\n</main>\r\n"
+
+
+class Site:
+    """Two pages, a picture, and perhaps a photo in the mail."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "site"
+        (self.folder / "images").mkdir(parents=True)
+        (self.folder / "index.html").write_bytes(HOME.encode())
+        (self.folder / "about.html").write_bytes(ABOUT.encode())
+        (self.folder / "images" / "kiln.svg").write_text("<svg/>")
+        self.photo = folder / "blob"
+        self.photo.write_bytes(b"\xff\xd8\xff photo")
+
+    def write(self, text: str, *photos: str) -> AgentResult:
+        files = tuple(
+            AttachedFile(Attachment(name, "image/jpeg", AttachmentKind.IMAGE, 9, "0" * 64), self.photo)
+            for name in photos
+        )
+        return BuiltinAgent().run(AgentTask(text, self.folder, files), TestHold())
+
+    @property
+    def home(self) -> str:
+        return (self.folder / "index.html").read_bytes().decode()
+
+    @property
+    def about(self) -> str:
+        return (self.folder / "about.html").read_bytes().decode()
+
+    @property
+    def untouched(self) -> bool:
+        return (self.home, self.about) == (HOME, ABOUT) and [*(self.folder / "images").iterdir()] == [
+            self.folder / "images" / "kiln.svg"
+        ]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "change the homepage title to Spring Sale",
+        "Please set the title of the homepage to “Spring Sale”.",
+        "Hi,\n\ncould you change the title to 'Spring Sale'?\n\nThanks,\nScott",
+        "Hello there! Update the home page title to Spring Sale. Thank you!",
+        "- Change the website's title to Spring Sale",
+    ],
+)
+def test_the_title_and_the_heading_that_says_the_same_change_together(site: Site, mail: str) -> None:
+    assert site.write(mail) == Changed("Changed the title of the homepage to “Spring Sale”.")
+    assert site.home == HOME.replace("Hand-made pots", "Spring Sale")
+
+
+def test_a_heading_that_says_something_else_stays_and_the_customer_is_told(site: Site) -> None:
+    site.write("set the heading on the about page to Who we are")
+    result = site.write("set the title of the about page to Our story")
+    assert isinstance(result, Changed)
+    assert "still says “Who we are”" in result.summary
+    assert "<title>Our story</title>" in site.about
+
+
+def test_text_is_changed_where_it_stands_and_nowhere_else(site: Site) -> None:
+    assert isinstance(site.write("Change “open on mondays” to “open every day”"), Changed)
+    expected = HOME.replace("Open on\n    Mondays.", "Open every day.", 1)
+    assert site.home == expected  # the comment and the script keep their words
+
+
+def test_text_with_entities_is_found_and_new_text_is_escaped(site: Site) -> None:
+    site.write('replace "Thrown & fired" with "Made <b>& loved</b>"')
+    assert "Made &lt;b&gt;&amp; loved&lt;/b&gt; in Kent" in site.home
+
+
+def test_line_ends_and_untouched_bytes_survive(site: Site) -> None:
+    raw = ABOUT.encode() + b"<!-- caf\xe9 -->"
+    (site.folder / "about.html").write_bytes(raw)
+    site.write("change “Two. Amelia” to Three on the about page")
+    assert (site.folder / "about.html").read_bytes() == raw.replace(b"Two. Amelia", b"Three")
+
+
+def test_words_with_to_in_them_are_read_the_way_the_site_has_them(site: Site) -> None:
+    assert isinstance(site.write("change open to all visitors to open to nobody"), Changed)
+    assert "<p>Open to nobody</p>" in site.home
+
+
+def test_text_in_several_places_is_asked_about(site: Site) -> None:
+    result = site.write("replace Amelia with Zoe")
+    assert isinstance(result, Asked)
+    assert "the homepage" in result.question
+    assert "the about page" in result.question
+    assert site.untouched
+
+
+def test_text_in_several_places_changes_everywhere_when_told_so(site: Site) -> None:
+    assert isinstance(site.write("replace Amelia with Zoe everywhere"), Changed)
+    assert "Amelia" not in site.home + site.about
+
+
+def test_naming_the_page_settles_which_place_is_meant(site: Site) -> None:
+    assert isinstance(site.write("replace Amelia with Zoe on the about page"), Changed)
+    assert (site.home, site.about) == (HOME, ABOUT.replace("Amelia", "Zoe"))
+
+
+def test_part_of_a_word_is_not_the_word(site: Site) -> None:
+    assert isinstance(site.write("change “isit” to “x”"), Asked)
+    assert site.untouched
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "add this photo to the homepage",
+        "Please add the attached photo.",
+        "put the picture I attached on the front page",
+    ],
+)
+def test_a_photo_is_added_after_the_first_section(site: Site, mail: str) -> None:
+    assert isinstance(site.write(mail, "My Vase.JPG"), Changed)
+    assert (site.folder / "images" / "my-vase.jpg").read_bytes() == site.photo.read_bytes()
+    hero, _, rest = site.home.partition("</section>\n")
+    assert "<img" not in hero
+    assert rest.lstrip().startswith('<figure class="photo"><img src="images/my-vase.jpg" alt="My Vase"')
+
+
+def test_a_photo_says_what_it_shows(site: Site) -> None:
+    site.write('add this photo of our "new" <vase> to the about page', "IMG_0042.jpg")
+    assert 'alt="our “new” &lt;vase&gt;"' in site.about
+
+
+def test_two_photos_keep_their_order_and_their_names_apart(site: Site) -> None:
+    (site.folder / "images" / "a.jpg").write_bytes(b"another one")
+    assert isinstance(site.write("add these photos to the about page", "a.jpg", "b.jpg"), Changed)
+    assert site.about.index("images/a-2.jpg") < site.about.index("images/b.jpg")
+
+
+def test_a_photo_takes_the_place_of_another(site: Site) -> None:
+    assert isinstance(site.write("replace the photo of the kiln with the attached one", "new kiln.jpg"), Changed)
+    assert '<img src="images/new-kiln.jpg" alt="The kiln at night">' in site.home
+
+
+def test_a_photo_that_was_forgotten_is_asked_for(site: Site) -> None:
+    assert isinstance(site.write("add this photo to the about page"), Asked)
+    assert isinstance(site.write("replace the photo of the kiln"), Asked)
+    assert site.untouched
+
+
+def test_an_unknown_page_is_asked_about_with_the_pages_there_are(site: Site) -> None:
+    result = site.write("add this photo to the news page", "a.jpg")
+    assert isinstance(result, Asked)
+    assert "the homepage, the about page" in result.question
+    assert site.untouched
+
+
+def test_a_paragraph_follows_the_running_text(site: Site) -> None:
+    site.write("add a paragraph “Closed in May.” to the about page")
+    assert "<p>Two. Amelia</p>\n  <p>Closed in May.</p>" in site.about
+
+
+def test_a_paragraph_after_a_colon_may_have_several_sentences(site: Site) -> None:
+    site.write("add a paragraph to the about page: We are closed. Come in June.\n\nThanks!")
+    assert "<p>We are closed. Come in June.</p>" in site.about
+
+
+def test_several_wishes_in_one_mail_are_all_done(site: Site) -> None:
+    result = site.write("change the homepage title to Spring Sale, and add the attached photo", "vase.jpg")
+    assert result == Changed("Changed the title of the homepage to “Spring Sale”.\nAdded the photo to the homepage.")
+    assert "<h1>Spring Sale</h1>" in site.home
+    assert "images/vase.jpg" in site.home
+
+
+def test_one_part_that_is_not_understood_stops_all_of_it(site: Site) -> None:
+    result = site.write("change the homepage title to Spring Sale and make it more lively")
+    assert isinstance(result, NotUnderstood)
+    assert "“make it more lively”" in result.text
+    assert site.untouched
+
+
+def test_one_part_that_is_unclear_stops_all_of_it(site: Site) -> None:
+    assert isinstance(site.write("change the title to Sale. Replace Amelia with Zoe."), Asked)
+    assert site.untouched
+
+
+@pytest.mark.parametrize("mail", ["make it pop", "", "Thanks!", "Dear all,", "x" * 10_000, "change", "add add add"])
+def test_what_is_not_understood_changes_nothing_and_says_what_can_be_done(site: Site, mail: str) -> None:
+    result = site.write(mail)
+    assert isinstance(result, NotUnderstood)
+    assert "change the homepage title to Spring Sale" in result.text
+    assert site.untouched
+
+
+@pytest.mark.parametrize("mail", [send.TEXT, "Hello,\n\nwhat can you do?\n\nBest, Ann", "Help"])
+def test_who_asks_what_it_can_do_is_answered_as_the_first_mail_of_a_customer_asks(site: Site, mail: str) -> None:
+    result = site.write(mail)
+    assert isinstance(result, Answered)
+    assert "change the homepage title to Spring Sale" in result.text
+    assert site.untouched
+
+
+def test_what_is_so_already_is_answered(site: Site) -> None:
+    assert site.write("set the title to Hand-made pots") == Answered(
+        "The title of the homepage is “Hand-made pots” already."
+    )
+
+
+def test_a_mail_cannot_reach_out_of_the_site(site: Site) -> None:
+    outside = site.folder.parent / "outside.html"
+    outside.write_text("<h1>Secret</h1>")
+    (site.folder / "link.html").symlink_to(outside)
+    site.write("change Secret to Public")
+    site.write("add this photo to the about page", "../../evil.jpg")
+    assert outside.read_text() == "<h1>Secret</h1>"
+    assert not (site.folder.parent / "evil.jpg").exists()

@@ -1,0 +1,127 @@
+"""A small world around a job: a hold that can be ended, a clock, leases, a project with two users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from webordinary.adapters.memory.project_leases import MemoryProjectLeases
+from webordinary.jobs.source import JobContext
+from webordinary.model.claims import Claim, ClaimStatus, StartedJob
+from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.events import Event
+from webordinary.model.jobs import Job, JobState
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project
+
+NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+SCOTT = ProjectUser("amelia", "scott")
+ZOE = ProjectUser("amelia", "zoe")
+THREAD = "a" * 16
+OTHER_THREAD = "b" * 16
+PAGE = "<!doctype html>\n<title>Pots</title>\n<main>\n<h1>Pots</h1>\n<p>Open on Mondays.</p>\n</main>\n"
+
+
+@dataclass
+class TestHold:
+    """A job's right to go on, which a test can end."""
+
+    __test__ = False
+
+    worker: str = "w-1"
+    fence: int = 10
+    job_id: str = "job-1"
+    ended: WebOrdinaryError | None = None
+    stops: list[Callable[[], None]] = field(default_factory=list)
+
+    def check(self) -> None:
+        if self.ended:
+            raise self.ended
+
+    def end(self, reason: WebOrdinaryError) -> None:
+        self.ended = reason
+        for stop in self.stops:
+            stop()
+
+    @contextmanager
+    def on_stop(self, stop: Callable[[], None]) -> Iterator[None]:
+        self.stops.append(stop)
+        if self.ended:
+            stop()
+        try:
+            yield
+        finally:
+            self.stops.remove(stop)
+
+
+class Heard:
+    """Collects events."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.events]
+
+
+class Clock:
+    """Time that moves a little with every look."""
+
+    def __init__(self) -> None:
+        self.time = NOON
+
+    def __call__(self) -> datetime:
+        self.time += timedelta(milliseconds=1)
+        return self.time
+
+
+class Crash(BaseException):
+    """The process is gone: nobody may catch this."""
+
+
+class CrashingBefore:
+    """Wraps an adapter; the numbered call of a shared count does not happen, and nothing after it does."""
+
+    def __init__(self, adapter: object, count: list[int], crash_at: int, after: bool = False) -> None:
+        self._adapter, self._count, self._crash_at, self._after = adapter, count, crash_at, after
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        method = getattr(self._adapter, name)
+
+        def call(*args: object, **kwargs: object) -> object:
+            self._count[0] += 1
+            if self._count[0] > self._crash_at or (self._count[0] == self._crash_at and not self._after):
+                raise Crash(name)
+            result = method(*args, **kwargs)
+            if self._count[0] == self._crash_at:
+                raise Crash(name)
+            return result
+
+        return call
+
+
+def leases(dead: set[str] | None = None) -> MemoryProjectLeases:
+    """The project's lease; workers named in `dead` have lost it."""
+    return MemoryProjectLeases(lambda job_id, fence: True, lambda worker: worker in (dead or set()))
+
+
+def work(
+    project: Project, job_id: str = "job-1", *, key: ProjectUser = SCOTT, thread: str = THREAD,
+    worker: str = "w-1", fence: int = 10,
+) -> JobContext:  # fmt: skip
+    return JobContext(project, key, thread, job_id, worker, fence)
+
+
+def started(
+    job_id: str, command: Command = Command.EDIT, *, key: ProjectUser = SCOTT, thread: str = THREAD,
+    worker: str = "w-1", fence: int = 10,
+) -> StartedJob:  # fmt: skip
+    now = datetime.now(UTC)
+    job = Job(job_id, key, 1, 1, thread, f"mail-of-{job_id}", command, JobState.RUNNING, now)
+    return StartedJob(Claim(key, worker, fence, 0, ClaimStatus.HELD, now, now, now), job)

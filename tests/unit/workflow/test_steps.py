@@ -1,0 +1,169 @@
+"""Each step of the workflow by itself, over a database file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.integration.house import AMELIA_SCOTT, SCOTT, WORKER, House, open_house
+
+from webordinary.compose.steps import answering_of, steps_of
+from webordinary.mail.ports import EarlierMailFirst
+from webordinary.model.claims import ClaimRequest, StartedJob
+from webordinary.model.errors import Permanent
+from webordinary.model.jobs import JobState
+from webordinary.model.names import ProjectUser, job_id_of
+from webordinary.model.projects import Project, Sender
+from webordinary.workflow.steps import REPEATABLE, STEPS, Step
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(tmp_path / "data") as house:
+        yield house
+
+
+@pytest.fixture
+def steps(house: House) -> Mapping[str, Step]:
+    return steps_of(house.services, answering_of(house.services))
+
+
+def identified(
+    house: House, steps: Mapping[str, Step], text: str = "Change the title to Spring Sale"
+) -> dict[str, str]:
+    """The payload of a mail after IdentifyProjectUser."""
+    email_id = house.accept(text)
+    steps["ParseEmail"]({"emailId": email_id})
+    job = steps["IdentifyProjectUser"]({"emailId": email_id, "retries": 0})
+    return {"emailId": email_id, **job}
+
+
+def test_every_step_of_the_file_has_a_function(steps: Mapping[str, Step]) -> None:
+    assert tuple(steps) == STEPS
+    assert set(STEPS) > REPEATABLE
+
+
+@pytest.mark.parametrize(("sender", "verdict"), [(SCOTT, "admitted"), ("stranger@example.com", "refused")])
+def test_authenticate_sender_judges_by_the_directory(
+    house: House, steps: Mapping[str, Step], sender: str, verdict: str
+) -> None:
+    email_id = house.accept("Change the title", sender=sender)
+    assert steps["AuthenticateSender"]({"emailId": email_id}) == {"verdict": verdict}
+
+
+def test_parse_email_keeps_the_first_reading(house: House, steps: Mapping[str, Step]) -> None:
+    email_id = house.accept("Change the title to Spring Sale")
+    assert steps["ParseEmail"]({"emailId": email_id}) == {"attachments": []}
+    first = house.services.mailroom.read(email_id)
+    steps["ParseEmail"]({"emailId": email_id})
+    assert first.is_parsed
+    assert house.services.mailroom.read(email_id) == first
+
+
+def test_identify_records_one_job_however_often_it_is_called(house: House, steps: Mapping[str, Step]) -> None:
+    payload = identified(house, steps)
+    again = steps["IdentifyProjectUser"]({"emailId": payload["emailId"], "retries": 0})
+    assert {"emailId": payload["emailId"], **again} == payload
+    [job] = house.services.jobs.open_jobs(AMELIA_SCOTT)
+    assert (job.job_id, job.state) == (job_id_of(payload["emailId"]), JobState.QUEUED)
+
+
+def test_identify_waits_for_an_earlier_mail_of_the_same_sender(house: House, steps: Mapping[str, Step]) -> None:
+    house.accept("Change the title to Spring Sale")
+    later = house.accept("No, to Summer Sale")
+    steps["ParseEmail"]({"emailId": later})
+    with pytest.raises(EarlierMailFirst):
+        steps["IdentifyProjectUser"]({"emailId": later, "retries": 0})
+
+
+def test_identify_refuses_a_sender_who_was_removed_meanwhile(house: House, steps: Mapping[str, Step]) -> None:
+    email_id = house.accept("Change the title to Spring Sale")
+    steps["ParseEmail"]({"emailId": email_id})
+    house.services.directory.remove_sender(SCOTT, "amelia")
+    assert steps["IdentifyProjectUser"]({"emailId": email_id, "retries": 0}) == {"route": "refused"}
+    assert not house.services.jobs.open_jobs(AMELIA_SCOTT)
+
+
+def test_identify_asks_a_sender_of_two_projects_which_one_is_meant(house: House, steps: Mapping[str, Step]) -> None:
+    now = house.services.clock.now()
+    house.services.directory.add_project(Project("kiln", "kiln.git"), now)
+    house.services.directory.add_sender(Sender(SCOTT, ProjectUser("kiln", "scott")), now)
+    assert identified(house, steps)["route"] == "ask"
+
+
+@pytest.mark.parametrize("command", ["status", "stop"])
+def test_a_command_that_is_answered_at_once_records_no_job(
+    house: House, steps: Mapping[str, Step], command: str
+) -> None:
+    payload = identified(house, steps, command)
+    assert (payload["route"], payload["command"]) == ("command", command)
+    assert not house.services.jobs.open_jobs(AMELIA_SCOTT)
+
+
+def test_stop_ends_the_waiting_jobs_of_its_thread_once(house: House, steps: Mapping[str, Step]) -> None:
+    payload = {**identified(house, steps), "command": "stop"}
+    assert steps["RunCommand"](payload) == {"stopped": 1}
+    assert steps["RunCommand"](payload) == {"stopped": 0}
+
+
+def test_send_to_container_writes_nothing_for_a_job_that_is_queued(house: House, steps: Mapping[str, Step]) -> None:
+    payload = identified(house, steps)
+    before = house.services.jobs.get(payload["jobId"])
+    assert steps["SendToContainer"](payload) == {}
+    assert house.services.jobs.get(payload["jobId"]) == before
+
+
+def test_a_job_that_is_not_recorded_is_an_error_that_names_it(steps: Mapping[str, Step]) -> None:
+    with pytest.raises(Permanent, match="job-unknown"):
+        steps["SendToContainer"]({"jobId": "job-unknown"})
+
+
+def test_ownership_is_looked_up_and_a_claim_is_requested_once(house: House, steps: Mapping[str, Step]) -> None:
+    payload = identified(house, steps)
+    assert steps["CheckOwnership"](payload) == {"owned": False}
+    steps["SendClaimRequest"](payload)
+    steps["SendClaimRequest"](payload)
+    [request] = house.services.pool.hints.receive(house.services.clock.now(), (), 10)
+    assert isinstance(request, ClaimRequest)
+    assert request.key == AMELIA_SCOTT
+
+
+def test_the_running_job_of_another_thread_is_found(house: House, steps: Mapping[str, Step]) -> None:
+    first = identified(house, steps)
+    started = house.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, house.services.clock.now())
+    assert isinstance(started, StartedJob)
+    assert steps["CheckActiveJob"](first) == {"mustInterrupt": False}
+    second = identified(house, steps, "Change the footer")
+    assert steps["CheckActiveJob"](second) == {"mustInterrupt": True, "jobId": first["jobId"]}
+
+
+def test_await_result_binds_the_token_to_the_job(house: House, steps: Mapping[str, Step]) -> None:
+    payload = identified(house, steps)
+    steps["AwaitResult"]({**payload, "taskToken": "token"})
+    job = house.services.jobs.get(payload["jobId"])
+    assert job
+    assert job.task_token == "token"
+
+
+def test_give_up_ends_the_job_and_keeps_one_dead_letter(house: House, steps: Mapping[str, Step]) -> None:
+    payload = identified(house, steps)
+    assert steps["GiveUp"](payload) == {"gaveUp": True}
+    assert steps["GiveUp"](payload) == {"gaveUp": True}
+    assert [letter.email_id for letter in house.services.dead_letters.all(10)] == [payload["emailId"]]
+    assert not house.services.jobs.open_jobs(AMELIA_SCOTT)
+
+
+def test_one_reply_is_written_however_often_the_step_is_called(house: House, steps: Mapping[str, Step]) -> None:
+    payload = identified(house, steps)
+    asked = {"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload}
+    house.settle()
+    assert steps["Reply"](asked) == {"replied": True}
+    assert steps["Reply"](asked) == {"replied": True}
+    assert len(house.replies(payload["emailId"])) == 1
+
+
+def test_a_refused_mail_gets_no_reply(house: House, steps: Mapping[str, Step]) -> None:
+    email_id = house.accept("Change the title", sender="stranger@example.com")
+    assert steps["Reply"]({"emailId": email_id}) == {"replied": False}
+    assert house.replies(email_id) == []
