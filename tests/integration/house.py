@@ -16,7 +16,7 @@ from webordinary.mail.ports import OutboxEntry
 from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import JobOutcome, JobResult, Settlement
-from webordinary.model.mail import Envelope
+from webordinary.model.mail import Delivery, TransportKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
 from webordinary.pool.callbacks import deliver_callback
@@ -55,8 +55,9 @@ class House:
         now = self.services.clock.now()
         subject = f"Mail {self._mails}"
         letter = CustomerMail(sender, "edit@localhost", subject, text, message_id=message_id, in_reply_to=answers)
-        envelope = Envelope("127.0.0.1", sender, "edit@localhost", now)
-        [mail] = accept(write_mail(letter, now), [envelope], self.services.raw_mails, self.services.events)
+        delivery = Delivery(TransportKind.SMTP, "127.0.0.1", sender, ("edit@localhost",), now)
+        mails, events = self.services.raw_mails, self.services.events
+        [mail] = accept(write_mail(letter, now), delivery, mails=mails, events=events)
         return mail.email_id
 
     def work(self, settlement: Settlement = DONE) -> StartedJob:

@@ -10,7 +10,7 @@ from tests.integration.house import SCOTT, open_house
 from webordinary.compose.worker import instructions_of
 from webordinary.mail.intake import accept
 from webordinary.mail.write import CustomerMail, write_mail
-from webordinary.model.mail import Envelope
+from webordinary.model.mail import Delivery, TransportKind
 from webordinary.model.names import job_id_of
 from webordinary.workflow.start import start
 
@@ -22,7 +22,8 @@ def test_the_subject_of_an_empty_answer_is_not_asked_for_again(tmp_path: Path, s
     with open_house(tmp_path / "data") as house:
         services, now = house.services, house.services.clock.now()
         raw = write_mail(CustomerMail(SCOTT, "edit@localhost", subject, "", message_id="<1@example.com>"), now)
-        [mail] = accept(raw, [Envelope("127.0.0.1", SCOTT, "edit@localhost", now)], services.raw_mails, services.events)
+        delivery = Delivery(TransportKind.SMTP, "127.0.0.1", SCOTT, ("edit@localhost",), now)
+        [mail] = accept(raw, delivery, mails=services.raw_mails, events=services.events)
         start(mail.email_id, house.engine, services.raw_mails)
         house.engine.run_ready()
         job = services.jobs.get(job_id_of(mail.email_id, 0))

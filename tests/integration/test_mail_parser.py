@@ -22,7 +22,7 @@ from webordinary.mail.intake import accept
 from webordinary.mail.parsing.message import parse
 from webordinary.mail.ports import ExtractedFile, ParserBusy, Unparseable
 from webordinary.model.errors import Transient
-from webordinary.model.mail import Command, Envelope
+from webordinary.model.mail import Command, Delivery, TransportKind
 from webordinary.workflow.start import start
 
 STATUS = mail(b"status")
@@ -169,8 +169,9 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 def received(house: House, raw: bytes, mail_from: str) -> str:
     services = house.services
-    envelope = Envelope("127.0.0.1", mail_from, "edit@localhost", services.clock.now())
-    [accepted] = accept(raw, [envelope], services.raw_mails, services.events)
+    now = services.clock.now()
+    delivery = Delivery(TransportKind.SMTP, "127.0.0.1", mail_from, ("edit@localhost",), now)
+    [accepted] = accept(raw, delivery, mails=services.raw_mails, events=services.events)
     start(accepted.email_id, house.engine, services.raw_mails)
     house.engine.run_ready()
     return accepted.email_id

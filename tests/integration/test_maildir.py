@@ -18,7 +18,7 @@ from webordinary.mail.intake import Accepted
 from webordinary.mail.outbox import MAX_TRIES, deliver_due, next_try
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event
-from webordinary.model.mail import Envelope, Reply
+from webordinary.model.mail import Delivery, Reply
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 RAW = b"Subject: Re: Title\r\nMessage-ID: <a@localhost>\r\n\r\nDone.\r\n"
@@ -98,7 +98,7 @@ class Remote:
         self.taken: list[bytes] = []
         self.problem: Exception | None = None
 
-    def accept(self, raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
+    def accept(self, raw: bytes, delivery: Delivery) -> Sequence[Accepted]:
         if self.problem:
             raise self.problem
         self.taken.append(raw)

@@ -26,7 +26,7 @@ from webordinary.mail.ports import RawMails
 from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event
-from webordinary.model.mail import Envelope
+from webordinary.model.mail import Delivery
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 EDIT = Mailbox.parse("edit@localhost")
@@ -176,7 +176,7 @@ def test_a_line_longer_than_the_standard_allows_is_taken(house: House, server: S
 
 
 def test_a_failure_to_store_sends_the_mail_back_into_the_senders_queue(house: House) -> None:
-    def broken(raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
+    def broken(raw: bytes, delivery: Delivery) -> Sequence[Accepted]:
         raise RuntimeError("unforeseen")
 
     server = SmtpServer(SmtpSettings(EDIT, port=0), broken, house.started.append, lambda: NOON)
@@ -219,10 +219,10 @@ def test_nobody_listening_is_said_plainly() -> None:
 def test_stopping_finishes_the_mail_that_is_being_stored(house: House) -> None:
     reached, go_on = threading.Event(), threading.Event()
 
-    def slow(raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
+    def slow(raw: bytes, delivery: Delivery) -> Sequence[Accepted]:
         reached.set()
         go_on.wait()
-        return accept(raw, envelopes, house.mails, house.events)
+        return accept(raw, delivery, mails=house.mails, events=house.events)
 
     server = SmtpServer(SmtpSettings(EDIT, port=0), slow, house.started.append, lambda: NOON)
     server.start()

@@ -15,7 +15,7 @@ from webordinary.compose.engine import RETRIES
 from webordinary.mail.intake import accept
 from webordinary.mail.outbox import deliver_due
 from webordinary.model.events import Events
-from webordinary.model.mail import Envelope
+from webordinary.model.mail import Delivery, Envelope, TransportKind
 from webordinary.pool.ports import Pool
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.definition import embedded
@@ -78,7 +78,10 @@ class House:
         self.process.spawn("operator", lambda: self._guarded(lambda: self._stop_execution(name)))
 
     def _take(self, raw: bytes, envelope: Envelope, accepted: Bell) -> None:
-        for mail in accept(raw, [envelope], self._raw_mails, self._events):
+        told = Delivery(
+            TransportKind.SMTP, envelope.peer, envelope.mail_from, (envelope.recipient,), envelope.received_at
+        )
+        for mail in accept(raw, told, mails=self._raw_mails, events=self._events):
             accepted.set()
             start(mail.email_id, self._engine, self._raw_mails)
             self.ear.poke()

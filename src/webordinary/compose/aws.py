@@ -59,7 +59,7 @@ from webordinary.mail.auth import SesVerdicts, envelopes_of
 from webordinary.mail.intake import HERE_ALREADY, Accepted, emails_of
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, Events
-from webordinary.model.mail import Attachment, Envelope
+from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels, LoggedEvent
 from webordinary.pool.metrics import MetricsState
@@ -273,8 +273,10 @@ class AwsContainer:
             return AcceptedMail(email_id, False, f"accepted as {email_id}, {HERE_ALREADY}")
         return AcceptedMail(email_id, True, f"taken as mail {email_id}")
 
-    def accept_mail(self, raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
-        raise Permanent("on AWS mail comes through SES, not by SMTP")
+    def accept_mail(
+        self, raw: bytes, delivery: Delivery, verdicts: TransportVerdicts | None = None
+    ) -> Sequence[Accepted]:
+        raise Permanent(f"on AWS mail comes through SES, not by {delivery.transport}")
 
     def accept(self, key: str, received_at: datetime) -> Sequence[Accepted]:
         """Record the raw mail of this key in the bucket. Idempotent."""

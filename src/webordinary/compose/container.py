@@ -19,7 +19,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.mail.intake import Accepted
 from webordinary.mail.ports import Blobs, Directory, Outbox, RawMails, Threads, Transport, UndeliveredReplies
 from webordinary.model.events import Events
-from webordinary.model.mail import Attachment, Envelope
+from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels
 from webordinary.pool.metrics import MetricsState
@@ -154,8 +154,10 @@ class Container(Protocol):
     def transport(self) -> Transport: ...
     @property
     def workflows(self) -> Workflows: ...
-    def accept_mail(self, raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
-        """Store a mail that came by SMTP; raises where its sender's quota is used up."""
+    def accept_mail(
+        self, raw: bytes, delivery: Delivery, verdicts: TransportVerdicts | None = None
+    ) -> Sequence[Accepted]:
+        """Store a mail that a transport brought; see `mail.intake.accept`. Raises where its quota is full."""
 
     @property
     def intake_description(self) -> str:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from webordinary.adapters.git.durability import harden_origins
 from webordinary.adapters.sqlite.jobs import SqliteOutages
 from webordinary.compose.container import Runnable
-from webordinary.mail.intake import Accepted, UnadmittedQuota, accept
+from webordinary.mail.intake import Accepted, UnadmittedQuota, accept, envelopes_of_delivery
 from webordinary.model.events import Event, EventKind
-from webordinary.model.mail import Envelope
 from webordinary.model.snapshot import Levels
 from webordinary.pool.metrics import MetricsRecorder, MetricsState
 
@@ -59,7 +58,7 @@ from webordinary.mail.addresses import Mailbox
 from webordinary.mail.auth import TrustedPeers
 from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent
-from webordinary.model.mail import Attachment
+from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
 from webordinary.pool.ports import Pool
@@ -215,9 +214,11 @@ class EmbeddedContainer:
         sender = OutboxSender(self.outbox, self.transport, self.threads, self.events)
         return Loop(sender, OUTBOX_SECONDS, self.clock.now)
 
-    def accept_mail(self, raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
-        self._quota.require_room(raw, envelopes)
-        return accept(raw, envelopes, self.raw_mails, self.events)
+    def accept_mail(
+        self, raw: bytes, delivery: Delivery, verdicts: TransportVerdicts | None = None
+    ) -> Sequence[Accepted]:
+        self._quota.require_room(raw, envelopes_of_delivery(delivery, verdicts))
+        return accept(raw, delivery, verdicts, mails=self.raw_mails, events=self.events)
 
     @cached_property
     def _quota(self) -> UnadmittedQuota:

@@ -11,7 +11,7 @@ from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import RawMails
 from webordinary.model.errors import Transient
 from webordinary.model.events import Event, EventKind, Events
-from webordinary.model.mail import Email, Envelope, ParsedMail
+from webordinary.model.mail import Delivery, Email, Envelope, ParsedMail, TransportVerdicts
 from webordinary.model.names import email_id_of
 
 
@@ -23,13 +23,23 @@ class Accepted:
     is_new: bool
 
 
-def accept(raw: bytes, envelopes: Sequence[Envelope], mails: RawMails, events: Events) -> tuple[Accepted, ...]:
-    """Keep one Email per recipient.
+def accept(
+    raw: bytes, delivery: Delivery, verdicts: TransportVerdicts | None = None, *, mails: RawMails, events: Events
+) -> tuple[Accepted, ...]:
+    """Store a mail durably, once per recipient: every transport ends here. Idempotent.
 
-    Raises Transient where the disk is full: the sender will come again, and what was kept of this delivery is
-    then recognised. Accepting a mail twice starts nothing twice.
+    `verdicts` are those that the transport itself vouches for, never words of a header that a sender may have written.
+    Raises Transient where the disk is full: the sender will come again, and what was stored of this delivery is then
+    recognised.
     """
-    return tuple(announce(email, events, is_new=mails.store(email)) for email in emails_of(raw, envelopes))
+    emails = emails_of(raw, envelopes_of_delivery(delivery, verdicts))
+    return tuple(announce(email, events, is_new=mails.store(email)) for email in emails)
+
+
+def envelopes_of_delivery(delivery: Delivery, verdicts: TransportVerdicts | None) -> tuple[Envelope, ...]:
+    """One envelope per recipient."""
+    d = delivery
+    return tuple(Envelope(d.peer, d.mail_from, to.lower(), d.received_at, verdicts) for to in d.recipients)
 
 
 def emails_of(raw: bytes, envelopes: Sequence[Envelope]) -> tuple[Email, ...]:

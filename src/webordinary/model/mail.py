@@ -18,6 +18,29 @@ class TransportVerdicts:
     virus: str = ""
 
 
+class TransportKind(StrEnum):
+    """How a mail reached us."""
+
+    SMTP = "smtp"
+    IMAP = "imap"
+    HTTP = "http"
+    FOLDER = "folder"
+    SES = "ses"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One mail as a transport hands it over: what the transport knows, apart from the bytes."""
+
+    transport: TransportKind
+    peer: str
+    """Address of the host that handed the mail in; empty where the transport does not know one."""
+    mail_from: str
+    """Envelope sender; empty for a bounce."""
+    recipients: tuple[str, ...]
+    received_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """What the transport knows of a mail; headers inside the mail cannot forge it."""

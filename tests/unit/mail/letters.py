@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from webordinary.model.mail import Command, Envelope, ParsedMail
+from webordinary.model.mail import Command, Delivery, Envelope, ParsedMail, TransportKind
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SCOTT = "scott@example.com"
@@ -38,3 +38,7 @@ def parsed(**changes: object) -> ParsedMail:
 
 def envelope(peer: str = "127.0.0.1", mail_from: str = SCOTT, recipient: str = "edit@localhost") -> Envelope:
     return Envelope(peer, mail_from, recipient, NOON)
+
+
+def delivery(*recipients: str) -> Delivery:
+    return Delivery(TransportKind.SMTP, "127.0.0.1", SCOTT, recipients or ("edit@localhost",), NOON)

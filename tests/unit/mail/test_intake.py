@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.mail.letters import envelope, raw_mail
+from tests.unit.mail.letters import delivery, raw_mail
 from webordinary.adapters.memory.mails import MemoryRawMails
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import accept, name_of
@@ -27,9 +27,9 @@ def test_a_mail_is_named_by_what_it_is_and_to_whom_it_goes() -> None:
 
 def test_each_new_mail_is_told_once() -> None:
     mails, events = MemoryRawMails(), Told()
-    both = [envelope(), envelope(recipient="edit+amelia@localhost"), envelope()]
-    first = accept(raw_mail(), both, mails, events)
-    again = accept(raw_mail(), both, mails, events)
+    both = delivery("edit@localhost", "edit+amelia@localhost", "edit@localhost")
+    first = accept(raw_mail(), both, mails=mails, events=events)
+    again = accept(raw_mail(), both, mails=mails, events=events)
     assert [mail.is_new for mail in first] == [True, True]
     assert [mail.is_new for mail in again] == [False, False]
     assert [event.email_id for event in events] == [mail.email_id for mail in first]
@@ -37,7 +37,7 @@ def test_each_new_mail_is_told_once() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"\r\n", b"\xff\xfe", b"no header at all", b"From: " + b"(" * 70_000])
 def test_anything_can_be_accepted(raw: bytes) -> None:
-    assert accept(raw, [envelope()], MemoryRawMails(), Told())[0].is_new
+    assert accept(raw, delivery(), mails=MemoryRawMails(), events=Told())[0].is_new
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import HERE_ALREADY, Accepted
 from webordinary.mail.parsing.parts import MAX_MAIL_BYTES
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.mail import Envelope
+from webordinary.model.mail import Delivery, TransportKind
 
-Accept = Callable[[bytes, Sequence[Envelope]], Sequence[Accepted]]
+Accept = Callable[[bytes, Delivery], Sequence[Accepted]]
 log = logging.getLogger(__name__)
 
 
@@ -56,19 +56,18 @@ class IntakeHandler:
         raw = envelope.original_content or b""
         peer = str(session.peer[0]) if session.peer else ""
         mail_from = (envelope.mail_from or "").strip("<>")  # a bounce comes from <>
-        received_at = self.clock()
-        envelopes = [Envelope(peer, mail_from, recipient.lower(), received_at) for recipient in envelope.rcpt_tos]
+        delivery = Delivery(TransportKind.SMTP, peer, mail_from, tuple(envelope.rcpt_tos), self.clock())
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.threads, self._take, raw, envelopes)
+        return await loop.run_in_executor(self.threads, self._take, raw, delivery)
 
     async def handle_exception(self, error: Exception) -> str:
         """Anything unforeseen: the sender keeps the mail and comes again."""
         log.error("SMTP session failed", exc_info=error)
         return "451 4.3.0 something went wrong here: try again later"
 
-    def _take(self, raw: bytes, envelopes: Sequence[Envelope]) -> str:
+    def _take(self, raw: bytes, delivery: Delivery) -> str:
         try:
-            accepted = self.accept(raw, envelopes)
+            accepted = self.accept(raw, delivery)
         except Transient as problem:
             log.warning("mail not accepted for now: %s", problem)
             return "452 4.3.1 cannot store mail at the moment: try again later"
