@@ -33,7 +33,7 @@ class Instructions:
     def _change_to_undo(self, mail: ParsedMail) -> tuple[str, str]:
         """The change that an `undo` names in its text, and the job whose answer it replies to."""
         answered = self.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))  # earlier references: whole thread
-        return named_change(mail.text, mail.subject), job_id_of(answered) if answered else ""
+        return named_change(mail.text, mail.subject, mail.sender_name), job_id_of(answered) if answered else ""
 
 
 @dataclass(frozen=True, slots=True)

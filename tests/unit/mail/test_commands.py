@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webordinary.mail.parsing.commands import command_of, named_change
+from webordinary.mail.parsing.commands import ALL, command_of, named_change
 from webordinary.model.mail import Command
 
 
@@ -32,8 +32,6 @@ def test_an_undo_may_name_a_change(text: str, named: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "undo the last change",
-        "undo it",
         "undo everything.",
         "undo yesterday's edits of one.html",
         "undo one.html\nand add a photo",
@@ -64,3 +62,121 @@ def test_an_empty_mail_is_the_command_in_its_subject_whatever_a_mail_program_put
 
 def test_the_subject_of_an_undo_names_its_change_after_any_prefix() -> None:
     assert named_change("", "Re[2]: undo about.html") == "about.html"
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (Command.PUBLISH, "Publish\n\nKind regards\nScott"),
+        (Command.PUBLISH, "Perfect, thanks! Please publish."),
+        (Command.PUBLISH, "Looks great, please publish it."),
+        (Command.UNDO, "undo that"),
+        (Command.PUBLISH, "veröffentlichen"),
+        (Command.UNDO, "rückgängig"),
+        (Command.UNDO, "annule"),
+        (Command.PUBLISH, "Hi there,\n\nLooks great, please publish it.\n\nThanks,\nScott"),
+        (
+            Command.PUBLISH,
+            "Hello,\nthat looks lovely, publish it please!\nBest wishes\nMary Miller\nAmelia Pottery\n+44 1234 567890",
+        ),
+        (Command.PUBLISH, "publish\nSent from my iPhone"),
+        (Command.PUBLISH, "Hi Anna, thank you so much! Publish now please. Cheers, Tom"),
+        (Command.PUBLISH, "Could you publish it please?"),
+        (Command.PUBLISH, "Great! Go live."),
+        (Command.PUBLISH, "ok publish"),
+        (Command.PUBLISH, "Yes, please publish"),
+        (Command.UNDO, "undo the last change"),
+        (Command.UNDO, "Please undo my last change. Sorry!"),
+        (Command.PUBLISH, "Hallo,\n\nsieht super aus, bitte veröffentlichen.\n\nViele Grüße\nAnna Schmidt"),
+        (Command.PUBLISH, "Bitte veröffentlichen Sie es. Danke!"),
+        (Command.PUBLISH, "Könnten Sie das bitte veröffentlichen? Vielen Dank!"),
+        (Command.PUBLISH, "Bonjour,\n\nC'est parfait, merci ! Publiez svp.\n\nCordialement\nPierre"),
+        (Command.UNDO, "Annule ça s'il te plaît"),
+        (Command.PUBLISH, "Hola,\n\nMuchas gracias, perfecto. Publícalo por favor.\n\nSaludos\nMaría"),
+        (Command.UNDO, "Deshaz eso"),
+        (Command.PUBLISH, "Buongiorno, tutto perfetto, pubblica per favore. Grazie, Luca"),
+        (Command.UNDO, "annulla"),
+        (Command.PUBLISH, "Hoi, ziet er goed uit! Publiceer het maar. Groetjes, Jan"),
+        (Command.UNDO, "Maak het ongedaan aub"),
+        (Command.UNDO, "Mach das bitte rückgängig"),
+        (Command.PUBLISH, "publish all"),
+        (Command.PUBLISH, "publish everything please"),
+        (Command.PUBLISH, "looks great please publish it"),
+        (Command.PUBLISH, "thnaks! publish"),
+        (Command.STOP, "stop"),
+        (Command.STATUS, "status please"),
+        (Command.STATUS, "What is the status?"),
+        (Command.STOP, "STOP!"),
+        (Command.PUBLISH, "Thank you, this looks perfect 🙂 Publish!"),
+        (Command.PUBLISH, "Good morning,\n\nplease publish.\n\nScott"),
+    ],
+)
+def test_a_command_is_understood_with_greeting_praise_thanks_closing_and_name(command: Command, text: str) -> None:
+    assert command_of(text, "Re: My site", "Scott Miller") is command
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "don't publish yet",
+        "publish the photo on the about page",
+        "Please don't publish",
+        "publish tomorrow",
+        "publish it on Monday",
+        "Bitte morgen veröffentlichen",
+        "publish but not the photo",
+        "Looks good but don't publish",
+        "undo and publish",
+        "Can we publish?",
+        "publish?",
+        "Should I publish it?",
+        "Publish\n\nThanks\nBut not the photo",
+        "Publish\n\nThanks,\nTomorrow",
+        "Thanks for publishing",
+        "Did you publish it?",
+        "I would publish it if the title was bigger",
+        "nicht veröffentlichen",
+        "noch nicht veröffentlichen",
+        "ne publiez pas",
+        "no publiques",
+        "non pubblicare",
+        "niet publiceren",
+        "undo everything",
+        "change the title and publish",
+        "Publish when the photo is there",
+        "publish soon",
+        "not great, undo the heading",
+        "Thanks",
+        "Yes please",
+        "stop the music on the homepage",
+        "status quo is fine",
+        "The publish button is red",
+        "Wait, then publish",
+        "Perfect once the title is changed, publish",
+        "I can publish it",
+        "They publish it",
+        "publish it and add a photo",
+        "Nur die Startseite veröffentlichen",
+        "publie la photo",
+        "hold on publish",
+        "never publish",
+        "Is it published",
+    ],
+)
+def test_one_word_that_is_no_small_talk_makes_a_mail_an_edit(text: str) -> None:
+    assert command_of(text, "Re: My site", "Scott Miller") is Command.EDIT
+
+
+@pytest.mark.parametrize(
+    "text", ["publish all", "Please publish everything. Thanks!", "alles veröffentlichen", "tout publier"]
+)
+def test_a_publish_may_name_all_changes(text: str) -> None:
+    assert command_of(text, "x") is Command.PUBLISH
+
+
+def test_only_a_publish_of_everything_names_all() -> None:
+    assert [named_change(text, "x") for text in ("publish all", "publish everything, please", "publish it")] == [
+        ALL,
+        ALL,
+        "",
+    ]

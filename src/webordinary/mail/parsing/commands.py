@@ -1,9 +1,21 @@
-"""Mail commands: exact words, free of AI."""
+"""Mail commands, as people write them in six languages; free of AI.
+
+A mail is a command only if small talk and one command consume all of its words. Any other word makes it an edit.
+"""
 
 from __future__ import annotations
 
 import re
 
+from webordinary.mail.parsing.small_talk import (
+    LANGUAGES,
+    Clause,
+    Quotations,
+    clauses_of,
+    is_small_talk,
+    word_set,
+    words_in,
+)
 from webordinary.model.mail import Command
 
 _PREFIXES = re.compile(r"^(?:(?:re|aw|sv|antw|odp|rép?|fwd?|wg|tr)\s*(?:\[\d+\])?\s*:\s*)+", re.I)
@@ -24,7 +36,60 @@ def own_words(subject: str) -> str:
     return "" if _PREFIXES.match(subject.strip()) else subject.strip()
 
 
-_WORDS = {command.value: command for command in Command if command is not Command.EDIT}
+_POLITE = word_set(
+    "please pls plz kindly now just then so and bitte jetzt mal einfach dann und gerne svp stp maintenant et alors por "
+    "favor ahora ya y entonces per favore adesso ora e allora alsjeblieft alstublieft aub nu maar dan en"
+)
+"""Words around a command that do not change it."""
+_CAN_YOU = "|".join((
+    "(?:can|could|would|will) you", "is it possible to", "go ahead(?: and)?", "you (?:can|may)", "let's",
+    "i(?:'d| would) like(?: you)? to", "(?:kannst|könntest|würdest) du", "(?:können|könnten|würden) sie",
+    "peux-tu", "tu peux", "pouvez-vous", "vous pouvez", "pourriez-vous", "pourrais-tu",
+    "puedes", "puede", "podrías", "podría", "puoi", "può", "potresti", "potrebbe", "(?:kun|kan|zou) (?:je|u|jij)",
+))  # fmt: skip
+_THE_LAST = "|".join((
+    "(?:the|my|your|that|this) (?:last |latest |previous )?(?:change|edit|one)", "(?:die|meine) (?:letzte )?änderung",
+    "la (?:dernière )?modification", "le dernier changement", "el (?:último )?cambio", "l'ultima modifica",
+    "la modifica", "de (?:laatste )?wijziging",
+))  # fmt: skip
+_CHANGES = "|".join((
+    "(?:the|these|this|my|your) (?:new )?changes?", "die(?:se)? änderung(?:en)?", "(?:la|les|ces|cette) modifications?",
+    "(?:el|los|estos|este) cambios?", "(?:la|le) modific(?:a|he)", "de wijziging(?:en)?",
+))  # fmt: skip
+_IT = "it|this|that|them|these|those|es|das|ça|cela|le|la|les|lo|esto|eso|questo|het|dit|dat"
+_EVERYTHING = "all|all of it|all changes|everything|alles|tout|todo|tutto"
+_PHRASES = {
+    Command.PUBLISH: (
+        "(?:IT )?(?:publish|veröffentlichen?|publizieren|freigeben|freischalten|(?:online|live) (?:stellen|schalten)"
+        "|publier|publiez?|mettre en ligne|mets en ligne|mettez en ligne|publica|publicar|publique"
+        "|pubblica|pubblicare|pubblichi|publiceer|publiceren|veröffentlichen sie)(?: IT)?",
+        "go live", "(?:make|put|push|take|bring) IT (?:live|public|online)", "zet IT (?:online|live)",
+        "(?:stelle?|schalte?|stellen sie|schalten sie) IT (?:online|live|frei)",
+        "publiez?-l(?:e|a|es)", "(?:publícal|publíquel|publicarl)[oa]s?", "(?:pubblical|pubblicarl)[oaie]",
+    ),
+    Command.UNDO: (
+        "(?:undo|revert|annul(?:e|er|ez)|deshacer|deshaz|deshaga|anula|anular|annulla|annullare|annulli)(?: LAST)?",
+        "take (?:it|that|this) back", "(?:put|change|roll) (?:it|that) back", "roll back", "terugdraaien",
+        "(?:LAST )?(?:wieder )?(?:rückgängig|rückgängig machen|zurücknehmen|ongedaan maken|ongedaan)",
+        "mach(?:e|en sie)? LAST (?:wieder )?rückgängig", "annul(?:e|ez)-l[ea]", "deshazlo", "deshágalo",
+        "annullal[oa]", "maak LAST ongedaan", "draai LAST terug",
+    ),
+    Command.STATUS: ("status", "(?:what's|what is|wie ist) (?:the|der|my) status", "statut", "estado", "stato"),
+    Command.STOP: (
+        "stopp?(?: (?:it|that|this|das|es))?", "anhalten", "abbrechen", "arrêtez?", "arrêter", "detente", "detener",
+        "parar", "fermati", "fermare", "stoppen",
+    ),
+}  # fmt: skip
+
+
+def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    """One pattern for the phrases of a command; IT and LAST stand for what it may name."""
+    joined = "|".join(phrases).replace("IT", f"(?:{_IT}|{_CHANGES}|{_EVERYTHING})")
+    return re.compile(rf"(?P<polite>(?:{_CAN_YOU}) )?(?:{joined.replace('LAST', f'(?:{_IT}|{_THE_LAST})')})")
+
+
+_COMMANDS = {command: _pattern(phrases) for command, phrases in _PHRASES.items()}
+_NAMES_ALL = re.compile(rf"\b(?:{_EVERYTHING})\b")
 _NAMED = re.compile(
     r"""(?xi)
     undo \s+ (?:
@@ -34,29 +99,69 @@ _NAMED = re.compile(
     )"""
 )
 """An `undo` that names a change so that no sentence could be meant: its commit, its page or file, its title quoted."""
+ALL = "all"
+"""What a `publish` names that means every change of the site."""
 
 
-def command_of(text: str, subject: str) -> Command:
-    """The command a mail gives by its whole text, or by its subject where the text is empty."""
-    said = _said(text, subject)
-    return _WORDS.get(said.lower(), Command.UNDO if _NAMED.fullmatch(said) else Command.EDIT)
+def command_of(text: str, subject: str, sender_name: str = "") -> Command:
+    """The command that a mail gives by its whole text, or by its subject where the text is empty."""
+    if _NAMED.fullmatch(_plainly(_said(text, subject))):
+        return Command.UNDO
+    found = _found(_said(text, subject), sender_name)
+    return found[0] if found else Command.EDIT
 
 
-def named_change(text: str, subject: str) -> str:
-    """Which change an `undo` names; empty if it names none."""
-    named = _NAMED.fullmatch(_said(text, subject))
-    return next((value.strip() for value in named.groups() if value), "") if named else ""
+def named_change(text: str, subject: str, sender_name: str = "") -> str:
+    """Which change an `undo` names, or ALL where a `publish` names everything; else empty."""
+    named = _NAMED.fullmatch(_plainly(_said(text, subject)))
+    if named:
+        return next((value.strip() for value in named.groups() if value), "")
+    found = _found(_said(text, subject), sender_name)
+    return ALL if found and found[0] is Command.PUBLISH and _NAMES_ALL.search(found[1][0]) else ""
+
+
+def publishes_or_undoes(clause: Clause) -> Command | None:
+    """The command of one clause of a mail that asks for other things as well."""
+    found = _command(clause)
+    return found[0] if found and found[0] in (Command.PUBLISH, Command.UNDO) else None
 
 
 def _said(text: str, subject: str) -> str:
-    said = text if text.strip() else without_prefixes(subject)
-    return _plainly(said.strip().rstrip(".!?").strip())
+    return (text if text.strip() else without_prefixes(subject)).strip()
 
 
 def _plainly(said: str) -> str:
     """Without a please before or after."""
-    if said[:7].lower() == "please ":
-        said = said[7:].lstrip()
-    if said[-7:].lower() == " please":
-        said = said[:-7].rstrip(" ,")
-    return said
+    return re.sub(r"(?i)\Aplease\s+|,?\s+please\Z", "", said.rstrip(".!?").strip())
+
+
+def _found(said: str, sender_name: str) -> tuple[Command, re.Match[str]] | None:
+    if len(said) > _LONGEST:
+        return None
+    found = [_command(clause) for clause in clauses_of(Quotations().set_aside(said), sender_name)]
+    commands = {one[0] if one else None for one in found}
+    return found[0] if len(commands) == 1 else None
+
+
+_LONGEST = 2_000
+"""Characters; a longer mail says more than a command."""
+_FIRST_WORDS = frozenset(word for language in LANGUAGES for word in language.anchors)
+
+
+def _command(clause: Clause) -> tuple[Command, re.Match[str]] | None:
+    words = words_in(clause.text)
+    words = _without_praise(words)
+    said = " ".join(word for word in words if word not in _POLITE)
+    for command, phrases in _COMMANDS.items():
+        if match := phrases.fullmatch(said):
+            polite = match["polite"] or len(words) > len(said.split()) or command is Command.STATUS
+            return (command, match) if polite or not clause.asks else None
+    return None
+
+
+def _without_praise(words: list[str]) -> list[str]:
+    """`looks great please publish`: praise that no comma sets apart from a polite word or from the command."""
+    for at in range(len(words) - 1, 0, -1):
+        if words[at] in _POLITE and is_small_talk(" ".join(words[:at])):
+            return words[at:]
+    return words[1:] if len(words) > 1 and words[0] in _FIRST_WORDS else words

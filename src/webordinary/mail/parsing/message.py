@@ -112,7 +112,7 @@ def _read(raw: bytes, parts: Parts) -> ParsedMail:
         references=headers.message_ids("references"),
         text=reply.text,
         elided=reply.elided,
-        command=command_of(reply.text, subject),
+        command=command_of(reply.text, subject, author.name),
         attachment_count=accepted_count(parts.files),
         automatic=is_automatic(headers, author.address),
         refused_attachments=surplus(parts.files),

@@ -1,0 +1,336 @@
+"""The clauses of a mail that say what is wished: without greeting, small talk, thanks, closing and name.
+
+A clause is small talk only if each of its words is a word of small talk in one language. One other word makes it a
+clause that has to be understood.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: RUF001  dashes and quotation marks of all kinds are the point
+import re
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+
+_OPENING = re.compile(r"[“\"«„]|(?<![\w'\u2019])[\u2018']")
+_SINGLE = re.compile(r"[\u2019'](?!\w)|[\u2018]|\n\s*\n")
+_CLOSING = {
+    "“": re.compile(r"[”\"]|\n\s*\n"),
+    '"': re.compile(r"[\"”]|\n\s*\n"),
+    "«": re.compile(r"»|\n\s*\n"),
+    "„": re.compile(r"[“”\"]|\n\s*\n"),
+    "\u2018": _SINGLE,
+    "'": _SINGLE,
+}
+"""What ends a quotation; an empty line shows that it was none."""
+_LONGEST_QUOTE = 2_000
+_FIRST, _LAST = 0xE000, 0xF8FF  # a private-use character stands for each quotation
+MARK = f"[{chr(_FIRST)}-{chr(_LAST)}]"
+
+
+class Quotations:
+    """The quotations of one mail: a mark stands for each of them, so that no rule reads what is in them."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def set_aside(self, text: str) -> str:
+        """The text with a mark in place of each quotation."""
+        text, parts, done = re.sub(MARK, "", text), [], 0
+        ends: dict[str, int] = {}
+        for opening in _OPENING.finditer(text):
+            begin, mark = opening.end(), opening[0]
+            if opening.start() < done or len(self._texts) > _LAST - _FIRST:
+                continue
+            if ends.get(mark, -1) < begin:
+                ends[mark] = self._end(text, mark, begin)
+            if 0 < ends[mark] - begin <= _LONGEST_QUOTE:
+                parts += [text[done : opening.start()], self.mark(text[begin : ends[mark]])]
+                done = ends[mark] + 1
+        return "".join([*parts, text[done:]])
+
+    @staticmethod
+    def _end(text: str, mark: str, begin: int) -> int:
+        found = _CLOSING[mark].search(text, begin)
+        closes = found is not None and found[0][0] not in "\n\u2018"
+        return found.start() if found and closes else found.end() if found else len(text) + _LONGEST_QUOTE
+
+    def mark(self, quotation: str) -> str:
+        """Set one text aside."""
+        self._texts.append(" ".join(quotation.split()))
+        return chr(_FIRST + len(self._texts) - 1)
+
+    def text(self, mark: str) -> str:
+        """The quotation of a mark."""
+        return self._texts[ord(mark) - _FIRST]
+
+    def shown(self, text: str) -> str:
+        """The text with its quotations put back, for people."""
+        return re.sub(MARK, lambda mark: f"“{self.text(mark[0])}”", text).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The words of small talk: `anchors` make a clause small talk, `fillers` may stand around them."""
+
+    anchors: frozenset[str]
+    fillers: frozenset[str]
+
+    def has(self, words: list[str]) -> bool:
+        """Whether these words are small talk, all of them."""
+        return any(word in self.anchors for word in words) and all(
+            word in self.anchors or word in self.fillers for word in words
+        )
+
+
+def word_set(words: str) -> frozenset[str]:
+    """The words of a line."""
+    return frozenset(words.split())
+
+
+def _language(anchors: str, fillers: str) -> Language:
+    return Language(word_set(anchors), word_set(fillers))
+
+
+_PHRASES = {
+    "guten morgen": "hallo", "buenos días": "hola", "as always": "again", "sent from my": "thanks",
+    "von meinem": "danke", "bonne journée": "merci", "as ever": "again", "take care": "thanks",
+    "no worries": "thanks", "no problem": "thanks", "no rush": "thanks", "no hurry": "thanks", "ça marche": "merci",
+    "long time no see": "hello", "s'il te plaît": "svp", "s'il vous plaît": "svp", "mit freundlichen": "freundliche",
+}  # fmt: skip
+"""Phrases with a word that means something else on its own."""
+LANGUAGES = (
+    _language(
+        "hi hello hey hiya dear greetings thanks thank thx ty tx cheers ta great good perfect lovely beautiful nice "
+        "wonderful fantastic awesome brilliant excellent amazing super love loved hope hoping hopefully regards wishes "
+        "best sincerely faithfully yours sorry happy fine well ok okay yes yep yeah wow appreciate appreciated "
+        "grateful bye gorgeous superb terrific stunning cool delighted pleased congratulations welcome xx xo xxx "
+        "warmly smashing splendid marvellous impressed enjoy enjoyed kudos bravo",
+        "i i'm im i've you you're youre you've we we're the a an this that that's thats these it it's its is are was "
+        "were am be been have has had having my your yours' our us me all everything everyone everybody so very much "
+        "really just again for of to in on with and as at always from there here how day week weekend evening morning "
+        "afternoon night year time today work working works job help helping site website web site's new look looks "
+        "looking sound sounds feel feels doing going sun sunny weather rain raining family kids holiday holidays "
+        "christmas easter summer spring autumn winter busy quick quickly fast finding find finds team guys folks sir "
+        "madam sirs both lot lots many kind kindest warm warmest soon see speak talk hear hearing forward bother "
+        "bothering trouble keep keeping treating her him too also now already absolutely totally pretty quite such "
+        "what's up iphone ipad phone android samsung galaxy mobile monday friday bit done did made making turned out "
+        "customers clients everyone's star stars rock legend patience support effort since last long ago it'll "
+        "another message mail email got getting getting's sending sent hot cold enjoying bank",
+    ),
+    _language(
+        "hallo hi hey moin servus grüezi guten liebe lieber liebes danke dank dankeschön vielen super toll tolle "
+        "klasse perfekt prima schön schöne wunderbar großartig gut gute gefällt freundliche freundlichen grüße grüßen "
+        "gruß gruss grüsse herzliche herzlichen viele beste besten mfg lg vg ja passt genau ok okay spitze hoffe "
+        "geehrte geehrter tschüss ciao gruesse",
+        "mit den die der das dem ein eine einen ich wir du sie ihnen dir euch ihr ihre deine dein mir uns und ist sind "
+        "sieht aus so es alles für im am zum zur auch jetzt ganz schönen tag abend woche wochenende arbeit hilfe "
+        "schnelle noch einmal nochmal zusammen alle team damen herren sehr frau herr geht mal vorab wieder wirklich "
+        "echt seite website neue neu aussehen",
+    ),
+    _language(
+        "bonjour bonsoir salut merci parfait super génial beau belle magnifique bien excellent cordialement "
+        "cordiales salutations amicalement bravo oui ok d'accord chère cher bises top joli jolie impeccable",
+        "à a tous toutes madame monsieur beaucoup très c'est est tout le la les de du des et pour votre ton ta vous tu "
+        "je j'espère que va vas allez travail aide bonne bon journée soirée semaine week-end mille encore ça cela le "
+        "site page nouveau nouvelle avec mes meilleures sentiments distingués bien plaît",
+    ),
+    _language(
+        "hola buenos buenas gracias perfecto genial estupendo bueno bien excelente fantástico saludos cordiales "
+        "atentamente sí vale ok querido querida estimado estimada abrazo adiós bonito bonita precioso preciosa",
+        "días tardes noches muchas muchísimas a todos todas y el la los las de del por tu su ayuda trabajo está queda "
+        "se ve muy todo que espero estés un una cordial señor señora me encanta mil otra vez ahora",
+    ),
+    _language(
+        "ciao salve buongiorno buonasera grazie perfetto ottimo bello bella bellissimo bellissima benissimo bene "
+        "fantastico saluti cordiali cordialmente sì ok va caro cara gentile gentili abbraccio arrivederci bravo "
+        "distinti splendido",
+        "a tutti tutte e il la i le di del per il tuo vostro suo aiuto lavoro è molto tutto mille tante spero che stia "
+        "stai sia così ora un una signor signora mi piace ancora",
+    ),
+    _language(
+        "hallo hoi dag goedemorgen goedemiddag goedenavond beste bedankt dank dankjewel perfect prima mooi mooie goed "
+        "geweldig fijn top super leuk groet groeten groetjes vriendelijke met ja ok oké lieve fantastisch",
+        "allemaal je jullie u wel zo heel erg veel het de een en is ziet er uit dit dat voor hulp werk van ik hoop dat "
+        "met gaat nu nog een keer alles mevrouw meneer team ook",
+    ),
+)
+_CLOSES = re.compile(
+    r"\b(?:thanks|thank you|thx|cheers|regards|wishes|best|yours(?: \w+ly)?|sincerely|love|bye|take care|xx+"
+    r"|gr[üu](?:ß|ss)e?n?|danke|lg|vg|mfg|merci|cordialement|amicalement|salutations|bises|gracias|saludos|atentamente"
+    r"|abrazo|grazie|saluti|cordialmente|groet(?:en|jes)?|bedankt|dank)\b",
+    re.I,
+)
+_GREETS = re.compile(
+    r"(?:hi|hello|hey|hiya|dear|good (?:morning|afternoon|evening|day)|hallo|moin|servus|guten (?:morgen|tag|abend)"
+    r"|liebe[rs]?|(?:sehr )?geehrte[r]?|bonjour|bonsoir|salut|ch[eè]re?|hola|buen[oa]s (?:d[ií]as|tardes)|estimad[oa]"
+    r"|querid[oa]|ciao|salve|buongiorno|buonasera|gentile|car[oa]|hoi|dag|beste|lieve|goede(?:morgen|middag|navond))\b",
+    re.I,
+)
+_SMILEY = re.compile(r"[:;]-?[)(D]|[\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u200d]+|(?<!\S)\^\^(?!\S)|<3")
+_BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)|p\.?p?\.?s\.?[:,]?(?=\s))[ \t]+", re.I)
+_ENDS = re.compile(r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<=[.!?…])[\s)]+|;\s*")
+_CONTACT = re.compile(r"[\w.+-]+@[\w.-]+|https?://\S+|www\.\S+|[+(]?\d[\d\s()/-]{5,}")
+_MAX_NAME_LINES, _MAX_NAME_WORDS, _WRAPPED = 6, 5, 50
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a mail that is no small talk; `asks` if a question mark ends it."""
+
+    text: str
+    asks: bool = False
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text in small letters, without punctuation."""
+    plain = _SMILEY.sub(" ", text).lower().replace("\u2019", "'")
+    for phrase, word in _PHRASES.items():
+        plain = plain.replace(phrase, word)
+    return re.findall(rf"[\w'&@+-]*[\w&@+]|{MARK}", plain)
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether a text says nothing about the site; also with one letter wrong in a longer word."""
+    words = words_in(text)
+    return not words or any(language.has(words) or language.has(_mended(words, language)) for language in LANGUAGES)
+
+
+def _mended(words: list[str], language: Language) -> list[str]:
+    return [
+        word if word in language.anchors or word in language.fillers else _nearest(word, language) for word in words
+    ]
+
+
+@cache
+def _nearest(word: str, language: Language) -> str:
+    """The word of small talk that differs by one letter; negations and longer words stay what they are."""
+    if not 4 <= len(word) <= 12 or not word.isalpha() or word in _NOT_A_TYPO:
+        return word
+    return next((known for known in language.anchors | language.fillers if _one_apart(word, known)), word)
+
+
+_NOT_A_TYPO = word_set("dont wont cant didnt isnt wait late later text dark bold move wide mean tall more none")
+
+
+def _one_apart(word: str, known: str) -> bool:
+    """One letter added, left out, changed or swapped with its neighbour; the first letter is right."""
+    if len(known) < 4 or word[0] != known[0] or abs(len(word) - len(known)) > 1:
+        return False
+    at = next((i for i, (a, b) in enumerate(zip(word, known, strict=False)) if a != b), min(len(word), len(known)))
+    rest, other = word[at:], known[at:]
+    swapped = len(rest) > 1 and rest[:2] == other[:2][::-1] and rest[2:] == other[2:]
+    return swapped or rest[1:] == other[1:] or rest[1:] == other or rest == other[1:]
+
+
+def clauses_of(text: str, sender_name: str = "", starts: re.Pattern[str] | None = None) -> list[Clause]:
+    """The clauses of a mail whose quotations are set aside; a line that `starts` matches begins a new one."""
+    found: list[Clause] = []
+    names_may_follow = False
+    for line in _lines(text, starts):
+        if names_may_follow and (line == "" or _is_name(line)):
+            continue
+        if sender_name and set(words_in(line)) <= set(words_in(sender_name)):
+            continue
+        clauses, names_may_follow = _clauses_of_line(line)
+        found += clauses
+    return found
+
+
+def _clauses_of_line(line: str) -> tuple[list[Clause], bool]:
+    """The clauses, and whether the line ends in thanks or a closing, below which a name stands."""
+    found, closed = [], False
+    for sentence in _ENDS.split(_BULLET.sub("", line)):
+        text = _peeled(sentence.strip())
+        closed = _closes(_last_piece(sentence)) if sentence.strip() else closed
+        if text.strip(" .!?,:-–—…"):
+            found.append(Clause(text.strip(" .!,;–—…?"), asks=sentence.rstrip().endswith("?")))
+    return found, closed
+
+
+def _lines(text: str, starts: re.Pattern[str] | None) -> list[str]:
+    """The lines as they were written: lines that a mail program wrapped are joined."""
+    joined: list[str] = []
+    for line in (" ".join(_SMILEY.sub(" . ", line).split()) for line in text.strip().split("\n")):
+        if joined and _goes_on(joined[-1], line, starts):
+            joined[-1] += " " + line
+        else:
+            joined.append(line)
+    return [line for line, _ in groupby(joined)]
+
+
+def _goes_on(before: str, line: str, starts: re.Pattern[str] | None) -> bool:
+    if not before or not line or before[-1] in ".!?;:," or _BULLET.match(line) or _is_end(before):
+        return False
+    if starts is not None and starts.match(line):
+        return False
+    return len(before) >= _WRAPPED or line[0].islower() or re.match(MARK, line) is not None
+
+
+def _is_end(line: str) -> bool:
+    return is_small_talk(line) or bool(_GREETS.match(line) and len(line.split()) <= 3)
+
+
+def _peeled(sentence: str) -> str:
+    """The sentence without greeting before it and small talk before and after it, as far as commas set them apart."""
+    pieces = re.split(r"(\s*,\s*|\s+[-–—]+\s+|:\s+(?=[A-Z]))", sentence)
+    while pieces and (is_small_talk(pieces[-1]) or _thanks_a_person(pieces[-1]) or _signs(pieces)):
+        pieces = pieces[:-2]
+    while pieces and (is_small_talk(pieces[0]) or _is_greeting(pieces[0])):
+        pieces = pieces[2:]
+    return "".join(pieces)
+
+
+def _is_greeting(piece: str) -> bool:
+    """`Hi`, `Dear Scott`, `Hello Mrs Miller`: a greeting and at most three words that may be a name."""
+    greets = _GREETS.match(piece)
+    rest = piece[greets.end() :].split() if greets else []
+    return (
+        greets is not None
+        and len(rest) <= 3
+        and all(word[:1].isupper() or is_small_talk(f"hi {word}") for word in rest)
+    )
+
+
+def _thanks_a_person(piece: str) -> bool:
+    thanks = _CLOSES.match(piece.strip())
+    return thanks is not None and (rest := piece.strip()[thanks.end() :].strip()) != "" and _is_name(rest)
+
+
+def _signs(pieces: list[str]) -> bool:
+    """`…, thanks, Scott`: the last piece is a name because the one before it is a closing."""
+    return len(pieces) >= 3 and _closes(pieces[-3]) and _is_name(pieces[-1])
+
+
+def _closes(piece: str) -> bool:
+    return _CLOSES.search(piece) is not None and is_small_talk(piece)
+
+
+def _last_piece(sentence: str) -> str:
+    return re.split(r"\s*,\s*|\s+[-–—]+\s+", sentence.strip(" ,.!"))[-1].strip()
+
+
+def _is_name(line: str) -> bool:
+    """Whether a line below a closing may be a name, a company or an address: few words with capitals."""
+    rest = _CONTACT.sub(" ", line)
+    words = re.findall(r"[^\s,.|·/()&:-]+", rest)
+    if len(words) > _MAX_NAME_WORDS or re.search(MARK, line) or line.rstrip().endswith("?"):
+        return False
+    if len(words) == 1 and words[0].islower():
+        return len(words[0]) <= 12 and words[0].isalpha() and not _means_something(words[0])
+    return all(
+        word[0].isupper() or word[0].isdigit() or word in ("of", "and", "the", "von", "de", "van", "tel", "phone")
+        for word in words
+    ) and not any(map(_means_something, words))
+
+
+_MEANINGFUL = word_set(
+    "not no never don't dont but except only until till unless wait hold stop later tomorrow tonight monday tuesday "
+    "wednesday thursday friday saturday sunday next after before first please if when maybe perhaps yet still also "
+    "plus undo publish revert status change add remove delete replace nicht kein keine aber erst morgen später bitte "
+    "warten pas mais demain attends attendre ne no pero mañana espera non ma domani aspetta niet maar morgen wacht"
+)
+
+
+def _means_something(word: str) -> bool:
+    return word.lower().strip("'’") in _MEANINGFUL
