@@ -130,7 +130,7 @@ class World:
             self.pool.tickets.notify_owner(queued)
         else:
             self.pool.hints.send(ClaimRequest.for_job(queued), now)
-            self.pool.tickets.unclaimed()
+            self.pool.tickets.notify_unclaimed()
 
     def is_drained(self) -> bool:
         """Nothing is open any more."""

@@ -102,7 +102,8 @@ def test_a_frozen_worker_loses_its_key_and_does_nothing_when_it_wakes(house: Ope
 
 @pytest.mark.needs("bwrap")
 def test_a_frozen_workers_jailed_agent_is_ended_too(house: Opened, tmp_path: Path) -> None:
-    home = house(workers=0, **SHORT_LEASE, jail_readable=[sys.prefix, str(Path(__file__).parent), str(tmp_path)])
+    diary = str(tmp_path / "house" / "diary")
+    home = house(workers=0, **SHORT_LEASE, jail_readable=[sys.prefix, str(Path(__file__).parent), diary])
     for _ in range(2):
         home.hire(env={"PATH": os.environ["PATH"]})
     mail = Writer(home).note("a", gate=1)

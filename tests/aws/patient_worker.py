@@ -114,7 +114,7 @@ class PatientWorker:
         claim_set = ClaimSet()
         renewer = LeaseRenewer(self._deps, claim_set)
         Slot(self._deps, claim_set, renewer, self.stop_event()).begin(begun)
-        renewer.keep(After(seconds))
+        renewer.run(After(seconds))
         me = WorkerSummary("w1", "w1", 1, 1, NOON)
         presence = Presence(self._world.dynamo, names.OWNERSHIP + self._world.suffix)
         presence.keep(me, lambda: True, self._clock.now, After(seconds).wait)

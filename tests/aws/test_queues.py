@@ -93,7 +93,7 @@ def test_beside_a_known_queue_no_address_is_looked_up(world: QueueWorld) -> None
     key = world.key()
     with faulty_proxy(world.endpoint) as proxy:
         seen = world.beside(proxy.endpoint)
-        urls = QueueUrls(seen.clients.sqs, beside=world.queues.url_of(world.notify_unclaimed))
+        urls = QueueUrls(seen.clients.sqs, beside=world.queues.url_of(world.unclaimed))
         assert urls.of(names.queues_of(key).input) == world.queues.url_of(names.queues_of(key).input)
         assert proxy.calls["sqs:GetQueueUrl"] == 0
 
@@ -107,7 +107,7 @@ def test_a_hint_is_said_once_for_a_fence_and_minute(world: QueueWorld) -> None:
     assert world.hints.send(hint, NOON)
     assert not world.hints.send(hint, NOON + 59 * SECOND)
     assert world.hints.send(hint, NOON + MINUTE)
-    assert world.lying(world.notify_unclaimed) == 2
+    assert world.lying(world.unclaimed) == 2
 
 
 def test_after_a_claim_a_hint_is_news_again(world: QueueWorld) -> None:
@@ -158,7 +158,7 @@ def test_a_hint_is_sent_although_the_answer_to_its_first_write_was_lost(world: Q
     with faulty_proxy(world.endpoint) as proxy:
         proxy.inject(DROP_RESPONSE, "PutItem")
         assert world.beside(proxy.endpoint).hints.send(ClaimRequest(key, NOON), NOON)
-    assert world.lying(world.notify_unclaimed) == 1
+    assert world.lying(world.unclaimed) == 1
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_delayed_hint_is_seen_by_nobody_yet(world: QueueWorld) -> None:
     world.hints.send(replace(ClaimRequest(key, NOON), ready_at=NOON + MINUTE), NOON)
     world.hints.send(ClaimRequest(early, NOON), NOON)
     assert keys_of(world.hints) == [early]
-    assert world.attributes(world.notify_unclaimed)["ApproximateNumberOfMessagesDelayed"] == "1"
+    assert world.attributes(world.unclaimed)["ApproximateNumberOfMessagesDelayed"] == "1"
 
 
 def test_a_delayed_hint_silences_nobody_who_has_work_before(world: QueueWorld) -> None:
@@ -199,7 +199,7 @@ def test_a_delayed_hint_silences_nobody_who_has_work_before(world: QueueWorld) -
 def test_a_hint_tells_whose_mail_waits_and_where(world: QueueWorld) -> None:
     key = world.key()
     world.hints.send(ClaimRequest.for_job(queued(key)), NOON)
-    assert world.read(world.notify_unclaimed) == [
+    assert world.read(world.unclaimed) == [
         {
             "type": "CLAIM_REQUEST",
             "projectId": key.project_id,
@@ -222,7 +222,7 @@ def test_the_longest_waiting_comes_first_and_stays_until_it_is_acknowledged(worl
     assert keys_of(world.hints) == [young]
     world.hints.acknowledge(young)
     assert keys_of(world.hints) == []
-    assert world.lying(world.notify_unclaimed) == 0
+    assert world.lying(world.unclaimed) == 0
 
 
 def test_what_a_worker_has_costs_no_call_and_others_do_not_see_it(world: QueueWorld) -> None:
@@ -250,7 +250,7 @@ def test_several_hints_for_a_key_are_one(world: QueueWorld) -> None:
     for minute in range(3):
         world.hints.send(ClaimRequest(key, NOON), NOON + minute * MINUTE)
     assert keys_of(world.hints) == [key]
-    assert world.lying(world.notify_unclaimed) == 1
+    assert world.lying(world.unclaimed) == 1
 
 
 def test_what_a_worker_has_no_time_for_another_gets_at_once(world: QueueWorld) -> None:
@@ -266,7 +266,7 @@ def test_what_a_worker_has_no_time_for_another_gets_at_once(world: QueueWorld) -
 def test_a_hint_whose_time_with_this_worker_is_over_is_not_offered(world: QueueWorld) -> None:
     key, now = world.key(queues=False), [0.0]
     world.hints.send(ClaimRequest(key, NOON), NOON)
-    hints = SqsClaimRequests(world.queues, world.hints._requests, world.notify_unclaimed, lambda: now[0])
+    hints = SqsClaimRequests(world.queues, world.hints._requests, world.unclaimed, lambda: now[0])
     assert keys_of(hints) == [key]
     now[0] += BORROWED_SECONDS
     assert keys_of(hints) == []
@@ -276,10 +276,10 @@ def test_a_hint_for_a_key_that_is_in_the_way_again_and_again_is_dropped(world: Q
     key = world.key(queues=False)
     world.hints.send(ClaimRequest(key, NOON), NOON)
     for _ in range(ENOUGH_RECEIVES):
-        assert world.lying(world.notify_unclaimed) == 1
+        assert world.lying(world.unclaimed) == 1
         world.hints.give_back()
         assert keys_of(world.hints, key) == []
-    assert world.lying(world.notify_unclaimed) == 0
+    assert world.lying(world.unclaimed) == 0
 
 
 @pytest.mark.parametrize(
@@ -295,21 +295,21 @@ def test_a_hint_for_a_key_that_is_in_the_way_again_and_again_is_dropped(world: Q
     ],
 )
 def test_what_is_no_hint_ends_among_the_dead_letters(world: QueueWorld, text: str) -> None:
-    url = world.queues.url_of(world.notify_unclaimed)
-    redrive = json.loads(world.attributes(world.notify_unclaimed)["RedrivePolicy"])
+    url = world.queues.url_of(world.unclaimed)
+    redrive = json.loads(world.attributes(world.unclaimed)["RedrivePolicy"])
     soon = json.dumps({**redrive, "maxReceiveCount": 2})
     world.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": soon})
-    world.put(world.notify_unclaimed, text)
+    world.put(world.unclaimed, text)
     assert not any(world.hints.collect(10, hidden_seconds=0) for _ in range(3))
     assert keys_of(world.hints) == []
     assert world.lying(names.UNCLAIMED_DLQ + world.suffix) == 1
-    assert world.lying(world.notify_unclaimed) == 0
+    assert world.lying(world.unclaimed) == 0
 
 
 def test_a_hint_without_its_time_is_taken_for_the_oldest(world: QueueWorld) -> None:
     key, plain = world.key(queues=False), {"type": "CLAIM_REQUEST", "projectId": "amelia", "userId": "scott"}
     world.hints.send(ClaimRequest(key, NOON), NOON)
-    world.put(world.notify_unclaimed, json.dumps(plain))
+    world.put(world.unclaimed, json.dumps(plain))
     assert keys_of(world.hints) == [ProjectUser("amelia", "scott"), key]
 
 

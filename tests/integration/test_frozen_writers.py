@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -86,10 +86,12 @@ def locking(folder: Path) -> subprocess.Popen[str]:
 def test_a_process_that_stays_stopped_with_the_lock_of_a_mirror_is_ended(database: Database, tmp_path: Path) -> None:
     now, mirrors = [0.0], tmp_path / "mirrors"
     frozen = FrozenWriters(database.path, patience=60, monotonic=lambda: now[0], lock_folder=mirrors)
-    with locking(mirrors) as holder, locking(mirrors) as waiting:
+    with ExitStack() as running:
+        holder = running.enter_context(locking(mirrors))
         assert holder.stdout
-        assert waiting.stdout
         assert [holder.stdout.readline(), holder.stdout.readline()] == ["waiting\n", "locked\n"]
+        waiting = running.enter_context(locking(mirrors))  # later, or it might take the lock first
+        assert waiting.stdout
         assert waiting.stdout.readline() == "waiting\n"
         for process in (holder, waiting):
             process.send_signal(signal.SIGSTOP)
