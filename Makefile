@@ -20,7 +20,7 @@ TESTS ?=
 JOBS ?= 4
 
 .DELETE_ON_ERROR:
-.PHONY: up up-aws test test-fast test-aws simulate soak prove check bench lock clean help
+.PHONY: up up-aws test test-fast test-aws simulate fuzz soak prove check bench lock clean help
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ test-aws: $(ALL) $(EMULATOR) ## the tests on the emulators of AWS
 
 simulate: $(DEV) ## many seeded worlds of the real code with faults; SEEDS=10000 FIRST=0
 	@$(RUN) tests.simulation --seeds $(or $(SEEDS),10000) --first $(or $(FIRST),0)
+
+fuzz: $(ALL) ## seeded hostile inputs to mail parser, SMTP server, jail proxy and SES reader; MINUTES=10 FIRST=
+	@$(RUN) tests.fuzz --minutes $(or $(MINUTES),10) $(if $(FIRST),--first $(FIRST))
 
 soak: $(DEV) ## kill, freeze and restart workers under load; MINUTES=30 SEED=
 	@$(RUN) tests.acceptance.soak --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))

@@ -259,8 +259,28 @@ def test_a_listed_name_that_means_this_machine_is_refused(
 
 @pytest.mark.parametrize(
     "line",
-    ["X-A: one\\r\\n two", "X-A: one\\r\\n ", "X-A: a\\0b", " X-A: first", "X-A: a\\x0bb", "no colon", "X-A : b"],
-    ids=["folded", "blank", "NUL", "folded from the start", "control", "no colon", "space before the colon"],
+    [
+        "X-A: one\\r\\n two",
+        "X-A: one\\r\\n ",
+        "X-A: a\\0b",
+        " X-A: first",
+        "X-A: a\\x0bb",
+        "no colon",
+        "X-A : b",
+        "X/A: b",
+        "X(A: b",
+    ],
+    ids=[
+        "folded",
+        "blank",
+        "NUL",
+        "folded from the start",
+        "control",
+        "no colon",
+        "space before the colon",
+        "slash in the name",
+        "bracket in the name",
+    ],
 )
 def test_a_header_that_reads_in_two_ways_is_refused(
     line: str, model: Scripted, programs: SandboxedPrograms, tmp_path: Path
@@ -270,6 +290,14 @@ def test_a_header_that_reads_in_two_ways_is_refused(
     assert say(programs, tmp_path, reach_of(model), RAW.replace("LINE", "X-A: plain\\twords")).startswith(
         "HTTP/1.1 200 "
     )
+
+
+def test_a_key_with_another_spelling_of_its_name_is_not_passed_on(
+    model: Scripted, programs: SandboxedPrograms, tmp_path: Path
+) -> None:
+    """Servers that hand headers to CGI or WSGI read X_Api_Key as X-Api-Key."""
+    assert say(programs, tmp_path, reach_of(model), RAW.replace("LINE", "X_Api_Key: mine")).startswith("HTTP/1.1 200 ")
+    assert "mine" not in str(model.asked)
 
 
 def _echo_once(listener: socket.socket) -> None:

@@ -118,6 +118,22 @@ def test_mail_for_others_is_not_relayed(house: House, server: SmtpServer, strang
     assert house.started == []
 
 
+@pytest.mark.parametrize("address", ["<", "<a@", '<"', "<@a:b@c>", "<a@b", "<" + "(" * 200])
+def test_a_malformed_address_is_refused_and_logged_as_no_failure(
+    address: str, server: SmtpServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connect(server) as smtp:
+        smtp.ehlo()
+        assert smtp.docmd("MAIL", f"FROM:{address}")[0] in (250, 501, 553)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_an_answer_repeats_no_control_characters(server: SmtpServer) -> None:
+    with connect(server) as smtp:
+        smtp.send(b"NO\r250\0SUCH\x1b[2J\r\n")
+        assert smtp.getreply() == (500, b'Error: command "NO?250?SUCH?[2J" not recognized')
+
+
 def test_a_bounce_may_come_in(house: House, server: SmtpServer) -> None:
     smtp_client.send(letter(), "", "edit@localhost", "127.0.0.1", server.port)
     assert house.mails.load(house.started[0]).envelope.mail_from == ""

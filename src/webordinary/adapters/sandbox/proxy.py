@@ -133,6 +133,7 @@ def tunnel(inside: socket.socket, outside: socket.socket, allowance: ByteQuota, 
 _BODY_BYTES = 64_000_000
 _SIGNED_BYTES = 32_000_000  # held in memory while it is signed
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _REUSED_SECONDS = 4.0  # servers hang up on silent connections, the hastiest after five
 _NOT_PASSED_ON = frozenset({
     "authorization", "connection", "content-length", "cookie", "expect", "forwarded", "host", "keep-alive",
@@ -237,7 +238,9 @@ class Forwarder:
         headers: Mapping[str, str],
     ) -> HTTPConnection:  # fmt: skip
         own = {key.lower(): value for key, value in headers.items()}
-        said = [(key, value) for key, value in talk.headers.items() if key.lower() not in _NOT_PASSED_ON | own.keys()]
+        ours = _NOT_PASSED_ON | own.keys()
+        # Some servers read X_Api_Key as X-Api-Key.
+        said = [(key, value) for key, value in talk.headers.items() if key.lower().replace("_", "-") not in ours]
         connection = self._connection(name, upstream.url)
         connection.putrequest(talk.command, target_of(upstream, path), skip_host=True, skip_accept_encoding=True)
         connection.putheader("Host", host_of(upstream))
@@ -295,8 +298,9 @@ class Forwarder:
 
 
 def _is_ambiguous(headers: Message) -> bool:
-    """Whether the next server may read the header in another way: folded lines, control characters, defects."""
-    return bool(headers.defects) or any(_CONTROL.search(value) for value in headers.values())
+    """Whether the next server may read the header in another way: folded lines, control characters, odd names."""
+    names = all(map(_TOKEN.fullmatch, headers.keys()))
+    return not names or bool(headers.defects) or any(_CONTROL.search(value) for value in headers.values())
 
 
 def _read(source: BufferedIOBase, length: int) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, AnyStr
 
 from aiosmtpd.smtp import SMTP, syntax
 from aiosmtpd.smtp import Envelope as SmtpEnvelope
@@ -232,6 +232,19 @@ class _Session(SMTP):
         if isinstance(self.transport, asyncio.WriteTransport) and not self.transport.is_closing():
             self.transport.write(answer)
             self.transport.close()
+
+    async def push(self, status: AnyStr) -> None:
+        """Answer without control characters: aiosmtpd repeats commands that it does not know."""
+        text = status if isinstance(status, str) else status.decode("utf-8", "replace")
+        await super().push("".join(char if char.isprintable() else "?" for char in text))
+
+    def _getaddr(self, arg: str) -> tuple[str | None, str | None]:
+        """Read an address; None for a malformed one. The standard library's parser, which aiosmtpd calls, may fail."""
+        try:
+            found: tuple[str | None, str | None] = super()._getaddr(arg)
+        except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
+            return None, None
+        return found
 
     @syntax("DATA")
     async def smtp_DATA(self, arg: str) -> None:  # noqa: N802
