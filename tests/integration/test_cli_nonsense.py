@@ -36,7 +36,7 @@ NOTHING = (
 )
 GIVEN_NOTHING_TO_LOOK_FOR = {
     "up", "worker", "status", "claims", "queues", "dlq list", "replies list", "project list", "project add",
-    "agent test", "backup", "restore", "doctor", "simulate",
+    "agent test", "backup", "restore", "recover", "doctor", "simulate",
     "aws local", "aws deploy", "aws diff", "aws destroy", "aws image", "aws smoke",
 }  # fmt: skip
 

@@ -1,17 +1,22 @@
-"""Backup and restore of a data folder: the SQLite side of `adapters.files.backup`."""
+"""Backup, restore and recovery of a data folder: the SQLite side of `adapters.files.backup`."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from webordinary.adapters.files.backup import DATABASE, ORIGINS, Manifest, Report, pack, unpack
+from webordinary.adapters.files.backup import DATABASE, ORIGINS, SITES, Manifest, Report, pack, unpack
 from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.mails import SqliteDirectory
+from webordinary.adapters.sqlite.recovery import HighWaterMark, TakenUp, take_up_mails
 from webordinary.model.errors import Permanent
+from webordinary.model.projects import Project
 
 REPOS = "SELECT project_id, settings FROM projects"
 MOVE = "UPDATE projects SET settings = :settings WHERE project_id = :project_id"
@@ -25,6 +30,29 @@ def back_up(data: Path, target: Path, report: Report) -> Manifest:
 def restore(backup: Path, data: Path, report: Report) -> Manifest:
     """Unpack a backup beside the data folder, check it, then let it take its place."""
     return unpack(backup, data, partial(_check, data), report)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What was left of a data folder whose database lost commits."""
+
+    taken_up: TakenUp
+    unknown_sites: tuple[str, ...]
+
+
+def recover(data: Path) -> Recovered:
+    """Accept a database that lost commits as it is, and take up the mails whose files are there."""
+    with closing(Database(data / DATABASE)) as database:
+        database.migrate()
+        taken_up = take_up_mails(database, data)
+        HighWaterMark(database.path).set_back(database)
+        return Recovered(taken_up, unknown_sites(SqliteDirectory(database).projects(), data))
+
+
+def unknown_sites(projects: Iterable[Project], data: Path) -> tuple[str, ...]:
+    """Sites that have releases in the data folder and no settings in the database."""
+    known = {project.project_id for project in projects}
+    return tuple(sorted(folder.name for folder in (data / SITES).glob("[!.]*") if folder.name not in known))
 
 
 def _copy_database(source: Path, target: Path) -> int:

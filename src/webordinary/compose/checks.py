@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 from webordinary.adapters.agents.claude.access import why_no_access
 from webordinary.adapters.files import checks as local
+from webordinary.adapters.files.backup import DATABASE
 from webordinary.adapters.files.screenshots import PROGRAMS, find_browser
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.recovery import HighWaterMark, mails_without_row
 from webordinary.compose.backends import require_boto3
+from webordinary.compose.backup import unknown_sites
 from webordinary.compose.container import AWS, Container
 from webordinary.compose.embedded import open_embedded
 from webordinary.compose.sandbox import why_no_sandbox
 from webordinary.config import Config
-from webordinary.model.checks import Check, CheckResult, broken, doubtful, good
+from webordinary.model.checks import Check, CheckResult, Verdict, broken, doubtful, good
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.projects import Project
 from webordinary.operations import sample
@@ -39,7 +45,7 @@ def checks_of(config: Config) -> Iterator[Check]:
     if config.backend == AWS and not config.aws_endpoint:
         yield Check("settings", partial(_settings, config))
     if config.backend != AWS:
-        yield Check("database", partial(local.look_at_database, config.data / "webordinary.db"))
+        yield Check("database", partial(_database, config.data / "webordinary.db"))
         yield Check("replies", partial(_replies, config))
 
 
@@ -62,8 +68,35 @@ def projects_checks(services: Container) -> Iterator[Check]:
         words = f"only {MOST_PROJECTS} of {len(projects)} sites are looked at"
         yield Check("other sites", lambda: doubtful(words, "`webordinary project show NAME` shows each"))
     if services.config.backend != AWS:
+        yield Check("mail files", partial(_mail_files, services))
         yield Check("senders", partial(_senders, services))
         yield Check("clock", partial(_clock, services))
+
+
+def _database(file: Path) -> CheckResult:
+    """Is the database whole, and does it hold all that was ever committed?"""
+    found = local.look_at_database(file)
+    if found.verdict is not Verdict.OK:
+        return found
+    try:
+        with closing(Database(file)) as database:
+            HighWaterMark(file).check(database)
+    except WebOrdinaryError as problem:
+        return broken(str(problem), "docs/operations.md, section Damage, tells how")
+    return found
+
+
+def _mail_files(services: Container) -> CheckResult:
+    """Do the tables know all mails and sites whose files are here?"""
+    data = services.config.data
+    with closing(Database(data / DATABASE)) as database:
+        mails = sum(1 for _ in mails_without_row(database, data))
+    if sites := unknown_sites(services.directory.projects(), data):
+        return doubtful(f"releases without settings: {', '.join(sites)}", "`webordinary project add` adds a site again")
+    if mails:
+        words = f"{mails} mails were stored and are in no table"
+        return doubtful(words, "their senders send them again; or stop `up`, and `webordinary recover` takes them up")
+    return good("every mail file has its row")
 
 
 def _settings(config: Config) -> CheckResult:

@@ -48,6 +48,7 @@ from webordinary.adapters.sqlite.mails import (
 )
 from webordinary.adapters.sqlite.outbox import SqliteAlerts, SqliteOutbox, SqliteUndelivered
 from webordinary.adapters.sqlite.overview import SqliteOverview
+from webordinary.adapters.sqlite.recovery import HighWaterMark
 from webordinary.adapters.sqlite.retention import SqliteRetention
 from webordinary.adapters.sqlite.workers import SqliteWorkers
 from webordinary.compose.container import EMBEDDED, AcceptedMail, BackendProfile, profile_of
@@ -94,10 +95,12 @@ class EmbeddedContainer:
         closing.callback(self.db.close)
         self.bus = WakeBus(config.data / "run" / "wake")
         closing.callback(self.bus.close)
-        self.events = SqliteEvents(self.db, self.bus.notify)
+        self.mark = HighWaterMark(self.db.path)
+        self.events = SqliteEvents(self.db, self.bus.notify, self.mark.raise_to)
         closing.callback(self.events.close)
         self._closing = closing
         self.db.migrate()
+        self.mark.check(self.db)
 
     @cached_property
     def profile(self) -> BackendProfile:

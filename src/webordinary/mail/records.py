@@ -11,6 +11,7 @@ from webordinary.model.mail import (
     Attachment,
     AttachmentKind,
     Command,
+    Envelope,
     ParsedMail,
     RefusedAttachment,
     TransportVerdicts,
@@ -57,3 +58,16 @@ def verdicts_to_json(verdicts: TransportVerdicts | None) -> str | None:
 def verdicts_from_json(text: str | None) -> TransportVerdicts | None:
     """Read what `verdicts_to_json` wrote."""
     return TransportVerdicts(**json.loads(text)) if text else None
+
+
+def envelope_to_json(envelope: Envelope) -> str:
+    """Write an Envelope, in one line of ASCII."""
+    return json.dumps({**asdict(envelope), "received_at": envelope.received_at.isoformat()})
+
+
+def envelope_from_json(text: str) -> Envelope:
+    """Read what `envelope_to_json` wrote."""
+    record: dict[str, Any] = json.loads(text)
+    record["received_at"] = datetime.fromisoformat(record["received_at"])
+    record["verdicts"] = TransportVerdicts(**record["verdicts"]) if record["verdicts"] else None
+    return Envelope(**record)

@@ -20,6 +20,10 @@ class Transient(WebOrdinaryError):
     """Worth trying again: the disk was full, the database busy, the remote asleep."""
 
 
+class DatabaseDamaged(Transient):
+    """The database cannot be read until an operator has mended it. Mail and jobs wait until then."""
+
+
 class Permanent(WebOrdinaryError):
     """Trying again cannot help: give it up where a person sees it."""
 
@@ -104,7 +108,10 @@ class NameTaken(Permanent):
 _MACHINE_ERRNOS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EROFS, errno.EIO, errno.EAGAIN}
 )
-_MACHINE_SQLITE = frozenset({"SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM", "SQLITE_READONLY", "SQLITE_CANTOPEN"})
+_MACHINE_SQLITE = frozenset(
+    {"SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM", "SQLITE_READONLY", "SQLITE_CANTOPEN"}
+    | {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
+)
 _MACHINE_WORDS = tuple(os.strerror(number) for number in sorted(_MACHINE_ERRNOS))
 _LONGEST_CHAIN = 20
 KILLED_CODES = (-signal.SIGKILL, 128 + signal.SIGKILL)

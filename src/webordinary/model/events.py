@@ -17,6 +17,7 @@ class EventKind(StrEnum):
     MAIL_PARSED = "MailParsed"
     MAIL_REFUSED = "MailRefused"
     MAIL_HELD = "MailHeld"
+    SITE_ADDED = "SiteAdded"
     JOB_RECORDED = "JobRecorded"
     ATTACHMENT_STORED = "AttachmentStored"
     ATTACHMENT_REFUSED = "AttachmentRefused"

@@ -18,6 +18,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, SourceTree
 from webordinary.mail.addresses import with_token
 from webordinary.model.errors import Permanent
+from webordinary.model.events import Event, EventKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
 from webordinary.operations import sample
@@ -131,6 +132,7 @@ def onboard(
     services.provision(key)
     services.directory.add_project(project, services.clock.now())
     services.directory.add_sender(Sender(sender, key), services.clock.now())
+    services.events.emit(Event(EventKind.SITE_ADDED, key=key))
     progress("showing it on the edit site")
     services.config.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="webordinary-", dir=services.config.data) as name:

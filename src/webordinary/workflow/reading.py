@@ -157,7 +157,8 @@ class Reading:
         """Find key and thread; what a worker must do becomes a job, in its order; without files it is ready."""
         email_id = payload["emailId"]
         envelope, mail, _ = self.mailroom.read(email_id)
-        self._after_earlier_mails(email_id, envelope, payload["retries"])
+        # Executions that began with the first workflow file name no retries, and would not wait.
+        self._after_earlier_mails(email_id, envelope, payload.get("retries", MAX_WAITS))
         entitled = self.mailroom.entitlements(mail)
         if not entitled:  # AuthenticateSender admitted the mail, so its sender was removed since
             return {"route": self._stopped(email_id, not_entitled(mail))}

@@ -27,9 +27,9 @@ from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed
 from webordinary.model.errors import Permanent
 
 FORMAT = 1
-DATABASE, CONFIG, ORIGINS = "webordinary.db", "webordinary.toml", "origins"
+DATABASE, CONFIG, ORIGINS, SITES = "webordinary.db", "webordinary.toml", "origins", "sites"
 MANIFEST, SEAL = "manifest.json", "complete.json"  # first and last entry
-FOLDERS = ("mail", "blobs", "outbox", "sites", "agent-sessions")
+FOLDERS = ("mail", "blobs", "outbox", SITES, "agent-sessions")
 CHUNK_BYTES = 1 << 20
 MAX_TEXT_BYTES = 100_000
 Report = Callable[[str], None]

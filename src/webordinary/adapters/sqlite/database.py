@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Protocol
 
 from webordinary.model.backoff import Backoff
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import DatabaseDamaged, Permanent, Transient
 
 BUSY_SECONDS = 10.0
 # SQLite's own busy handler sleeps up to 100 ms at a time, and starves whoever has waited longest.
@@ -204,6 +204,18 @@ _RETRYABLE = (
 )
 
 
+_NEEDS_PLACED = 11
+"""The first migration that needs the column `placed`: an upgrade of a folder without it ended before that one."""
+COMPLETE_FIRST_SCHEMA = """
+ALTER TABLE raw_mails ADD COLUMN placed INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX raw_mails_unplaced ON raw_mails (mail_from, received_at) WHERE placed = 0;
+UPDATE raw_mails SET placed = 1
+WHERE email_id IN (SELECT email_id FROM jobs)
+  OR email_id IN (SELECT name FROM executions WHERE finished_at IS NOT NULL);
+DROP INDEX IF EXISTS finished_jobs;
+"""
+
+
 class Database:
     """The data folder's one database. Thread-safe: writers take turns, each reader has its own connection."""
 
@@ -259,8 +271,18 @@ class Database:
                 f"{self.path} has schema version {version}, this WebOrdinary knows {len(steps)}: "
                 "install the newer version again, or restore a backup made with this one"
             )
+        if 0 < version < _NEEDS_PLACED:
+            self._complete_first_schema()
         for number, script in enumerate(steps[version:], start=version + 1):
             self._apply(number, script)
+
+    def _complete_first_schema(self) -> None:
+        """Add the column that the first migration lacked in its first hours."""
+        with self.write() as conn:
+            columns = {row["name"] for row in conn.execute("PRAGMA table_info(raw_mails)")}
+            if "placed" not in columns:
+                for statement in _statements(COMPLETE_FIRST_SCHEMA):
+                    conn.execute(statement)
 
     def _apply(self, number: int, script: str) -> None:
         with self.write() as conn:
@@ -352,7 +374,8 @@ def _tell_in_our_words(problem: sqlite3.DatabaseError, path: Path) -> None:
         if (problem.sqlite_errorcode or 0) & 0xFF in _RETRYABLE:
             raise Transient(f"{path}: {problem}; free disk space or wait, it will be tried again") from problem
     elif not isinstance(problem, sqlite3.IntegrityError | sqlite3.ProgrammingError):
-        raise Permanent(f"{path} cannot be read ({problem}): restore a backup with `webordinary restore`") from problem
+        todo = "stop everything, then restore a backup with `webordinary restore`"
+        raise DatabaseDamaged(f"{path} cannot be read ({problem}): {todo}") from problem
 
 
 def _migrations() -> list[str]:

@@ -47,8 +47,12 @@ Row = tuple[float, str, str | None, str | None, str | None, str | None, str]
 class SqliteEvents:
     """Writes what happened; loses at most the last moment of a killed process, never a fact of a job."""
 
-    def __init__(self, db: Database, notify: Callable[[str], None]) -> None:
-        self._db, self._notify = db, notify
+    def __init__(
+        self, db: Database, notify: Callable[[str], None], stored_up_to: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """`stored_up_to` is told the number of the last event after each commit that stored some."""
+        self._db, self._notify, self._stored_up_to = db, notify, stored_up_to
+        self._last_seq = 0
         self._waiting: deque[Row] = deque(maxlen=MAX_WAITING)
         self._boarded: list[Row] = []  # touched by the thread whose turn it is to write
         self._untold = False
@@ -78,11 +82,13 @@ class SqliteEvents:
         if self._waiting and (self._closing or self._waited_seconds() >= RIDE_AFTER_SECONDS):
             self._boarded = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
             conn.executemany(APPEND, self._boarded)
+            self._last_seq = conn.execute("SELECT last_insert_rowid()").fetchone()[0]
 
     def committed(self) -> None:
         """Readers are told soon, and not by a thread that others wait for."""
         if self._boarded:
             self._boarded, self._untold = [], True
+            self._stored_up_to(self._last_seq)
 
     def rolled_back(self) -> None:
         """Keep the rows for the next transaction."""

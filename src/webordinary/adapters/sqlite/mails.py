@@ -1,4 +1,7 @@
-"""Raw mails (files, then rows), their readings and their attachment manifests."""
+"""Raw mails (files, then rows), their readings and their attachment manifests.
+
+The file of a mail begins with a line that holds its envelope, so that the row can be made again from the file.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from webordinary.adapters.durable import write_durably
 from webordinary.adapters.sqlite.database import Database
@@ -18,6 +22,8 @@ from webordinary.mail.ports import UnknownMail
 from webordinary.mail.records import (
     attachment_from_json,
     attachment_to_json,
+    envelope_from_json,
+    envelope_to_json,
     mail_from_json,
     mail_to_json,
     verdicts_from_json,
@@ -27,6 +33,10 @@ from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender, Thread
+
+WITH_ENVELOPE = ".mail"
+"""The suffix of mail files; files that earlier versions wrote end in .eml and hold no envelope."""
+ENVELOPE_HEADER = "X-WebOrdinary-Envelope: "
 
 HAS = "SELECT 1 FROM raw_mails WHERE email_id = ?"
 
@@ -74,14 +84,22 @@ class SqliteRawMails:
     def store(self, email: Email) -> bool:
         if self._has(email.email_id):
             return False
-        name = f"mail/{email.email_id[:2]}/{email.email_id}.eml"
+        name = f"mail/{email.email_id[:2]}/{email.email_id}{WITH_ENVELOPE}"
         path = self._data / name
-        write_durably(path, email.raw)
+        write_durably(path, _first_line(email.envelope) + email.raw)
         try:
             return self._insert(email, name, path)
         except BaseException:
             self._remove_unless_accepted(email.email_id, path)
             raise
+
+    def take_up(self, path: Path) -> str:
+        """Make the row of a mail again from its file; raises ValueError where the file holds no envelope."""
+        with path.open("rb") as file:
+            envelope, raw = _read_first_line(file), file.read()
+        email = Email(path.stem, envelope, raw)
+        self._insert(email, str(path.relative_to(self._data)), path)
+        return email.email_id
 
     def _insert(self, email: Email, name: str, path: Path) -> bool:
         with self._db.write() as conn:
@@ -121,6 +139,8 @@ class SqliteRawMails:
         path = self._data / row["path"]
         try:
             with path.open("rb") as file:
+                if path.suffix == WITH_ENVELOPE:
+                    file.readline()
                 return Email(email_id, _envelope(row), file.read(size))
         except FileNotFoundError as problem:
             raise Permanent(f"{path} is gone though its mail was accepted: restore a backup") from problem
@@ -157,6 +177,17 @@ class SqliteRawMails:
     def without_workflow(self, limit: int) -> tuple[str, ...]:
         with self._db.read() as conn:
             return tuple(row["email_id"] for row in conn.execute(WITHOUT_WORKFLOW, (limit,)))
+
+
+def _first_line(envelope: Envelope) -> bytes:
+    return f"{ENVELOPE_HEADER}{envelope_to_json(envelope)}\r\n".encode()
+
+
+def _read_first_line(file: BinaryIO) -> Envelope:
+    name, _, record = file.readline().decode().partition(" ")
+    if name != ENVELOPE_HEADER.strip():
+        raise ValueError("the file has no envelope")
+    return envelope_from_json(record)
 
 
 def _envelope(row: sqlite3.Row) -> Envelope:

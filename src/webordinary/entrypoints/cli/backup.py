@@ -1,4 +1,4 @@
-"""`webordinary backup` and `webordinary restore`."""
+"""`webordinary backup`, `webordinary restore` and `webordinary recover`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_config, load_folder
 from webordinary.entrypoints.cli.output import print_json, progress
 from webordinary.entrypoints.cli.up import require_programs
+from webordinary.entrypoints.running import lock_data_folder
 
 
 def add_to(commands: Commands) -> None:
@@ -48,4 +49,25 @@ def run_restore(args: argparse.Namespace) -> int:
         print_json({"data": data, "made_at": manifest.made_at, "schema_version": manifest.schema_version})
     else:
         print(f"{data} is as it was at {manifest.made_at}; start it with `webordinary up --data {data}`.")
+    return Exit.OK
+
+
+def add_recover(commands: Commands) -> None:
+    add_command(commands, "recover", run_recover, "go on with a database that lost what was written last")
+
+
+def run_recover(args: argparse.Namespace) -> int:
+    """Accept the database as it is, take up mails that it does not know, and say what is missing."""
+    data = load_folder(args).data
+    with lock_data_folder(data):
+        found = backup.recover(data)
+    mails, unreadable, sites = found.taken_up.mails, found.taken_up.unreadable, found.unknown_sites
+    if args.json:
+        print_json({"mails": mails, "unreadable": unreadable, "unknown_sites": sites})
+        return Exit.OK
+    print(f"{len(mails)} mails are taken up again; they are done at the next `webordinary up`")
+    for path in unreadable:
+        print(f"not taken up: {path}; send it again: `webordinary send {path} --from ADDRESS`")
+    for site in sites:
+        print(f"the settings of {site} are lost; before the next `up` add it again: `webordinary project add {site}`")
     return Exit.OK

@@ -37,6 +37,7 @@ COMMANDS = {
     "logs": "logs:add_to",
     "backup": "backup:add_to",
     "restore": "backup:add_restore",
+    "recover": "backup:add_recover",
     "doctor": "doctor:add_to",
     "aws": "aws:add_to",
     "simulate": "simulate:add_to",

@@ -116,6 +116,7 @@ _TEXTS = {
     "ReplySent": "Reply sent",
     "ReplyBounced": "The reply came back, or was not wanted",
     "DeadLettered": "Given up",
+    "SiteAdded": "A site and its person were added: {key}",
     "WorkerStarted": "{worker} started",
     "WorkerStopped": "{worker} stopped",
     "WorkerHung": "{worker} hung and was ended",

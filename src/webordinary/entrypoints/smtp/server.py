@@ -21,7 +21,7 @@ from webordinary.entrypoints.smtp.data import MAX_LINE_BYTES, DataPool, MailData
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import HERE_ALREADY, Accepted
 from webordinary.mail.parsing.parts import MAX_MAIL_BYTES
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import DatabaseDamaged, Permanent, Transient
 from webordinary.model.mail import Delivery, TransportKind
 
 Accept = Callable[[bytes, Delivery], Sequence[Accepted]]
@@ -68,6 +68,9 @@ class IntakeHandler:
     def _take(self, raw: bytes, delivery: Delivery) -> str:
         try:
             accepted = self.accept(raw, delivery)
+        except DatabaseDamaged as problem:
+            log.error("mail not accepted until the database is mended: %s", problem)
+            return "451 4.3.0 mail cannot be stored until the operator has looked: try again later"
         except Transient as problem:
             log.warning("mail not accepted for now: %s", problem)
             return "452 4.3.1 cannot store mail at the moment: try again later"
