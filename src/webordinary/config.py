@@ -7,7 +7,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Self, get_type_hints
@@ -89,6 +89,17 @@ def folder() -> SettingRule:
         return Path(raw).expanduser().absolute()
 
     return SettingRule(read, "the path of a folder")
+
+
+def file_path() -> SettingRule:
+    """A file, made absolute as `folder` is; or none."""
+
+    def read(raw: object) -> str:
+        if not isinstance(raw, str) or "\0" in raw or len(raw) > _MAX_TEXT:
+            raise ValueError(raw)
+        return str(Path(raw).expanduser().absolute()) if raw else ""
+
+    return SettingRule(read, "the path of a file, or empty")
 
 
 def loopback() -> SettingRule:
@@ -266,6 +277,26 @@ class Config:
     relay_user: Annotated[str, Setting(text(), "user name at that server; empty: no login")] = ""
     relay_password: Annotated[str, Setting(text(), "password at that server")] = field(default="", repr=False)
     relay_starttls: Annotated[bool, Setting(flag(), "insist on TLS with that server")] = True
+    imap_host: Annotated[
+        str, Setting(host_name(empty=True), "IMAP server of the mailbox that is read; empty: none")
+    ] = ""
+    imap_port: Annotated[int, Setting(number(1, 65535), "port of that server")] = 993
+    imap_security: Annotated[
+        str, Setting(choice("tls", "starttls", "none"), "encryption of that connection; none: only on this machine")
+    ] = "tls"
+    imap_user: Annotated[str, Setting(text(), "user name at the IMAP server; empty: the mailbox address")] = ""
+    imap_password: Annotated[str, Setting(text(), "password at the IMAP server")] = field(default="", repr=False)
+    imap_password_file: Annotated[str, Setting(file_path(), "file that holds this password, read at each login")] = ""
+    imap_token_command: Annotated[
+        tuple[str, ...], Setting(words(100), "program that prints an OAuth2 access token for the IMAP server")
+    ] = ()
+    imap_folder: Annotated[str, Setting(text(), "folder of the mailbox that is read")] = "INBOX"
+    imap_taken_folder: Annotated[
+        str, Setting(text(), "folder that taken mails are moved to; empty: they get the keyword WebOrdinary")
+    ] = ""
+    imap_poll_seconds: Annotated[
+        float, Setting(number(1, 1500, whole=False), "how often the mailbox is looked at where IDLE tells nothing")
+    ] = 60.0
     agent: Annotated[
         str, Setting(_AGENTS, "who edits new sites; auto: claude once it has a key and a jail, until then builtin")
     ] = "auto"
@@ -381,6 +412,11 @@ class Config:
         names = (self.domain, self.mailbox.rpartition("@")[2])
         return all(name == "localhost" or name.endswith(".localhost") for name in names)
 
+    def without_secrets(self) -> Self:
+        """For workers, below which agents run: no password, and no setting that needs one."""
+        blank: dict[str, Any] = dict.fromkeys((*SECRETS, *_NEED_SECRETS), "")
+        return replace(self, **blank)
+
     def environment(self) -> dict[str, str]:
         """The same settings as variables, for a child process."""
         return {variable_of(name): _as_variable(getattr(self, name)) for name in NAMES}
@@ -389,6 +425,7 @@ class Config:
 Said = tuple[str, object, str]  # field, raw value, where it was said
 NAMES = tuple(f.name for f in fields(Config))
 SECRETS = frozenset(f.name for f in fields(Config) if not f.repr)
+_NEED_SECRETS = ("relay_user", "imap_host")
 _HINTS = get_type_hints(Config, include_extras=True)
 
 
@@ -479,6 +516,7 @@ def _contradictions(config: Config) -> Iterator[Problem]:
         yield Problem("port", "with preview_port and smtp_port", "must be three different ports")
     if config.relay_user and not (config.relay_host and config.relay_password):
         yield Problem("relay_user", "with relay_host and relay_password", "needs both of them")
+    yield from _contradictions_of_imap(config)
     if config.operator.lower() == config.mailbox:
         yield Problem("operator", "with mailbox", "must be another address: this one is read by WebOrdinary itself")
     for folder in map(Path, config.jail_readable):
@@ -490,3 +528,14 @@ def _contradictions(config: Config) -> Iterator[Problem]:
         yield Problem("trusted_peers", "with mailbox and domain", _TRUST_IS_LOCAL)
     if config.agent in ("acp", "command") and not config.agent_command:
         yield Problem("agent", "with agent_command", f"is {config.agent}; name its program in agent_command")
+
+
+def _contradictions_of_imap(config: Config) -> Iterator[Problem]:
+    if not config.imap_host:
+        return
+    given = [name for name in ("imap_password", "imap_password_file", "imap_token_command") if getattr(config, name)]
+    if len(given) != 1:
+        words = "needs exactly one of imap_password, imap_password_file and imap_token_command"
+        yield Problem("imap_host", "with its password", words)
+    if config.imap_security == "none" and config.imap_host not in ("localhost", "127.0.0.1"):
+        yield Problem("imap_security", "with imap_host", "must be tls or starttls: the password would travel in clear")

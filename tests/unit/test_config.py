@@ -135,3 +135,23 @@ def _flags(parser: argparse.ArgumentParser, command: str) -> set[str]:
         if isinstance(action, argparse._SubParsersAction):
             return {flag for a in action.choices[command]._actions for flag in a.option_strings}
     raise AssertionError("no commands")
+
+
+def test_a_mailbox_needs_one_password_and_an_encrypted_connection() -> None:
+    needs_one = problems(imap_host="imap.example.com")
+    assert "exactly one of" in needs_one["imap_host"]
+    both = problems(imap_host="imap.example.com", imap_password="x", imap_token_command="token")
+    assert "exactly one of" in both["imap_host"]
+    clear = problems(imap_host="imap.example.com", imap_password="x", imap_security="none")
+    assert "travel in clear" in clear["imap_security"]
+
+
+def test_workers_get_no_secret_and_no_setting_that_needs_one() -> None:
+    config = Config(
+        relay_host="mail.example.com",
+        relay_user="edit",
+        relay_password="s3",
+        imap_host="mail.example.com",
+        imap_password="s3",
+    )
+    assert "s3" not in config.without_secrets().environment().values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 
@@ -11,16 +11,20 @@ from webordinary.adapters.files.stores import SESSIONS, forget_homes
 from webordinary.adapters.files.transports import MaildirTransport
 from webordinary.adapters.files.wake import ENGINE, EngineWakeups
 from webordinary.adapters.git.mirrors import maintain_mirrors, tend_origins
+from webordinary.adapters.mailboxes.imap import ImapMailbox
 from webordinary.adapters.sqlite.dead_letters import LETTERS
 from webordinary.asl.runner import EngineRunner
 from webordinary.compose.container import Runnable
 from webordinary.compose.embedded import MIRRORS, ORIGINS, EmbeddedContainer
 from webordinary.compose.engine import RETRIES
+from webordinary.compose.mailboxes import imap_settings
 from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.mail import TransportKind
 from webordinary.pool.metrics import MetricsRecorder
 from webordinary.services.alert_mailer import AlertMailer
 from webordinary.services.loop import Loop, Service
 from webordinary.services.mail_duties import MissingWorkflows, PageWaker
+from webordinary.services.mail_intake import MailReader
 from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
 from webordinary.workflow.start import start_missing
 
@@ -58,7 +62,19 @@ def background_services(
         each(SWEEP_SECONDS, PackedOrigins(lambda: tend_origins(config.data / ORIGINS))),
         each(RETENTION_SECONDS, retention(container)),
         Loop(PageWaker(wake_page), None, now, heard(PAGE)),
+        *mail_readers(container, closing),
     )
+
+
+def mail_readers(container: EmbeddedContainer, closing: ExitStack) -> Iterator[Loop]:
+    """One loop for each place that mail is taken from."""
+    config, now = container.config, container.clock.now
+    mailbox, intake = container.mailroom.mailbox, container.intake
+    if config.imap_host:
+        source = ImapMailbox(imap_settings(config))
+        closing.callback(source.close)
+        reader = MailReader(TransportKind.IMAP, source, intake, mailbox, container.events)
+        yield Loop(reader, config.imap_poll_seconds, now, source)
 
 
 class NamedRunner(EngineRunner):

@@ -13,16 +13,19 @@ from webordinary.adapters.agents.claude.access import why_no_access
 from webordinary.adapters.files import checks as local
 from webordinary.adapters.files.backup import DATABASE
 from webordinary.adapters.files.screenshots import PROGRAMS, find_browser
+from webordinary.adapters.files.system import SystemClock
+from webordinary.adapters.mailboxes.imap import ImapMailbox
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.recovery import HighWaterMark, mails_without_row
 from webordinary.compose.backends import require_boto3
 from webordinary.compose.backup import unknown_sites
 from webordinary.compose.container import AWS, Container
 from webordinary.compose.embedded import open_embedded
+from webordinary.compose.mailboxes import imap_settings
 from webordinary.compose.sandbox import why_no_sandbox
 from webordinary.config import Config
 from webordinary.model.checks import Check, CheckResult, Verdict, broken, doubtful, good
-from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.errors import Transient, WebOrdinaryError
 from webordinary.model.projects import Project
 from webordinary.operations import sample
 from webordinary.operations.doctor import CheckRun, run_checks
@@ -47,6 +50,8 @@ def checks_of(config: Config) -> Iterator[Check]:
     if config.backend != AWS:
         yield Check("database", partial(_database, config.data / "webordinary.db"))
         yield Check("replies", partial(_replies, config))
+        if config.imap_host:
+            yield Check("mailbox", partial(_imap, config))
 
 
 def ports_checks(config: Config, *, running: bool) -> Iterator[Check]:
@@ -145,6 +150,15 @@ def _replies(config: Config) -> CheckResult:
         return doubtful(f"replies stay in {config.data / 'outbox'}", "name a mail server in relay_host to send them")
     login = (config.relay_user, config.relay_password)
     return local.look_at_relay(config.relay_host, config.relay_port, *login, starttls=config.relay_starttls)
+
+
+def _imap(config: Config) -> CheckResult:
+    with closing(ImapMailbox(imap_settings(config))) as mailbox:
+        try:
+            waiting = mailbox.count_waiting(SystemClock().now())
+        except Transient as problem:
+            return broken(str(problem), "correct the settings imap_…; see docs/mail.md")
+    return good(f"the mailbox at {config.imap_host} can be read; {waiting} mails wait in it")
 
 
 def _repository(services: Container, project: Project) -> CheckResult:

@@ -16,6 +16,7 @@ from webordinary.pool.metrics import MetricsRecorder, MetricsState
 if TYPE_CHECKING:
     from webordinary.asl.engine import Engine
     from webordinary.services.loop import Loop
+    from webordinary.services.mail_intake import Intake
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -64,6 +65,7 @@ from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
 from webordinary.pool.ports import Pool
 from webordinary.workflow.reading import Mailroom
+from webordinary.workflow.start import start
 
 SITES, MIRRORS, SECRETS, ORIGINS = "sites", "mirrors", "secrets", "origins"
 
@@ -222,6 +224,13 @@ class EmbeddedContainer:
     ) -> Sequence[Accepted]:
         self._quota.require_room(raw, envelopes_of_delivery(delivery, verdicts))
         return accept(raw, delivery, verdicts, mails=self.raw_mails, events=self.events)
+
+    @cached_property
+    def intake(self) -> Intake:
+        """Accepts mails that did not come by SMTP, and starts their workflows."""
+        from webordinary.services.mail_intake import Intake  # noqa: PLC0415 - only `up` and `receive` need it
+
+        return Intake(self.accept_mail, lambda email_id: start(email_id, self.workflows, self.raw_mails))
 
     @cached_property
     def _quota(self) -> UnadmittedQuota:

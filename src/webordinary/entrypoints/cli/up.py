@@ -21,7 +21,7 @@ from typing import Any
 from webordinary.compose.backends import open_container, write_durably
 from webordinary.compose.checks import REMOVE_TRUST, why_trust_is_unsafe
 from webordinary.compose.container import Container, profile_of
-from webordinary.config import FILE_NAME, Config, flag_of, variable_of
+from webordinary.config import FILE_NAME, SECRETS, Config, flag_of, variable_of
 from webordinary.entrypoints import lifecycle, running
 from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
@@ -186,7 +186,7 @@ def run(args: argparse.Namespace) -> int:
     require_programs()
     config = load_config(args)
     require_writable(config.data)
-    if args.config and config.relay_password and args.config.stat().st_mode & OTHERS:
+    if args.config and any(getattr(config, name) for name in SECRETS) and args.config.stat().st_mode & OTHERS:
         _warn(f"WARNING: other users of this machine may read the password in {args.config}: chmod 600 {args.config}")
     with running.lock_data_folder(config.data):
         runs_engine = profile_of(config).runs_engine
@@ -254,7 +254,7 @@ def _workers(config: Config) -> list[Child]:
 
 def _environment_of_workers(config: Config) -> dict[str, str]:
     """The same settings, however they were given; but agents run below workers, so no password."""
-    return os.environ | replace(config, relay_user="", relay_password="").environment()
+    return os.environ | config.without_secrets().environment()
 
 
 def _announce(services: Container, *, as_json: bool) -> None:
