@@ -181,6 +181,16 @@ def absolute_path(raw: str) -> Path:
     return path
 
 
+def server_address(raw: str) -> str:
+    """`127.0.0.1`, `127.0.0.1:5353`, `::1` or `[::1]:5353`."""
+    host, port = raw, ""
+    if raw.startswith("[") or raw.count(":") == 1:
+        host, _, port = raw.rpartition(":")
+        number(1, 65535).read(port)
+    ip_address(host.strip("[]"))
+    return raw
+
+
 def _refuse(item: object) -> bool:
     raise ValueError(item)
 
@@ -234,11 +244,13 @@ _SECONDS = number(0.01, 604_800, whole=False)
 _PATHS = words(100, absolute_path, "absolute paths")
 _TRUST_IS_LOCAL = (
     "is for the sample and for trying things out on localhost: every mail from these hosts counts as written by the "
-    "person in its From, forged or not. Remove trusted_peers; mail is then held, for nothing here proves its sender. "
-    "The backend aws verifies senders"
+    "person in its From, forged or not. Remove trusted_peers; a mail then needs a DKIM signature of its sender's "
+    "domain, or the word of the provider in trusted_authserv_id"
 )
 _AGENTS = choice("auto", "builtin", "claude", "acp", "command")
 _PEERS = words(100, ip_address, "IP addresses")
+_HOSTS = words(20, host_name().read, "host names")
+_SERVERS = words(5, server_address, "IP addresses, such as 127.0.0.1 or 127.0.0.1:5353")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +267,15 @@ class Config:
     domain: Annotated[str, Setting(host_name(), "domain that the sites' host names end in")] = "localhost"
     trusted_peers: Annotated[
         tuple[str, ...], Setting(_PEERS, "hosts whose mail counts as authenticated; on localhost only")
+    ] = ()
+    trusted_authserv_id: Annotated[
+        tuple[str, ...], Setting(_HOSTS, "names in Authentication-Results of the mail provider that fills the mailbox")
+    ] = ()
+    authserv_peers: Annotated[
+        tuple[str, ...], Setting(_PEERS, "hosts of that provider that hand mail over by SMTP")
+    ] = ()
+    dns_servers: Annotated[
+        tuple[str, ...], Setting(_SERVERS, "name servers, with a port or not; none: those of this machine")
     ] = ()
     workers: Annotated[int, Setting(number(0, 64), "worker processes that `up` starts")] = 2
     slots: Annotated[int, Setting(number(1, 64), "jobs that one worker runs side by side")] = 4
@@ -526,6 +547,8 @@ def _contradictions(config: Config) -> Iterator[Problem]:
             yield Problem("jail_readable", "with data and your home", words)
     if config.trusted_peers and config.backend == "embedded" and not config.is_local:
         yield Problem("trusted_peers", "with mailbox and domain", _TRUST_IS_LOCAL)
+    if config.authserv_peers and not config.trusted_authserv_id:
+        yield Problem("authserv_peers", "with trusted_authserv_id", "needs it: name the provider's authserv-id")
     if config.agent in ("acp", "command") and not config.agent_command:
         yield Problem("agent", "with agent_command", f"is {config.agent}; name its program in agent_command")
 

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 
 from webordinary.adapters.durable import make_folder
 from webordinary.adapters.files import smtp_client
 from webordinary.adapters.files.liveness import LockFiles
-from webordinary.adapters.files.parser import ProcessParser
+from webordinary.adapters.files.parser import ProcessParser, ProcessVerifier
 from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.files.stores import SESSIONS, FolderBuildLogs, FolderSessionFiles, LocalBlobs
 from webordinary.adapters.files.system import SystemClock
@@ -57,7 +58,9 @@ from webordinary.config import Config
 from webordinary.jobs.site_files import Stage
 from webordinary.mail import intake
 from webordinary.mail.addresses import Mailbox
-from webordinary.mail.auth import TrustedPeers
+from webordinary.mail.auth import ProofChain, TrustedPeers
+from webordinary.mail.authserv import PinnedProvider
+from webordinary.mail.dmarc import AlignedSignature, Dns
 from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent
 from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
@@ -71,6 +74,8 @@ SITES, MIRRORS, SECRETS, ORIGINS = "sites", "mirrors", "secrets", "origins"
 
 
 OUTBOX_SECONDS = 30.0
+MAX_SIGNED_DAYS = 7
+"""A signed mail that is older proves nothing: mail servers give up after five days."""
 
 
 class RegisteredWorkers(LockFiles):
@@ -152,10 +157,27 @@ class EmbeddedContainer:
             threads=self.threads,
             directory=self.directory,
             parser=parser,
-            policy=TrustedPeers(self.config.trusted_peers),
+            policy=ProofChain(TrustedPeers(self.config.trusted_peers), self._own_check),
             mailbox=Mailbox.parse(self.config.mailbox),
             atomically=self.db.transaction,
         )
+
+    @cached_property
+    def _own_check(self) -> AlignedSignature:
+        verifier = ProcessVerifier()
+        self._closing.callback(verifier.close)
+        remembered = timedelta(days=min(MAX_SIGNED_DAYS, self.config.retention_days))
+        return AlignedSignature(self.dns, verifier, remembered)
+
+    @cached_property
+    def dns(self) -> Dns:
+        from webordinary.adapters.resolver import DnsResolver  # noqa: PLC0415 - slow to import, few commands need it
+
+        return DnsResolver(self.config.dns_servers)
+
+    @cached_property
+    def _provider(self) -> PinnedProvider:
+        return PinnedProvider(self.config.trusted_authserv_id, self.config.authserv_peers)
 
     @cached_property
     def raw_mails(self) -> SqliteRawMails:
@@ -222,6 +244,7 @@ class EmbeddedContainer:
     def accept_mail(
         self, raw: bytes, delivery: Delivery, verdicts: TransportVerdicts | None = None
     ) -> Sequence[Accepted]:
+        verdicts = verdicts or self._provider.verdicts(raw, delivery)
         self._quota.require_room(raw, envelopes_of_delivery(delivery, verdicts))
         return accept(raw, delivery, verdicts, mails=self.raw_mails, events=self.events)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,6 +16,19 @@ _ADDRESS = re.compile(r"[^\s@<>\"(),:;\\\x00-\x1f]{1,64}@[^\s@<>\"(),:;\\\x00-\x
 def is_address(text: str) -> bool:
     """One plain address, of the kind that people have; no quoting, no routes, no comments."""
     return len(text) <= MAX_ADDRESS and _ADDRESS.fullmatch(text) is not None
+
+
+_QUOTED_NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BRACKETED = re.compile(r"<([^<>\s]+)>")
+_MAX_LIST = 8 * 1024
+
+
+def addresses_in(values: Iterable[str]) -> Iterator[str]:
+    """The addresses of To and Cc fields, in lower case; a list beyond 8 kB is cut."""
+    for value in values:
+        for part in _QUOTED_NAME.sub("", value[:_MAX_LIST]).split(","):
+            bracketed = _BRACKETED.search(part)
+            yield (bracketed[1] if bracketed else part.strip()).lower()
 
 
 def with_token(address: str, token: str) -> str:

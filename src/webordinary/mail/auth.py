@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import ip_address, ip_network
 from typing import ClassVar, Protocol
 
-from webordinary.mail.addresses import MAX_ADDRESS, Mailbox, ascii_address
-from webordinary.mail.parsing.headers import MAX_FIELD_BYTES, MAX_HEADER_BYTES, Headers, author_of, read_headers, split
+from webordinary.mail.addresses import MAX_ADDRESS, Mailbox, addresses_in, ascii_address
+from webordinary.mail.parsing.headers import MAX_HEADER_BYTES, Headers, author_of, read_headers, split
 from webordinary.model.errors import Permanent
 from webordinary.model.mail import Envelope, ParsedMail, TransportVerdicts
 from webordinary.model.projects import Sender
@@ -40,10 +40,14 @@ class Refused:
 Verdict = Admitted | AwaitsConfirmation | Refused
 
 
+Load = Callable[[], bytes]
+"""Reads the whole mail, for a policy that needs more than its header."""
+
+
 class SenderPolicy(Protocol):
     """Decides about a sender that is known and a mail that a person wrote."""
 
-    def doubt(self, envelope: Envelope, mail: ParsedMail) -> AwaitsConfirmation | Refused | None:
+    def doubt(self, envelope: Envelope, mail: ParsedMail, load: Load) -> AwaitsConfirmation | Refused | None:
         """None when the sender is proven, else what becomes of the mail."""
 
 
@@ -56,7 +60,7 @@ class TrustedPeers:
         except ValueError as problem:
             raise Permanent(f"trusted peers: {problem}; write them like 127.0.0.1 or 10.0.0.0/8") from problem
 
-    def doubt(self, envelope: Envelope, mail: ParsedMail) -> AwaitsConfirmation | None:
+    def doubt(self, envelope: Envelope, mail: ParsedMail, load: Load) -> AwaitsConfirmation | None:
         try:
             peer = ip_address(envelope.peer)
         except ValueError:
@@ -66,8 +70,31 @@ class TrustedPeers:
         return AwaitsConfirmation(f"{peer} is no trusted peer, and nothing else proves that {mail.sender} wrote this")
 
 
-def authenticate(envelope: Envelope, mail: ParsedMail, known: Sequence[Sender], policy: SenderPolicy) -> Verdict:
-    """`known` is what the directory says about the address in From."""
+class ProofChain:
+    """See SenderPolicy. The verdict of the transport counts first, then the operator's own hosts, then our own check.
+
+    A DMARC failure that the transport reports is final. Where the transport has no opinion, the next one is asked.
+    """
+
+    def __init__(self, *policies: SenderPolicy) -> None:
+        self._policies = policies
+
+    def doubt(self, envelope: Envelope, mail: ParsedMail, load: Load) -> AwaitsConfirmation | Refused | None:
+        verdicts = envelope.verdicts
+        if verdicts and verdicts.dmarc in (_GOOD, "fail"):
+            return _unproven(verdicts, mail)
+        doubt: AwaitsConfirmation | Refused | None = AwaitsConfirmation("nothing here can prove a sender")
+        for policy in self._policies:
+            doubt = policy.doubt(envelope, mail, load)
+            if doubt is None:
+                return None
+        return doubt
+
+
+def authenticate(
+    envelope: Envelope, mail: ParsedMail, known: Sequence[Sender], policy: SenderPolicy, load: Load = bytes
+) -> Verdict:
+    """`known` is what the directory says about the address in From; `load` reads the whole mail."""
     if mail.automatic or not envelope.mail_from:
         return Refused("this mail was written by a machine (auto-reply, bounce or list mail)")
     if mail.doubt:
@@ -76,7 +103,7 @@ def authenticate(envelope: Envelope, mail: ParsedMail, known: Sequence[Sender], 
         return Refused("this mail does not name exactly one author in From")
     if not known:
         return not_entitled(mail)
-    return policy.doubt(envelope, mail) or Admitted()
+    return policy.doubt(envelope, mail, load) or Admitted()
 
 
 def not_entitled(mail: ParsedMail) -> Refused:
@@ -105,8 +132,6 @@ _RECEIVED = re.compile(
 )
 _DMARC = re.compile(r'dmarc=(?P<dmarc>[a-z]+) header\.from=(?P<domain>[^\s;()"]*);')
 _LONGEST_LINE = 900  # a longer one might be folded, wherever its words allow
-_QUOTED_NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
-_BRACKETED = re.compile(r"<([^<>\s]+)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,16 +211,9 @@ def _results(lines: list[str], spf: str) -> re.Match[str] | None:
 def _recipients(headers: Headers, trace: SesTrace | None, mailbox: Mailbox) -> tuple[str, ...]:
     """A recipient selects, it never authorises: what the sender wrote in To is good enough beside SES's word."""
     told = trace.recipient if trace else ""
-    named = (told, *_addresses(headers))
+    named = (told, *addresses_in((*headers.all("to"), *headers.all("cc"))))
     ours = tuple(dict.fromkeys(address for address in named if mailbox.accepts(address)))[:MAX_RECIPIENTS]
     return ours or (() if told else (mailbox.address,))
-
-
-def _addresses(headers: Headers) -> Iterator[str]:
-    for value in (*headers.all("to"), *headers.all("cc")):
-        for part in _QUOTED_NAME.sub("", value[:MAX_FIELD_BYTES]).split(","):
-            bracketed = _BRACKETED.search(part)
-            yield (bracketed[1] if bracketed else part.strip()).lower()
 
 
 _GOOD = "pass"
@@ -205,7 +223,7 @@ _HARMLESS = (_GOOD, "gray")  # SES is not sure that it is no spam; DMARC says wh
 class SesVerdicts:
     """See SenderPolicy. Asks for an aligned DMARC pass of exactly the domain in From; SPF or DKIM alone prove less."""
 
-    def doubt(self, envelope: Envelope, mail: ParsedMail) -> AwaitsConfirmation | Refused | None:
+    def doubt(self, envelope: Envelope, mail: ParsedMail, load: Load) -> AwaitsConfirmation | Refused | None:
         verdicts = envelope.verdicts
         if verdicts is None:
             return AwaitsConfirmation(
@@ -223,12 +241,12 @@ def _unproven(verdicts: TransportVerdicts, mail: ParsedMail) -> AwaitsConfirmati
     if verdicts.dmarc != _GOOD:
         found = verdicts.dmarc or "nothing that can be read"
         return AwaitsConfirmation(
-            f"SES says of DMARC: {found}; without a pass nothing proves that {mail.sender} wrote this"
+            f"the mail provider says of DMARC: {found}; without a pass nothing proves that {mail.sender} wrote this"
         )
     domain = ascii_address(mail.sender).rpartition("@")[2].lower()
     if not domain or verdicts.dmarc_domain != domain:
         return AwaitsConfirmation(
-            f"SES has proven {verdicts.dmarc_domain or 'no domain'}, and From names {mail.sender}"
+            f"the mail provider has proven {verdicts.dmarc_domain or 'no domain'}, and From names {mail.sender}"
         )
     return None
 

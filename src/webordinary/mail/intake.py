@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from webordinary.mail.auth import Admitted, AwaitsConfirmation, Verdict
+from webordinary.mail.auth import Admitted, AwaitsConfirmation, Load, Verdict
 from webordinary.mail.parsing.headers import author_of, body_view, message_id_of, read_headers
 from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import RawMails
@@ -76,15 +76,17 @@ class UnadmittedQuota:
 
     max_bytes: int
     used_bytes: Callable[[], int]
-    judge: Callable[[Envelope, ParsedMail], Verdict]
+    judge: Callable[[Envelope, ParsedMail, Load], Verdict]
 
     def require_room(self, raw: bytes, envelopes: Sequence[Envelope]) -> None:
         """Raises Transient where the quota is used up: the sender's server tries again later."""
-        verdict = self.judge(envelopes[0], outline(raw))
+        needed = self.used_bytes() + len(raw) * len(envelopes)
+        if needed <= self.max_bytes // 2:  # room for everyone: the sender is judged later, in the workflow
+            return
+        verdict = self.judge(envelopes[0], outline(raw), lambda: raw)
         if isinstance(verdict, Admitted):
             return
-        share = self.max_bytes if isinstance(verdict, AwaitsConfirmation) else self.max_bytes // 2
-        if self.used_bytes() + len(raw) * len(envelopes) > share:
+        if not isinstance(verdict, AwaitsConfirmation) or needed > self.max_bytes:
             raise Transient(
                 f"mails that were not admitted fill their {self.max_bytes / 1e6:,.0f} MB: wait until the oldest are "
                 "forgotten, or raise unadmitted_mail_mb"

@@ -189,7 +189,9 @@ class Answering:
         if (payload.get("job") or {}).get("route") == "refused":
             return False
         judged = (payload.get("sender") or {}).get("verdict")
-        return judged == "admitted" or isinstance(self.mailroom.judge(envelope, mail), Admitted)
+        if judged == "admitted":
+            return True
+        return isinstance(self.mailroom.judge_stored(payload["emailId"], envelope, mail), Admitted)
 
     def _write(self, answer: Answer, email_id: str, mail: ParsedMail, thread_id: str | None, kind: str) -> None:
         now, address, thread = self.now(), self.mailroom.mailbox.address, thread_id or ""

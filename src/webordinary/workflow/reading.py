@@ -14,6 +14,7 @@ from webordinary.mail.addresses import Mailbox
 from webordinary.mail.auth import (
     Admitted,
     AwaitsConfirmation,
+    Load,
     Refused,
     SenderPolicy,
     Verdict,
@@ -110,9 +111,13 @@ class Mailroom:
         head = self.raw_mails.head(email_id)
         return ReadMail(head.envelope, outline(head.raw), is_parsed=False)
 
-    def judge(self, envelope: Envelope, mail: ParsedMail) -> Verdict:
-        """Whether the mail may act for its sender."""
-        return authenticate(envelope, mail, self.entitlements(mail), self.policy)
+    def judge(self, envelope: Envelope, mail: ParsedMail, load: Load) -> Verdict:
+        """Whether the mail may act for its sender; `load` reads all of it."""
+        return authenticate(envelope, mail, self.entitlements(mail), self.policy, load)
+
+    def judge_stored(self, email_id: str, envelope: Envelope, mail: ParsedMail) -> Verdict:
+        """The same for a mail that was accepted."""
+        return self.judge(envelope, mail, lambda: self.raw_mails.load(email_id).raw)
 
     def entitlements(self, mail: ParsedMail) -> Sequence[Sender]:
         """The projects that the sender may change."""
@@ -134,7 +139,7 @@ class Reading:
         """Admitted, held or refused, by envelope and header alone; fail closed. Only admitted mails are parsed."""
         email_id = payload["emailId"]
         outlined = self.mailroom.read_outline(email_id)
-        verdict = self.mailroom.judge(outlined.envelope, outlined.mail)
+        verdict = self.mailroom.judge_stored(email_id, outlined.envelope, outlined.mail)
         return {"verdict": "admitted" if isinstance(verdict, Admitted) else self._stopped(email_id, verdict)}
 
     def parse_email(self, payload: Payload) -> Payload:

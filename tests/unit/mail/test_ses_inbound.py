@@ -81,7 +81,7 @@ def test_a_proven_sender_is_admitted() -> None:
     assert judged(as_received(raw_mail(), replace(SEEN, spam="GRAY"))) == Admitted()
     assert judged(as_received(raw_mail(), replace(SEEN, peer="2001:db8::1"))) == Admitted()
     assert judged(as_received(raw_mail(), replace(SEEN, mail_from="SRS0=x=y=example.com=scott@lists.example"))) == (
-        AwaitsConfirmation("SES has proven lists.example, and From names scott@example.com")
+        AwaitsConfirmation("the mail provider has proven lists.example, and From names scott@example.com")
     )
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -42,6 +42,10 @@ class ParserLimits:
     large_processes: int = 2
     large_niceness: int = 5
     """Large mails give way to everything else that this machine does for its customers."""
+
+
+VERIFIER_LIMITS = ParserLimits(cpu_seconds=5.0, memory_bytes=300 * 1024 * 1024, small_processes=2)
+"""A body of 40 MB takes two seconds to hash, and a mail may have a second signature."""
 
 
 class ProcessParser:
@@ -81,6 +85,25 @@ class ProcessParser:
         small = self._limits.small_processes and len(raw) <= self._limits.small_bytes
         with self._small.waited_for() if small else self._large.at_once() as process:
             yield process
+
+
+class ProcessVerifier:
+    """See SignatureVerifier. Its processes read no mail for anything else, so that no mail can speak for another."""
+
+    def __init__(self, limits: ParserLimits = VERIFIER_LIMITS) -> None:
+        self._lane = _Lane(limits, limits.small_processes)
+        self._end = weakref.finalize(self, _end_all, self._lane)
+
+    def verified(self, raw: bytes, keys: Mapping[int, bytes]) -> frozenset[int]:
+        records = {str(place): record.decode("latin-1") for place, record in keys.items()}
+        with suppress(Unparseable), self._lane.waited_for() as process:
+            said, _ = next(process.ask("dkim", raw, keys=records))
+            return frozenset(place for place in said["verified"] if place in keys)
+        return frozenset()
+
+    def close(self) -> None:
+        """End the processes; the verifier may not be used any more."""
+        self._end()
 
 
 def _end_all(*lanes: _Lane) -> None:
@@ -173,12 +196,12 @@ class _Process:
     def alive(self) -> bool:
         return self._child.poll() is None
 
-    def ask(self, request: str, raw: bytes) -> Iterator[Frame]:
+    def ask(self, request: str, raw: bytes, **more: object) -> Iterator[Frame]:
         """Send a request and yield the answers, up to and including the last one."""
         assert self._child.stdin
         self.ready = False
         with suppress(BrokenPipeError), self._watched():
-            write_frame(self._child.stdin, {"request": request}, raw)
+            write_frame(self._child.stdin, {"request": request, **more}, raw)
         while True:
             said, data = self._answer()
             if "unparseable" in said:
