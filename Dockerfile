@@ -1,7 +1,9 @@
 # The worker as ECS runs it: `webordinary aws image` builds, tags and pushes it.
 # Agents beside the built-in one are the operator's choice: --build-arg EXTRAS=claude
+# The digest names one image for all platforms. To take a newer one, change tag and digest in both places:
+# docker buildx imagetools inspect python:3.13-slim-trixie
 
-FROM python:3.13-slim-trixie AS build
+FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b AS build
 ARG EXTRAS=""
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /src
@@ -9,16 +11,12 @@ COPY requirements requirements
 # Below /usr, as nothing else of the machine is seen in the jail.
 RUN python -m venv /usr/local/lib/webordinary \
     && /usr/local/lib/webordinary/bin/pip install --no-deps --require-hashes \
-        -r requirements/worker.lock -r requirements/build.lock
+        -r "requirements/worker${EXTRAS:+-$EXTRAS}.lock" -r requirements/build.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
-RUN /usr/local/lib/webordinary/bin/pip install --no-deps --no-build-isolation . \
-    && if [ -n "$EXTRAS" ]; then \
-        grep -oE '^[A-Za-z0-9._-]+==[^ ;]+' requirements/all.lock > pins.txt \
-        && /usr/local/lib/webordinary/bin/pip install --no-build-isolation -c pins.txt ".[$EXTRAS]"; \
-    fi
+RUN /usr/local/lib/webordinary/bin/pip install --no-deps --no-build-isolation .
 
-FROM python:3.13-slim-trixie
+FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 # Debian's own versions: its security updates are worth more than a version that stands still.
 # hadolint ignore=DL3008
 RUN apt-get update \

@@ -59,7 +59,7 @@ check: $(ALL) ## lint, formatting, types, import directions, lock files
 	$(RUN) ruff format --check
 	$(RUN) mypy
 	$(BIN)/lint-imports --no-cache
-	@! grep -nEi 'index-url|find-links|https?://' requirements/*.lock \
+	@! grep -nEi 'index-url|find-links|https?://' requirements/*.lock infra/cdk/package-lock.json \
 		|| { echo "a lock file names a package index; make it again with: make lock"; exit 1; }
 
 bench: $(DEV) ## run one benchmark and print JSON; BENCH=name
@@ -69,11 +69,13 @@ bench: $(DEV) ## run one benchmark and print JSON; BENCH=name
 
 lock: $(CREATED) ## pin the dependencies again; UPGRADE=1 takes newer versions (needs the network)
 	$(PYTHON) -m venv $(VENV)-lock
-	$(VENV)-lock/bin/python -m pip --disable-pip-version-check --quiet install uv
+	$(VENV)-lock/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/uv.lock
+	$(LOCK) -o requirements/uv.lock requirements/uv.in
 	$(LOCK) --all-extras -o requirements/all.lock pyproject.toml
 	$(LOCK) --extra dev -c requirements/all.lock -o requirements/dev.lock pyproject.toml
 	$(LOCK) -c requirements/dev.lock -o requirements/base.lock pyproject.toml
 	$(LOCK) --extra acp --extra aws -c requirements/all.lock -o requirements/worker.lock pyproject.toml
+	$(LOCK) --extra acp --extra aws --extra claude -c requirements/all.lock -o requirements/worker-claude.lock pyproject.toml
 	$(LOCK) -c requirements/dev.lock -o requirements/build.lock requirements/build.in
 	$(LOCK) -c requirements/all.lock -o requirements/lambda.lock requirements/lambda.in
 	$(LOCK) -c requirements/all.lock -o requirements/lambda-emulator.lock requirements/lambda-emulator.in

@@ -1,4 +1,4 @@
-"""All stacks; `cdk.json` tells CDK to run this: `npx aws-cdk deploy --all -c domain=example.com`."""
+"""All stacks; `cdk.json` tells CDK to run this: `webordinary aws deploy`."""
 
 from __future__ import annotations
 

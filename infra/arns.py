@@ -32,6 +32,11 @@ def configuration_set(name: str) -> str:
     return _arn("ses", f"configuration-set/{name}")
 
 
+def receipt_rule(rules: str, name: str) -> str:
+    """What SES does with a mail that it receives."""
+    return _arn("ses", f"receipt-rule-set/{rules}:receipt-rule/{name}")
+
+
 def state_machine() -> str:
     """The workflow."""
     return _arn("states", f"stateMachine:{names.STATE_MACHINE}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from aws_cdk import Aws, CfnOutput, Duration, Stack
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ses as ses
@@ -19,6 +18,10 @@ from infra.nag import accept
 from infra.settings import Settings
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.shapes import KEPT_MAIL_DAYS, RAW_PREFIX
+
+RULE = "keep"
+WRITES_MAIL = 1
+"""Index of the statement in the bucket's policy that lets SES write; the first one denies plain HTTP."""
 
 
 class MailStack(Stack):
@@ -73,12 +76,15 @@ class MailStack(Stack):
         rules = ses.ReceiptRuleSet(self, "rules", receipt_rule_set_name=names.RECEIPT_RULES)
         rules.add_rule(
             "keep",
-            receipt_rule_name="keep",
+            receipt_rule_name=RULE,
             recipients=[self._settings.mail_domain],
             scan_enabled=True,
             tls_policy=ses.TlsPolicy.OPTIONAL,
             actions=[actions.S3(bucket=bucket, object_key_prefix=RAW_PREFIX)],
         )
+        # CDK's action lets every rule of the account write; only ours may.
+        condition = f"PolicyDocument.Statement.{WRITES_MAIL}.Condition.StringEquals.aws:SourceArn"
+        bucket.policy.node.default_child.add_property_override(condition, arns.receipt_rule(names.RECEIPT_RULES, RULE))
         CfnOutput(self, "MX", value=f"10 inbound-smtp.{Aws.REGION}.{Aws.URL_SUFFIX}")
 
     def _send(self) -> None:
@@ -103,12 +109,8 @@ class MailStack(Stack):
         )
 
     def _bounces(self) -> sns.Topic:
+        # The event destination adds the permission to publish, for its configuration set only.
         topic = sns.Topic(self, "bounces", topic_name=names.BOUNCES, enforce_ssl=True)
-        topic.grant_publish(
-            iam.ServicePrincipal(
-                "ses.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
-            )
-        )
         listener = lambda_.Function.from_function_attributes(
             self, "listener", function_arn=arns.function(names.BOUNCES), same_environment=True
         )

@@ -27,7 +27,7 @@ class Settings:
     max_workers: int = 10
     worker_cpu: int = 2048
     worker_memory: int = 7168
-    image_tag: str = "latest"
+    image_tag: str = ""
     agent_secret: str = ""
     bedrock_model: str = ""
     runbook: str = "docs/aws.md"

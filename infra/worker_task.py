@@ -18,6 +18,8 @@ from webordinary.adapters.aws import names
 CONTAINER = "worker"
 WORKSPACE = "/work"
 STOP_SECONDS = 120
+NOT_PUSHED = "not-pushed"
+"""Tag in a deployment that has no image yet; no worker starts before `webordinary aws image`."""
 USER = "10001:10001"
 """As the Dockerfile makes it."""
 
@@ -29,6 +31,7 @@ def make_repository(scope: Construct) -> ecr.Repository:
         "image",
         repository_name=names.REPOSITORY,
         image_scan_on_push=True,
+        image_tag_mutability=ecr.TagMutability.IMMUTABLE,
         encryption=ecr.RepositoryEncryption.AES_256,
         lifecycle_rules=[ecr.LifecycleRule(max_image_count=20)],
         removal_policy=RemovalPolicy.DESTROY,
@@ -47,7 +50,7 @@ def add_container(
     container = task.add_container(
         CONTAINER,
         container_name=CONTAINER,
-        image=ecs.ContainerImage.from_ecr_repository(repository, settings.image_tag),
+        image=ecs.ContainerImage.from_ecr_repository(repository, settings.image_tag or NOT_PUSHED),
         user=USER,
         privileged=jail,
         docker_security_options=["no-new-privileges"] if jail else None,

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,10 +26,12 @@ from webordinary.adapters.aws.provision.package import AWS
 from webordinary.entrypoints.cli import main
 
 ACCOUNT = "345678901234"
+INSTALL = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
 # Writes down how it was called, and what it was given to read.
 PROGRAM = """#!{python}
 import json, os, sys
 given = sys.stdin.read() if "--password-stdin" in sys.argv else ""
+open({log!r} + "." + os.path.basename(sys.argv[0]) + ".env", "w").write(json.dumps(dict(os.environ)))
 with open({log!r}, "a") as log:
     print(json.dumps([os.path.basename(sys.argv[0]), *sys.argv[1:], *([given] if given else [])]), file=log)
 sys.exit({code})
@@ -35,20 +39,28 @@ sys.exit({code})
 
 
 @pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
     """Put programs of these names on an otherwise empty PATH; where their calls are written down."""
     folder, log = tmp_path / "bin", tmp_path / "calls"
     folder.mkdir()
     log.touch()
     monkeypatch.setenv("PATH", str(folder))
 
+    checkout = ROOT / "infra" / "cdk" / "node_modules" / ".bin" / "cdk"
+
     def put(*wanted: str, code: int = 0) -> Path:
         for name in wanted:
-            (folder / name).write_text(PROGRAM.format(python=sys.executable, log=str(log), code=code))
-            (folder / name).chmod(0o755)
+            put_program(checkout if name == "cdk" else folder / name, log, code)
         return log
 
-    return put
+    yield put
+    shutil.rmtree(checkout.parents[1], ignore_errors=True)
+
+
+def put_program(file: Path, log: Path, code: int = 0) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(PROGRAM.format(python=sys.executable, log=str(log), code=code))
+    file.chmod(0o755)
 
 
 @pytest.fixture
@@ -67,10 +79,11 @@ def calls(log: Path) -> list[list[str]]:
 def test_deploy_packs_the_lambdas_and_hands_our_settings_to_the_cdk(
     account: str, programs: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = programs("cdk")
+    log = programs("npm", "cdk")
     said = ["--domain", "example.com", "-c", "projects=amelia", "--endpoint", account]
     assert main(["aws", "deploy", "--yes", *said]) == 0
-    [[cdk, deploy, *told]] = calls(log)
+    [installed, [cdk, deploy, *told]] = calls(log)
+    assert installed == INSTALL
     assert (cdk, deploy) == ("cdk", "deploy")
     take_over = "--import-existing-resources"  # such as buckets that onboarding made
     context = ["-c", "domain=example.com", "-c", "projects=amelia"]
@@ -79,33 +92,43 @@ def test_deploy_packs_the_lambdas_and_hands_our_settings_to_the_cdk(
     assert "webordinary aws image" in capsys.readouterr().out
 
 
-def test_without_the_cdk_s_own_program_npx_fetches_it(account: str, programs: Callable[..., Path]) -> None:
-    log = programs("npx")
-    assert main(["aws", "diff", "-c", "domain=a.example", "--domain", "b.example"]) == 0
-    assert calls(log) == [["npx", "--yes", "aws-cdk", "diff", "-c", "domain=a.example"]]
+def test_the_cdk_comes_from_its_lock_file_and_never_from_elsewhere(
+    account: str, programs: Callable[..., Path], tmp_path: Path
+) -> None:
+    """It gets the operator's credentials; the program that installs it gets none."""
+    log = programs("npm", "npx", "cdk")
+    put_program(tmp_path / "bin" / "cdk", tmp_path / "another", code=1)
+    assert main(["aws", "diff", "-c", "domain=a.example", "--domain", "b.example", "--endpoint", account]) == 0
+    assert calls(log) == [INSTALL, ["cdk", "diff", "-c", "domain=a.example"]]
+    assert (tmp_path / "calls.npm.env").read_text().count("AWS_SECRET_ACCESS_KEY") == 0
+    assert (tmp_path / "calls.cdk.env").read_text().count("AWS_SECRET_ACCESS_KEY") == 1
 
 
 def test_destroy_can_take_one_site(account: str, programs: Callable[..., Path]) -> None:
-    log = programs("cdk")
-    assert main(["aws", "destroy", "--site", "jam", "--yes"]) == 0
-    assert main(["aws", "destroy"]) == 0
+    log = programs("npm", "cdk")
+    assert main(["aws", "destroy", "--site", "jam", "--yes", "--endpoint", account]) == 0
+    assert main(["aws", "destroy", "--endpoint", account]) == 0
     assert calls(log) == [
+        INSTALL,
         ["cdk", "destroy", "site-jam", "-c", "projects=jam", "--force"],
+        INSTALL,
         ["cdk", "destroy", "--all"],
     ]
 
 
-@pytest.mark.usefixtures("account")
-def test_what_is_missing_or_fails_is_told(programs: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing_or_fails_is_told(
+    account: str, programs: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     programs()
-    assert main(["aws", "diff"]) == 1
-    assert "npx is not installed; install Node" in capsys.readouterr().err
+    assert main(["aws", "diff", "--endpoint", account]) == 1
+    assert "npm is not installed; install Node" in capsys.readouterr().err
     assert main(["aws", "image"]) == 1
     assert "docker is not installed; install Docker" in capsys.readouterr().err
     assert main(["aws", "deploy", "-c", "domain"]) == 2
     assert "-c domain has no value; write -c name=value" in capsys.readouterr().err
+    programs("npm")
     programs("cdk", code=3)
-    assert main(["aws", "diff"]) == 1
+    assert main(["aws", "diff", "--endpoint", account]) == 1
     assert "cdk diff` ended with code 3; its words stand above" in capsys.readouterr().err
 
 
@@ -121,12 +144,15 @@ def test_the_image_is_built_tagged_pushed_and_taken(
     ecs.create_service(cluster=names.CLUSTER, serviceName=names.SERVICE, taskDefinition=arn, desiredCount=0)
     log = programs("docker")
     assert main(["aws", "image", "--extras", "claude", "--endpoint", account, "--json"]) == 0
-    images = json.loads(capsys.readouterr().out)["images"]
-    assert [image.rpartition(":")[0] for image in images] == [uri, uri]
-    built, login, *pushed = calls(log)
-    tags = ["--tag", images[0], "--tag", images[1]]
-    assert built == ["docker", "build", "--platform", "linux/arm64", "--build-arg", "EXTRAS=claude", *tags, "."]
+    image = json.loads(capsys.readouterr().out)["image"]
+    assert re.fullmatch(rf"{re.escape(uri)}:[0-9.]+-\d{{14}}", image)
+    built, login, pushed = calls(log)
+    tag = ["--tag", image]
+    assert built == ["docker", "build", "--platform", "linux/arm64", "--build-arg", "EXTRAS=claude", *tag, "."]
     assert login[:5] == ["docker", "login", "--username", "AWS", "--password-stdin"]
     assert login[-1]
-    assert pushed == [["docker", "push", image] for image in images]
+    assert pushed == ["docker", "push", image]
+    [service] = ecs.describe_services(cluster=names.CLUSTER, services=[names.SERVICE])["services"]
+    now = ecs.describe_task_definition(taskDefinition=service["taskDefinition"])["taskDefinition"]
+    assert [container["image"] for container in now["containerDefinitions"]] == [image]
     assert not any(login[-1] in part for part in os.environ.values())

@@ -8,7 +8,7 @@ import time
 import zipfile
 import zlib
 from dataclasses import replace
-from email import message_from_bytes
+from email.parser import BytesHeaderParser
 
 from tests.fuzz.mutator import Mutator
 from tests.hostile_mails import mail, of_parts
@@ -115,7 +115,7 @@ class MailParserTarget:
         if not header.sender:
             return
         assert is_address(header.sender)
-        read = message_from_bytes(data).raw_items()
+        read = BytesHeaderParser().parsebytes(data).raw_items()
         authors = [str(value).encode("ascii", "surrogateescape") for name, value in read if name.lower() == "from"]
         assert len(authors) == 1, f"{header.sender!r} is not the one author of {authors!r}"
         said = authors[0].decode("utf-8", "replace").lower()

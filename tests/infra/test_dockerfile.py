@@ -50,17 +50,35 @@ def test_what_builds_it_stays_behind(dockerfile: str, final: list[tuple[str, str
     ]
 
 
-def test_its_base_is_pinned_and_named_without_a_registry(dockerfile: str) -> None:
+def test_its_base_is_pinned_by_digest_and_named_without_a_registry(dockerfile: str) -> None:
     bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
     assert len(set(bases)) == 1
-    for base in bases:
-        assert re.fullmatch(r"python:\d+\.\d+-slim-[a-z]+", base)
+    assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}", bases[0])
 
 
 def test_everything_that_is_installed_by_pip_is_pinned_by_hash(dockerfile: str, repository_root: Path) -> None:
-    assert "--require-hashes" in dockerfile
-    for lock in re.findall(r"-r (\S+\.lock)", dockerfile):
-        assert (repository_root / lock).is_file()
+    said = dockerfile.replace("\\\n", " ")
+    installs = re.findall(r"pip install (.*)", said)
+    from_elsewhere = [install for install in installs if "--require-hashes" not in install]
+    assert from_elsewhere == ["--no-deps --no-build-isolation ."]
+    for extras in ("", "-claude"):
+        locks = re.findall(r'-r "?(\S+\.lock)', said.replace("${EXTRAS:+-$EXTRAS}", extras))
+        assert len(locks) == 2
+        for lock in locks:
+            assert "--hash=sha256:" in (repository_root / lock).read_text()
+
+
+def test_the_program_that_deploys_is_pinned_by_hash(repository_root: Path) -> None:
+    packages = json.loads((repository_root / "infra" / "cdk" / "package-lock.json").read_text())["packages"]
+    for name, package in packages.items():
+        assert not name or package["integrity"].startswith("sha512-"), name
+    assert "node_modules/aws-cdk" in packages
+
+
+def test_what_pins_the_packages_is_pinned_itself(repository_root: Path) -> None:
+    recipe = (repository_root / "Makefile").read_text().partition("\nlock:")[2].partition("\n\n")[0]
+    installs = [line for line in recipe.splitlines() if "pip" in line and " install " in line]
+    assert [line.partition(" install ")[2] for line in installs] == ["--require-hashes -r requirements/uv.lock"]
 
 
 def test_it_has_what_agents_and_builds_need(final: list[tuple[str, str]]) -> None:

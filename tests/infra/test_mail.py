@@ -48,13 +48,23 @@ def test_only_our_own_bucket_may_call_the_intake(cloud: Cloud) -> None:
     assert plain(permission["SourceArn"]).endswith(f":::{names.raw_bucket('<AWS::AccountId>')}")
 
 
-def test_only_ses_of_our_account_may_write_mails(cloud: Cloud) -> None:
+def test_only_our_own_receipt_rule_may_write_mails(cloud: Cloud) -> None:
     policy = cloud.mail.only("AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
     [allowed] = [statement for statement in policy if statement["Effect"] == "Allow"]
     assert allowed["Principal"] == {"Service": "ses.amazonaws.com"}
     assert allowed["Action"] == "s3:PutObject"
     assert plain(allowed["Resource"]).endswith("/raw/*")
-    assert "AWS::AccountId" in str(allowed["Condition"])
+    said = allowed["Condition"]["StringEquals"]
+    assert said["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
+    rule = cloud.mail.only("AWS::SES::ReceiptRule")["Rule"]["Name"]
+    assert plain(said["aws:SourceArn"]).endswith(f":receipt-rule-set/{names.RECEIPT_RULES}:receipt-rule/{rule}")
+
+
+def test_only_our_own_configuration_set_tells_of_bounces(cloud: Cloud) -> None:
+    policy = cloud.mail.only("AWS::SNS::TopicPolicy")["PolicyDocument"]["Statement"]
+    [allowed] = [statement for statement in policy if statement["Effect"] == "Allow"]
+    [(name, _)] = cloud.mail.of_type("AWS::SES::ConfigurationSet").items()
+    assert f":configuration-set/<{name}>" in str(plain(allowed["Condition"]["StringEquals"]["AWS:SourceArn"]))
 
 
 def test_bounces_and_complaints_are_heard(cloud: Cloud) -> None:

@@ -277,3 +277,7 @@ def _scaling(stack: Stack) -> dict[tuple[str, str], list[int]]:
         metric = alarm.get("MetricName") or alarm["Metrics"][0]["Expression"]
         found[metric, alarm["ComparisonOperator"]] = [step["ScalingAdjustment"] for step in steps]
     return found
+
+
+def test_a_pushed_image_cannot_be_replaced(cloud: Cloud) -> None:
+    assert cloud.workers.only("AWS::ECR::Repository")["ImageTagMutability"] == "IMMUTABLE"

@@ -17,7 +17,15 @@ from webordinary.adapters.aws.provision.deployment import (
     connect_tools,
     provision_all,
 )
-from webordinary.adapters.aws.provision.package import AWS, EMULATOR, ImageRegistry, build, registry_of, renew_service
+from webordinary.adapters.aws.provision.package import (
+    AWS,
+    EMULATOR,
+    ImageRegistry,
+    build,
+    newest_tag,
+    registry_of,
+    renew_service,
+)
 from webordinary.compose.aws import open_aws
 from webordinary.config import Config, variable_of
 from webordinary.operations import onboarding, sample
@@ -51,10 +59,16 @@ def registry(config: Config) -> ImageRegistry:
     return registry_of(boto3.client("ecr", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint))
 
 
-def renew(config: Config) -> None:
-    """Let the workers take the image that was pushed last."""
+def newest_image_tag(config: Config) -> str:
+    """The tag of the worker image that was pushed last; empty if there is none yet."""
     endpoint = config.aws_endpoint or None
-    renew_service(boto3.client("ecs", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint))
+    return newest_tag(boto3.client("ecr", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint))
+
+
+def renew(config: Config, image: str) -> None:
+    """Let the workers run this image."""
+    endpoint = config.aws_endpoint or None
+    renew_service(boto3.client("ecs", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint), image)
 
 
 ACCOUNT = "123456789012"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import time
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -84,36 +84,34 @@ def add_image(parts: Commands) -> None:
 
 
 def run_image(args: argparse.Namespace) -> int:
-    """Build before anything is touched; the tag of the version is pushed first."""
+    """Build before anything is touched. Each image has a tag of its own, which no later push can move."""
     require_boto3()
     from webordinary.compose import provision  # noqa: PLC0415  boto3 is an extra
 
     config, root = load_config(args), checkout_of(args)
     docker = find_program("docker", DOCKER)
     registry = provision.registry(config)
-    images = [registry.image(tag) for tag in (version("webordinary"), "latest")]
-    tags = [part for image in images for part in ("--tag", image)]
+    image = registry.image(f"{version('webordinary')}-{datetime.now(UTC):%Y%m%d%H%M%S}")
     extras = ["--build-arg", f"EXTRAS={args.extras}"] if args.extras else []
-    run_program([docker, "build", "--platform", args.platform, *extras, *tags, "."], root, os.environ)
+    run_program([docker, "build", "--platform", args.platform, *extras, "--tag", image, "."], root, os.environ)
     login = [docker, "login", "--username", registry.user, "--password-stdin", registry.host]
     run_program(login, root, os.environ, registry.password)
-    for image in images:
-        run_program([docker, "push", image], root, os.environ)
+    run_program([docker, "push", image], root, os.environ)
     if not args.no_renew:
-        provision.renew(config)
+        provision.renew(config, image)
     if args.json:
-        print_json({"images": images, "renewed": not args.no_renew})
+        print_json({"image": image, "renewed": not args.no_renew})
     else:
-        print(
-            f"{images[0]} is pushed" + ("" if args.no_renew else "; idle workers are replaced, busy ones finish first")
-        )
+        print(f"{image} is pushed" + ("" if args.no_renew else "; idle workers are replaced, busy ones finish first"))
     return Exit.OK
 
 
 SAID_BY_SETTINGS = ("domain", "mailbox", "operator")
 TAKE_OVER = "--import-existing-resources"
 """Onboarding may have made a site's buckets before its stack; and what a removed stack left behind is there still."""
-NODE = "install Node (https://nodejs.org), which brings npx"
+NODE = "install Node (https://nodejs.org), which brings npm"
+CDK = Path("infra", "cdk")
+"""The program `cdk` by its lock file: it gets the operator's credentials, so no other version is fetched or found."""
 
 
 def add_deploy(parts: Commands) -> None:
@@ -173,9 +171,14 @@ def _package(root: Path) -> None:
 
 
 def _cdk(config: Config, root: Path, command: str, arguments: list[str]) -> None:
-    own = shutil.which("cdk")
-    program = [own] if own else [find_program("npx", NODE), "--yes", "aws-cdk"]
-    run_program([*program, command, *arguments], root, os.environ | {"AWS_REGION": config.aws_region})
+    npm = find_program("npm", NODE)
+    run_program([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], root / CDK, _without_credentials())
+    program = str(root / CDK / "node_modules" / ".bin" / "cdk")
+    run_program([program, command, *arguments], root, os.environ | {"AWS_REGION": config.aws_region})
+
+
+def _without_credentials() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
 
 
 def _context(args: argparse.Namespace, config: Config) -> list[str]:
@@ -184,13 +187,21 @@ def _context(args: argparse.Namespace, config: Config) -> list[str]:
         if "=" not in one:
             raise CommandFailed(f"-c {one} has no value", "write -c name=value", Exit.USAGE)
     said = {one.partition("=")[0] for one in args.context}
+    image = "" if "image_tag" in said else _newest_image(config)
     default = Config()
     own = [
         f"{name}={getattr(config, name)}"
         for name in SAID_BY_SETTINGS
         if name not in said and getattr(config, name) != getattr(default, name)
     ]
-    return [part for one in [*own, *args.context] for part in ("-c", one)]
+    pushed = [f"image_tag={image}"] if image else []
+    return [part for one in [*own, *pushed, *args.context] for part in ("-c", one)]
+
+
+def _newest_image(config: Config) -> str:
+    from webordinary.compose.provision import newest_image_tag  # noqa: PLC0415  boto3 is an extra
+
+    return newest_image_tag(config)
 
 
 def _let_mail_in(config: Config) -> str:

@@ -18,10 +18,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from py_compile import PycInvalidationMode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.clients import translated
+from webordinary.adapters.aws.clients import code_of, translated
 from webordinary.adapters.aws.functions import PYTHON
 from webordinary.model.errors import Permanent, Transient
 
@@ -258,7 +260,34 @@ def registry_of(ecr: ECRClient) -> ImageRegistry:
     return ImageRegistry(found["repositoryUri"].partition("/")[0], user, password)
 
 
-def renew_service(ecs: ECSClient) -> None:
-    """Idle workers are replaced by ones of the new image; busy ones finish first."""
+def newest_tag(ecr: ECRClient) -> str:
+    """The tag of the image that was pushed last; empty if there is none yet."""
+    with translated(f"looking for images in {names.REPOSITORY}"):
+        try:
+            pages = list(ecr.get_paginator("describe_images").paginate(repositoryName=names.REPOSITORY))
+        except ClientError as problem:
+            if code_of(problem) == "RepositoryNotFoundException":
+                return ""
+            raise
+    tagged = [image for page in pages for image in page["imageDetails"] if image.get("imageTags")]
+    return max(tagged, key=lambda image: image["imagePushedAt"])["imageTags"][0] if tagged else ""
+
+
+def renew_service(ecs: ECSClient, image: str) -> None:
+    """Let the service run `image`. Idle workers are replaced; busy ones finish first."""
     with translated(f"renewing the service {names.SERVICE}"):
-        ecs.update_service(cluster=names.CLUSTER, service=names.SERVICE, forceNewDeployment=True)
+        [service] = ecs.describe_services(cluster=names.CLUSTER, services=[names.SERVICE])["services"]
+        task: dict[str, Any] = dict(
+            ecs.describe_task_definition(taskDefinition=service["taskDefinition"])["taskDefinition"]
+        )
+        for container in task["containerDefinitions"]:
+            container["image"] = image
+        made = ecs.register_task_definition(**{key: task[key] for key in _TASK_FIELDS if task.get(key)})
+        arn = made["taskDefinition"]["taskDefinitionArn"]
+        ecs.update_service(cluster=names.CLUSTER, service=names.SERVICE, taskDefinition=arn, forceNewDeployment=True)
+
+
+_TASK_FIELDS = (
+    "family", "taskRoleArn", "executionRoleArn", "networkMode", "containerDefinitions", "volumes",
+    "placementConstraints", "requiresCompatibilities", "cpu", "memory", "ephemeralStorage", "runtimePlatform",
+)  # fmt: skip
