@@ -17,7 +17,7 @@ from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
 from webordinary.jobs.sandbox_policy import Network, Upstream
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted
-from webordinary.model.mail import Envelope
+from webordinary.model.mail import Delivery
 
 _PATIENCE_SECONDS = 60.0
 """A server that neither answers nor closes for so long hangs."""
@@ -97,9 +97,9 @@ class SmtpTarget:
         self._server = SmtpServer(settings, self._accept, lambda _: None, lambda: datetime.now(UTC))
         self._server.start()
 
-    def _accept(self, raw: bytes, envelopes: Sequence[Envelope]) -> Sequence[Accepted]:
+    def _accept(self, raw: bytes, delivery: Delivery) -> Sequence[Accepted]:
         self._stored.append(raw)
-        return [Accepted(f"{at:064}", is_new=True) for at, _ in enumerate(envelopes)]
+        return [Accepted(f"{at:064}", is_new=True) for at, _ in enumerate(delivery.recipients)]
 
     def check(self, data: bytes) -> None:
         """Raise where a promise is broken."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import threading
@@ -13,7 +14,7 @@ from datetime import UTC, datetime
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import outage_behind
 from webordinary.adapters.aws.ecs import ProtectedWork, TaskProtection, container_id
-from webordinary.adapters.aws.events import EventLines
+from webordinary.adapters.aws.events import EventLines, MaskingFilter
 from webordinary.adapters.aws.pool.claim_table import Presence
 from webordinary.adapters.aws.pool.job_table import JobTimeline
 from webordinary.adapters.aws.pool.wakeups import PollingWakeups
@@ -50,6 +51,8 @@ def run_cloud_worker(
     not answer, `began` is told so: the worker goes on asking, less and less often, down to twice a minute.
     """
     config = with_account(config)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(MaskingFilter())
     task = os.environ.get("ECS_CONTAINER_METADATA_URI_V4", "")
     worker_id = container_id(task, datetime.now(UTC))
     name = name if name and not task else worker_id

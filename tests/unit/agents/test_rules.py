@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -169,6 +170,13 @@ def test_a_program_that_prints_no_key_is_named(command: tuple[str, ...]) -> None
 def test_a_program_that_fails_today_is_asked_again_later() -> None:
     with pytest.raises(Transient, match="false gave no key: it ended with 1"):
         KeyCommand(("false",), dict(os.environ))()
+
+
+def test_nothing_that_a_failing_key_program_printed_is_repeated() -> None:
+    says_it_all = ("sh", "-c", "echo sk-on-stdout; echo sk-on-stderr >&2; exit 3")
+    with pytest.raises(Transient, match="it ended with 3; run it by hand") as told:
+        KeyCommand(says_it_all, dict(os.environ))()
+    assert "sk-on" not in "".join(traceback.format_exception(told.value))
 
 
 def test_a_program_that_is_slow_today_is_asked_again_later() -> None:

@@ -38,6 +38,21 @@ def test_a_surprise_leaves_a_lambda_as_it_is_and_its_traceback_is_logged(capsys:
     assert "a kiln without heat" in line["exception"]
 
 
+def test_the_log_of_a_lambda_names_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    telling = EventLogger("webordinary-nobody")
+
+    def refuse(event: object) -> None:
+        telling.emit(Event("MailRefused", "e1", data={"reason": "eve@evil.example is entitled to no project"}))
+        raise ValueError("no mail of eve@evil.example from 192.0.2.17")
+
+    with pytest.raises(ValueError, match="eve"):
+        handled(refuse, telling)({}, Invocation())
+    logged = capsys.readouterr().out
+    assert "e\\u2026@evil.example is entitled to no project" in logged
+    assert "eve@" not in logged
+    assert "192.0.2.17" not in logged
+
+
 def test_what_happened_is_logged_with_its_mail_and_counted_in_the_embedded_format(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

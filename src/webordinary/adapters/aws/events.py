@@ -1,8 +1,12 @@
-"""What happened, as lines of JSON on standard output for the log driver, with counts that CloudWatch reads."""
+"""What happened, as lines of JSON on standard output for the log driver, with counts that CloudWatch reads.
+
+CloudWatch keeps lines for a month and shows them to every reader of logs: addresses of people and hosts are masked.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
 import time
@@ -11,6 +15,7 @@ from typing import Any, TextIO
 
 from webordinary.adapters.aws.names import METRICS, METRICS_SERVICE
 from webordinary.model.events import Event
+from webordinary.model.text import masked
 from webordinary.pool.metrics import MEASURES, HistogramSpec
 
 _MOST_CHARACTERS = 8000
@@ -38,12 +43,23 @@ class EventLines:
         self._write({"worker": self._worker}, {name: ("Count", value)})
 
     def _write(self, said: Mapping[str, Any], metrics: Mapping[str, tuple[str, float]]) -> None:
-        line = json.dumps({**_embedded(metrics), **said}, default=str)
+        line = json.dumps({**_embedded(metrics), **masked(said)}, default=str)
         with self._guard:
             try:
                 print(line, file=self._out, flush=True)
             except (OSError, ValueError):
                 return
+
+
+class MaskingFilter(logging.Filter):
+    """Masks addresses in what the code logs with `logging`, also in tracebacks."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Rewrite the record; it always passes."""
+        record.msg, record.args = masked(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = masked(logging.Formatter().formatException(record.exc_info))
+        return True
 
 
 def _embedded(metrics: Mapping[str, tuple[str, float]]) -> dict[str, Any]:

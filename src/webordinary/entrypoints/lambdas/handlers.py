@@ -22,6 +22,7 @@ from webordinary.mail.outbox import Notice, read_notification
 from webordinary.mail.parsing.parts import MAX_STORED_BYTES
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, Events
+from webordinary.model.text import masked
 from webordinary.workflow.answering import Answering
 
 
@@ -29,7 +30,7 @@ class EventLogger:
     """See Events: a line each, and a count that leaves with `flush`."""
 
     def __init__(self, function: str) -> None:
-        self.log = Logger(service=function)
+        self.log = Logger(service=function, json_serializer=_masked_line)
         self._metrics = Metrics(namespace=METRICS, service=METRICS_SERVICE)
 
     def emit(self, event: Event) -> None:
@@ -47,6 +48,12 @@ class EventLogger:
         """Write the counts of this invocation."""
         if self._metrics.provider.metric_set:
             self._metrics.flush_metrics()
+
+
+def _masked_line(said: dict[str, Any]) -> str:
+    """CloudWatch shows a line to every reader of logs, for a month."""
+    plain = json.loads(json.dumps(said, default=str))  # it may hold exceptions
+    return json.dumps(masked(plain))
 
 
 class LambdaContext(Protocol):

@@ -259,8 +259,9 @@ class KeyCommand:
         except subprocess.TimeoutExpired as problem:
             raise Transient(f"agent_key_command {name} gave no key within {self._patience:.0f} seconds") from problem
         except subprocess.CalledProcessError as problem:
-            words = problem.stderr.decode(errors="replace")[-300:] or f"it ended with {problem.returncode}"
-            raise Transient(f"agent_key_command {name} gave no key: {words}") from problem
+            # Its words may hold a part of the key, and this message ends in logs and dead letters.
+            words = f"it ended with {problem.returncode}; run it by hand to see why"
+            raise Transient(f"agent_key_command {name} gave no key: {words}") from None
         except OSError as problem:
             raise Permanent(f"agent_key_command {name} cannot be run: {reason_of(problem)}; correct it") from problem
         key = printed.stdout.decode(errors="replace").strip()
