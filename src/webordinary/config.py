@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Self, get_type_hints
+from urllib.parse import urlsplit
 
 from webordinary.jobs.sandbox_policy import private_part
 from webordinary.model.errors import Permanent
@@ -102,15 +103,13 @@ def file_path() -> SettingRule:
     return SettingRule(read, "the path of a file, or empty")
 
 
-def loopback() -> SettingRule:
-    """An address of this machine itself: the page has no login."""
+def listen_address() -> SettingRule:
+    """An IP address of this machine; 0.0.0.0 and :: stand for all of them."""
 
     def read(raw: object) -> str:
-        if not ip_address(str(raw)).is_loopback:
-            raise ValueError(raw)
-        return str(raw)
+        return str(ip_address(str(raw)))
 
-    return SettingRule(read, "an address of this machine itself, 127.0.0.1 or ::1")
+    return SettingRule(read, "an IP address of this machine, such as 127.0.0.1 or 0.0.0.0")
 
 
 def host_name(*, empty: bool = False) -> SettingRule:
@@ -258,7 +257,17 @@ class Config:
     """Every setting there is; docs/configuration.md has a row for each."""
 
     data: Annotated[Path, Setting(folder(), "folder that holds all that must survive")] = Path("data")
-    host: Annotated[str, Setting(loopback(), "address that the page and the mail intake listen on")] = "127.0.0.1"
+    host: Annotated[str, Setting(listen_address(), "address that the page listens on")] = "127.0.0.1"
+    sites_host: Annotated[str, Setting(listen_address(), "address that the sites' port listens on")] = "127.0.0.1"
+    public_url: Annotated[
+        str, Setting(web_address(), "address of the page on the net; its scheme and port hold for the sites too")
+    ] = ""
+    trusted_proxies: Annotated[
+        tuple[str, ...], Setting(_PEERS, "web proxies in front of us, whose X-Forwarded-For is believed")
+    ] = ()
+    forward_auth_header: Annotated[
+        str, Setting(text(), "header in which a trusted proxy names the user it has signed in; empty: none")
+    ] = ""
     port: Annotated[int, Setting(_PORT, "port of the page; 0 takes a free one")] = 8080
     preview_port: Annotated[int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")] = 8081
     smtp_port: Annotated[int, Setting(_PORT, "port of the mail intake; 0 takes a free one")] = 2525
@@ -428,6 +437,11 @@ class Config:
         return cls(**values)  # type: ignore[arg-type]  # each value was read by its field's rule
 
     @property
+    def needs_login(self) -> bool:
+        """Whether other machines can reach the page."""
+        return bool(self.public_url) or not ip_address(self.host).is_loopback
+
+    @property
     def is_local(self) -> bool:
         """Whether mailbox and sites have names of this machine only."""
         names = (self.domain, self.mailbox.rpartition("@")[2])
@@ -535,6 +549,7 @@ def _contradictions(config: Config) -> Iterator[Problem]:
     ports = [p for p in (config.port, config.preview_port, config.smtp_port) if p]
     if len(set(ports)) != len(ports):
         yield Problem("port", "with preview_port and smtp_port", "must be three different ports")
+    yield from _contradictions_of_the_net(config)
     if config.relay_user and not (config.relay_host and config.relay_password):
         yield Problem("relay_user", "with relay_host and relay_password", "needs both of them")
     yield from _contradictions_of_imap(config)
@@ -551,6 +566,19 @@ def _contradictions(config: Config) -> Iterator[Problem]:
         yield Problem("authserv_peers", "with trusted_authserv_id", "needs it: name the provider's authserv-id")
     if config.agent in ("acp", "command") and not config.agent_command:
         yield Problem("agent", "with agent_command", f"is {config.agent}; name its program in agent_command")
+
+
+def _contradictions_of_the_net(config: Config) -> Iterator[Problem]:
+    if config.public_url and urlsplit(config.public_url).path not in ("", "/"):
+        yield Problem("public_url", "as it is", "must end after the host name: the page needs an address of its own")
+    if config.needs_login and config.backend == "aws":
+        yield Problem(
+            "public_url", "with backend aws", "must be empty: the page has no login there, reach it by a tunnel"
+        )
+    if config.forward_auth_header and not config.trusted_proxies:
+        yield Problem("forward_auth_header", "with trusted_proxies", "needs the proxy's address there")
+    if not ip_address(config.host).is_loopback and not config.public_url:
+        yield Problem("host", "with public_url", "is reached by other machines: say in public_url under which name")
 
 
 def _contradictions_of_imap(config: Config) -> Iterator[Problem]:

@@ -79,7 +79,7 @@ def test_a_misspelt_variable_is_told_but_a_strangers_is_left_alone() -> None:
 
 
 def test_a_config_cannot_be_made_wrong() -> None:
-    assert set(problems(host="0.0.0.0", lease_seconds=float("nan"), domain="-x-")) == {
+    assert set(problems(host="example.com", lease_seconds=float("nan"), domain="-x-")) == {
         "host",
         "lease_seconds",
         "domain",

@@ -128,6 +128,7 @@ def test_every_command_takes_the_common_flags() -> None:
             "backup": ["f"],
             "restore": ["f"],
         }
+        fillers |= {"domain": ["add", "x", "y.example"], "user add": ["x"], "sessions": ["x"], "token": ["x"]}
         fillers |= {"release list": ["x"], "rollback": ["x"], "replay": ["x"]}
         filler = fillers.get(command) or fillers.get(words[-1], [])
         flags = ["--data", "d", "--config", "c", "--json", "--debug"]

@@ -126,6 +126,10 @@ class AwsContainer:
         self.events: Events = events or LoggedEvents()
         self.clock = SystemClock()
 
+    @property
+    def access(self) -> None:
+        """Users are kept in a data folder; on AWS the page runs on the operator's own machine."""
+
     @cached_property
     def config(self) -> Config:
         """The settings with the account that the credentials belong to."""

@@ -95,7 +95,7 @@ def alert_mailer(container: EmbeddedContainer) -> AlertMailer:
         event_log=container.event_log,
         operator=config.operator,
         mailbox=config.mailbox,
-        page=f"http://{config.host}:{config.port}/",
+        page=config.public_url or f"http://127.0.0.1:{config.port}/",
         wake_outbox=container.outbox_loop.wake,
     )
 

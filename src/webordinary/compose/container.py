@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from webordinary.adapters.aws import names
 from webordinary.config import Config
@@ -30,6 +31,7 @@ from webordinary.workflow.start import Workflows
 if TYPE_CHECKING:  # a lambda starts without them
     from webordinary.adapters.git import Credentials, GitHistory
     from webordinary.jobs.ports import ProjectLeases, Releases, SessionFiles
+    from webordinary.operations.access import Access
     from webordinary.operations.ports import (
         Accounts,
         EventLog,
@@ -189,6 +191,10 @@ class Container(Protocol):
     def history(self) -> GitHistory: ...
     @property
     def credentials(self) -> Credentials: ...
+    @property
+    def access(self) -> Access | None:
+        """Users of the console; None where it has no login of its own."""
+
     def attachment_path(self, attachment: Attachment) -> Path:
         """Path of an attachment's bytes on this machine."""
 
@@ -214,7 +220,12 @@ class Container(Protocol):
         """Register this process for the block, so that others see at once if it dies."""
 
 
-def site_url(config: Config, project_id: str, stage: Stage) -> str:
-    """Address of a site in a browser."""
+def site_url(config: Config, project_id: str, stage: Stage, own_domains: Sequence[str] = ()) -> str:
+    """Address of a site in a browser; the public site is shown under the customer's own domain if there is one."""
     host = f"{project_id}.{config.domain}" if stage is Stage.PUBLIC else f"edit.{project_id}.{config.domain}"
+    if stage is Stage.PUBLIC and own_domains:
+        host = own_domains[0]
+    if config.public_url:
+        public = urlsplit(config.public_url)
+        return f"{public.scheme}://{host}{f':{public.port}' if public.port else ''}/"
     return f"https://{host}/" if profile_of(config).is_public else f"http://{host}:{config.port}/"

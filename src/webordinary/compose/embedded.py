@@ -35,6 +35,7 @@ from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport
 from webordinary.adapters.files.wake import ENGINE, EngineCallbacks, SocketNotifier, WakeBus
 from webordinary.adapters.git import Credentials, GitHistory
+from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
 from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions, SqliteLedger
@@ -66,6 +67,7 @@ from webordinary.model.errors import Permanent
 from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
+from webordinary.operations.access import Access
 from webordinary.pool.ports import Pool
 from webordinary.workflow.reading import Mailroom
 from webordinary.workflow.start import start
@@ -128,6 +130,11 @@ class EmbeddedContainer:
     @cached_property
     def worker_rows(self) -> SqliteWorkers:
         return SqliteWorkers(self.db)
+
+    @cached_property
+    def access(self) -> Access:
+        stores = (SqliteConsoleUsers(self.db), SqliteConsoleSecrets(self.db), SqliteActionLog(self.db))
+        return Access(*stores, self.clock.now, self.clock.monotonic, always=self.config.needs_login)
 
     @cached_property
     def alerts(self) -> SqliteAlerts:

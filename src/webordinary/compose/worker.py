@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -37,6 +38,7 @@ from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.ports import Agent, Sandbox, SessionFiles
 from webordinary.jobs.run import JobDeps, Screenshots
 from webordinary.jobs.sandbox_policy import Network
+from webordinary.jobs.site_files import Stage
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import NameTaken
 from webordinary.model.jobs import JobState
@@ -196,6 +198,12 @@ def instructions_of(services: Container) -> Instructions:
     return Instructions(services.mailroom.parsed_mails, services.mailroom.manifest, services.mailroom.threads)
 
 
+def _site_url(services: Container, project_id: str, stage: Stage) -> str:
+    """The customer's own domains are looked up for links to the public site only."""
+    project = services.directory.project(project_id) if stage is Stage.PUBLIC else None
+    return site_url(services.config, project_id, stage, project.domains if project else ())
+
+
 def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
     """All that one worker needs to turn instructions into sites."""
     config = services.config
@@ -211,7 +219,7 @@ def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
         builders=builders_of(config, jail, home),
         project_of=lambda project_id: project_of(services, project_id),
         attachment_path=services.attachment_path,
-        site_url=lambda project_id, stage: site_url(config, project_id, stage),
+        site_url=partial(_site_url, services),
         sessions=ThreadSessions(services.threads),
         build_logs=services.build_logs,
         screenshots=screenshots_of(services, worker_id, home),

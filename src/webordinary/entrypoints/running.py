@@ -28,16 +28,17 @@ class Endpoints:
     port: int
     preview_port: int
     smtp_port: int
+    sites_host: str = "127.0.0.1"
 
     @property
     def page(self) -> str:
-        """The address to open in a browser."""
-        return f"http://{_bracketed(self.host)}:{self.port}/"
+        """The address to open in a browser on this machine."""
+        return f"http://{_reachable(self.host)}:{self.port}/"
 
     @property
     def preview(self) -> str:
         """The sites, for browsers that do not know *.localhost."""
-        return f"http://{_bracketed(self.host)}:{self.preview_port}/"
+        return f"http://{_reachable(self.sites_host)}:{self.preview_port}/"
 
     @property
     def smtp(self) -> str:
@@ -92,7 +93,8 @@ def as_it_runs(config: Config) -> Config:
     ends = running(config.data)
     if ends is None:
         return config
-    return replace(config, host=ends.host, port=ends.port, preview_port=ends.preview_port, smtp_port=ends.smtp_port)
+    config = replace(config, host=ends.host, port=ends.port, smtp_port=ends.smtp_port)
+    return replace(config, sites_host=ends.sites_host, preview_port=ends.preview_port)
 
 
 def _note(data: Path) -> Path:
@@ -105,6 +107,11 @@ def _lock_file(data: Path) -> Path:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+def _reachable(host: str) -> str:
+    """An address of this machine for a server that listens on all of them."""
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, _bracketed(host))  # noqa: S104 - compared, not bound
 
 
 _PORT_TRIES = 100

@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 
-from webordinary.compose.container import Container, Runnable
+from webordinary.compose.container import Container, Runnable, site_url
 from webordinary.entrypoints.dashboard.metrics import exposition
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
@@ -57,7 +58,7 @@ def run_server(container: Container, supervisor: Supervisor, stop: threading.Eve
             smtp = _smtp_server(container)
             smtp.start()
             closing.callback(smtp.stop)
-        sockets = [bound(config.host, port) for port in (config.port, config.preview_port)]
+        sockets = [bound(config.host, config.port), bound(config.sites_host, config.preview_port)]
         page = PageServer(create_app(_dashboard(container, feed)), feed, sockets)
         page.start()
         closing.callback(page.stop)
@@ -103,9 +104,15 @@ def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
         domain=config.domain,
         mailbox=config.mailbox,
         intake=container.intake_description,
-        examples=() if container.profile.is_public else examples(),
+        examples=() if container.profile.is_public or config.public_url else examples(),
         metrics=metrics,
         clock=now,
+        public_url=config.public_url,
+        site_url=partial(site_url, config),
+        project_settings=container.directory.projects if container.profile.data_is_local else tuple,
+        access=container.access,
+        trusted_proxies=frozenset(config.trusted_proxies),
+        forward_auth_header=config.forward_auth_header,
     )
 
 

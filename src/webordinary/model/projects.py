@@ -23,6 +23,13 @@ class Project:
     """The operator wants nothing done on it for now; mails are kept."""
     output: bool = False
     """Programs of the customer read what became of each mail from an output queue (on AWS)."""
+    domains: tuple[str, ...] = ()
+    """Domains of the customer's own that show the public site; the first one is used in links."""
+    edit_password: str = ""
+    """Hash of the password that visitors of the edit site need; empty: none."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "domains", tuple(self.domains))  # stores return a list
 
 
 @dataclass(frozen=True, slots=True)

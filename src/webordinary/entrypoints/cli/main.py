@@ -28,6 +28,7 @@ COMMANDS = {
     "dlq": "dlq:add_to",
     "replies": "replies:add_to",
     "project": "project:add_to",
+    "user": "user:add_to",
     "agent": "agent:add_to",
     "pause": "project:add_pause",
     "resume": "project:add_pause",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import socket
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from webordinary import config
 from webordinary.compose import container
@@ -32,7 +34,8 @@ from webordinary.entrypoints.cli.up import require_programs, require_writable
 from webordinary.jobs.site_files import Stage
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
-from webordinary.operations import onboarding
+from webordinary.operations import domains, onboarding
+from webordinary.operations.access import hash_password
 
 
 def add_show(parts: Commands) -> None:
@@ -47,7 +50,7 @@ def list_projects(args: argparse.Namespace) -> int:
         projects, senders = services.directory.projects(), services.directory.senders()
     people = {p.project_id: [s for s in senders if s.key.project_id == p.project_id] for p in projects}
     if args.json:
-        print_json([asdict(p) | {"senders": _plain(people[p.project_id])} for p in projects])
+        print_json([_plain_project(p) | {"senders": _plain(people[p.project_id])} for p in projects])
         return Exit.OK
     rows = [(p.project_id, p.repo, ", ".join(s.address for s in people[p.project_id])) for p in projects]
     print(table(("site", "repository", "may change it"), rows))
@@ -70,7 +73,7 @@ def show_project(args: argparse.Namespace) -> int:
         ]
         mailbox, credential = services.config.mailbox, services.credentials.kind(args.name).value
     if args.json:
-        print_json(asdict(project) | {"credential": credential, "senders": people, "mailbox": mailbox})
+        print_json(_plain_project(project) | {"credential": credential, "senders": people, "mailbox": mailbox})
         return Exit.OK
     print(table(("setting", "value"), _settings(project, credential, config)))
     print("\nMay change it:")
@@ -84,7 +87,7 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
     return [
         ("site", project.project_id),
         ("edit site", container.site_url(config, project.project_id, Stage.EDIT)),
-        ("public site", container.site_url(config, project.project_id, Stage.PUBLIC)),
+        ("public site", container.site_url(config, project.project_id, Stage.PUBLIC, project.domains)),
         ("repository", project.repo),
         ("credential for it", credential),
         ("built by", project.builder or "what fits its files"),
@@ -93,7 +96,13 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
         ("agents may cost", f"${cap:g} a day" if cap else "without limit"),
         ("paused", "yes; `webordinary resume` ends it" if project.paused else "no"),
         ("output queue", "yes" if project.output else "no"),
+        ("own domains", ", ".join(project.domains) or "-"),
+        ("password of the edit site", "yes" if project.edit_password else "no"),
     ]
+
+
+def _plain_project(project: Project) -> dict[str, Any]:
+    return asdict(project) | {"edit_password": bool(project.edit_password)}
 
 
 def _plain(senders: Iterable[Sender]) -> list[dict[str, str]]:
@@ -102,6 +111,7 @@ def _plain(senders: Iterable[Sender]) -> list[dict[str, str]]:
 
 _CAP = "what its agents may cost on one day; 0: what the setting daily_cap_usd says"
 _INSTRUCTION = "what a mail without words asks for; empty: nothing, its sender is asked"
+_DRAFTS_CLOSED = "read a password for the edit site from standard input; an empty line removes it"
 _SHOWN = 80
 
 
@@ -111,22 +121,65 @@ def add_set(parts: Commands) -> None:
     command.add_argument("name")
     command.add_argument("--daily-cap", metavar="USD", type=_as(setting_of("daily_cap_usd").rule), help=_CAP)
     command.add_argument("--default-instruction", metavar="TEXT", type=_as(config.text()), help=_INSTRUCTION)
+    command.add_argument("--edit-password-stdin", action="store_true", help=_DRAFTS_CLOSED)
 
 
 def set_project(args: argparse.Namespace) -> int:
     """Change what is given; mails that are held look again at once."""
     given = {"daily_cap_usd": args.daily_cap, "default_instruction": args.default_instruction}
     given = {name: value for name, value in given.items() if value is not None}
+    if args.edit_password_stdin:
+        password = sys.stdin.readline().rstrip("\n")
+        given["edit_password"] = hash_password(password) if password else ""
     if not given:
-        raise CommandFailed("nothing to set", "say --daily-cap or --default-instruction", Exit.USAGE)
+        raise CommandFailed("nothing to set", "see `webordinary project set --help`", Exit.USAGE)
     with open_container(load_existing(args)) as services:
         project = replace(find_site(services, args.name), **given)
         services.directory.add_project(project, services.clock.now())
         onboarding.resume_jobs(services, project.project_id)
     if args.json:
-        print_json(asdict(project))
+        print_json(_plain_project(project))
     else:
         print(f"{project.project_id} is changed: see `webordinary project show {project.project_id}`")
+    return Exit.OK
+
+
+def add_domain(parts: Commands) -> None:
+    command = add_command(parts, "domain", change_domains, "show a site under a domain of its own")
+    command.add_argument("action", choices=("add", "remove", "check"))
+    command.add_argument("name", help="the site")
+    command.add_argument("domain", type=_as(config.host_name()), help="such as www.example.com")
+
+
+def change_domains(args: argparse.Namespace) -> int:
+    """Add, remove or check a domain; `add` says what to put into DNS."""
+    with open_container(load_existing(args)) as services:
+        project, settings, now = find_site(services, args.name), services.config, services.clock.now()
+        site_name = f"{project.project_id}.{settings.domain}"
+        ours = [settings.domain, *filter(None, [urlsplit(settings.public_url).hostname])]
+        if args.action == "add":
+            domains.add_domain(services.directory, project, args.domain, ours, now)
+        elif args.action == "remove":
+            domains.remove_domain(services.directory, project, args.domain, now)
+            return _said(args, {"removed": args.domain}, [f"{args.domain} shows nothing of {args.name} any more."])
+    found = domains.check_domain(args.domain, site_name, _addresses)
+    records = domains.dns_records(args.domain, site_name)
+    plain = {"domain": args.domain, "points_here": found.points_here, "dns": records}
+    return _said(args, plain, [f"{found.words}.", *([] if found.points_here else ["In its DNS:", *records])])
+
+
+def _addresses(host: str) -> frozenset[str]:
+    try:
+        return frozenset(str(found[4][0]) for found in socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM))
+    except OSError:
+        return frozenset()
+
+
+def _said(args: argparse.Namespace, plain: object, lines: Iterable[str]) -> int:
+    if args.json:
+        print_json(plain)
+    else:
+        print("\n".join(lines))
     return Exit.OK
 
 
@@ -177,6 +230,7 @@ def add_to(commands: Commands) -> None:
     what.add_argument("--remove", action="store_true", help="forget it; the machine's own ways in are used again")
     add_show(parts)
     add_set(parts)
+    add_domain(parts)
     project_remove.add_to(parts)
 
 

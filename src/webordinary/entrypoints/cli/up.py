@@ -29,6 +29,7 @@ from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.lifecycle import run_until_stopped
 from webordinary.entrypoints.running import Endpoints, bound, bound_anywhere
 from webordinary.entrypoints.supervisor import Child, Supervisor
+from webordinary.model.console import Role
 from webordinary.operations import onboarding
 
 SAMPLE = "amelia"
@@ -36,7 +37,7 @@ SAMPLE = "amelia"
 
 def banner(config: Config, ends: Endpoints, projects: Collection[str], command: str) -> str:
     """The text after the start, with a last line for scripts."""
-    lines = ["", f"WebOrdinary runs; its data is in {config.data}", "", f"  Page    {ends.page}"]
+    lines = ["", f"WebOrdinary runs; its data is in {config.data}", "", f"  Page    {config.public_url or ends.page}"]
     if SAMPLE in projects:
         lines += [
             f"  Sample  http://edit.{SAMPLE}.{config.domain}:{config.port}/",
@@ -147,8 +148,12 @@ def with_free_ports(config: Config) -> Config:
     """Check that the ports are free; a port 0 becomes the number of a free one."""
     with ExitStack() as held:  # until all are known, so that no number is given twice
         names = profile_of(config).ports
-        free: dict[str, Any] = {name: _free(held, config.host, getattr(config, name), name) for name in names}
+        free: dict[str, Any] = {name: _free(held, _host(config, name), getattr(config, name), name) for name in names}
         return replace(config, **{"smtp_port": 0} | free)
+
+
+def _host(config: Config, port_name: str) -> str:
+    return config.sites_host if port_name == "preview_port" else config.host
 
 
 def _free(held: ExitStack, host: str, port: int, name: str) -> int:
@@ -259,13 +264,27 @@ def _environment_of_workers(config: Config) -> dict[str, str]:
 
 def _announce(services: Container, *, as_json: bool) -> None:
     config = services.config
-    ends = Endpoints(os.getpid(), config.host, config.port, config.preview_port, config.smtp_port)
+    ports = (config.port, config.preview_port, config.smtp_port)
+    ends = Endpoints(os.getpid(), config.host, *ports, sites_host=config.sites_host)
     running.write_endpoints(config.data, ends)
     if as_json:
         print_json(ready_plain(config, ends))
     else:
+        if link := _first_link(services):
+            print(f"\nNobody can sign in yet. Open this once, within 24 hours, to become the operator:\n\n  {link}")
         projects = [project.project_id for project in services.directory.projects()]
         print(banner(config, ends, projects, command_name()), flush=True)
+
+
+def _first_link(services: Container) -> str:
+    """The link that makes the first operator, if the page needs a login and no user has a password yet."""
+    access = services.access
+    if access is None or not access.login_required():
+        return ""
+    if any(access.users.password_hash(user.name) for user in access.users.all()):
+        return ""
+    base = services.config.public_url or f"http://127.0.0.1:{services.config.port}"
+    return f"{base.rstrip('/')}/link/{access.issue_link('operator', Role.OPERATOR)}"
 
 
 def _stopping(supervisor: Supervisor) -> None:

@@ -6,6 +6,7 @@ The three are apart: a site's scripts share neither origin nor routes nor cookie
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from webordinary.jobs.site_files import Stage
@@ -43,16 +44,32 @@ Door = DashboardHost | SitePort | SiteHost
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Tells the doors apart by host name and by the port that the request arrived at."""
+    """Tells the doors apart by host name and by the port that the request arrived at.
+
+    With `page_host` (the page is on the net) each port serves its own kind only: a proxy that sends every name to
+    one port can then not show the page under a customer's name.
+    """
 
     domain: str
     preview_port: int
+    page_host: str = ""
 
-    def door(self, host_header: str, local_port: int) -> Door | None:
-        """Where a request belongs; None for a name that is not ours."""
+    def door(self, host_header: str, local_port: int, own_domains: Mapping[str, str] | None = None) -> Door | None:
+        """Where a request belongs; None for a name that is not ours. `own_domains` maps a domain to its project."""
         name, _ = split_host(host_header)
+        at_sites = local_port == self.preview_port
+        if self.page_host:
+            if at_sites:
+                return self.site(name, own_domains or {})
+            return DashboardHost() if name == self.page_host or name in LOOPBACK else None
         if name in LOOPBACK:
-            return SitePort() if local_port == self.preview_port else DashboardHost()
+            return SitePort() if at_sites else DashboardHost()
+        return self.site(name, own_domains or {})
+
+    def site(self, name: str, own_domains: Mapping[str, str]) -> SiteHost | None:
+        """The site that has this name: below our domain, or a domain of its own."""
+        if project := own_domains.get(name):
+            return SiteHost(project, Stage.PUBLIC)
         return site_of(name.removesuffix(f".{self.domain}")) if name.endswith(f".{self.domain}") else None
 
 
@@ -71,6 +88,6 @@ def site_of(name: str) -> SiteHost | None:
 
 
 def site_address(site: SiteHost, domain: str, port: str) -> str:
-    """The web address of a site under its own host name."""
+    """The web address of a site on this machine, under its own host name."""
     prefix = "edit." if site.stage is Stage.EDIT else ""
     return f"http://{prefix}{site.project_id}.{domain}{':' + port if port else ''}/"

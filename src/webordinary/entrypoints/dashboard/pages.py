@@ -118,8 +118,8 @@ class Pages:
         return [
             SiteLinks(
                 project,
-                site_address(SiteHost(project, Stage.EDIT), self._d.domain, port),
-                site_address(SiteHost(project, Stage.PUBLIC), self._d.domain, port)
+                self._site_url(SiteHost(project, Stage.EDIT), port),
+                self._site_url(SiteHost(project, Stage.PUBLIC), port)
                 if self._d.current_release(project, Stage.PUBLIC)
                 else "",
                 self._other_url(project),
@@ -127,8 +127,16 @@ class Pages:
             for project in home.projects[:LINKED_SITES]
         ]
 
+    def _site_url(self, site: SiteHost, port: str) -> str:
+        """On this machine with the browser's port, so that a tunnel from another port works."""
+        if self._d.public_url:
+            return self._d.site_url(site.project_id, site.stage)
+        return site_address(site, self._d.domain, port)
+
     def _other_url(self, project: str, stage: str = Stage.EDIT.value, path: str = "") -> str:
-        return f"http://127.0.0.1:{self._d.preview_port}{CHOOSER}/{stage}/{project}{path}" if project else ""
+        if self._d.public_url or not project:
+            return ""
+        return f"http://127.0.0.1:{self._d.preview_port}{CHOOSER}/{stage}/{project}{path}"
 
     def _look_at_mail(self, email_id: str) -> mail_view.MailView | None:
         seq = self._d.overview.last_seq()

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.write import OutgoingFile
+from webordinary.model.projects import Project
+from webordinary.operations.access import Access
 from webordinary.operations.ports import Overview
 
 MAX_STREAMS = 64
@@ -109,6 +112,10 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def _address_here(project_id: str, stage: Stage) -> str:
+    return f"http://{'edit.' if stage is Stage.EDIT else ''}{project_id}.localhost/"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dashboard:
     """The dependencies of the page; the page opens no file and no database by itself."""
@@ -137,6 +144,23 @@ class Dashboard:
     metrics: Callable[[], str] = str
     """Everything there is to measure, as Prometheus reads it."""
     clock: Callable[[], datetime] = _now
+    public_url: str = ""
+    """Address of the page on the net; empty while only this machine reaches it."""
+    site_url: Callable[[str, Stage], str] = _address_here
+    """Address of a project's site in a browser."""
+    project_settings: Callable[[], Sequence[Project]] = tuple
+    """Every project, for own domains and passwords of edit sites."""
+    access: Access | None = None
+    """Users, sessions and tokens; None where the page has no login."""
+    trusted_proxies: frozenset[str] = frozenset()
+    """Peers whose X-Forwarded-For is believed."""
+    forward_auth_header: str = ""
+    """Header in which a trusted proxy names the user that it has signed in."""
+
+    @property
+    def page_host(self) -> str:
+        """Host name of the page on the net."""
+        return urlsplit(self.public_url).hostname or ""
 
 
 READERS = 4

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from base64 import b64decode
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from itertools import islice
@@ -24,6 +25,7 @@ from starlette.types import Receive, Scope, Send
 from webordinary.entrypoints.dashboard.hosts import LOOPBACK, SiteHost, SitePort, site_address, site_of, split_host
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.jobs.site_files import OPENING, Stage, is_foreign, is_textual, media_type_of
+from webordinary.operations.access import is_password
 
 _NOT_FOUND = "<!doctype html><meta charset=utf-8><title>Not found</title><h1>Not found</h1><p>{}</p>"
 
@@ -113,6 +115,14 @@ def _foreign(path: Path) -> bool:
         return is_foreign(path.name, file.read(OPENING))
 
 
+def _basic_password(authorization: str) -> str:
+    scheme, _, coded = authorization.partition(" ")
+    try:
+        return b64decode(coded, validate=True).decode().partition(":")[2] if scheme.lower() == "basic" else ""
+    except ValueError:  # not base64, not UTF-8
+        return ""
+
+
 def _headers(found: Found) -> dict[str, str]:
     return {"ETag": found.etag, "Cache-Control": "no-cache"}  # ask again each time: a change shows at once
 
@@ -129,6 +139,7 @@ CHOOSER = "/_sites"
 THIS_MACHINE = "localhost"
 """The domain that no other machine can reach."""
 MOST_SHOWN = 20
+MOST_PROVEN = 1000
 SITE_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "strict-origin-when-cross-origin"}
 """What a careful web server adds; a site's own pages decide about all else."""
 
@@ -138,6 +149,7 @@ class Sites:
 
     def __init__(self, dashboard: Dashboard, readers: Readers, templates: Templates) -> None:
         self._dashboard, self._look, self._templates = dashboard, readers.look, templates
+        self._proven: set[str] = set()  # digests of passwords that were right: scrypt is slow on purpose
 
     async def __call__(self, door: SiteHost | SitePort, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a site, or let the visitor choose one."""
@@ -150,13 +162,31 @@ class Sites:
             response = await self._second_port(request)
         for name, value in SITE_HEADERS.items():
             response.headers.setdefault(name, value)
+        if not isinstance(door, SiteHost) or door.stage is Stage.EDIT:
+            response.headers["X-Robots-Tag"] = "noindex, nofollow"  # drafts stay out of search engines
         await response(scope, receive, send)
 
     async def _serve(self, site: SiteHost, request: Request) -> Response:
+        if site.stage is Stage.EDIT and not await self._look(self._may_see, site.project_id, request.headers):
+            challenge = {"WWW-Authenticate": f'Basic realm="{site}", charset="UTF-8"'}
+            return PlainTextResponse("This draft has a password. Ask the operator for it.", 401, challenge)
         release = await self._look(self._dashboard.current_release, site.project_id, site.stage)
         if release is None and self._dashboard.domain == THIS_MACHINE:
             return await self._nothing_there(site, request)
         return await self._look(answer, release, request.scope["path"], request.headers)
+
+    def _may_see(self, project_id: str, headers: Headers) -> bool:
+        """Whether a visitor of an edit site gave its password, if it has one. Any user name will do."""
+        project = next((p for p in self._dashboard.project_settings() if p.project_id == project_id), None)
+        if project is None or not project.edit_password:
+            return True
+        given = headers.get("authorization", "")
+        proof = hashlib.sha256(f"{project.edit_password}\0{given}".encode()).hexdigest()
+        if proof not in self._proven and is_password(_basic_password(given), project.edit_password):
+            if len(self._proven) >= MOST_PROVEN:
+                self._proven.clear()
+            self._proven.add(proof)
+        return proof in self._proven
 
     async def _nothing_there(self, site: SiteHost, request: Request) -> Response:
         """What there is instead: told where only this machine's own browser asks, never to visitors of a domain."""

@@ -5,28 +5,33 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webordinary.entrypoints.dashboard.hosts import DashboardHost, Hosts
+from webordinary.entrypoints.dashboard.hosts import DashboardHost, Door, Hosts, split_host
+from webordinary.entrypoints.dashboard.login import SAFE_METHODS, ConsoleGuard, LoginPages
 from webordinary.entrypoints.dashboard.pages import Pages
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Readers, Templates
 from webordinary.entrypoints.dashboard.sites import Sites
 from webordinary.entrypoints.dashboard.stream import Stream
 from webordinary.entrypoints.dashboard.write import WritePages
-
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -43,21 +48,30 @@ SECURITY_HEADERS = {
 }
 
 
-def objection(method: str, headers: Headers) -> str | None:
-    """Why a request to the page is refused; None if it may pass."""
-    site = headers.get("sec-fetch-site", "")
-    if method in SAFE_METHODS:
-        foreign = site in ("cross-site", "same-site") and not _is_navigation(headers)
-        return "Another site's page may link to this one, but not load it." if foreign else None
-    if _is_own(headers.get("origin"), headers):
-        return None
-    return "Only this page's own forms may change something: the Origin header must name this page."
+@dataclass(frozen=True, slots=True)
+class OriginPolicy:
+    """Tells requests of the page's own forms from those of other sites."""
 
+    public_url: str = ""
 
-def _is_own(origin: str | None, headers: Headers) -> bool:
-    if origin is None:
-        return headers.get("sec-fetch-site") == "same-origin"
-    return origin.lower() == f"http://{headers.get('host', '').lower()}"
+    def objection(self, method: str, headers: Headers) -> str | None:
+        """Why a request to the page is refused; None if it may pass."""
+        site = headers.get("sec-fetch-site", "")
+        if method in SAFE_METHODS:
+            foreign = site in ("cross-site", "same-site") and not _is_navigation(headers)
+            return "Another site's page may link to this one, but not load it." if foreign else None
+        if self._is_own(headers.get("origin"), headers):
+            return None
+        return "Only this page's own forms may change something: the Origin header must name this page."
+
+    def _is_own(self, origin: str | None, headers: Headers) -> bool:
+        if origin is None:
+            return headers.get("sec-fetch-site") == "same-origin"
+        name, _ = split_host(headers.get("host", ""))
+        public = urlsplit(self.public_url)
+        if name == public.hostname:
+            return origin.lower() == f"{public.scheme}://{public.netloc.lower()}"
+        return origin.lower() == f"http://{headers.get('host', '').lower()}"
 
 
 def _is_navigation(headers: Headers) -> bool:
@@ -71,7 +85,10 @@ def create_app(dashboard: Dashboard) -> Starlette:
     """The page and the customers' sites; one event loop serves it, `dashboard.feed` belongs to that loop."""
     readers, templates = Readers(), Templates(dashboard)
     pages, writing = Pages(dashboard, readers, templates), WritePages(dashboard, readers, templates)
-    doors = Hosts(dashboard.domain, dashboard.preview_port)
+    guard = partial(
+        ConsoleGuard, dashboard=dashboard, readers=readers, objection=OriginPolicy(dashboard.public_url).objection
+    )
+    sites, neighbours = Sites(dashboard, readers, templates), SiteNames(dashboard, readers)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -79,17 +96,19 @@ def create_app(dashboard: Dashboard) -> Starlette:
             yield
         readers.close()
 
+    login = LoginPages(dashboard, readers, templates)
     return Starlette(
-        routes=_routes(pages, writing, Stream(dashboard, readers)),
+        routes=_routes(pages, writing, login, neighbours, Stream(dashboard, readers)),
         middleware=[
-            Middleware(HostRouter, doors=doors, sites=Sites(dashboard, readers, templates), port=dashboard.port)
+            Middleware(HostRouter, names=neighbours, sites=sites, dashboard=dashboard),
+            Middleware(guard),
         ],
         exception_handlers={HTTPException: pages.problem, 500: pages.problem},
         lifespan=lifespan,
     )
 
 
-def _routes(pages: Pages, writing: WritePages, stream: Stream) -> list[BaseRoute]:
+def _routes(pages: Pages, writing: WritePages, login: LoginPages, names: SiteNames, stream: Stream) -> list[BaseRoute]:
     return [
         Route("/", pages.home),
         Route("/fragments/home", pages.home_fragment),
@@ -103,15 +122,63 @@ def _routes(pages: Pages, writing: WritePages, stream: Stream) -> list[BaseRoute
         Route("/api/status", pages.status),
         Route("/healthz", pages.health),
         Route("/metrics", pages.metrics),
+        Route("/login", login.login, methods=["GET", "POST"]),
+        Route("/logout", login.logout, methods=["POST"]),
+        Route("/link/{secret}", login.link, methods=["GET", "POST"]),
+        Route("/tls/ask", names.ask),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
 
 
-class HostRouter:
-    """Routes each request by its host: to the page, behind its guard, or to a site."""
+class SiteNames:
+    """The host names that are ours, with the domains of customers; read again after FRESH_SECONDS."""
 
-    def __init__(self, app: ASGIApp, doors: Hosts, sites: Sites, port: int) -> None:
-        self._app, self._doors, self._sites, self._port = app, doors, sites, port
+    FRESH_SECONDS = 5.0
+
+    def __init__(self, dashboard: Dashboard, readers: Readers) -> None:
+        self._d, self._look = dashboard, readers.look
+        self._hosts = Hosts(dashboard.domain, dashboard.preview_port, dashboard.page_host)
+        self._projects: frozenset[str] = frozenset()
+        self._own_domains: Mapping[str, str] = {}
+        self._read_at = -self.FRESH_SECONDS
+
+    async def door(self, host_header: str, local_port: int) -> Door | None:
+        """Where a request belongs; None for a name that is not ours."""
+        await self._refresh()
+        return self._hosts.door(host_header, local_port, self._own_domains)
+
+    async def ask(self, request: Request) -> Response:
+        """Whether a proxy may get a certificate for a name. Answers this machine and trusted proxies only."""
+        if not _is_neighbour(request.scope.get("peer", ""), self._d.trusted_proxies):
+            raise HTTPException(404, "There is no such page.")
+        await self._refresh()
+        name = request.query_params.get("domain", "").lower()[:253]
+        site = self._hosts.site(name, self._own_domains)
+        if name != self._d.page_host and (site is None or site.project_id not in self._projects):
+            raise HTTPException(404, "This name is not ours.")
+        return PlainTextResponse("This name is ours.")
+
+    async def _refresh(self) -> None:
+        if time.monotonic() - self._read_at < self.FRESH_SECONDS:
+            return
+        self._read_at = time.monotonic()
+        projects = await self._look(self._d.project_settings)
+        self._projects = frozenset(project.project_id for project in projects)
+        self._own_domains = {domain: project.project_id for project in projects for domain in project.domains}
+
+
+def _is_neighbour(peer: str, trusted: Collection[str]) -> bool:
+    try:
+        return peer in trusted or ip_address(peer).is_loopback
+    except ValueError:
+        return False
+
+
+class HostRouter:
+    """Routes each request by its host: to the page, or to a site."""
+
+    def __init__(self, app: ASGIApp, names: SiteNames, sites: Sites, dashboard: Dashboard) -> None:
+        self._app, self._names, self._sites, self._d = app, names, sites, dashboard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the page, a site, or a refusal."""
@@ -120,15 +187,26 @@ class HostRouter:
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
         headers = Headers(scope=scope)
-        door = self._doors.door(headers.get("host", ""), (scope.get("server") or ("", 0))[1] or 0)
+        scope["peer"] = (scope.get("client") or ("", 0))[0]
+        scope["client"] = (_client(scope["peer"], headers, self._d.trusted_proxies), 0)
+        door = await self._names.door(headers.get("host", ""), (scope.get("server") or ("", 0))[1] or 0)
         if door is None:
-            words = f"This address is not served here. Open http://127.0.0.1:{self._port}/ instead."
-            return await PlainTextResponse(words, 421)(scope, receive, send)
+            return await self._not_ours()(scope, receive, send)
         if not isinstance(door, DashboardHost):
             return await self._sites(door, scope, receive, send)
-        refused = objection(scope["method"], headers)
-        inner = PlainTextResponse(refused, 403) if refused else self._app
-        return await inner(scope, receive, _with_security(send))
+        return await self._app(scope, receive, _with_security(send))
+
+    def _not_ours(self) -> Response:
+        hint = "" if self._d.public_url else f" Open http://127.0.0.1:{self._d.port}/ instead."
+        return PlainTextResponse(f"This address is not served here.{hint}", 421)
+
+
+def _client(peer: str, headers: Headers, trusted: Collection[str]) -> str:
+    """The nearest address that is not a trusted proxy: fields further left may be forged."""
+    if peer not in trusted:
+        return peer
+    hops = [hop.strip() for value in headers.getlist("x-forwarded-for") for hop in value.split(",")]
+    return next((hop for hop in reversed(hops) if hop not in trusted), peer)[:45]
 
 
 def _with_security(send: Send) -> Send:
@@ -158,6 +236,7 @@ class PageServer:
                 ws="none",
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,  # HostRouter reads them, of trusted proxies only
                 server_header=False,
                 limit_concurrency=MAX_CONNECTIONS,
                 timeout_graceful_shutdown=GRACE_SECONDS,

@@ -1,0 +1,206 @@
+"""The login of the console: the guard in front of every page, and the pages that sign a user in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
+from webordinary.model.console import ConsoleUser, Role, SecretKind
+from webordinary.model.errors import Permanent
+from webordinary.operations.access import SESSION_LASTS, Access, TooManyTries
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+OPEN_PATHS = ("/login", "/link/", "/static/", "/healthz", "/tls/ask")
+"""Paths that need no login; `/link/` carries its own secret, `/tls/ask` answers neighbours only."""
+MAX_FORM_BYTES = 10_000
+
+
+class ConsoleGuard:
+    """Lets a request pass to the console if its user may make it; writes down what users change."""
+
+    def __init__(self, app: ASGIApp, dashboard: Dashboard, readers: Readers, objection: Objection) -> None:
+        self._app, self._look, self._objection = app, readers.look, objection
+        self._access, self._header = dashboard.access, dashboard.forward_auth_header.lower()
+        self._cookie = cookie_name(dashboard)
+        self._proxies = dashboard.trusted_proxies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] == "lifespan":
+            return await self._app(scope, receive, send)
+        headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
+        by_token = _bearer(headers)
+        refused = None if by_token else self._objection(method, headers)
+        if refused:
+            return await PlainTextResponse(refused, 403)(scope, receive, send)
+        user = await self._look(self._user_of, scope, headers, by_token)
+        scope.setdefault("state", {})["user"] = user
+        if user is None and not path.startswith(OPEN_PATHS) and await self._look(self._login_required):
+            return await _ask_to_sign_in(scope, headers)(scope, receive, send)
+        acts = method not in SAFE_METHODS and not path.startswith((*OPEN_PATHS, "/logout"))
+        if user and user.role is not Role.OPERATOR and acts:
+            return await PlainTextResponse("Only an operator may change something.", 403)(scope, receive, send)
+        if user is None or not acts:
+            return await self._app(scope, receive, send)
+        done, recording = _status_of(send)
+        await self._app(scope, receive, recording)
+        if done and done[0] < 400:
+            await self._look(self._record, user, f"{method} {path}", client_of(scope))
+        return None
+
+    def _login_required(self) -> bool:
+        return self._access is not None and self._access.login_required()
+
+    def _user_of(self, scope: Scope, headers: Headers, by_token: str) -> ConsoleUser | None:
+        if self._access is None:
+            return None
+        if by_token:
+            return self._access.identify(by_token, kind=SecretKind.API)
+        if self._header and scope.get("peer", "") in self._proxies and (name := headers.get(self._header)):
+            return self._access.users.get(name.lower())
+        return self._access.identify(session_in(headers, self._cookie))
+
+    def _record(self, user: ConsoleUser, action: str, client: str) -> None:
+        if self._access:
+            self._access.record(user.name, action, client)
+
+
+Objection = Callable[[str, Headers], str | None]
+"""Why a request of a browser is refused, by method and headers; None if it may pass."""
+
+
+def _bearer(headers: Headers) -> str:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _status_of(send: Send) -> tuple[list[int], Send]:
+    """A `send` that remembers the status of the response."""
+    seen: list[int] = []
+
+    async def remembering(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            seen.append(message["status"])
+        await send(message)
+
+    return seen, remembering
+
+
+def _ask_to_sign_in(scope: Scope, headers: Headers) -> Response:
+    if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+        return RedirectResponse(f"/login?next={quote(scope['path'], safe='/')}", status_code=303)
+    words = "Sign in first: with a session, or with an API token (Authorization: Bearer …)."
+    return PlainTextResponse(words, 401, {"WWW-Authenticate": "Bearer"})
+
+
+def cookie_name(dashboard: Dashboard) -> str:
+    """`__Host-` binds the cookie to this host and https; plain http has no such cookies."""
+    return "__Host-session" if dashboard.public_url.startswith("https://") else "session"
+
+
+def session_in(headers: Headers, cookie: str) -> str:
+    """The session that a request carries; empty if none."""
+    try:
+        found = SimpleCookie(headers.get("cookie", "")[:8000]).get(cookie)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def client_of(scope: Scope) -> str:
+    """The address of the browser, as seen by the nearest trusted proxy."""
+    return (scope.get("client") or ("unknown", 0))[0]
+
+
+class LoginPages:
+    """Sign in, sign out, and set a password by a one-time link."""
+
+    def __init__(self, dashboard: Dashboard, readers: Readers, templates: Templates) -> None:
+        self._d, self._look, self._templates = dashboard, readers.look, templates
+
+    async def login(self, request: Request) -> Response:
+        """The form; and what it sends."""
+        following = _own_path(request.query_params.get("next", "/"))
+        if request.method != "POST":
+            return self._templates.page("login.html", next=following, problem="")
+        form, access = await _form(request), self._access()
+        try:
+            session = await self._look(
+                access.sign_in, form.get("name", ""), form.get("password", ""), client_of(request.scope)
+            )
+        except TooManyTries as problem:
+            page = self._templates.page("login.html", 429, next=following, problem=f"{problem}.".capitalize())
+            page.headers["Retry-After"] = str(max(1, round(problem.seconds)))
+            return page
+        if session is None:
+            words = "Name and password do not belong together."
+            return self._templates.page("login.html", 401, next=following, problem=words)
+        return self._signed_in(session, following)
+
+    async def logout(self, request: Request) -> Response:
+        """End this session."""
+        if self._d.access:
+            session = session_in(request.headers, cookie_name(self._d))
+            await self._look(self._d.access.sign_out, session)
+        response = RedirectResponse("/login", status_code=303)
+        response.delete_cookie(cookie_name(self._d), path="/", secure=self._secure, httponly=True, samesite="lax")
+        return response
+
+    async def link(self, request: Request) -> Response:
+        """Set a password by a one-time link. GET uses nothing up: mail programs and chats open links in advance."""
+        access, secret = self._access(), request.path_params["secret"]
+        user = await self._look(lambda: access.identify(secret, kind=SecretKind.LINK))
+        if user is None:
+            raise HTTPException(404, "This link was used already, or is too old. Ask for another.")
+        if request.method != "POST":
+            return self._templates.page("link.html", user=user, problem="")
+        password = (await _form(request)).get("password", "")
+        try:
+            session = await self._look(access.redeem_link, secret, password, client_of(request.scope))
+        except Permanent as problem:
+            return self._templates.page("link.html", 400, user=user, problem=f"{problem}.".capitalize())
+        if session is None:
+            raise HTTPException(404, "This link was used already. Ask for another.")
+        return self._signed_in(session, "/")
+
+    def _access(self) -> Access:
+        if self._d.access is None:
+            raise HTTPException(404, "There is no login here.")
+        return self._d.access
+
+    @property
+    def _secure(self) -> bool:
+        return self._d.public_url.startswith("https://")
+
+    def _signed_in(self, session: str, following: str) -> Response:
+        response = RedirectResponse(following, status_code=303)
+        response.set_cookie(
+            cookie_name(self._d),
+            session,
+            max_age=int(SESSION_LASTS.total_seconds()),
+            path="/",
+            secure=self._secure,
+            httponly=True,
+            samesite="lax",
+        )
+        return response
+
+
+async def _form(request: Request) -> Mapping[str, str]:
+    if int(request.headers.get("content-length") or MAX_FORM_BYTES + 1) > MAX_FORM_BYTES:
+        raise HTTPException(413, "This form is too large.")
+    async with request.form(max_files=0, max_fields=10, max_part_size=MAX_FORM_BYTES) as form:
+        return {name: value for name, value in form.items() if isinstance(value, str)}
+
+
+def _own_path(path: str) -> str:
+    """A path of this page; never another host, which `//` and a backslash lead to."""
+    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
