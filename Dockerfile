@@ -1,4 +1,5 @@
-# The worker as ECS runs it: `webordinary aws image` builds, tags and pushes it.
+# Two images: `worker` (the last, so the default) as ECS runs it, which `webordinary aws image` builds, tags and pushes;
+# `server` for `webordinary up` on a machine with containers, see compose.yaml.
 # Agents beside the built-in one are the operator's choice: --build-arg EXTRAS=claude
 # The digest names one image for all platforms. To take a newer one, change tag and digest in both places:
 # docker buildx imagetools inspect python:3.13-slim-trixie
@@ -16,7 +17,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY src src
 RUN /usr/local/lib/webordinary/bin/pip install --no-deps --no-build-isolation .
 
-FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
+FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b AS runtime
 # Debian's own versions: its security updates are worth more than a version that stands still.
 # hadolint ignore=DL3008
 RUN apt-get update \
@@ -34,5 +35,17 @@ ENV PATH=/usr/local/lib/webordinary/bin:$PATH \
 WORKDIR /work
 USER 10001:10001
 STOPSIGNAL SIGTERM
+
+FROM runtime AS server
+ENV WEBORDINARY_HOST=0.0.0.0 \
+    WEBORDINARY_SITES_HOST=0.0.0.0 \
+    WEBORDINARY_PORT=8080 \
+    WEBORDINARY_PREVIEW_PORT=8081
+EXPOSE 8080 8081 2525
+VOLUME /work
+HEALTHCHECK --interval=30s --timeout=20s --start-period=60s --retries=3 CMD ["webordinary", "status"]
+CMD ["webordinary", "up", "--no-sample"]
+
+FROM runtime AS worker
 HEALTHCHECK --interval=30s --timeout=20s --start-period=60s --retries=3 CMD ["webordinary", "worker", "health"]
 CMD ["webordinary", "worker"]

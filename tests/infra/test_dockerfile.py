@@ -1,4 +1,4 @@
-"""The worker's image, as far as it can be judged where nothing builds it."""
+"""The images, as far as it can be judged where nothing builds it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,31 @@ def dockerfile(repository_root: Path) -> str:
     return (repository_root / "Dockerfile").read_text()
 
 
+Instructions = list[tuple[str, str]]
+COMMANDS = {"worker": ["webordinary", "worker", "health"], "server": ["webordinary", "status"]}
+
+
+@pytest.fixture(scope="module", params=COMMANDS)
+def image(request: pytest.FixtureRequest) -> str:
+    """Both images."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def final(dockerfile: str) -> list[tuple[str, str]]:
-    """The instructions of the last stage."""
+def final(dockerfile: str, image: str) -> Instructions:
+    """The instructions that an image is made of: those of `runtime`, then its own."""
+    stages = stages_of(dockerfile)
+    return stages["runtime"] + stages[image]
+
+
+def stages_of(dockerfile: str) -> dict[str, Instructions]:
     said = re.sub(r"^#.*\n", "", dockerfile, flags=re.MULTILINE).replace("\\\n", " ")
-    instructions = [(word, " ".join(rest.split())) for word, rest in re.findall(r"^([A-Z]+) (.*)$", said, re.MULTILINE)]
-    last = max(number for number, (word, _) in enumerate(instructions) if word == "FROM")
-    return instructions[last:]
+    stages: dict[str, Instructions] = {}
+    for word, rest in re.findall(r"^([A-Z]+) (.*)$", said, re.MULTILINE):
+        if word == "FROM":
+            stages[rest.split()[-1]] = instructions = []
+        instructions.append((word, " ".join(rest.split())))
+    return stages
 
 
 def test_hadolint_finds_nothing(repository_root: Path) -> None:
@@ -43,15 +61,15 @@ def test_hadolint_finds_nothing(repository_root: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_what_builds_it_stays_behind(dockerfile: str, final: list[tuple[str, str]]) -> None:
-    assert len(re.findall(r"^FROM ", dockerfile, re.MULTILINE)) == 2
+def test_what_builds_it_stays_behind(dockerfile: str, final: Instructions) -> None:
+    assert list(stages_of(dockerfile)) == ["build", "runtime", "server", "worker"], "the last one is the default"
     assert [rest for word, rest in final if word == "COPY"] == [
         "--from=build /usr/local/lib/webordinary /usr/local/lib/webordinary"
     ]
 
 
 def test_its_base_is_pinned_by_digest_and_named_without_a_registry(dockerfile: str) -> None:
-    bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
+    bases = [base for base in re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE) if base != "runtime"]
     assert len(set(bases)) == 1
     assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}", bases[0])
 
@@ -81,13 +99,13 @@ def test_what_pins_the_packages_is_pinned_itself(repository_root: Path) -> None:
     assert [line.partition(" install ")[2] for line in installs] == ["--require-hashes -r requirements/uv.lock"]
 
 
-def test_it_has_what_agents_and_builds_need(final: list[tuple[str, str]]) -> None:
+def test_it_has_what_agents_and_builds_need(final: Instructions) -> None:
     [installed] = [rest for word, rest in final if word == "RUN"]
     words = set(installed.split())
     assert {"bubblewrap", "chromium", "git", "nodejs", "npm", "hugo"} <= words
 
 
-def test_it_runs_as_nobody_and_nothing_in_it_makes_root(final: list[tuple[str, str]]) -> None:
+def test_it_runs_as_nobody_and_nothing_in_it_makes_root(final: Instructions) -> None:
     assert [rest for word, rest in final if word == "USER"] == ["10001:10001"]
     words = [word for word, _ in final]
     assert words.index("USER") > max(number for number, word in enumerate(words) if word in ("RUN", "COPY"))
@@ -95,10 +113,10 @@ def test_it_runs_as_nobody_and_nothing_in_it_makes_root(final: list[tuple[str, s
     assert "find / -xdev -type f -perm /6000 -exec chmod a-s {} +" in installed
 
 
-def test_it_tells_whether_it_is_well(final: list[tuple[str, str]]) -> None:
+def test_it_tells_whether_it_is_well(final: Instructions, image: str) -> None:
     [check] = [rest for word, rest in final if word == "HEALTHCHECK"]
     command = json.loads(check.partition("CMD ")[2])
-    assert command == ["webordinary", "worker", "health"]
+    assert command == COMMANDS[image]
     assert parser().parse_args(command[1:])
 
 

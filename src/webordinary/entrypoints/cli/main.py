@@ -40,6 +40,7 @@ COMMANDS = {
     "restore": "backup:add_restore",
     "recover": "backup:add_recover",
     "doctor": "doctor:add_to",
+    "service": "service:add_to",
     "aws": "aws:add_to",
     "simulate": "simulate:add_to",
 }

@@ -1,0 +1,118 @@
+"""`webordinary service`: run `up` as a systemd service with a user of its own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.entrypoints.cli.options import Commands, add_command
+from webordinary.entrypoints.cli.output import print_json
+
+UNIT_FILE = Path("/etc/systemd/system/webordinary.service")
+DATA = Path("/var/lib/webordinary")
+USER = "webordinary"
+
+# Not set, as agents and builds run in jails of their own (bubblewrap), which the kernel refuses below these:
+# ProtectKernelTunables, ProtectKernelLogs and ProtectProc cover parts of /proc, and a jail mounts a fresh one;
+# SystemCallFilter and RestrictNamespaces would forbid the mounts and namespaces that a jail is made of.
+UNIT = """\
+[Unit]
+Description=WebOrdinary: websites that their owners change by writing an e-mail
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+Type=exec
+User={user}
+Group={user}
+StateDirectory=webordinary
+StateDirectoryMode=0700
+Environment=WEBORDINARY_DATA={data}
+ExecStart={program} up --no-sample
+Restart=always
+RestartSec=2
+KillMode=mixed
+TimeoutStopSec=150
+LimitNOFILE=8192
+UMask=0077
+CapabilityBoundingSet=
+AmbientCapabilities=
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome={protect_home}
+PrivateTmp=yes
+ProtectControlGroups=yes
+ProtectKernelModules=yes
+ProtectClock=yes
+LockPersonality=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "service", help="run it as a service of this machine", description="A systemd service for `webordinary up`."
+    )
+    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    install = add_command(parts, "install", install_service, "make a user, a data folder and the unit, and start it")
+    install.add_argument("--print", action="store_true", help="print the unit and change nothing")
+
+
+def install_service(args: argparse.Namespace) -> int:
+    """Install the service; doing it again writes the unit anew and restarts it."""
+    unit = unit_of(program())
+    if args.print:
+        print(unit, end="")
+        return Exit.OK
+    if os.geteuid() != 0 or shutil.which("systemctl") is None:
+        what = "this needs root and systemd"
+        raise CommandFailed(what, "run it with sudo on such a machine, or see the unit with --print", Exit.USAGE)
+    _make_user()
+    UNIT_FILE.write_text(unit)
+    UNIT_FILE.chmod(0o644)
+    for command in (("daemon-reload",), ("enable", "webordinary"), ("restart", "webordinary")):
+        _run("systemctl", *command)
+    if args.json:
+        print_json({"unit": str(UNIT_FILE), "data": str(DATA), "user": USER})
+    else:
+        print(f"WebOrdinary runs as the user {USER}; its data and settings are in {DATA}.")
+        print("  what it says   journalctl -u webordinary   (also the link for the first operator)")
+        print(f"  its settings   {DATA}/webordinary.toml, then systemctl restart webordinary")
+        print(f"  its commands   sudo -u {USER} {program()} status --data {DATA}")
+    return Exit.OK
+
+
+def program() -> Path:
+    """The program that this command was started as, by its path."""
+    found = Path(sys.argv[0]).resolve()
+    return found if found.name == "webordinary" else Path(sys.executable).with_name("webordinary")
+
+
+def unit_of(program: Path) -> str:
+    """The unit; a program below /home or /root stays readable."""
+    at_home = any(program.is_relative_to(folder) for folder in ("/home", "/root"))
+    return UNIT.format(user=USER, data=DATA, program=program, protect_home="read-only" if at_home else "yes")
+
+
+def _make_user() -> None:
+    try:
+        pwd.getpwnam(USER)
+    except KeyError:
+        _run("useradd", "--system", "--home-dir", str(DATA), "--shell", "/usr/sbin/nologin", USER)
+
+
+def _run(*command: str) -> None:
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if ran.returncode:
+        said = ran.stderr.strip()[:300]
+        raise CommandFailed(f"`{' '.join(command)}` failed: {said}", "correct that and run it again")
