@@ -14,22 +14,31 @@ import pytest
 from webordinary.adapters.files.stores import LocalBlobs
 from webordinary.adapters.memory.blobs import MemoryBlobs
 from webordinary.adapters.memory.directory import MemoryDirectory
-from webordinary.adapters.memory.mails import MemoryAttachmentManifest, MemoryParsedMails, MemoryRawMails
+from webordinary.adapters.memory.mails import (
+    MemoryAttachmentManifest,
+    MemoryConfirmations,
+    MemoryParsedMails,
+    MemoryRawMails,
+)
 from webordinary.adapters.memory.outbox import MemoryOutbox
 from webordinary.adapters.memory.threads import MemoryThreads
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,
+    SqliteConfirmations,
     SqliteDirectory,
     SqliteParsedMails,
     SqliteRawMails,
     SqliteThreads,
 )
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
+from webordinary.mail.auth import AwaitsConfirmation, Refused
+from webordinary.mail.confirm import VALID, SenderQuestion
 from webordinary.mail.parsing.headers import HEAD_BYTES
 from webordinary.mail.ports import (
     AttachmentManifest,
     Blobs,
+    Confirmations,
     Directory,
     Outbox,
     ParsedMails,
@@ -68,6 +77,7 @@ class Backend:
     threads: Threads
     directory: Directory
     outbox: Outbox
+    confirmations: Confirmations
 
 
 @pytest.fixture(params=["memory", "sqlite", "aws"])
@@ -76,16 +86,18 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
         emulator = request.getfixturevalue("ministack")
         from tests.aws.mail_world import MailWorld
 
+        from webordinary.adapters.aws.mail.mails import AwsConfirmations
+
         world = MailWorld(emulator.endpoint)
         yield Backend(
             world.raw_mails(), world.parsed_mails(), world.manifest(), world.blobs(), world.threads(),
-            world.directory(), world.outbox(),
+            world.directory(), world.outbox(), AwsConfirmations(world.items()),
         )  # fmt: skip
         return
     if request.param == "memory":
         yield Backend(
             MemoryRawMails(), MemoryParsedMails(), MemoryAttachmentManifest(), MemoryBlobs(), MemoryThreads(),
-            MemoryDirectory(), MemoryOutbox(),
+            MemoryDirectory(), MemoryOutbox(), MemoryConfirmations(),
         )  # fmt: skip
         return
     db = Database(tmp_path / "webordinary.db")
@@ -93,6 +105,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
     yield Backend(
         SqliteRawMails(db, tmp_path), SqliteParsedMails(db), SqliteAttachmentManifest(db),
         LocalBlobs(tmp_path / "blobs"), SqliteThreads(db), SqliteDirectory(db), SqliteOutbox(db),
+        SqliteConfirmations(db),
     )  # fmt: skip
     db.close()
 
@@ -113,6 +126,52 @@ def mail(**changes: object) -> ParsedMail:
 
 def reply(email_id: str = "e1", kind: str = "answer") -> Reply:
     return Reply(email_id, kind, "scott@example.com", f"<{email_id}.{kind}@localhost>", b"\x00raw\xff")
+
+
+# held mails and questions
+
+
+def test_a_held_mail_is_released_once_and_its_workflow_is_due_again(backend: Backend) -> None:
+    raw, held = backend.raw, "a" * 64
+    raw.store(email("a"))
+    raw.mark_started(held)
+    assert not raw.release(held)
+    raw.mark_placed(held, AwaitsConfirmation("nothing proves it"))
+    assert (raw.is_released(held), raw.without_workflow(10)) == (False, ())
+    assert [raw.release(held), raw.release(held), raw.drop(held)] == [True, False, False]
+    assert raw.is_released(held)
+    assert raw.without_workflow(10) == (held,)
+    raw.mark_started(held)
+    assert raw.without_workflow(10) == ()
+
+
+def test_a_dropped_or_refused_mail_is_never_released(backend: Backend) -> None:
+    for name, verdict in (("a", AwaitsConfirmation("unproven")), ("b", Refused("a stranger"))):
+        backend.raw.store(email(name))
+        backend.raw.mark_placed(name * 64, verdict)
+    assert [backend.raw.drop("a" * 64), backend.raw.drop("b" * 64)] == [True, False]
+    assert [backend.raw.release(name * 64) for name in "ab"] == [False, False]
+
+
+def test_a_token_finds_its_mail_until_it_is_used_or_expires(backend: Backend) -> None:
+    asked = backend.confirmations
+    assert asked.ask(SenderQuestion("d1", "mail1", "scott@example.com", NOON), 3)
+    assert asked.ask(SenderQuestion("d2", "mail2", "scott@example.com", NOON), 3)
+    assert (asked.find("d1", NOON), asked.find("d3", NOON)) == ("mail1", "")
+    assert [asked.find("d1", NOON + VALID - MINUTE), asked.find("d1", NOON + VALID)] == ["mail1", ""]
+    asked.use("d1", NOON)
+    asked.use("d1", NOON)
+    assert [asked.find("d1", NOON), asked.find("d2", NOON)] == ["", "mail2"]
+
+
+def test_an_address_is_asked_about_few_mails_on_one_day(backend: Backend) -> None:
+    ask = backend.confirmations.ask
+    scott, ann, tomorrow = "scott@example.com", "ann@example.com", NOON + timedelta(days=1)
+    assert [ask(SenderQuestion(f"d{n}", f"mail{n}", scott, NOON), 2) for n in range(4)] == [True, True, False, False]
+    assert ask(SenderQuestion("again", "mail1", scott, NOON), 2), "a step that runs again asks about the same mail"
+    assert ask(SenderQuestion("other", "mail9", ann, NOON), 2)
+    assert ask(SenderQuestion("later", "mail3", scott, tomorrow), 2)
+    assert backend.confirmations.find("d2", NOON) == ""
 
 
 # raw mails

@@ -14,7 +14,12 @@ from webordinary.adapters.memory.blobs import MemoryBlobs
 from webordinary.adapters.memory.directory import MemoryDirectory
 from webordinary.adapters.memory.executions import MemoryExecutions
 from webordinary.adapters.memory.letters import MemoryDeadLetters, MemoryInterruptions
-from webordinary.adapters.memory.mails import MemoryAttachmentManifest, MemoryParsedMails, MemoryRawMails
+from webordinary.adapters.memory.mails import (
+    MemoryAttachmentManifest,
+    MemoryConfirmations,
+    MemoryParsedMails,
+    MemoryRawMails,
+)
 from webordinary.adapters.memory.outbox import MemoryOutbox
 from webordinary.adapters.memory.parser import InProcessParser
 from webordinary.adapters.memory.pool import (
@@ -97,6 +102,7 @@ class Durable:
             parser=InProcessParser(),
             policy=TrustedPeers(["127.0.0.1"]),
             mailbox=MAILBOX,
+            confirmations=MemoryConfirmations(),
         )
 
     def _runs(self, job_id: str, fence: int) -> bool:

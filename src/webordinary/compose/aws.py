@@ -22,6 +22,7 @@ from webordinary.adapters.aws.mail.directory import AwsDirectory, AwsThreads
 from webordinary.adapters.aws.mail.emulated import put_emulated_mail
 from webordinary.adapters.aws.mail.mails import (
     AwsAttachmentManifest,
+    AwsConfirmations,
     AwsIntake,
     AwsParsedMails,
     AwsRawMails,
@@ -222,6 +223,7 @@ class AwsContainer:
             ),  # a lambda reads one mail at a time
             policy=SesVerdicts(),
             mailbox=Mailbox.parse(self.config.mailbox),
+            confirmations=AwsConfirmations(self.mail_items),
         )
 
     @cached_property

@@ -44,6 +44,7 @@ from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
 from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,
+    SqliteConfirmations,
     SqliteDirectory,
     SqliteParsedMails,
     SqliteRawMails,
@@ -166,6 +167,7 @@ class EmbeddedContainer:
             parser=parser,
             policy=ProofChain(TrustedPeers(self.config.trusted_peers), self._own_check),
             mailbox=Mailbox.parse(self.config.mailbox),
+            confirmations=SqliteConfirmations(self.db),
             atomically=self.db.transaction,
         )
 

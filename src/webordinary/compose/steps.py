@@ -11,6 +11,7 @@ from webordinary.mail.ports import Outbox
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import Reading
+from webordinary.workflow.start import start_released
 from webordinary.workflow.steps import Step, steps
 
 
@@ -43,8 +44,13 @@ def answering_of(
 def steps_of(container: Container, answering: Answering) -> Mapping[str, Step]:
     """The steps of the workflow by name."""
     events, now = container.events, container.clock.now
+
+    def released(email_id: str) -> None:
+        if container.profile.runs_engine:  # on AWS only intake and reconciler may start executions
+            start_released(email_id, container.workflows, container.raw_mails)
+
     return steps(
-        Reading(container.mailroom, container.pool.jobs, events, now, container.config.hourly_mails),
+        Reading(container.mailroom, container.pool.jobs, events, now, container.config.hourly_mails, released),
         Queueing(container.pool, container.interruptions, events, now, answering.tell_held),
         answering,
     )

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from webordinary.mail.auth import AwaitsConfirmation, Refused
+from webordinary.mail.confirm import SenderQuestion
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import (
     Attachment,
@@ -38,6 +39,19 @@ class OutboxEntry:
     """Why it came back, or what its receiver complained of."""
 
 
+class Confirmations(Protocol):
+    """Questions to senders of held mails; see `mail.confirm`."""
+
+    def ask(self, question: SenderQuestion, daily_limit: int) -> bool:
+        """Record a question before it is sent. False = its address was asked about so many mails on this day."""
+
+    def find(self, digest: str, now: datetime) -> str:
+        """The held mail that a token is for; empty where the token is unknown, used or expired."""
+
+    def use(self, digest: str, now: datetime) -> None:
+        """The token is worth nothing from now on; again is harmless."""
+
+
 class RawMails(Protocol):
     """Accepted mails, byte for byte; what is stored here is promised to the sender."""
 
@@ -61,6 +75,15 @@ class RawMails(Protocol):
 
         One that was `stopped` goes no further: that is for people who ask what became of it.
         """
+
+    def release(self, email_id: str) -> bool:
+        """Let a held mail act for its sender: its workflow is due again. False = it is not held."""
+
+    def drop(self, email_id: str) -> bool:
+        """A held mail will never act. False = it is not held."""
+
+    def is_released(self, email_id: str) -> bool:
+        """Whether it was held and released."""
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         """Was an earlier mail of the same envelope sender, accepted after `since`, not placed yet?"""

@@ -17,6 +17,8 @@ class EventKind(StrEnum):
     MAIL_PARSED = "MailParsed"
     MAIL_REFUSED = "MailRefused"
     MAIL_HELD = "MailHeld"
+    MAIL_RELEASED = "MailReleased"
+    MAIL_DROPPED = "MailDropped"
     SITE_ADDED = "SiteAdded"
     JOB_RECORDED = "JobRecorded"
     ATTACHMENT_STORED = "AttachmentStored"

@@ -10,11 +10,20 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from webordinary.mail.auth import Admitted
+from webordinary.mail.confirm import (
+    MAX_EXCERPT,
+    MAX_PARSED_BYTES,
+    MAX_QUESTIONS_A_DAY,
+    SenderQuestion,
+    answer_address,
+    digest_of,
+    new_token,
+)
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.ports import Outbox
 from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer
-from webordinary.mail.replies.compose import HELD, answer_kind, compose
+from webordinary.mail.replies.compose import CONFIRM, HELD, answer_kind, compose
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
@@ -23,7 +32,7 @@ from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.pool.callbacks import STOPPED, end_workflow
 from webordinary.pool.ports import STOP, DeadLetters, Interruptions, Pool
 from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
-from webordinary.workflow.reading import LIMITED, Mailroom
+from webordinary.workflow.reading import ASKED, CONFIRMED, LIMITED, Mailroom
 
 
 def words_of(cause: str) -> str:
@@ -168,6 +177,8 @@ class Answering:
         """Write the one answer of this mail; strangers and machines get none."""
         email_id = payload["emailId"]
         envelope, mail, is_parsed = self.mailroom.read(email_id)
+        if (payload.get("sender") or {}).get("verdict") == ASKED:
+            return {"replied": self._ask_sender(email_id, mail)}
         if not self._is_admitted(payload, envelope, mail):
             return {"replied": False}
         job_route = payload.get("job") or {}
@@ -179,6 +190,25 @@ class Answering:
         self._write(answer, email_id, mail, thread_id, kind)
         return {"replied": True}
 
+    def _ask_sender(self, email_id: str, mail: ParsedMail) -> bool:
+        """Ask the registered address once about a held mail, and not too often on one day."""
+        if any(entry.reply.kind == CONFIRM for entry in self.outbox.of(email_id)):
+            return True
+        token = new_token()
+        question = SenderQuestion(digest_of(token), email_id, mail.sender, self.now())
+        if not self.mailroom.confirmations.ask(question, MAX_QUESTIONS_A_DAY):
+            return False
+        answer, asked = answers.ask_sender(mail, self._excerpt(email_id)), replace(mail, subject="Did you write this?")
+        self._write(answer, email_id, asked, None, CONFIRM, answer_address(self.mailroom.mailbox, token))
+        return True
+
+    def _excerpt(self, email_id: str) -> str:
+        """What the held mail asks for, read within the parser's limits; empty where it cannot be read."""
+        raw = self.mailroom.raw_mails.load(email_id).raw
+        with suppress(Permanent):
+            return self.mailroom.parser.parse(raw).text[:MAX_EXCERPT] if len(raw) <= MAX_PARSED_BYTES else ""
+        return ""
+
     def _tell_limit(self, key: str, mail: ParsedMail) -> bool:
         """Tell a person once in an hour; the notice is named after both, so that there is one."""
         self._write(answers.too_many(mail), f"limit/{key}/{hour_of(self.now())}", mail, None, kind=LIMITED)
@@ -186,16 +216,21 @@ class Answering:
 
     def _is_admitted(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> bool:
         """Whoever was admitted is answered; a mail that never got as far as that is judged now."""
-        if (payload.get("job") or {}).get("route") == "refused":
+        if (payload.get("job") or {}).get("route") in ("refused", CONFIRMED):
             return False
         judged = (payload.get("sender") or {}).get("verdict")
         if judged == "admitted":
             return True
         return isinstance(self.mailroom.judge_stored(payload["emailId"], envelope, mail), Admitted)
 
-    def _write(self, answer: Answer, email_id: str, mail: ParsedMail, thread_id: str | None, kind: str) -> None:
+    def _write(
+        self, answer: Answer, email_id: str, mail: ParsedMail, thread_id: str | None, kind: str, reply_to: str = ""
+    ) -> None:
         now, address, thread = self.now(), self.mailroom.mailbox.address, thread_id or ""
-        reply = compose(answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread)
+        reply = compose(
+            answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread,
+            reply_to=reply_to,
+        )  # fmt: skip
         with self.mailroom.atomically():
             if thread_id and not self.renamed:
                 self.mailroom.threads.add_message(thread_id, reply.message_id, email_id)

@@ -21,12 +21,14 @@ from webordinary.mail.auth import (
     authenticate,
     not_entitled,
 )
+from webordinary.mail.confirm import Said, digest_in, is_answer, said_in
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.parsing.attachments import store_attachments
 from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import (
     AttachmentManifest,
     Blobs,
+    Confirmations,
     Directory,
     EarlierMailFirst,
     MailParser,
@@ -44,6 +46,10 @@ from webordinary.pool.ports import Jobs
 
 Payload = dict[str, Any]
 
+ASKED, CONFIRMING = "asked", "confirming"
+"""Verdicts: the sender of a held mail is asked; this mail answers such a question."""
+CONFIRMED = "confirmed"
+"""The route of a mail that answers a question: it gets no reply."""
 LIMITED = "limited"
 """The route of a mail beyond its sender's hourly limit."""
 RECENT_MAILS = 64
@@ -91,6 +97,7 @@ class Mailroom:
     parser: MailParser
     policy: SenderPolicy
     mailbox: Mailbox
+    confirmations: Confirmations
     atomically: Callable[[], AbstractContextManager[object]] = nullcontext
     """Stores all writes of a block or none, where the backend can; each write alone is safe to repeat."""
     recent: RecentMails = field(default_factory=RecentMails, compare=False)
@@ -116,8 +123,10 @@ class Mailroom:
         return authenticate(envelope, mail, self.entitlements(mail), self.policy, load)
 
     def judge_stored(self, email_id: str, envelope: Envelope, mail: ParsedMail) -> Verdict:
-        """The same for a mail that was accepted."""
-        return self.judge(envelope, mail, lambda: self.raw_mails.load(email_id).raw)
+        """The same for a mail that was accepted; a held mail that was released is admitted."""
+        verdict = self.judge(envelope, mail, lambda: self.raw_mails.load(email_id).raw)
+        held = isinstance(verdict, AwaitsConfirmation) and bool(mail.sender)
+        return Admitted() if held and self.raw_mails.is_released(email_id) else verdict
 
     def entitlements(self, mail: ParsedMail) -> Sequence[Sender]:
         """The projects that the sender may change."""
@@ -134,13 +143,30 @@ class Reading:
     now: Callable[[], datetime]
     hourly_mails: int = 0
     """Mails of one person that become jobs within one hour; 0 = no limit."""
+    released: Callable[[str], None] = lambda _: None
+    """Starts the workflow of a released mail at once; without it the reconciler does."""
 
     def authenticate_sender(self, payload: Payload) -> Payload:
         """Admitted, held or refused, by envelope and header alone; fail closed. Only admitted mails are parsed."""
         email_id = payload["emailId"]
         outlined = self.mailroom.read_outline(email_id)
+        if is_answer(self.mailroom.mailbox, outlined.envelope.recipient):
+            return {"verdict": self._answers(email_id, outlined)}
         verdict = self.mailroom.judge_stored(email_id, outlined.envelope, outlined.mail)
-        return {"verdict": "admitted" if isinstance(verdict, Admitted) else self._stopped(email_id, verdict)}
+        if isinstance(verdict, Admitted):
+            return {"verdict": "admitted"}
+        word = self._stopped(email_id, verdict)
+        asks = isinstance(verdict, AwaitsConfirmation) and bool(self.mailroom.entitlements(outlined.mail))
+        return {"verdict": ASKED if asks else word}
+
+    def _answers(self, email_id: str, outlined: ReadMail) -> str:
+        """A mail to the address of a question counts while its token is valid, if a person wrote it."""
+        digest = digest_in(self.mailroom.mailbox, outlined.envelope.recipient)
+        if outlined.mail.automatic or not outlined.envelope.mail_from:
+            return self._stopped(email_id, Refused("a machine answered the question whether a mail is the sender's"))
+        if not digest or not self.mailroom.confirmations.find(digest, self.now()):
+            return self._stopped(email_id, Refused("no question waits for this answer: it was answered, or is too old"))
+        return CONFIRMING
 
     def parse_email(self, payload: Payload) -> Payload:
         """Read the mail once and keep what it says; raises Unparseable."""
@@ -162,6 +188,8 @@ class Reading:
         """Find key and thread; what a worker must do becomes a job, in its order; without files it is ready."""
         email_id = payload["emailId"]
         envelope, mail, _ = self.mailroom.read(email_id)
+        if is_answer(self.mailroom.mailbox, envelope.recipient):
+            return {"route": self._confirm(email_id, envelope, mail)}
         # Executions that began with the first workflow file name no retries, and would not wait.
         self._after_earlier_mails(email_id, envelope, payload.get("retries", MAX_WAITS))
         entitled = self.mailroom.entitlements(mail)
@@ -173,6 +201,22 @@ class Reading:
             return {"route": "ask"}
         with self.mailroom.atomically():
             return self._place(payload, found.thread, mail)
+
+    def _confirm(self, email_id: str, envelope: Envelope, mail: ParsedMail) -> str:
+        """Release or drop the one held mail that a token is for. Safe to repeat: the token is used up last."""
+        room, digest = self.mailroom, digest_in(self.mailroom.mailbox, envelope.recipient)
+        held, said = room.confirmations.find(digest, self.now()), said_in(mail.text)
+        room.raw_mails.mark_placed(email_id)
+        if not held or said is Said.UNCLEAR:
+            return CONFIRMED
+        if said is Said.NO and room.raw_mails.drop(held):
+            self.events.emit(Event(EventKind.MAIL_DROPPED, held, data={"by": "sender"}))
+        if said is Said.YES and room.raw_mails.release(held):
+            self.events.emit(Event(EventKind.MAIL_RELEASED, held, data={"by": "sender"}))
+        if room.raw_mails.is_released(held):
+            self.released(held)
+        room.confirmations.use(digest, self.now())
+        return CONFIRMED
 
     def _after_earlier_mails(self, email_id: str, envelope: Envelope, retries: int) -> None:
         """Raise EarlierMailFirst while one is on its way; one that is stuck holds nobody up for long."""

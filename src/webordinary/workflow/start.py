@@ -9,6 +9,8 @@ from webordinary.model.jobs import DeadLetter
 from webordinary.pool.ports import DeadLetters
 
 _BATCH = 100
+RELEASED = "-c"
+"""Ends the name of the execution of a released mail."""
 
 
 class Workflows(Protocol):
@@ -24,12 +26,19 @@ def start(email_id: str, workflows: Workflows, raw_mails: RawMails) -> None:
     raw_mails.mark_started(email_id)
 
 
+def start_released(email_id: str, workflows: Workflows, raw_mails: RawMails) -> None:
+    """Start the execution of a held mail that was released; again is harmless. Its first execution has ended."""
+    workflows.start(f"{email_id}{RELEASED}", {"emailId": email_id, "redrive": 0})
+    raw_mails.mark_started(email_id)
+
+
 def start_missing(workflows: Workflows, raw_mails: RawMails) -> int:
     """Start the workflows of accepted mails that have none."""
     started: set[str] = set()  # a store may list a mail a moment longer than it is true
     while email_ids := set(raw_mails.without_workflow(_BATCH)) - started:
         for email_id in email_ids:
-            start(email_id, workflows, raw_mails)
+            begin = start_released if raw_mails.is_released(email_id) else start
+            begin(email_id, workflows, raw_mails)
         started |= email_ids
     return len(started)
 

@@ -25,7 +25,12 @@ from webordinary.adapters.memory.blobs import MemoryBlobs
 from webordinary.adapters.memory.directory import MemoryDirectory
 from webordinary.adapters.memory.executions import MemoryExecutions
 from webordinary.adapters.memory.letters import MemoryDeadLetters, MemoryInterruptions
-from webordinary.adapters.memory.mails import MemoryAttachmentManifest, MemoryParsedMails, MemoryRawMails
+from webordinary.adapters.memory.mails import (
+    MemoryAttachmentManifest,
+    MemoryConfirmations,
+    MemoryParsedMails,
+    MemoryRawMails,
+)
 from webordinary.adapters.memory.outbox import MemoryOutbox
 from webordinary.adapters.memory.parser import InProcessParser
 from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryInterrupts, MemoryJobs
@@ -153,6 +158,7 @@ class Cloud:
         self.dead_letters, self.interruptions = MemoryDeadLetters(), MemoryInterruptions()
         self.workflows, self.state = Workflows(), MemoryPoolState()
         self.directory, self.threads = MemoryDirectory(), MemoryThreads()
+        self.confirmations = MemoryConfirmations()
         self.parsed, self.manifest, self.blobs = MemoryParsedMails(), MemoryAttachmentManifest(), MemoryBlobs()
         executions = MemoryExecutions()
         jobs = MemoryJobs(self.state)
@@ -181,7 +187,7 @@ class Cloud:
     def services(self, events: Events) -> AwsContainer:
         mailroom = Mailroom(
             self.inbox, self.parsed, self.manifest, self.blobs, self.threads, self.directory,
-            InProcessParser(), SesVerdicts(), Mailbox.parse(MAILBOX),
+            InProcessParser(), SesVerdicts(), Mailbox.parse(MAILBOX), self.confirmations,
         )  # fmt: skip
         config = Config(backend="aws", aws_account=ACCOUNT, aws_region="us-east-1", mailbox=MAILBOX, hourly_mails=0)
         container = AwsContainer(config, events=events)

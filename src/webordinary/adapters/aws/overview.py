@@ -113,7 +113,7 @@ def timeline(
 
 def _of_mail(mail: MailSummary) -> Iterator[TimelineItem]:
     yield TimelineItem(mail.received_at, "MailReceived")
-    for kind in ("MailRefused", "MailHeld"):
+    for kind in ("MailRefused", "MailHeld", "MailDropped"):
         if at := mail.milestones.get(kind):
             yield TimelineItem(at, kind, data={"reason": mail.stopped_because})
 
@@ -133,7 +133,7 @@ DAYS_BACK = 30
 OF_DAY = "#receivedDay = :day"
 BEFORE = "#receivedDay = :day AND #receivedAt < :before"
 MAX_ROWS, MOST_REDRIVES = 200, 20
-STOPPED = {"refused": "MailRefused", "held": "MailHeld"}
+STOPPED = {"refused": "MailRefused", "held": "MailHeld", "dropped": "MailDropped"}
 LOOK_SECONDS = 5
 
 

@@ -17,6 +17,7 @@ from typing import BinaryIO
 from webordinary.adapters.durable import write_durably
 from webordinary.adapters.sqlite.database import Database
 from webordinary.mail.auth import AwaitsConfirmation, Refused
+from webordinary.mail.confirm import SenderQuestion
 from webordinary.mail.parsing.headers import HEAD_BYTES
 from webordinary.mail.ports import UnknownMail
 from webordinary.mail.records import (
@@ -51,6 +52,11 @@ IS_STARTED = "SELECT started FROM raw_mails WHERE email_id = ?"
 MARK_STARTED = "UPDATE raw_mails SET started = 1 WHERE email_id = ? AND started = 0"
 
 MARK_PLACED = "UPDATE raw_mails SET placed = 1, stopped = :stopped WHERE email_id = :email_id AND placed = 0"
+
+RELEASE = """
+UPDATE raw_mails SET stopped = '', released = 1, started = 0, placed = 0 WHERE email_id = ? AND stopped = 'held'"""
+DROP = "UPDATE raw_mails SET stopped = 'dropped' WHERE email_id = ? AND stopped = 'held'"
+IS_RELEASED = "SELECT 1 FROM raw_mails WHERE email_id = ? AND released = 1"
 
 EARLIER_UNPLACED = """
 SELECT 1 FROM raw_mails AS mine
@@ -170,6 +176,18 @@ class SqliteRawMails:
         with self._db.write() as conn:
             conn.execute(MARK_PLACED, {"email_id": email_id, "stopped": stopped.word if stopped else ""})
 
+    def release(self, email_id: str) -> bool:
+        with self._db.write() as conn:
+            return conn.execute(RELEASE, (email_id,)).rowcount == 1
+
+    def drop(self, email_id: str) -> bool:
+        with self._db.write() as conn:
+            return conn.execute(DROP, (email_id,)).rowcount == 1
+
+    def is_released(self, email_id: str) -> bool:
+        with self._db.read() as conn:
+            return conn.execute(IS_RELEASED, (email_id,)).fetchone() is not None
+
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         with self._db.read() as conn:
             return conn.execute(EARLIER_UNPLACED, (email_id, since.timestamp())).fetchone() is not None
@@ -193,6 +211,43 @@ def _read_first_line(file: BinaryIO) -> Envelope:
 def _envelope(row: sqlite3.Row) -> Envelope:
     received_at, verdicts = datetime.fromtimestamp(row["received_at"], UTC), verdicts_from_json(row["verdicts"])
     return Envelope(row["peer"], row["mail_from"], row["recipient"], received_at, verdicts)
+
+
+ASK = """
+INSERT INTO confirmations (digest, email_id, address, day, expires_at)
+SELECT :digest, :email_id, :address, :day, :expires_at
+WHERE (SELECT count(DISTINCT email_id) FROM confirmations
+       WHERE address = :address AND day = :day AND email_id <> :email_id) < :daily_limit"""
+FIND_QUESTION = "SELECT email_id FROM confirmations WHERE digest = ? AND used_at IS NULL AND expires_at > ?"
+MARK_USED = "UPDATE confirmations SET used_at = ? WHERE digest = ? AND used_at IS NULL"
+
+
+class SqliteConfirmations:
+    """See Confirmations. Rows are forgotten with their mail."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def ask(self, question: SenderQuestion, daily_limit: int) -> bool:
+        row = {
+            "digest": question.digest,
+            "email_id": question.email_id,
+            "address": question.address,
+            "day": question.asked_at.date().isoformat(),
+            "expires_at": question.expires_at.timestamp(),
+            "daily_limit": daily_limit,
+        }
+        with self._db.write() as conn:
+            return conn.execute(ASK, row).rowcount == 1
+
+    def find(self, digest: str, now: datetime) -> str:
+        with self._db.read() as conn:
+            row = conn.execute(FIND_QUESTION, (digest, now.timestamp())).fetchone()
+        return str(row["email_id"]) if row else ""
+
+    def use(self, digest: str, now: datetime) -> None:
+        with self._db.write() as conn:
+            conn.execute(MARK_USED, (now.timestamp(), digest))
 
 
 class SqliteParsedMails:

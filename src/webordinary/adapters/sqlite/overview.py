@@ -194,13 +194,14 @@ ORDER BY j.id"""
 MILESTONES = """
 SELECT email_id, kind, max(at) AS at FROM events
 WHERE email_id IN (SELECT value FROM json_each(:ids))
-  AND kind IN ('MailRefused', 'MailHeld', 'AgentFinished', 'ChangeCommitted', 'SiteBuilt', 'SitePublished')
+  AND kind IN ('MailRefused', 'MailHeld', 'MailReleased', 'MailDropped', 'AgentFinished', 'ChangeCommitted',
+               'SiteBuilt', 'SitePublished')
 GROUP BY email_id, kind"""
 
 # That a mail has to wait is no answer to it.
 ANSWERS = """
-SELECT email_id, max(CASE WHEN kind <> 'held' THEN sent_at END) AS sent_at,
-       max(CASE WHEN kind <> 'held' THEN created_at END) AS written_at,
+SELECT email_id, max(CASE WHEN kind NOT IN ('held', 'confirm') THEN sent_at END) AS sent_at,
+       max(CASE WHEN kind NOT IN ('held', 'confirm') THEN created_at END) AS written_at,
        max(sent_at IS NULL AND given_up = 0) AS waits
 FROM outbox WHERE email_id IN (SELECT value FROM json_each(:ids)) GROUP BY email_id"""
 
@@ -336,6 +337,9 @@ def _summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailS
     milestones: dict[str, dict[str, datetime]] = defaultdict(dict)
     for row in conn.execute(MILESTONES, ids):
         milestones[row["email_id"]][row["kind"]] = at(row["at"])
+    for reached in milestones.values():
+        if "MailReleased" in reached:
+            reached.pop("MailHeld", None)
     return [
         MailSummary(
             email_id=row["email_id"],

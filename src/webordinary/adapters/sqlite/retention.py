@@ -34,6 +34,7 @@ WHERE thread_id IN (SELECT thread_id FROM thread_messages WHERE thread_messages.
     "DELETE FROM thread_messages WHERE email_id = :email_id",
     "DELETE FROM parsed_mails WHERE email_id = :email_id",
     "DELETE FROM attachments WHERE email_id = :email_id",
+    "DELETE FROM confirmations WHERE email_id = :email_id",
     "DELETE FROM outbox WHERE email_id = :email_id",
     "DELETE FROM raw_mails WHERE email_id = :email_id",
 )

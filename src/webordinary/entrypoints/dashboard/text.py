@@ -87,6 +87,8 @@ _TEXTS = {
     "MailParsed": "Read",
     "MailRefused": "Refused",
     "MailHeld": "Held until the sender confirms",
+    "MailReleased": "Confirmed and released",
+    "MailDropped": "Dropped: it was not confirmed",
     "JobRecorded": "Recorded as a job of {key}",
     "AttachmentStored": "Attachment stored",
     "AttachmentRefused": "Attachment refused",

@@ -45,7 +45,7 @@ _NEVER_QUEUED = (Command.STATUS, Command.STOP)
 
 def steps_of(mail: MailSummary) -> tuple[ProgressStep, ...]:
     """The way of one mail, as far as it is known."""
-    for kind, name in (("MailRefused", "refused"), ("MailHeld", "held")):
+    for kind, name in (("MailRefused", "refused"), ("MailDropped", "dropped"), ("MailHeld", "held")):
         if at := mail.milestones.get(kind):
             return (_RECEIVED, ProgressStep(name, name, Progress.FAILED, duration(at - mail.received_at)))
     stations = _stations(mail)

@@ -24,6 +24,7 @@ from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, Events
 from webordinary.model.text import masked
 from webordinary.workflow.answering import Answering
+from webordinary.workflow.start import RELEASED
 
 
 class EventLogger:
@@ -230,7 +231,7 @@ def _started_with(detail: dict[str, Any]) -> dict[str, Any]:
     redriven = _REDRIVEN.fullmatch(detail["name"])
     if redriven:
         return {"emailId": redriven["email_id"], "redrive": int(redriven["number"])}
-    return {"emailId": detail["name"], "redrive": 0}
+    return {"emailId": detail["name"].removesuffix(RELEASED), "redrive": 0}
 
 
 def bounces(event: dict[str, Any], take_notice: Callable[[Notice], None]) -> dict[str, int]:

@@ -145,6 +145,27 @@ def too_many(mail: ParsedMail) -> Answer:
     return Answer("That was a lot of mail at once", (Paragraph(said), *_understood(mail)))
 
 
+def ask_sender(mail: ParsedMail, text: str) -> Answer:
+    """The question to the registered address about a mail that nothing proves to be theirs.
+
+    A forger may have written `text`, so nothing in it can be clicked.
+    """
+    about = (
+        f"A mail that names you as its sender reached us. Nothing proves that you wrote it, so nothing was done. "
+        f'Its subject is "{_unlinked(mail.subject or "(none)")[:100]}".'
+    )
+    told = (
+        "If you wrote it: answer this mail with the word yes, and it will be done. You have two days.\n"
+        "If you did not: answer with the word no, or do nothing. Then nothing is done."
+    )
+    excerpt = (Excerpt("It asks for", _unlinked(text)),) if text else ()
+    return Answer("Did you write this?", (Paragraph(about), *excerpt, Paragraph(told)), closing="answer yes or no")
+
+
+def _unlinked(text: str) -> str:
+    return text.replace("://", " : // ").replace("www.", "www .")
+
+
 def not_readable(reason: str) -> Answer:
     """The answer to a mail that cannot be parsed."""
     return Answer("We could not read your mail", (Paragraph(f"Nothing was changed: {reason}."),))

@@ -162,6 +162,8 @@ def _lines(text: str) -> str:
 
 ANSWER = "answer"
 """The kind of every final reply: a mail gets one of them, whatever it says."""
+CONFIRM = "confirm"
+"""The kind of the question whether the sender wrote a mail; if so, its answer follows."""
 HELD = "held"
 """The kind of a notice that a mail has to wait; its answer follows."""
 MAX_REFERENCES = 20
@@ -180,6 +182,7 @@ def compose(
     sent_at: datetime,
     kind: str = ANSWER,
     thread_id: str = "",
+    reply_to: str = "",
 ) -> Reply:
     """Lay an answer out as a mail to the sender of `mail`; the mailbox is where it comes from.
 
@@ -188,10 +191,11 @@ def compose(
     """
     digest = hashlib.sha256(f"{email_id}/{kind}".encode()).hexdigest()
     message_id = f"<{digest[:32]}@{mailbox.rpartition('@')[2]}>"
+    reply_to = reply_to or (with_token(mailbox, thread_id) if thread_id else "")
     parts = (text("plain", as_text(answer)), text("html", as_html(answer)))
     fields = (
         ("From", f"{SENDER_NAME} <{mailbox}>"),
-        ("Reply-To", f"{SENDER_NAME} <{with_token(mailbox, thread_id)}>" if thread_id else ""),
+        ("Reply-To", f"{SENDER_NAME} <{reply_to}>" if reply_to else ""),
         ("To", ascii_address(mail.sender)),
         ("Subject", words(reply_subject(mail.subject), "Subject")),
         ("Date", date(sent_at)),

@@ -22,6 +22,7 @@ from webordinary.adapters.aws.clients import translated
 from webordinary.adapters.aws.dynamo import ConditionFailed, Dynamo, Fields, at, epoch, moment, put, update
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.auth import AwaitsConfirmation, Refused, envelopes_of
+from webordinary.mail.confirm import SenderQuestion
 from webordinary.mail.intake import Accepted, announce, emails_of
 from webordinary.mail.parsing.headers import HEAD_BYTES
 from webordinary.mail.parsing.parts import MAX_STORED_BYTES
@@ -174,6 +175,28 @@ class AwsRawMails:
         write = update(self._items.table, key, "SET #stopped = :stopped", there, stopped=noted)
         self._items.dynamo.write(f"noting that mail {email_id} is {verdict}", write)
 
+    def release(self, email_id: str) -> bool:
+        now = moment(self._items.now())
+        change = "SET #released = :yes, #due = :workflow, #dueAt = :now REMOVE #stopped"
+        released = self._if_held(f"releasing mail {email_id}", email_id, change, yes=True, workflow=WORKFLOW, now=now)
+        if released:
+            self._started.pop(email_id, None)
+        return released
+
+    def drop(self, email_id: str) -> bool:
+        noted = {"verdict": "dropped", "reason": "dropped", "at": moment(self._items.now())}
+        return self._if_held(f"dropping mail {email_id}", email_id, "SET #stopped = :noted", noted=noted)
+
+    def is_released(self, email_id: str) -> bool:
+        """See RawMails. As it is now: an answer may have come to another process."""
+        place = (self._items.table, self._items.key(email_id, MAIL))
+        return bool((self._items.dynamo.get(f"reading mail {email_id}", place) or {}).get("released"))
+
+    def _if_held(self, what: str, email_id: str, change: str, **values: object) -> bool:
+        key = self._items.key(email_id, MAIL)
+        write = update(self._items.table, key, change, "#stopped.#verdict = :held", held="held", **values)
+        return not isinstance(self._items.dynamo.write(what, write), ConditionFailed)
+
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         """Always False: AWS gives no order of arrival.
 
@@ -248,6 +271,42 @@ def _fields(key: str, email: Email) -> dict[str, object]:
 def _envelope(item: dict[str, Any]) -> Envelope:
     verdicts = TransportVerdicts(**item["verdicts"]) if "verdicts" in item else None
     return Envelope(item["peer"], item["mailFrom"], item["recipient"], at(item["receivedAt"]), verdicts)
+
+
+CONFIRM, ASKED = "confirm", "asked"
+_ROOM = "attribute_not_exists(#mails) OR size(#mails) < :most OR contains(#mails, :mail)"
+
+
+class AwsConfirmations:
+    """See Confirmations. One item for each token, and one for each address and day that counts its mails."""
+
+    def __init__(self, items: MailItems) -> None:
+        self._items = items
+
+    def ask(self, question: SenderQuestion, daily_limit: int) -> bool:
+        items, what = self._items, f"asking the sender of mail {question.email_id}"
+        key = items.key(f"{ASKED}#{question.address}", question.asked_at.date().isoformat())
+        expires_at = epoch(question.asked_at, KEEP_DAYS * _DAY_SECONDS)
+        counted = update(
+            items.table, key, "ADD #mails :mails SET #expiresAt = :expires", _ROOM,
+            mails={question.email_id}, mail=question.email_id, most=daily_limit, expires=expires_at,
+        )  # fmt: skip
+        if isinstance(items.dynamo.write(what, counted), ConditionFailed):
+            return False
+        fields = {"mailId": question.email_id, "validUntil": moment(question.expires_at)}
+        items.dynamo.write(what, put(items.table, items.item(f"{CONFIRM}#{question.digest}", CONFIRM, fields)))
+        return True
+
+    def find(self, digest: str, now: datetime) -> str:
+        place = (self._items.table, self._items.key(f"{CONFIRM}#{digest}", CONFIRM))
+        item = self._items.dynamo.get("looking for a question", place)
+        valid = item and "usedAt" not in item and at(item["validUntil"]) > now
+        return str(item["mailId"]) if item and valid else ""
+
+    def use(self, digest: str, now: datetime) -> None:
+        key, there = self._items.key(f"{CONFIRM}#{digest}", CONFIRM), "attribute_exists(#emailId)"
+        write = update(self._items.table, key, "SET #usedAt = :now", there, now=moment(now))
+        self._items.dynamo.write("noting that a question was answered", write)
 
 
 class AwsParsedMails:

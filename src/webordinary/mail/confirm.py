@@ -1,0 +1,94 @@
+"""Did you write this? A held mail of a known sender is released by an answer from the registered address.
+
+The question goes to the registered address only. Its Reply-To carries a one-time token; knowing the token is the proof,
+so the answer itself needs no signature. Tokens are random, stored as hashes, valid for two days and for one mail. An
+answer must say yes in words: an automatic reply, or a "no", must not release a forged mail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from webordinary.mail.addresses import Mailbox, with_token
+
+VALID = timedelta(hours=48)
+MAX_QUESTIONS_A_DAY = 3
+"""Questions to one address within a day: a forger must not flood it. Further mails are held in silence."""
+MAX_EXCERPT = 600
+MAX_PARSED_BYTES = 1_000_000
+"""Of a larger mail the question shows the subject only: it is parsed for nothing else."""
+_PREFIX = "confirm-"
+_TOKEN = re.compile(r"confirm-[0-9a-f]{32}")
+_WORD = re.compile(r"[^\W\d_]+")
+_YES = frozenset(
+    {"yes", "y", "yep", "yeah", "ok", "okay", "confirm", "confirmed", "ja", "jo", "jawohl", "oui", "si", "sí", "sì"}
+    | {"sim", "da", "tak", "ano", "áno", "igen", "kyllä", "joo", "evet", "да", "так", "はい", "是", "是的", "네"}
+)
+_NO = frozenset(
+    {"no", "not", "n", "nope", "never", "nein", "nicht", "nee", "nei", "nej", "niet", "non", "pas", "não", "nao", "nie"}
+    | {"ne", "nem", "ei", "нет", "не", "ні", "いいえ", "不", "不是", "아니요"}
+)
+
+
+class Said(StrEnum):
+    """What an answer to the question says."""
+
+    YES = "yes"
+    NO = "no"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class SenderQuestion:
+    """A question that was sent: the hash of its token, the held mail, the address that was asked."""
+
+    digest: str
+    email_id: str
+    address: str
+    asked_at: datetime
+
+    @property
+    def expires_at(self) -> datetime:
+        """From then on its token is worth nothing."""
+        return self.asked_at + VALID
+
+
+def new_token() -> str:
+    """128 bits that cannot be guessed."""
+    return _PREFIX + secrets.token_hex(16)
+
+
+def answer_address(mailbox: Mailbox, token: str) -> str:
+    """Where the answer goes."""
+    return with_token(mailbox.address, token)
+
+
+def digest_of(token: str) -> str:
+    """The form in which a token is stored."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def digest_in(mailbox: Mailbox, recipient: str) -> str:
+    """The hash of the token in an address; empty where the mail answers no question."""
+    token = mailbox.token(recipient)
+    return digest_of(token) if _TOKEN.fullmatch(token) else ""
+
+
+def is_answer(mailbox: Mailbox, recipient: str) -> bool:
+    """Whether a mail to this address means to answer a question, with a token that is valid or not."""
+    return mailbox.token(recipient).startswith(_PREFIX)
+
+
+def said_in(text: str) -> Said:
+    """The first word decides; a yes beside a no is neither."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    words = [word.casefold() for word in _WORD.findall(line[:500])]
+    first = words[0] if words else ""
+    if first in _NO:
+        return Said.NO
+    return Said.YES if first in _YES and not _NO & set(words) else Said.UNCLEAR

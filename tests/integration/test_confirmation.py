@@ -1,0 +1,208 @@
+"""A known sender without proof is held and asked; an answer with the token releases that one mail and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from email import message_from_bytes, policy
+from pathlib import Path
+
+import pytest
+
+from tests.integration.house import SCOTT, House, open_house
+from webordinary.mail.confirm import MAX_QUESTIONS_A_DAY, digest_of
+from webordinary.mail.intake import accept
+from webordinary.mail.write import CustomerMail, write_mail
+from webordinary.model.mail import Delivery, TransportKind
+from webordinary.model.names import job_id_of
+from webordinary.workflow.start import start, start_missing
+
+STRANGER = "eve@evil.example"
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(tmp_path, trusted_peers=()) as made:
+        yield made
+
+
+def question_of(house: House, email_id: str) -> str:
+    """The address that the question asks its reader to answer to."""
+    [entry] = house.replies(email_id)
+    assert (entry.reply.kind, entry.reply.recipient) == ("confirm", SCOTT)
+    mail = message_from_bytes(entry.reply.raw, policy=policy.default)
+    return re.findall(r"<([^>]+)>", mail["Reply-To"])[0]
+
+
+def words_of(house: House, email_id: str) -> str:
+    [entry] = house.replies(email_id)
+    mail = message_from_bytes(entry.reply.raw, policy=policy.default)
+    body = mail.get_body(("plain",))
+    assert body is not None
+    return str(body.get_content())
+
+
+def answer(house: House, address: str, text: str = "Yes, that was me", **fields: str) -> str:
+    """Somebody writes to the address of a question."""
+    services, now = house.services, house.services.clock.now()
+    sender = fields.pop("sender", SCOTT)
+    message_id = f"<{len(text)}.{hash((address, text, sender)) & 0xFFFFFFFF}@example.com>"
+    letter = CustomerMail(sender, address, "Re: Did you write this?", text, message_id=message_id)
+    raw = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items()).encode()
+    told = Delivery(TransportKind.SMTP, "192.0.2.1", fields.get("Return_Path", sender).strip("<>"), (address,), now)
+    [mail] = accept(raw + write_mail(letter, now), told, mails=services.raw_mails, events=services.events)
+    start(mail.email_id, house.engine, services.raw_mails)
+    house.engine.run_ready()
+    return mail.email_id
+
+
+def is_done(house: House, email_id: str) -> bool:
+    house.engine.run_ready()
+    return house.services.jobs.get(job_id_of(email_id)) is not None
+
+
+def stopped(house: House, email_id: str) -> str:
+    with house.services.db.read() as conn:
+        return str(conn.execute("SELECT stopped FROM raw_mails WHERE email_id = ?", (email_id,)).fetchone()[0])
+
+
+def test_a_held_mail_is_asked_about_and_done_after_a_yes(house: House) -> None:
+    email_id = house.receive("Change the title to Spring Sale")
+    assert not is_done(house, email_id)
+    assert "Spring Sale" in words_of(house, email_id)
+    answered = answer(house, question_of(house, email_id))
+    assert is_done(house, email_id)
+    house.work()
+    assert [entry.reply.kind for entry in house.replies(email_id)] == ["confirm", "answer"]
+    assert house.replies(answered) == []
+
+
+def test_the_address_with_the_token_releases_from_any_address(house: House) -> None:
+    """The token is the proof: a person may read their mail under another address."""
+    email_id = house.receive()
+    answer(house, question_of(house, email_id), sender="scott@home.example")
+    assert is_done(house, email_id)
+
+
+def test_a_confirmation_releases_its_mail_and_no_other(house: House) -> None:
+    first, second = house.receive("Change the title to A"), house.receive("Change the title to B")
+    answer(house, question_of(house, first))
+    assert (is_done(house, first), is_done(house, second)) == (True, False)
+
+
+def test_a_no_drops_the_mail_for_good(house: House) -> None:
+    email_id = house.receive()
+    address = question_of(house, email_id)
+    answer(house, address, "No! I did not write that, yes really")
+    answer(house, address, "Yes")
+    assert not is_done(house, email_id)
+    assert stopped(house, email_id) == "dropped"
+
+
+@pytest.mark.parametrize("text", ["", "What is this?", "I am away until Monday", "yes? no, I do not think so"])
+def test_an_answer_that_is_neither_yes_nor_no_changes_nothing(house: House, text: str) -> None:
+    email_id = house.receive()
+    address = question_of(house, email_id)
+    answer(house, address, text)
+    assert not is_done(house, email_id)
+    answer(house, address, "Ja")
+    assert is_done(house, email_id)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"Auto_Submitted": "auto-replied"}, {"Precedence": "auto_reply"}, {"Return_Path": "<>"}, {"X_Autoreply": "yes"}],
+)
+def test_an_automatic_reply_to_the_question_confirms_nothing(house: House, fields: dict[str, str]) -> None:
+    email_id = house.receive()
+    answer(house, question_of(house, email_id), "Yes, I am away", **fields)
+    assert not is_done(house, email_id)
+
+
+def test_a_used_token_releases_nothing_again(house: House) -> None:
+    first = house.receive("Change the title to A")
+    address = question_of(house, first)
+    answer(house, address)
+    assert is_done(house, first)
+    replayed = answer(house, address, "yes, once more")
+    assert stopped(house, replayed) == "refused"
+    assert house.replies(replayed) == []
+
+
+def test_an_expired_token_releases_nothing(house: House) -> None:
+    email_id = house.receive()
+    address = question_of(house, email_id)
+    with house.services.db.write() as conn:
+        conn.execute("UPDATE confirmations SET expires_at = expires_at - 48 * 3600")
+    late = answer(house, address)
+    assert not is_done(house, email_id)
+    assert stopped(house, late) == "refused"
+
+
+@pytest.mark.parametrize(
+    "token", ["confirm-" + "0" * 32, "confirm-", "confirm-" + "f" * 31, "confirm-" + "0" * 32 + "-x", "confirm"]
+)
+def test_a_guessed_token_releases_nothing_and_gets_no_answer(house: House, token: str) -> None:
+    email_id = house.receive()
+    guessed = answer(house, f"edit+{token}@localhost", sender=STRANGER)
+    assert not is_done(house, email_id)
+    assert house.replies(guessed) == []
+
+
+def test_a_stolen_copy_of_the_database_has_no_token(house: House) -> None:
+    email_id = house.receive()
+    token = question_of(house, email_id).partition("+")[2].partition("@")[0]
+    with house.services.db.read() as conn:
+        [row] = conn.execute("SELECT * FROM confirmations").fetchall()
+    assert row["digest"] == digest_of(token)
+    assert all(token not in str(value) for value in tuple(row))
+
+
+def test_an_attacker_cannot_flood_the_owner_with_questions(house: House) -> None:
+    """A confirmation asked for by an attacker: few a day, to the registered address, with nothing to click."""
+    mails = [house.receive(f"Visit https://evil.example/{n} and www.evil.example") for n in range(8)]
+    asked = [email_id for email_id in mails if house.replies(email_id)]
+    assert len(asked) == MAX_QUESTIONS_A_DAY
+    assert all("https://evil" not in words_of(house, email_id) for email_id in asked)
+    assert all(stopped(house, email_id) == "held" for email_id in mails)
+
+
+def test_a_stranger_gets_no_question(house: House) -> None:
+    email_id = house.receive(sender=STRANGER)
+    assert house.replies(email_id) == []
+
+
+def test_a_step_that_runs_again_asks_once(house: House) -> None:
+    from webordinary.compose.steps import answering_of
+
+    email_id = house.receive()
+    address = question_of(house, email_id)
+    payload = {"emailId": email_id, "redrive": 0, "sender": {"verdict": "asked"}}
+    answering_of(house.services).reply(payload)
+    assert question_of(house, email_id) == address
+
+
+def test_a_released_mail_whose_start_was_lost_is_started_by_the_sweep(house: House) -> None:
+    email_id = house.receive()
+    assert house.services.raw_mails.release(email_id)
+    assert start_missing(house.engine, house.services.raw_mails) == 1
+    assert is_done(house, email_id)
+    assert start_missing(house.engine, house.services.raw_mails) == 0
+
+
+def test_a_person_who_was_removed_meanwhile_confirms_nothing(house: House) -> None:
+    email_id = house.receive()
+    address = question_of(house, email_id)
+    house.services.directory.remove_sender(SCOTT, "amelia")
+    answer(house, address)
+    assert not is_done(house, email_id)
+
+
+def test_a_question_of_a_mail_with_an_old_date_is_valid_from_when_it_was_asked(house: House) -> None:
+    email_id = house.receive()
+    with house.services.db.read() as conn:
+        [row] = conn.execute("SELECT expires_at FROM confirmations").fetchall()
+    left = datetime.fromtimestamp(row["expires_at"], house.services.clock.now().tzinfo) - house.services.clock.now()
+    assert timedelta(hours=47) < left <= timedelta(hours=48)
+    assert house.replies(email_id)
