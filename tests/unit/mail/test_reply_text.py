@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.mail.introductions import DELIMITERS, DEVICES, FORWARDED, HEADERS, QUOTING
 from webordinary.mail.parsing import reply_text as lines
 from webordinary.mail.parsing.reply_text import reply_text
 
@@ -57,6 +59,91 @@ def test_an_answer_below_the_quote_is_the_text() -> None:
 
 def test_an_empty_body_stays_empty() -> None:
     assert reply_text("\n \n").text == ""
+
+
+WRITTEN = "Change the title.\n\nThe second one too."
+
+
+@pytest.mark.parametrize("width", [50, 76, 400])
+@pytest.mark.parametrize("program", QUOTING)
+def test_an_introduction_is_known_in_every_language_and_however_it_is_wrapped(program: str, width: int) -> None:
+    introduction = "\n".join(textwrap.wrap(QUOTING[program], width, break_on_hyphens=False))
+    assert reply_text(f"{WRITTEN}\n\n{introduction}\n\n> Done.\n> See it.\n").text == WRITTEN
+
+
+@pytest.mark.parametrize("language", HEADERS)
+def test_a_repeated_header_begins_history_in_every_language(language: str) -> None:
+    assert reply_text(f"{WRITTEN}\n\n{HEADERS[language]}\n\nDone.\nSee it.\n").text == WRITTEN
+
+
+@pytest.mark.parametrize("delimiter", DELIMITERS)
+def test_a_delimiter_begins_history_in_every_language(delimiter: str) -> None:
+    assert reply_text(f"{WRITTEN}\n\n{delimiter}\nDone.\nSee it.\n").text == WRITTEN
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_line_of_a_phone_is_set_aside_in_every_language(device: str) -> None:
+    assert reply_text(f"{WRITTEN}\n\n{device}\n").text == WRITTEN
+
+
+@pytest.mark.parametrize("title", FORWARDED)
+def test_a_forwarded_mail_is_kept_in_every_language(title: str) -> None:
+    body = f"{WRITTEN}\n\n{title}\nFrom: Ann <ann@shop.example>\nDate: 5 Jan 2023 10:20\nSubject: x\nTo: me\n\nLovely!"
+    assert reply_text(body).text == body
+
+
+def test_a_mail_that_is_forwarded_by_its_subject_is_kept() -> None:
+    body = f"{WRITTEN}\n\n{HEADERS['de']}\n\nLovely!"
+    assert reply_text(body, forwarded=True).text == body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "See you at 5\nOn Thu, 5 Jan 2023 at 10:20, Ann Potter <ann@shop.example> wrote:\n> Done.",
+        "See you at 5\nOn Thu, 5 Jan 2023 at 10:20, Ann Potter\n<ann@shop.example> wrote:\n> Done.",
+    ],
+)
+def test_the_line_above_an_introduction_is_no_part_of_it(body: str) -> None:
+    assert reply_text(body).text == "See you at 5"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Replace the slogan with:\n> Pots for everyone",
+        "Opening hours:\nFrom: 9:00\nTo: 17:00\nDate: 5.1.2023",
+        "Add what Ann wrote about us in 2023:\n\nThe best pots in town.",
+        "In 2023 the paper wrote about us:\n\nThe best pots in town.",
+        "Our menu:\n\n----- Today -----\nSoup\n\n----- Tomorrow -----\nStew",
+        "Sent from Berlin, with love. Please add that to the footer.",
+        "Write the message in the box above. That is all.",
+    ],
+)
+def test_words_that_resemble_history_are_kept(body: str) -> None:
+    assert reply_text(body).text == body
+
+
+def test_the_broken_rest_of_a_quoted_line_is_no_answer() -> None:
+    history = (
+        "On Thu, 5 Jan 2023 at 10:20, Ann Potter <ann@shop.example> wrote:\n"
+        "> The title of the page is changed and the second paragraph was shortened a\nbit\n"
+        "> as you asked. The picture of the kiln now stands at the top of the page and\nnot below\n"
+        "> the text."
+    )
+    assert reply_text(f"{WRITTEN}\n\n{history}").text == WRITTEN
+
+
+def test_an_answer_inside_the_quote_is_kept_with_the_question() -> None:
+    quoted = "On 5 Jan 2023 at 10:20, Ann <ann@shop.example> wrote:\n> Which colour?"
+    body = f"Hello\n\n{quoted}\n\nRed.\n\n> And the size?\n\nLarge."
+    assert reply_text(body).text == body
+
+
+def test_a_ruler_begins_a_signature_where_the_name_of_the_sender_follows() -> None:
+    body = f"{WRITTEN}\n\n-----\nScott Miller\nPottery Ltd"
+    assert reply_text(body, author="Scott Miller").text == WRITTEN
+    assert reply_text(body).text == body
 
 
 LETTERS = st.text(st.sampled_from("tehqbgsrdf"), max_size=40)

@@ -298,5 +298,11 @@ def _unique_stems(files: Sequence[Part]) -> list[str]:
     return taken
 
 
+def picture_names(files: Sequence[Part]) -> dict[str, str]:
+    """By Content-ID: the name of a file as the agent sees it, without its ending."""
+    named = files[:MAX_ATTACHMENTS]
+    return {part.content_id: stem for part, stem in zip(named, _unique_stems(named), strict=True) if part.content_id}
+
+
 def _shown(name: str) -> str:
     return name[:MAX_NAME] or "a file without a name"

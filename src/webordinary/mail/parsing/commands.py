@@ -21,6 +21,17 @@ from webordinary.model.mail import Command
 _PREFIXES = re.compile(r"^(?:(?:re|aw|sv|antw|odp|rép?|fwd?|wg|tr)\s*(?:\[\d+\])?\s*:\s*)+", re.I)
 
 
+_FORWARD = re.compile(
+    r"(?:fwd?|wg|tr|rv|i|vb|vl|pd|enc|redir\.?|doorst|videresend|vidarebefordra|ilt|i̇lt|転送|转发|轉寄|전달)\s*[:\uff1a]",
+    re.I,
+)
+
+
+def is_forward(subject: str) -> bool:
+    """Does the first prefix say that another mail was forwarded, as `Fwd:` does?"""
+    return _FORWARD.match(subject.strip()) is not None
+
+
 def without_prefixes(subject: str) -> str:
     """The subject without the `Re:` and `Fwd:` that mail programs put before it, in any of their languages."""
     return _PREFIXES.sub("", subject.strip()).strip()

@@ -1,17 +1,27 @@
-"""HTML mail to plain text: lines where a reader sees lines, `>` where a reader sees a quote."""
+"""HTML mail to lines of text: lines where a reader sees lines, `>` where a reader sees a quote.
+
+What an instruction may consist of stays visible: targets of links, places of pictures, numbers of lists and
+struck-through text. Elements by which mail programs mark history and signatures give their lines a kind (`Line.kind`).
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Set
+from urllib.parse import parse_qs, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from webordinary.mail.parsing.reply_text import Line, introduces
+
 MAX_HTML = 1_000_000
-MAX_TAGS = 100_000
+MAX_TAGS = 50_000
 MAX_DEPTH = 500
 MAX_QUOTES = 20
 """Deeper quotes are marked as if they were this deep."""
+MAX_LINK = 2000
+MAX_ALT = 100
 
 _SKIPPED = {"script", "style", "head", "title", "meta", "link", "template", "noscript", "object", "svg"}
 _BLOCKS = {
@@ -28,18 +38,53 @@ _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 _ANY_TAG = re.compile(r"<[^<>]{0,2000}>")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 
+# How mail programs mark what they wrote themselves, by class, id, name or style. Webmail puts `x_` before foreign ids.
+_INTRODUCTIONS = {"gmail_attr", "moz-cite-prefix", "reply-intro"}
+_HISTORIES = {"divrplyfwdmsg", "appendonsend", "olk_src_body_section", "zwchr", "stopspelling", "outlookmessageheader"}
+"""All that follows is history: Outlook on the web, on phones and on the Mac, Hotmail, Zimbra."""
+_WORD_RULE = re.compile(
+    r"border-top:\s*solid\s+#(?:b5c4df|e1e1e1)\s+1\.0pt|border-top-color:\s*rgb\(229,\s*229,\s*229\)", re.I
+)
+"""The same in Outlook on the desktop and in Windows Mail."""
+_QUOTES = {"gmail_quote", "gmail_quote_container", "yahoo_quoted", "protonmail_quote", "__quoted_text__", "quote"}
+"""Elements around a quote; `quote` is the name that GMX and Web.de give."""
+_SIGNATURES = {
+    "gmail_signature", "moz-signature", "signature", "ms-outlook-mobile-signature", "applemailsignature", "_rc_sig",
+    "linebreakatbeginningofsignature", "protonmail_signature_block", "yahoo_signature", "composer_signature",
+    "__sig_pre__", "mobile_signature", "msg-signature",
+}  # fmt: skip
+_STRUCK_TAGS = {"s", "strike", "del"}
+_STRUCK = re.compile(r"text-decoration[^;]{0,30}line-through", re.I)
+_HIDDEN = re.compile(r"display:\s*none|visibility:\s*hidden|mso-hide:\s*all", re.I)
+_INDENTED = re.compile(r"border(?:-left)?:\s*(?:none|0|medium none)", re.I)
+_NAMING = ("class", "id", "name", "data-marker", "data-smartmail")
+_NO_NAMES: Set[str] = frozenset()
+_TINY = {"0", "1", "2", "0px", "1px", "2px"}
+"""Width or height of a picture that counts readers."""
+_REDIRECTS = re.compile(
+    r"https?://(?:[a-z0-9-]+\.safelinks\.protection\.outlook\.com/|(?:www\.)?google\.[a-z.]{2,6}/url\?)", re.I
+)
+
 
 def html_to_text(html: str, max_tags: int = MAX_TAGS) -> str:
-    """Plain text of an HTML mail; a document too wild to walk loses only its layout."""
+    """Plain text of an HTML mail."""
+    return "\n".join(line.text for line in html_to_lines(html, max_tags=max_tags))
+
+
+def html_to_lines(html: str, pictures: Mapping[str, str] | None = None, *, max_tags: int = MAX_TAGS) -> list[Line]:
+    """The lines of an HTML mail; a document too wild to walk loses only its layout.
+
+    `pictures` names the files that came with the mail by their Content-ID.
+    """
     html = html[:MAX_HTML]
     if _too_wild(html, max_tags):
-        return _SPACES.sub(" ", _ANY_TAG.sub(" ", html)).strip()
+        return [Line(_SPACES.sub(" ", _ANY_TAG.sub(" ", html)).strip())]
     root = LexborHTMLParser(html).body
     if root is None:
-        return ""
-    writer = _TextWriter()
-    _walk(root, writer)
-    return writer.text()
+        return []
+    walk = _Walk(pictures or {})
+    walk.over(root)
+    return walk.writer.lines()
 
 
 def _too_wild(html: str, max_tags: int) -> bool:
@@ -58,12 +103,16 @@ def _too_wild(html: str, max_tags: int) -> bool:
 
 
 class _TextWriter:
-    """Collects lines; knows how deep in quotes it is."""
+    """Collects lines; knows how deep in quotes it is, and which kind the markup gives to a line."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
+        self._lines: list[Line] = []
         self._line: list[str] = []  # pieces: adding to one long string takes the square of its length
         self._quotes = 0
+        self.kinds: list[str] = []
+        """The kinds of the elements around; the innermost counts."""
+        self.next_kind = ""
+        """For the next line with words alone."""
 
     def words(self, text: str, *, verbatim: bool) -> None:
         if verbatim:
@@ -83,75 +132,237 @@ class _TextWriter:
     def end_line(self, *, force: bool = False) -> None:
         line = "".join(self._line).replace("\u00a0", " ").replace("\u200b", "").rstrip()
         if line or force:
-            self._lines.append(self._mark() + line)
+            self._lines.append(Line((self._mark() + line).rstrip(), self._kind() if line.strip() else ""))
         self._line = []
+
+    def _kind(self) -> str:
+        kind, self.next_kind = self.next_kind or (self.kinds[-1] if self.kinds else ""), ""
+        return kind
 
     def _mark(self) -> str:
         return "> " * min(self._quotes, MAX_QUOTES)
 
     def blank_line(self) -> None:
         self.end_line()
-        if self._lines and self._lines[-1].strip("> "):
-            self._lines.append(self._mark())
+        if self._lines and self._lines[-1].text.strip("> "):
+            self._lines.append(Line(self._mark().rstrip()))
 
     def quote(self, change: int) -> None:
         self.blank_line()
         self._quotes = max(0, self._quotes + change)
 
-    def text(self) -> str:
+    @property
+    def in_quote(self) -> bool:
+        return self._quotes > 0
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where the next words go: number of the line, and of the piece in it."""
+        return len(self._lines), len(self._line)
+
+    def since(self, place: tuple[int, int]) -> str:
+        """The words of this line since then; nothing where a line ended between."""
+        return "".join(self._line[place[1] :]).strip() if place[0] == len(self._lines) else ""
+
+    def last_words(self) -> str:
+        """The last line that has words."""
+        return next((line.text for line in reversed(self._lines[-3:]) if line.text.strip("> ")), "")
+
+    def lines(self) -> list[Line]:
         self.end_line()
-        return "\n".join(line.rstrip() for line in self._lines).strip()
+        first = next((n for n, line in enumerate(self._lines) if line.text), len(self._lines))
+        return self._lines[first:]
 
 
-def _walk(root: LexborNode, writer: _TextWriter) -> None:
-    """Iterative, so that depth costs no stack."""
-    stack: list[tuple[LexborNode, bool]] = [(root, False)]
-    verbatim = 0
-    while stack:
-        node, leaving = stack.pop()
-        tag = node.tag or ""
-        if leaving:
-            verbatim -= tag == "pre"
-            _leave(tag, writer)
-            continue
-        if tag == "-text":
-            writer.words(node.text_content or "", verbatim=verbatim > 0)
-            continue
-        if tag in _SKIPPED or tag.startswith(("-", "_", "!")):
-            continue
-        _enter(tag, writer)
-        verbatim += tag == "pre"
-        stack.append((node, True))
-        children = []
-        child = node.child
-        while child is not None:
-            children.append((child, False))
-            child = child.next
-        stack.extend(reversed(children))
+class _Walk:
+    """Goes over a document; iterative, so that depth costs no stack."""
+
+    def __init__(self, pictures: Mapping[str, str]) -> None:
+        self.writer = _TextWriter()
+        self._pictures = pictures
+        self._verbatim = 0
+        self._lists: list[int] = []
+        """Of each open list its next number; 0 where it has none."""
+
+    def over(self, root: LexborNode) -> None:
+        stack: list[tuple[LexborNode, _Element | None]] = [(root, None)]
+        while stack:
+            node, left = stack.pop()
+            if left is not None:
+                self._left(left)
+                continue
+            tag = node.tag or ""
+            if tag == "-text":
+                self.writer.words(node.text_content or "", verbatim=self._verbatim > 0)
+                continue
+            if tag in _SKIPPED or tag.startswith(("-", "_", "!")):
+                continue
+            element = _Element(tag, node.attributes)
+            if element.hidden:
+                continue
+            self._entered(element)
+            stack.append((node, element))
+            stack.extend(reversed(_children(node)))
+
+    def _entered(self, element: _Element) -> None:
+        tag, writer = element.tag, self.writer
+        if tag == "br":
+            writer.end_line(force=True)
+        elif tag in _SPACED:
+            writer.blank_line()
+        elif tag in _BLOCKS:
+            writer.end_line()
+        if tag == "blockquote" or element.names or element.style:
+            self._mark(element)
+        if tag in ("ol", "ul"):
+            self._lists.append(element.number("start", 1) if tag == "ol" else 0)
+        elif tag == "li":
+            writer.words(self._bullet(element), verbatim=True)
+        elif tag == "hr":
+            writer.words("________________________________", verbatim=True)
+            writer.end_line()
+        elif tag == "img":
+            writer.words(self._picture(element), verbatim=False)
+        if element.struck:
+            writer.words("~~", verbatim=False)
+        element.place = writer.place
+        self._verbatim += tag == "pre"
+
+    def _mark(self, element: _Element) -> None:
+        """Apply what the mail program says about the element."""
+        writer, names = self.writer, element.names
+        if names & _HISTORIES or (element.style and _WORD_RULE.search(element.style)):
+            writer.next_kind = "d"
+        if element.tag == "blockquote":
+            element.quotes = self._is_quote(element)
+            if element.quotes and writer.kinds:
+                writer.end_line()
+                writer.kinds[-1] = ""  # what follows the quote in the element around both may be an answer
+        elif names & _QUOTES and not writer.in_quote:
+            element.kind, writer.next_kind = "q", "b"
+        elif names & _INTRODUCTIONS:
+            element.kind = "b"
+        elif names & _SIGNATURES and not writer.in_quote:
+            element.kind = "S"
+        if element.quotes:
+            writer.quote(1)
+        if element.kind:
+            writer.end_line()
+            writer.kinds.append(element.kind)
+
+    def _is_quote(self, element: _Element) -> bool:
+        """No quote: text that its writer indented, or quoted with Gmail's button, which makes no `div` around it."""
+        if element.names == {"gmail_quote"} and not self.writer.kinds:
+            return introduces(self.writer.last_words())
+        cited = element.has("type", "cite") or element.names
+        return bool(cited) or not _INDENTED.search(element.style)
+
+    def _left(self, element: _Element) -> None:
+        tag, writer = element.tag, self.writer
+        if tag == "a" and not writer.in_quote:
+            writer.words(_target(element.get("href"), writer.since(element.place)), verbatim=False)
+        if element.struck:
+            writer.words("~~", verbatim=False)
+        self._verbatim -= tag == "pre"
+        if tag in ("ol", "ul") and self._lists:
+            self._lists.pop()
+        if element.quotes:
+            writer.quote(-1)
+        elif tag in _SPACED:
+            writer.blank_line()
+        elif tag in _BLOCKS or element.kind:
+            writer.end_line()
+        elif tag in ("td", "th"):
+            writer.words(" ", verbatim=False)
+        if element.kind:
+            writer.kinds.pop()
+
+    def _bullet(self, item: _Element) -> str:
+        indent = "  " * min(max(0, len(self._lists) - 1), MAX_QUOTES)
+        if not self._lists or not self._lists[-1]:
+            return indent + "- "
+        number = item.number("value", self._lists[-1])
+        self._lists[-1] = number + 1
+        return f"{indent}{number}. "
+
+    def _picture(self, image: _Element) -> str:
+        """The place of a picture: the name of the file that came with the mail, or where it is."""
+        source, alt = image.get("src"), _SPACES.sub(" ", image.get("alt")).strip()[:MAX_ALT]
+        if self.writer.in_quote or _TINY & {image.get("width"), image.get("height")}:
+            return ""
+        if source.lower().startswith("cid:"):
+            name = self._pictures.get(source[4:].strip("<>"), "")
+            return f"[picture: {name or alt}]" if name or alt else "[picture]"
+        if source.lower().startswith(("http:", "https:")) and len(source) <= MAX_LINK:
+            return f"[picture: {alt} <{source}>]" if alt else f"[picture: {source}]"
+        return f"[picture: {alt}]" if alt else "[picture]" if source else ""
 
 
-def _enter(tag: str, writer: _TextWriter) -> None:
-    if tag == "br":
-        writer.end_line(force=True)
-    elif tag in _SPACED:
-        writer.blank_line()
-    elif tag in _BLOCKS:
-        writer.end_line()
-    if tag == "blockquote":
-        writer.quote(1)
-    elif tag == "li":
-        writer.words("- ", verbatim=True)
-    elif tag == "hr":
-        writer.words("________________________________", verbatim=True)
-        writer.end_line()
+class _Element:
+    """An open element: what its attributes say, and what was done on entering it."""
+
+    __slots__ = ("_attributes", "hidden", "kind", "names", "place", "quotes", "struck", "style", "tag")
+
+    def __init__(self, tag: str, attributes: Mapping[str, str | None]) -> None:
+        self.tag, self._attributes = tag, attributes
+        self.kind, self.quotes, self.place = "", False, (0, 0)
+        self.style, self.names, self.hidden, self.struck = "", _NO_NAMES, False, tag in _STRUCK_TAGS
+        if attributes:
+            self._read()
+
+    def _read(self) -> None:
+        self.style, self.hidden = self.get("style"), "hidden" in self._attributes
+        named = [name for key in _NAMING if (name := self._attributes.get(key))]
+        if named:
+            self.names = {name.removeprefix("x_") for name in " ".join(named).lower().split()}
+        if self.style:
+            self.hidden = self.hidden or _HIDDEN.search(self.style) is not None
+            self.struck = self.struck or _STRUCK.search(self.style) is not None
+
+    def get(self, name: str) -> str:
+        return self._attributes.get(name) or ""
+
+    def has(self, name: str, value: str) -> bool:
+        return self.get(name).lower() == value
+
+    def number(self, name: str, otherwise: int) -> int:
+        value = self.get(name)
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 7 else otherwise
 
 
-def _leave(tag: str, writer: _TextWriter) -> None:
-    if tag == "blockquote":
-        writer.quote(-1)
-    elif tag in _SPACED:
-        writer.blank_line()
-    elif tag in _BLOCKS:
-        writer.end_line()
-    elif tag in ("td", "th"):
-        writer.words(" ", verbatim=False)
+def _children(node: LexborNode) -> list[tuple[LexborNode, None]]:
+    found: list[tuple[LexborNode, None]] = []
+    child = node.child
+    while child is not None:
+        found.append((child, None))
+        child = child.next
+    return found
+
+
+def _target(link: str, shown: str) -> str:
+    """Where a link leads, if its words do not say so."""
+    link = _unwrapped(link.strip())
+    scheme = link.partition(":")[0].lower()
+    if not link or len(link) > MAX_LINK or scheme not in ("http", "https", "mailto", "tel", "ftp"):
+        return ""
+    if _bare(link) in _bare(shown):
+        return ""
+    return f" <{link.removeprefix('mailto:')}>" if shown else f"<{link}>"
+
+
+def _unwrapped(link: str) -> str:
+    """The target behind a redirect that a mail service put around it."""
+    if len(link) > MAX_LINK or not _REDIRECTS.match(link):
+        return link
+    try:
+        query = parse_qs(urlsplit(link).query)
+    except ValueError:
+        return link
+    return next((query[key][0] for key in ("url", "q") if key in query), link)
+
+
+def _bare(link: str) -> str:
+    bare = link.lower().partition("?")[0] if link.lower().startswith("mailto:") else link.lower()
+    for prefix in ("mailto:", "tel:", "https://", "http://", "www."):
+        bare = bare.removeprefix(prefix)
+    return bare.rstrip("/")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from webordinary.mail.parsing.attachments import accepted_count, surplus
-from webordinary.mail.parsing.commands import command_of
+from webordinary.mail.parsing.attachments import accepted_count, picture_names, surplus
+from webordinary.mail.parsing.commands import command_of, is_forward
 from webordinary.mail.parsing.headers import Headers, author_of, message_id_of, read_headers, sent_at_of
-from webordinary.mail.parsing.html import MAX_TAGS, html_to_text
+from webordinary.mail.parsing.html import MAX_TAGS, html_to_lines
 from webordinary.mail.parsing.parts import DEFAULT_LIMITS, MailLimits, Part, Parts, take_apart
-from webordinary.mail.parsing.reply_text import reply_text
+from webordinary.mail.parsing.reply_text import Line, reply_text
 from webordinary.model.mail import ParsedMail
 from webordinary.model.text import clean
 
@@ -38,18 +38,33 @@ MAX_ENCODED = 1_000_000
 
 
 def body_text(parts: Parts) -> str:
-    """What the customer's mail program shows, as lines of text."""
+    """What the customer's mail program shows, as one text."""
+    return "\n".join(line.text for line in body_lines(parts)).strip("\n").rstrip()
+
+
+def body_lines(parts: Parts) -> list[Line]:
+    """What the customer's mail program shows, line by line."""
     plain = "\n".join(_unflowed(text) if part.flowed else text for part, text in _texts(parts.plain))
     if plain.strip() or not parts.html:
-        return _bounded(plain)
-    return _bounded("\n".join(_from_html(text for _, text in _texts(parts.html))))
+        return [Line(text) for text in clean(plain)[:MAX_TEXT].strip("\n").rstrip().split("\n")]
+    return list(_bounded(_from_html([text for _, text in _texts(parts.html)], picture_names(parts.files))))
 
 
-def _from_html(documents: Iterable[str]) -> Iterator[str]:
+def _from_html(documents: Iterable[str], pictures: Mapping[str, str]) -> Iterator[Line]:
     tags_left = MAX_TAGS
     for html in documents:
-        yield html_to_text(html, tags_left)
+        yield from html_to_lines(html, pictures, max_tags=tags_left)
         tags_left = max(0, tags_left - html.count("<"))
+
+
+def _bounded(lines: Iterable[Line]) -> Iterator[Line]:
+    left = MAX_TEXT
+    for line in lines:
+        text = clean(line.text)[:left]
+        yield Line(text, line.kind)
+        left -= len(text) + 1
+        if left <= 0:
+            return
 
 
 def _texts(parts: Sequence[Part]) -> Iterator[tuple[Part, str]]:
@@ -77,10 +92,6 @@ def _unflowed(text: str) -> str:
     return "\n".join(map("".join, lines))
 
 
-def _bounded(text: str) -> str:
-    return clean(text)[:MAX_TEXT].strip("\n").rstrip()
-
-
 MAX_SUBJECT = 500
 
 
@@ -101,7 +112,7 @@ def _read(raw: bytes, parts: Parts) -> ParsedMail:
     headers = read_headers(raw)
     author = author_of(headers)
     subject = " ".join(headers.text("subject").split())[:MAX_SUBJECT]
-    reply = reply_text(body_text(parts))
+    reply = reply_text(body_lines(parts), author=author.name, forwarded=is_forward(subject))
     return ParsedMail(
         message_id=message_id_of(raw, headers),
         sender=author.address,

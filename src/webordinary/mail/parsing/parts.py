@@ -127,6 +127,7 @@ class Part:
     encoding: str
     charset: str = ""
     flowed: bool = False
+    content_id: str = ""
 
     @property
     def data(self) -> bytes:
@@ -193,7 +194,7 @@ class _Entity:
         self.span = span
         self.fields = Message()  # knows quoting, RFC 2231 and what mail programs write instead
         self.fields.set_default_type(default_type)
-        for name in ("content-type", "content-disposition", "content-transfer-encoding"):
+        for name in ("content-type", "content-disposition", "content-transfer-encoding", "content-id"):
             if value := headers.first(name):
                 self.fields[name] = value
 
@@ -207,7 +208,8 @@ class _Entity:
         fields, encoding = self.fields, str(self.fields.get("content-transfer-encoding", "")).strip().lower()
         flowed = str(fields.get_param("format", "") or "").lower() == "flowed"
         charset, encoded = str(fields.get_content_charset() or ""), memoryview(raw)[slice(*self.span)]
-        return Part(fields.get_content_type(), self._name(), encoded, encoding, charset, flowed)
+        content_id = str(fields.get("content-id", "")).strip().strip("<>")
+        return Part(fields.get_content_type(), self._name(), encoded, encoding, charset, flowed, content_id)
 
     def _name(self) -> str:
         unnamed = "mail.eml" if self.fields.get_content_maintype() == "message" else ""

@@ -1,148 +1,225 @@
 """The part of a mail that its writer wrote now, apart from quoted history and signatures.
 
-When in doubt the whole body is kept: a customer's words must not get lost.
+Each line gets a letter for its kind; the rules look for history in the string of letters. Where a rule is in doubt, the
+text is kept: a customer's words must not get lost.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-# ruff: noqa: RUF001  other alphabets are the point of these tables
+from webordinary.mail.parsing.phrases import DATE_FIELDS, alternatives, any_of, any_word_of
 
+# ruff: noqa: RUF001  colons and dashes of other alphabets
 
 MAX_LINE = 400
 """A longer line is a paragraph."""
+MAX_LINES = 5000
+MAX_INTRODUCTIONS = 300
+"""So many lines are tried as the last of an introduction that is wrapped over several."""
+MAX_NAME = 6
+"""Words of a name."""
+MAX_WRAPPED = 5
+"""An introduction is wrapped over at most so many lines."""
 
-_WROTE = (
-    r"(?:wrote|writes|said|schrieb|a écrit|escribi[oó]|ha scritto|escreveu|schreef|skrev|kirjoitti|yazdı|írta"
-    r"|napsal(?:\(a\)|a)?|napisa[łl](?:\(a\)|a)?|pisze|a scris|написа[лв](?:\(а\)|а)?|geschreven|写道|작성)"
-)
-_DATED = r"(?=.{0,200}(?:\d{4}|\d{1,2}[:.]\d{2}|\d{1,2}[/.-]\d{1,2}[/.-]|@))"
-"""Without it, "On the homepage it wrote:" would be taken for history."""
-_MAIL = r"<\s?(?:mailto:)?[^<>\s@]{1,80}@[^<>\s@]{1,200}\s?>"
 
-EMPTY = re.compile(r"[\s\u00a0\u200b\u200c\u200d\ufeff]*$")
-QUOTE = re.compile(r"\s*(?:>|&gt;|\uff1e)")
-SIGNATURE_MARK = re.compile(r"(?:--|—|–|_{2}|_{20,})\s*$")
-RULER = re.compile(r"\s*[-=_*]{4,}\s*$")
-FORWARD = re.compile(
-    r"(?i)^[\s*_-]{0,40}(?:begin )?"
-    r"(?:forwarded message|weitergeleitete nachricht|message (?:transf|réexp)\w+)[\s:*_-]*$"
-)
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a body."""
 
-DELIMITERS = re.compile(
-    r"""(?ix)^[\s*_]{0,4}(?:
-      -{2,}[\s*]*[^-]{0,30}(?:original\ (?:message|appointment)|nachricht|ursprüngliche\ e-?mail
-        |message\ (?:d'origine|original)|mensaje\ original|mensagem\ original|messaggio\ originale
-        |bericht|meddelelse|meddelande|melding|viesti|wiadomość|zpráva|üzenet|сообщение|reply\ message
-        |原始邮件|元のメッセージ)[^-]{0,30}-{2,}.*
-      |-{3,}\s?[^-]{2,60}\b(?:wrote|schrieb)\s?-{3,}
-      |-{3,}\s?on\ .{4,100}\ wrote\s?-{3,}
-      |.*\breply\ above\ this\ line.*
-      |[-=\#~_\s]{0,40}(?:reply|respond|write|type|enter).{0,30}\ (?:above|between)\ th(?:is|e|ese)\ lines?.*
-    )\s*$"""
-)
+    text: str
+    kind: str = ""
+    """The letter that the markup of an HTML mail gives to it; empty: its words decide."""
 
-BEGINNINGS = tuple(
-    re.compile(pattern, re.I)
-    for pattern in (
-        # English, and the languages that follow its shape: a preposition, a date, a name, a verb
-        r"^[\s*]{0,4}on\b" + _DATED + r".{4,300}\b(?:sent|" + _WROTE + r")\s*[:.]?[\s*]{0,8}$",
-        r"^[\s*]{0,4}(?:at|in|le|el|il|am|em|op|den|på|dne|dnia|w dniu|pe data de|в)\b"
-        + _DATED
-        + r".{4,300}\b"
-        + _WROTE
-        + r"\b.{0,80}:?[\s*]{0,8}$",
-        # any language: an address with a verb, or a time with an address, and a colon
-        r"^.{0,200}" + _MAIL + r".{0,40}" + _WROTE + r".{0,40}[:：]?\s*$",
-        r"^.{0,100}\d{1,2}[:.]\d{2}.{0,160}" + _MAIL + r"[^<>]{0,30}[:：]\s*$",
-        r"^.{2,100}\b" + _WROTE + r"\b.{0,80}\d{4}.{0,80}[:：][\s*]{0,8}$",
-        r"^[\s*]{0,4}\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.{0,160}" + _MAIL + r".{0,20}:?\s*$",
-        r"^[\s*]{0,4}(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .{4,80}" + _MAIL + r".{0,20}:?\s*$",
-        r"^\s*\d{4}年\d{1,2}月\d{1,2}日.{0,200}[:：]?\s*$",
-        r"^[\s*]{0,4}(?:quoting|zitat von|citando|citing|citat)\b.{2,200}:\s*$",
-        r"^[\s*]{0,4}from:?\s.{2,100}\b(?:sent|date)\s?:.{4,200}$",
-    )
-)
-WRAPPED_BEGINNING = re.compile(
-    r"^[\s*]{0,4}(?:(?:on|at|am|le|el|il|em|op|den|på|dne|dnia|w dniu|pe data)\b.*\d"
-    r"|\w{2,3}[.,]? \d{1,2}\b|\d{1,2}[. ]|\d{4}[-/.]\d|.{0,60}<\S+@)",
-    re.I,
-)
-SHARED_LINE = re.compile(r"(?<=\S)[ -]{0,5}\bOn \w{3,9}, \w{3,9} \d{1,2}, \d{4}.{0,200}\bwrote:\s*$")
-"""A reply that shares its line with the "On … wrote:" that follows it."""
 
-HEADER = re.compile(
-    r"""(?ix)^[\s*>|]{0,4}(?:
-      from|sent|to|cc|date|subject|reply-?to|organization|importance
-      |von|gesendet(?:\ am)?|an|datum|betreff|antwort(?:\ an)?|gesendet\ am
-      |de|envoyé(?:\ le|\ par)?|à|objet|date\ d'envoi|répondre\ à
-      |enviado(?:\ el|\ em)?|para|asunto|assunto|fecha|data
-      |da|inviato|a|oggetto|van|verzonden|aan|onderwerp
-      |fra|sendt|til|emne|från|skickat|till|ämne|lähettäjä|lähetetty|vastaanottaja|aihe|päivämäärä
-      |message\ du|copie\ à|sujet|od|wysłano|wysłane|do|temat|odesláno|komu|předmět
-      |kimden|gönderildi|kime|konu|gönderme\ tarihi
-      |от|отправлено|кому|тема|дата|发件人|发送时间|收件人|主题|差出人|送信日時|宛先|件名
-    )\ ?[\s*]*[:：][\s*]*(?:\S.*)?$"""
-)
+# The kind of a line by its own words.
 
-_REST = r"[^,;!?]{2,70}"
-DEVICE = re.compile(
-    rf"""(?ix)^[\s*<(]{{0,4}}(?:
-      (?:sent|shared|written|typed)\ (?:from|with|via|using|by|on)\ {_REST}
-      |from\ my\ (?:iphone|ipad|android){_REST}?
-      |get\ \[?outlook\ for\ {_REST}|von\ mein(?:em|er)\ {_REST}|gesendet\ (?:von|mit)\ {_REST}
-      |diese\ nachricht\ wurde\ von\ mein{_REST}|envoyé\ (?:de(?:puis)?|à\ partir\ de)\ {_REST}
-      |enviado\ (?:desde|do|a\ partir\ do|de)\ {_REST}|inviato\ da\ {_REST}
-      |(?:télécharger|obtener)\ outlook\ {_REST}
-      |(?:verzonden|verstuurd)\ (?:vanaf|met|vanuit|via)\ {_REST}|skickat\ från\ {_REST}|sendt\ fra\ {_REST}
-      |lähetetty\ {_REST}|wysłan[eo]\ z\ {_REST}|отправлено\ (?:с|из)\ {_REST}
-      |i(?:phone|pad)(?:'?\w+)?\ gönderildi|i(?:phone|pad)から送信
-      |[从從]我的.{{1,30}}[发發傳]送|发自我的.{{1,40}}
-    )(?:<http[^<>]{{1,200}}>)?[\s*.>)]{{0,8}}$"""
-)
+EMPTY = re.compile(r"[\s\u00a0\u00ad\u034f\u200b-\u200f\u2060\ufeff]*$")
+QUOTE = re.compile(r"\s*(?:>|&gt;|\uff1e|[A-Z]{1,3}>(?:\s|$))")
+SIGNATURE_MARK = re.compile(r"(?:--|—|–|__|_{20,})\s*$")
+RULER = re.compile(r"\s*(?:[-=_*~#+]{3,}|[—–]{2,}|ᐧ)\s*$")
+_DASHES = "-=_*~#+—– \t"
+_TITLE = re.compile(r"[\s*]{0,4}[-=_*~#+—–]{2,60}+")
+_FORWARDED = frozenset(alternatives("forwarded"))
+_ORIGINAL = frozenset(alternatives("original"))
+_ABOVE = tuple(tuple(phrase.split("…")) for phrase in alternatives("above"))
+MAX_DELIMITER = 200
+DEVICE = re.compile(rf"(?i)^[\s*<(_[]{{0,4}}{any_of('device')}(?:\s?[<(]http[^<>()]{{1,300}}[>)])?[\s*.>)_\]]{{0,8}}$")
 
-# The first pattern that fits names the line.
 _TABLE = (
-    ("e", (EMPTY,)),
-    ("q", (QUOTE,)),
-    ("g", (SIGNATURE_MARK,)),
-    ("r", (RULER,)),
-    ("f", (FORWARD,)),
-    ("d", (DELIMITERS,)),
-    ("b", BEGINNINGS),
-    ("s", (DEVICE,)),
-    ("h", (HEADER,)),
+    ("e", EMPTY),
+    ("q", QUOTE),
+    ("g", SIGNATURE_MARK),
+    ("r", RULER),
+    ("s", DEVICE),
 )
+"""The first pattern that fits names the line; then come introductions (b) and headers (h), and all else is text (t)."""
 
 
 def letter_of(line: str) -> str:
-    """The kind of one line."""
+    """The kind of one line, without its neighbours."""
     line = line.strip()
     if len(line) > MAX_LINE:
         return "q" if QUOTE.match(line) else "t"
-    return next((letter for letter, patterns in _TABLE if any(p.match(line) for p in patterns)), "t")
+    found = next((letter for letter, pattern in _TABLE if pattern.match(line)), "") or _delimits(line)
+    return found or ("b" if introduces(line) else "h" if role_of(line) else "t")
 
 
-def begins_mail(line: str) -> bool:
-    """Is this an "On … wrote:"?"""
-    return len(line) <= MAX_LINE and any(pattern.match(line.strip()) for pattern in BEGINNINGS)
+def _delimits(line: str) -> str:
+    """Does this line announce a forwarded mail (f), or delimit history (d)?"""
+    if len(line) > MAX_DELIMITER:
+        return ""
+    words, dashed = line.strip(_DASHES).lower(), _TITLE.match(line) is not None
+    if words.rstrip(":： ") in _FORWARDED and (dashed or words.endswith((":", "："))):
+        return "f"
+    ruled = dashed and line.endswith(("--", "__", "==", "~~", "##", "—", "-*", "- *"))
+    if ruled and (words in _ORIGINAL or _ends_with_verb(words)):
+        return "d"
+    return "d" if any(_contains_in_order(words, pieces) for pieces in _ABOVE) else ""
+
+
+def _ends_with_verb(words: str) -> bool:
+    return any(verb.end() == len(words) for verb in _WROTE.finditer(words))
+
+
+def _contains_in_order(words: str, pieces: Sequence[str]) -> bool:
+    at = 0
+    for piece in pieces:
+        at = words.find(piece, at)
+        if at < 0:
+            return False
+    return True
+
+
+# Introductions: "On 5 Jan 2023 at 10:20, Ann <ann@shop.example> wrote:" in any language and order.
+
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+_WROTE = re.compile(any_word_of("wrote"), re.I)
+_ADDRESS = re.compile(r"[^\s<>()\[\]\"«»,;:]{1,80}@[^\s<>()\[\]\"«»,;:]{1,200}")
+_BRACKETED = re.compile(r"[<(\[]\s?(?:mailto:)?[^\s<>()@]{1,80}@[^\s<>()@]{1,200}\s?[>)\]]")
+_TIME = re.compile(r"(?<![\d.])\d{1,2}[:.h]\d{2}(?!\d|\.\s?\d)")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_NUMERIC_DATE = re.compile(r"\d{1,4}(?:[/-]|\.\s?)\d{1,2}(?:[/-]|\.\s?)\d{1,4}")
+_LEAD = re.compile(r"(?:[^\W\d]+\W+){0,4}(?:[^\W\d]+\W*)?\d")
+"""Few words, then the first number of a date."""
+_ISO_LEAD = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b")
+_CJK_DATE_LEAD = re.compile(r"\d{4}\s?[年년]\s?\d{1,2}\s?[月월]")
+_ISO_NAME = re.compile(r"\d{4}-\d\d-\d\d \d{1,2}:\d\d GMT[+-]\d\d:\d\d \S.{0,80}$")
+_ENGLISH_DAY = re.compile(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? ", re.I)
+_QUOTING = re.compile(r"(?:quoting|zitat von|citando|citing|citat|citát|cytat|citação de|citazione)\b.{2,200}:$", re.I)
+_ON_SENT = re.compile(r"on\b.{4,200}\bsent$", re.I)
+_NUMBER_END = re.compile(r"(?:\d|\b\w{1,4})\.$")
+"""Of a date: "5." or "Jan."."""
+_REST_OF_ADDRESS = re.compile(rf"\s*>,?\s*{any_word_of('wrote')}\s?[:：]?\s*$", re.I)
+"""The `>` closes an address that was broken over two lines."""
+_PARTICLES = {
+    "van", "von", "de", "der", "den", "del", "da", "di", "du", "la", "le", "dos", "af", "av", "via", "bin", "al", "el",
+    "und", "and", "dit", "het", "volgende", "följande", "følgende",
+}  # fmt: skip
+_HEADERS_IN_A_LINE = re.compile(r"(?i)^[\s*]{0,4}from:?\s.{2,100}\b(?:sent|date)\s?:.{4,200}$")
+
+
+def introduces(line: str) -> bool:
+    """Is this line an introduction, whatever follows it?"""
+    line, closed = _undecorated(line)
+    if not line or len(line) > MAX_LINE:
+        return False
+    if verb := _WROTE.search(line):
+        return _tells_who_wrote(line, line[: verb.start()], line[verb.end() :].strip(" :.,)"), closed)
+    if closed:
+        return bool(_QUOTING.match(line + ":")) or bool(_TIME.search(line) and _BRACKETED.search(line))
+    dated = bool(_ISO_LEAD.match(line) or _ENGLISH_DAY.match(line) or _CJK_DATE_LEAD.match(line))
+    ends_with_address = any(found.end() == len(line) for found in _BRACKETED.finditer(line))
+    others = (_ISO_NAME, _ON_SENT, _HEADERS_IN_A_LINE)
+    return (dated and ends_with_address) or any(pattern.match(line) for pattern in others)
+
+
+def _tells_who_wrote(line: str, before: str, after: str, closed: bool) -> bool:
+    if not (closed or not after) or len(after) > 150:
+        return False
+    dated, addressed = is_dated(line), bool(_ADDRESS.search(line))
+    if addressed:
+        return dated or not after
+    if not dated:
+        return False
+    if leads(line):
+        timed = _TIME.search(line) is not None and after.count(" ") < MAX_NAME
+        return not after or timed or is_name(after) or is_dated(after)
+    return is_name(before) and (not after or is_dated(after))
+
+
+def is_name(text: str) -> bool:
+    """A few words that all begin with a capital, or are written without capitals."""
+    words = [word.strip("\"'“”„«»()[],.-") for word in text.split()]
+    return len(words) <= MAX_NAME and all(not word[:1].islower() or word in _PARTICLES for word in words)
+
+
+def is_dated(text: str) -> bool:
+    """A time, a date in digits, or a year and a day."""
+    year = _YEAR.search(text)
+    others = year and re.search(r"\d", text[: year.start()] + text[year.end() :])
+    return bool(others or _TIME.search(text) or _NUMERIC_DATE.search(text))
+
+
+def leads(line: str) -> bool:
+    """Does this line begin with a date, after a few words such as "Am Donnerstag,"?"""
+    return _LEAD.match(line[:60]) is not None
+
+
+def _undecorated(line: str) -> tuple[str, bool]:
+    """Without emphasis, dashes and marks of direction; whether it ended with a colon."""
+    bare = _INVISIBLE.sub("", line).strip().strip("*_-–— \t")
+    closed = bare.endswith((":", "："))
+    return (bare.rstrip(":： ") if closed else bare), closed
+
+
+def may_introduce(line: str) -> bool:
+    """Is this an introduction, where quotes follow it: a colon, and a verb, a date or an address before it?"""
+    line, closed = _undecorated(line)
+    if not closed or len(line) > MAX_LINE:
+        return False
+    return bool(_WROTE.search(line) or _ADDRESS.search(line)) or is_dated(line)
+
+
+# Header fields that a mail program repeats above the mail that is answered.
+
+_ROLES = {name: role for role in ("subject", "recipient", "sent", "sender") for name in alternatives(role)}
+_FIELD = re.compile(r"[\s*_>|]{0,6}([^\s:：*<>@][^:：*<>@]{0,24}?)[\s*_]{0,4}[:：]")
+
+
+def role_of(line: str) -> str:
+    """What the header field in this line names; empty if there is none."""
+    field = _FIELD.match(_INVISIBLE.sub("", line[:80]))
+    return _ROLES.get(field[1].lower(), "") if field else ""
+
+
+def _is_header(lines: Sequence[str]) -> bool:
+    """Are these header fields of a mail, and no list such as "From: 9, To: 17"?"""
+    roles = {role_of(line) for line in lines} - {""}
+    if not roles & {"sender", "sent"} or len(roles) < 2:
+        return False
+    addressed = any(_ADDRESS.search(line) for line in lines)
+    if len(roles) >= 3:
+        return addressed or "subject" in roles or any(_names_sending(line) for line in lines)
+    return addressed and any(role_of(line) == "sent" and is_dated(line) for line in lines)
+
+
+def _names_sending(line: str) -> bool:
+    field = _FIELD.match(line[:80])
+    return role_of(line) == "sent" and field is not None and field[1].lower() not in DATE_FIELDS
 
 
 Finder = Callable[[str], int]
 
-MAX_LINES = 5000
-MAX_BEGINNINGS = 300
-"""So many lines are tried as the first of a wrapped "On … wrote:"."""
-MAX_WRAPPED = 5
-"""An "On … wrote:" is wrapped over at most so many lines."""
-
-_SIGNATURE = re.compile(r"g[teshr]{0,30}$")
+_SIGNATURE = re.compile(r"g{1,3}[teshr]{0,30}$")
 _DELIMITER = re.compile(r"d")
-_DEVICE = re.compile(r"s(?![qbe]*t[te]*q)")  # the signature of a device ends what was written now
-_EMBEDDED_HEADER = re.compile(r"h(?:[te]?h){2,}")  # From, Sent, To, Subject
+_DEVICE = re.compile(r"s(?![qbe]*t[te]*q)")  # the line of a phone ends what was written now
+_HEADER_START = re.compile(r"H")
+_HEADER_RUN = re.compile(r"h(?:[te]?h)*")
+_MARKED_RUN = re.compile(r"S[Se]*")
+_TEXT_BELOW = re.compile(r"[erg]*t")
 _QUOTED_RUN = re.compile(r"[ehqb]+")
 _QUOTES = re.compile(r"[qe]+")
 
@@ -155,30 +232,209 @@ class ReplyText:
     elided: str
 
 
-def reply_text(body: str) -> ReplyText:
-    """Split a body; the text is empty only where the body is."""
-    lines = _joined(_split_lines(body))
-    if len(lines) > MAX_LINES:
-        return ReplyText(body.strip(), "")
-    kinds = "".join(letter_of(line) for line in lines)
-    start, end = _span(kinds)
-    text = "\n".join(lines[start:end]).strip()
+def reply_text(body: str | Sequence[Line], *, author: str = "", forwarded: bool = False) -> ReplyText:
+    """Split a body; the text is empty only where the body is.
+
+    `author` is the display name of the sender, which a signature repeats. A mail that was `forwarded` shows another
+    mail on purpose: that is something to work with, not history.
+    """
+    given = [Line(text) for text in body.strip("\n").split("\n")] if isinstance(body, str) else list(body)
+    whole = "\n".join(line.text for line in given).strip()
+    if len(given) > MAX_LINES:
+        return ReplyText(whole, "")
+    lines = list(_separated(given))
+    texts = [line.text for line in lines]
+    start, end = _span(texts, "".join(_kinds(lines, author)), forwarded)
+    text = "\n".join(texts[start:end]).strip()
     if not text:
-        return ReplyText(body.strip(), "")
-    return ReplyText(text, "\n".join(lines[:start] + lines[end:]).strip())
+        return ReplyText(whole, "")
+    return ReplyText(text, "\n".join(texts[:start] + texts[end:]).strip())
 
 
-def _span(kinds: str) -> tuple[int, int]:
+SHARED_LINE = re.compile(r"(?<=\S)[ -]{0,5}\bOn \w{3,9}, \w{3,9} \d{1,2}, \d{4}.{0,200}\bwrote:\s*$")
+
+
+def _separated(lines: Sequence[Line]) -> Iterator[Line]:
+    """A reply that shares its line with the introduction that follows it gets a line of its own."""
+    for line in lines:
+        shared = SHARED_LINE.search(line.text) if len(line.text) <= MAX_LINE else None
+        if shared:
+            yield Line(line.text[: shared.start()])
+            yield Line(line.text[shared.start() :].lstrip(" -"))
+        else:
+            yield line
+
+
+# The kind of a line by its neighbours.
+
+
+def _kinds(lines: Sequence[Line], author: str) -> list[str]:
+    texts = [line.text for line in lines]
+    kinds = [_kind_of(line) for line in lines]
+    _find_wrapped_quotes(texts, kinds)
+    _find_wrapped_introductions(texts, kinds)
+    _find_introductions_of_quotes(texts, kinds)
+    _find_headers(texts, kinds)
+    _find_named_signatures(texts, kinds, author)
+    _find_marked_signatures(kinds)
+    return kinds
+
+
+def _kind_of(line: Line) -> str:
+    """Markup does not name a forwarded mail; its words do."""
+    kind = "t" if _REST_OF_ADDRESS.match(line.text) else letter_of(line.text)
+    return line.kind if line.kind and kind not in "ef" else kind
+
+
+MIN_WRAPPED_QUOTE = 60
+MAX_REST_OF_QUOTE = 40
+
+
+def _find_wrapped_quotes(texts: Sequence[str], kinds: list[str]) -> None:
+    """The rest of a quoted line that a mail server broke stands without a mark between two lines with one."""
+    for n in range(1, len(kinds) - 1):
+        if kinds[n] != "t" or kinds[n - 1] != "q" or kinds[n + 1] not in "qe":
+            continue
+        above, rest = texts[n - 1].rstrip(), texts[n].strip()
+        breaks_off = len(above) >= MIN_WRAPPED_QUOTE and not above.endswith((".", "!", "?", ":"))
+        if breaks_off and len(rest) <= MAX_REST_OF_QUOTE and "q" in kinds[n + 1 : n + 3]:
+            kinds[n] = "q"
+
+
+def _find_wrapped_introductions(texts: Sequence[str], kinds: list[str]) -> None:
+    tried = 0
+    for last in range(len(kinds)):
+        if kinds[last] not in "tbh" or len(texts[last]) > MAX_LINE or tried >= MAX_INTRODUCTIONS:
+            continue
+        if not (kinds[last] == "b" or _may_end_introduction(texts[last])):
+            continue
+        tried += 1
+        first = _first_line_of_introduction(texts, kinds, last)
+        kinds[first : last + 1] = "b" * (last + 1 - first)
+
+
+def _may_end_introduction(line: str) -> bool:
+    line, closed = _undecorated(line)
+    return closed or bool(_BRACKETED.search(line)) or any(not line[verb.end() :] for verb in _WROTE.finditer(line))
+
+
+def _first_line_of_introduction(texts: Sequence[str], kinds: Sequence[str], last: int) -> int:
+    """The first line of the introduction that ends with this line; the line after it if there is none.
+
+    The latest line that makes it one, and from there up to the line that completes it.
+    """
+    found = last if kinds[last] == "b" else last + 1
+    for first in range(last - 1, max(-1, last - MAX_WRAPPED), -1):
+        if found <= last and _is_complete(_joined(texts[found : last + 1])):
+            break
+        if not _may_wrap(texts, kinds, first):
+            break
+        begins = found > last or _says_when_or_who(texts[first])
+        found = first if begins and introduces(_joined(texts[first : last + 1])) else found
+    return found
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return " ".join(text.strip() for text in texts)
+
+
+def _is_complete(introduction: str) -> bool:
+    line = _undecorated(introduction)[0]
+    dated = bool(_YEAR.search(line) or _NUMERIC_DATE.search(line))
+    told = bool(_WROTE.search(line)), leads(line), bool(_ADDRESS.search(line))
+    return dated and sum(told) >= 2
+
+
+def _says_when_or_who(line: str) -> bool:
+    return leads(_undecorated(line)[0]) or bool(_WROTE.search(line) or _ADDRESS.search(line))
+
+
+def _may_wrap(texts: Sequence[str], kinds: Sequence[str], n: int) -> bool:
+    """May this line be in an introduction with the next one? An empty one only before an address in brackets."""
+    if kinds[n] == "e":
+        return texts[n + 1].lstrip().startswith("<")
+    line = texts[n].rstrip()
+    if kinds[n] not in "tb" or len(line) > MAX_LINE or line.endswith(("!", "?")):
+        return False
+    return not line.endswith((".", ":")) or bool(_NUMBER_END.search(line) or _ADDRESS.search(line))
+
+
+def _find_introductions_of_quotes(texts: Sequence[str], kinds: list[str]) -> None:
+    """A line with a colon, over quotes: its words need not be in the table."""
+    joined = "".join(kinds)
+    for quotes in re.finditer(r"(?<=[te])e{0,2}q", joined):
+        last = len(joined[: quotes.start()].rstrip("e")) - 1
+        if last < 0 or quotes.end() - last > 4 or kinds[last] != "t" or not _undecorated(texts[last])[1]:
+            continue
+        for first in range(last, max(-1, last - 3), -1):
+            if first < last and not _may_wrap(texts, kinds, first):
+                break
+            if may_introduce(_joined(texts[first : last + 1])):
+                kinds[first : last + 1] = "b" * (last + 1 - first)
+                break
+
+
+def _find_headers(texts: Sequence[str], kinds: list[str]) -> None:
+    """The first field of a mail's header becomes H; fields of no header become text."""
+    for run in _HEADER_RUN.finditer("".join(kinds)):
+        fields = [n for n in range(*run.span()) if kinds[n] == "h"]
+        header = _is_header([texts[n] for n in fields])
+        for n in fields:
+            kinds[n] = "h" if header else "t"
+        if header:
+            kinds[run.start()] = "H"
+
+
+MAX_SIGNATURE = 12
+
+
+def _find_named_signatures(texts: Sequence[str], kinds: list[str], author: str) -> None:
+    """A ruler begins a signature where the sender's name stands right below it."""
+    if len(author) < 4:
+        return
+    for n, kind in enumerate(kinds):
+        if kind == "r" and author.lower() in "\n".join(texts[n + 1 : n + 3]).lower():
+            kinds[n] = "g"
+
+
+def _find_marked_signatures(kinds: list[str]) -> None:
+    """Markup of a signature (S) counts where no text follows; some people write on below it, or in it."""
+    joined = "".join(kinds)
+    for run in _MARKED_RUN.finditer(joined):
+        below = _TEXT_BELOW.match(joined, run.end())
+        for n in range(*run.span()):
+            kinds[n] = kinds[n] if kinds[n] == "e" else "t" if below else "s"
+        if not below:
+            kinds[run.start()] = "g"
+
+
+# Which lines were written now.
+
+
+def _span(texts: Sequence[str], kinds: str, forwarded: bool) -> tuple[int, int]:
     """First line of what was written now, and the first one after it."""
     below = answer_below(kinds)
     if below:
         return below, _cut(kinds[below:], _found(_SIGNATURE)) + below
     end = len(kinds)
-    if "f" in kinds.partition("d")[0]:  # a forwarded mail is something to work with, not history
+    if forwarded or _forwards(kinds):
         return 0, end
     for finder in (_found(_SIGNATURE), *_HISTORY):
-        end = _cut(kinds[:end], finder)
+        cut = _cut(kinds[:end], finder)
+        end = end if cut < end and finder is quotes_to_the_end and _announced(texts, kinds, cut) else cut
     return 0, end
+
+
+def _forwards(kinds: str) -> bool:
+    """A forwarded mail before any history."""
+    forward = kinds.find("f")
+    return forward >= 0 and not set(kinds[:forward]) & set("bdH")
+
+
+def _announced(texts: Sequence[str], kinds: str, cut: int) -> bool:
+    """Do quotes follow a line such as "Replace the slogan with:"? They are a part of what was written."""
+    last = len(kinds[:cut].rstrip("e")) - 1
+    return last >= 0 and kinds[last] == "t" and texts[last].rstrip().endswith((":", "："))
 
 
 def _cut(kinds: str, finder: Finder) -> int:
@@ -211,7 +467,7 @@ def answer_below(kinds: str) -> int:
 
 
 def begin_and_quotes(kinds: str) -> int:
-    """`b[ehqb]*q[eqhbgs]*$`: "On … wrote:" and quotes to the end."""
+    """`b[ehqb]*q[eqhbgs]*$`: an introduction and quotes to the end."""
     tail = len(kinds.rstrip("eqhbgs"))
     for run in _QUOTED_RUN.finditer(kinds, tail):
         begin = kinds.find("b", *run.span())
@@ -221,12 +477,12 @@ def begin_and_quotes(kinds: str) -> int:
 
 
 def begin_without_quotes(kinds: str) -> int:
-    """`b(?!.*q)`: "On … wrote:" over a history without quote marks."""
+    """`b(?!.*q)`: an introduction over a history without quote marks."""
     return kinds.find("b", kinds.rfind("q") + 1)
 
 
 def begin_unanswered(kinds: str) -> int:
-    """`b(?![ehqb]*q.*t)`: "On … wrote:" with no quotes below it, or no text below these."""
+    """`b(?![ehqb]*q.*t)`: an introduction with no quotes below it, or no text below these."""
     last_text = kinds.rfind("t")
     for run in _QUOTED_RUN.finditer(kinds):
         start, end = run.span()
@@ -258,46 +514,9 @@ _HISTORY: tuple[Finder, ...] = (
     _found(_DEVICE),
     begin_and_quotes,
     begin_without_quotes,
-    _found(_EMBEDDED_HEADER),
+    _found(_HEADER_START),
     begin_unanswered,
     quotes_to_the_end,
     rulers_to_the_end,
     _found(_SIGNATURE),
 )
-
-
-def _split_lines(body: str) -> list[str]:
-    lines: list[str] = []
-    for line in body.strip("\n").split("\n"):
-        shared = SHARED_LINE.search(line) if len(line) <= MAX_LINE else None
-        lines.extend((line[: shared.start()], line[shared.start() :].lstrip(" -")) if shared else (line,))
-    return lines
-
-
-def _joined(lines: list[str]) -> list[str]:
-    """Put an "On … wrote:" that was wrapped back on one line."""
-    result: list[str] = []
-    n = tried = 0
-    while n < len(lines):
-        may_begin = tried < MAX_BEGINNINGS and WRAPPED_BEGINNING.match(lines[n]) is not None
-        tried += may_begin
-        taken = _wrapped_over(lines, n) if may_begin else 1
-        result.append(_one_line(lines[n : n + taken]) if taken > 1 else lines[n])
-        n += taken
-    return result
-
-
-def _wrapped_over(lines: list[str], n: int) -> int:
-    if begins_mail(lines[n]):
-        return 1
-    for taken in range(2, MAX_WRAPPED + 1):
-        wrapped = lines[n : n + taken]
-        if not wrapped[-1].strip() and "<" not in "".join(lines[n + taken : n + taken + 1]):
-            return 1
-        if begins_mail(_one_line(wrapped)):
-            return taken
-    return 1
-
-
-def _one_line(lines: list[str]) -> str:
-    return " ".join(line.strip() for line in lines if line.strip())
