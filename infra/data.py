@@ -25,8 +25,8 @@ from webordinary.adapters.aws.provision.shapes import (
     TableShape,
 )
 
-KEPT_DAYS = {"parsed/": 30, "replies/": 30, "build-logs/": 30, "blobs/": 90, "sessions/": 90}
-"""How long the store keeps what; a thread that is quiet for longer begins a new session."""
+FOLDERS = ("parsed/", "replies/", "build-logs/", "blobs/", "sessions/")
+"""What the store forgets after `retention_days`; a thread that is quiet for longer begins a new session."""
 ACCESS_LOGS = f"{names.PREFIX}-access-logs-{Aws.ACCOUNT_ID}"
 LOG_DAYS = 90
 _KINDS = {"S": dynamodb.AttributeType.STRING, "N": dynamodb.AttributeType.NUMBER}
@@ -95,10 +95,10 @@ class DataStack(Stack):
                 s3.LifecycleRule(
                     id=folder.rstrip("/"),
                     prefix=folder,
-                    expiration=Duration.days(days),
+                    expiration=Duration.days(self._settings.retention_days),
                     abort_incomplete_multipart_upload_after=Duration.days(1),
                 )
-                for folder, days in KEPT_DAYS.items()
+                for folder in FOLDERS
             ],
         )
 

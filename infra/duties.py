@@ -63,8 +63,12 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.write_store("parsed"),
         rights.know_missing(RAW),
     ),
-    "AuthenticateSender": lambda _: (*_read_mail(), rights.write_tables(MAILS)),
-    "IdentifyProjectUser": lambda _: (*_read_mail(), rights.write_tables(MAILS, THREADS, JOBS)),
+    "AuthenticateSender": lambda _: (*_read_mail(), rights.write_tables(MAILS), rights.forget_raw_mails()),
+    "IdentifyProjectUser": lambda _: (
+        *_read_mail(),
+        rights.write_tables(MAILS, THREADS, JOBS),
+        rights.forget_raw_mails(),
+    ),
     "StoreAttachment": lambda _: (
         rights.write_tables(MAILS),
         rights.read_raw_mails(),

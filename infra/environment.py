@@ -18,4 +18,6 @@ def common_environment(settings: Settings) -> dict[str, str]:
         "WEBORDINARY_BACKEND": "aws",
         "WEBORDINARY_DOMAIN": settings.domain,
         "WEBORDINARY_MAILBOX": settings.mailbox,
+        "WEBORDINARY_RETENTION_DAYS": str(settings.retention_days),
+        "WEBORDINARY_UNADMITTED_MAIL_MB": str(settings.unadmitted_mail_mb),
     }

@@ -17,7 +17,8 @@ from infra.data import ACCESS_LOGS
 from infra.nag import accept
 from infra.settings import Settings
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.provision.shapes import KEPT_MAIL_DAYS, RAW_PREFIX
+from webordinary.adapters.aws.mail.mails import UNADMITTED_DAYS, UNADMITTED_TAG
+from webordinary.adapters.aws.provision.shapes import RAW_PREFIX
 
 RULE = "keep"
 WRITES_MAIL = 1
@@ -43,7 +44,14 @@ class MailStack(Stack):
             bucket_name=names.raw_bucket(Aws.ACCOUNT_ID),
             access_logs=s3.Bucket.from_bucket_name(self, "access-logs", ACCESS_LOGS),
             log_folder="mail/",
-            lifecycle_rules=[s3.LifecycleRule(id="forget", expiration=Duration.days(KEPT_MAIL_DAYS))],
+            lifecycle_rules=[
+                s3.LifecycleRule(id="forget", expiration=Duration.days(self._settings.retention_days)),
+                s3.LifecycleRule(
+                    id="forget-unadmitted",
+                    tag_filters=dict([UNADMITTED_TAG]),
+                    expiration=Duration.days(UNADMITTED_DAYS),
+                ),
+            ],
         )
         accept(bucket, "@aws-cdk/aws-s3:accessLogsPolicyNotAdded", "That bucket allows it to all of ours.")
         return bucket

@@ -52,6 +52,12 @@ def read_raw_mails() -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=["s3:GetObject"], resources=objects)
 
 
+def forget_raw_mails() -> iam.PolicyStatement:
+    """Mark mails that go early, and delete those beyond the quota."""
+    objects = [arns.bucket(names.raw_bucket(Aws.ACCOUNT_ID), f"{folder}/*") for folder in (RAW, STORED)]
+    return iam.PolicyStatement(actions=["s3:DeleteObject", "s3:PutObjectTagging"], resources=objects)
+
+
 def read_store(*folders: str) -> iam.PolicyStatement:
     """Files in the store, by the first part of their names."""
     return iam.PolicyStatement(actions=["s3:GetObject"], resources=_stored(folders))

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from webordinary.adapters.aws.names import MIN_RETENTION_DAYS
+
 _PROJECT = re.compile(r"[a-z0-9-]{1,32}")
 _MODEL = re.compile(r"([a-z-]{1,16}\.)?anthropic\.[a-z0-9.:-]{1,100}")
 
@@ -30,6 +32,8 @@ class Settings:
     image_tag: str = ""
     agent_secret: str = ""
     bedrock_model: str = ""
+    retention_days: int = 30
+    unadmitted_mail_mb: int = 500
     runbook: str = "docs/aws.md"
     keep: bool = True
 
@@ -44,6 +48,9 @@ class Settings:
             raise ValueError(f"bedrock_model: {self.bedrock_model!r} is no model of Anthropic's on Bedrock: {todo}")
         if self.bedrock_model and self.agent_secret:
             raise ValueError("agent_secret and bedrock_model are two ways to the model: take one of them")
+        if self.retention_days < MIN_RETENTION_DAYS:
+            why = f"a mail may wait for a week: take {MIN_RETENTION_DAYS} or more"
+            raise ValueError(f"retention_days is {self.retention_days}, and {why}")
         if not self.mailbox:
             object.__setattr__(self, "mailbox", f"edit@{self.domain}")
 
@@ -64,7 +71,7 @@ class Settings:
             if flag in said:
                 _one_of(flag, said[flag].lower(), ("true", "false"))
                 given[flag] = said[flag].lower() == "true"
-        for number in ("max_workers", "worker_cpu", "worker_memory"):
+        for number in ("max_workers", "worker_cpu", "worker_memory", "retention_days", "unadmitted_mail_mb"):
             if number in said:
                 given[number] = int(said[number])
         return cls(**given)  # type: ignore[arg-type]

@@ -15,16 +15,20 @@ from tests.aws.faulty_proxy import DROP_REQUEST, DROP_RESPONSE, THROTTLED, fault
 from tests.aws.mail_world import MailWorld  # noqa: E402
 from tests.unit.mail.letters import SCOTT, parsed, raw_mail  # noqa: E402
 from tests.unit.mail.test_delivery import Told  # noqa: E402
+from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.mail.emulated import Reception, as_received  # noqa: E402
 from webordinary.adapters.aws.mail.mails import (  # noqa: E402
+    NOTE_DAYS,
     UNNOTED_AFTER,
     AwsIntake,
     AwsRawMails,
+    MailItems,
     ses_id_of,
 )
 from webordinary.mail.addresses import Mailbox  # noqa: E402
 from webordinary.mail.auth import (  # noqa: E402
     Admitted,
+    Refused,
     SesVerdicts,
     authenticate,
 )
@@ -181,3 +185,33 @@ def test_stored_mails_of_one_name_keep_their_own_bytes(world: MailWorld) -> None
     email = mails.load(accepted.email_id)
     assert not mails.store(type(email)(email.email_id, email.envelope, b"X-Trace: 2\r\n" + email.raw))
     assert world.raw_mails().load(email.email_id) == email
+
+
+def test_mails_that_were_never_admitted_go_early_and_beyond_their_quota_at_once(world: MailWorld) -> None:
+    """A mail's share is a third of the quota: mails of three days lie there together."""
+    size = len(as_received(raw_mail(), Reception(SCOTT, "edit@example.org")))
+    mails = AwsRawMails(world.clients.s3, world.raw_bucket, world.items(), unadmitted_bytes=3 * (2 * size + 50))
+    keys = [received(world, raw_mail(message_id=f"<{number}@example.com>")) for number in range(4)]
+    ids = [intake(mails).take(key, NOON)[0].email_id for key in keys]
+    mails.mark_placed(ids[3])
+    for email_id in (ids[0], ids[1], ids[1], ids[2]):
+        mails.mark_placed(email_id, Refused("a stranger"))
+    assert world.objects(world.raw_bucket) == sorted([keys[0], keys[1], keys[3]])
+    assert [tags_of(world, key) for key in (keys[0], keys[1], keys[3])] == ["no", "no", ""]
+
+
+def tags_of(world: MailWorld, key: str) -> str:
+    found = world.clients.s3.get_object_tagging(Bucket=world.raw_bucket, Key=key)["TagSet"]
+    return {tag["Key"]: tag["Value"] for tag in found}.get("admitted", "")
+
+
+def test_what_belongs_to_a_mail_expires_by_the_retention_and_its_note_after_the_object(world: MailWorld) -> None:
+    """An object whose note has expired would be taken for a mail that nobody has read yet."""
+    items = MailItems(world.dynamo, lambda: NOON, names.MAILS + world.suffix, keep_days=60)
+    key = received(world)
+    (accepted,) = intake(world.raw_mails(items)).take(key, NOON)
+    (mail,) = items.beginning("test", accepted.email_id, "mail")
+    (note,) = items.beginning("test", f"raw#{ses_id_of(key)}", "raw")
+    day = 86_400
+    assert (mail["expiresAt"] - NOON.timestamp()) / day == 60
+    assert (note["expiresAt"] - NOON.timestamp()) / day == 60 + NOTE_DAYS

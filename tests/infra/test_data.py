@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.infra.templates import Cloud, Resource, plain
+from tests.infra.templates import Cloud, Resource, plain  # isort: skip - skips where the extras are missing
+from aws_cdk import App
+from aws_cdk.assertions import Template
+from infra.app import FLAGS
+from infra.data import DataStack
+from infra.mail import MailStack
+from infra.settings import Settings
+
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.shapes import SHARED_QUEUES, TABLES, Attribute, IndexShape, QueueShape
 
@@ -94,7 +102,19 @@ def test_every_bucket_is_private_and_encrypted(cloud: Cloud) -> None:
 def test_the_store_forgets(cloud: Cloud) -> None:
     store = cloud.data.named("AWS::S3::Bucket", "BucketName")["webordinary-store-<AWS::AccountId>"]
     rules = {rule["Prefix"]: rule["ExpirationInDays"] for rule in store["LifecycleConfiguration"]["Rules"]}
-    assert rules == {"parsed/": 30, "replies/": 30, "build-logs/": 30, "blobs/": 90, "sessions/": 90}
+    assert rules == dict.fromkeys(("parsed/", "replies/", "build-logs/", "blobs/", "sessions/"), 30)
+
+
+def test_retention_follows_the_setting(tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path), context=FLAGS)
+    settings = Settings(retention_days=77)
+    kept = [
+        rule["ExpirationInDays"]
+        for stack in (DataStack(app, settings), MailStack(app, settings))
+        for bucket in Template.from_stack(stack).find_resources("AWS::S3::Bucket").values()
+        for rule in bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    ]
+    assert sorted(kept) == [3, *[77] * 6, 90]  # those without admission first, access logs last
 
 
 def _table(cloud: Cloud, name: str) -> Resource:

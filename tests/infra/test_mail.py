@@ -21,12 +21,14 @@ def test_ses_keeps_every_mail_of_our_domain_in_the_raw_bucket(cloud: Cloud) -> N
     assert action["S3Action"]["BucketName"] == {"Ref": bucket}
 
 
-def test_raw_mails_go_after_thirty_days(cloud: Cloud) -> None:
+def test_raw_mails_go_after_the_retention_and_unadmitted_ones_after_three_days(cloud: Cloud) -> None:
     bucket = cloud.mail.only("AWS::S3::Bucket")
     assert plain(bucket["BucketName"]) == names.raw_bucket("<AWS::AccountId>")
-    [rule] = bucket["LifecycleConfiguration"]["Rules"]
-    assert rule["ExpirationInDays"] == 30
-    assert "Prefix" not in rule
+    all_of_them, unadmitted = bucket["LifecycleConfiguration"]["Rules"]
+    assert all_of_them["ExpirationInDays"] == 30
+    assert "Prefix" not in all_of_them
+    assert unadmitted["ExpirationInDays"] == 3
+    assert unadmitted["TagFilters"] == [{"Key": "admitted", "Value": "no"}]
 
 
 def test_a_mail_in_the_bucket_calls_the_intake(cloud: Cloud) -> None:

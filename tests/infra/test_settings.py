@@ -32,6 +32,7 @@ def test_words_of_the_command_line_become_values() -> None:
         ("nat", "none", "take gateway or instance"),
         ("spot", "perhaps", "take true or false"),
         ("projects", "Amelia", "take a-z"),
+        ("retention_days", "13", "take 14 or more"),
         ("bedrock_model", "claude", "take an id"),
         ("bedrock_model", "arn:aws:bedrock:eu-west-1:1:application-inference-profile/x", "take an id"),
     ],

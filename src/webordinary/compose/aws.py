@@ -161,9 +161,13 @@ class AwsContainer:
     def ownership_table(self) -> str:
         return self._settings.aws_ownership_table or names.OWNERSHIP
 
+    @property
+    def _keep_days(self) -> int:
+        return max(self.config.retention_days, names.MIN_RETENTION_DAYS)
+
     @cached_property
     def job_table(self) -> JobTable:
-        return JobTable(self.dynamo, self._settings.aws_jobs_table or names.JOBS, self._told_of)
+        return JobTable(self.dynamo, self._settings.aws_jobs_table or names.JOBS, self._told_of, self._keep_days)
 
     @cached_property
     def claim_table(self) -> ClaimTable:
@@ -171,7 +175,7 @@ class AwsContainer:
 
     @cached_property
     def mail_items(self) -> MailItems:
-        return MailItems(self.dynamo, self.clock.now)
+        return MailItems(self.dynamo, self.clock.now, keep_days=self._keep_days)
 
     @property
     def raw_bucket(self) -> str:
@@ -228,7 +232,8 @@ class AwsContainer:
 
     @cached_property
     def raw_mails(self) -> AwsRawMails:
-        return AwsRawMails(self.clients.s3, self.raw_bucket, self.mail_items)
+        limit = self.config.unadmitted_mail_mb * 1_000_000
+        return AwsRawMails(self.clients.s3, self.raw_bucket, self.mail_items, limit)
 
     @cached_property
     def blobs(self) -> S3Blobs:
@@ -240,7 +245,7 @@ class AwsContainer:
 
     @cached_property
     def threads(self) -> AwsThreads:
-        return AwsThreads(self.dynamo, self.clock.now)
+        return AwsThreads(self.dynamo, self.clock.now, keep_days=self._keep_days)
 
     @cached_property
     def outbox(self) -> AwsOutbox:

@@ -73,7 +73,15 @@ def renew(config: Config, image: str) -> None:
 
 ACCOUNT = "123456789012"
 """The emulator takes an access key of twelve digits for the account."""
-LAMBDA_SETTINGS = ("mailbox", "domain", "lease_seconds", "renew_seconds", "operator")
+LAMBDA_SETTINGS = (
+    "mailbox",
+    "domain",
+    "lease_seconds",
+    "renew_seconds",
+    "operator",
+    "retention_days",
+    "unadmitted_mail_mb",
+)
 
 
 def credentials(region: str) -> dict[str, str]:
@@ -120,6 +128,7 @@ def bring_up(
         role_arn=f"arn:aws:iam::{config.aws_account}:role/webordinary",
         runtime=OWN_RUNTIME,
         environment=environment_of_lambdas(config),
+        retention_days=config.retention_days,
     )
     where = (config.aws_region, config.aws_endpoint, session)
     return provision_all(connect(*where), connect_tools(*where), plan, report)

@@ -32,7 +32,7 @@ class S3Blobs:
 
     def put(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
-        put_once(self._s3, self._bucket, f"{PREFIX}/{digest}", data)
+        _put(self._s3, self._bucket, f"{PREFIX}/{digest}", data)
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -52,7 +52,7 @@ class Bodies:
         if len(data) <= INLINE_BYTES:
             return {"body": data}
         key = f"{self._prefix}/{hashlib.sha256(data).hexdigest()}"
-        put_once(self._s3, self._bucket, key, data)
+        _put(self._s3, self._bucket, key, data)
         return {"bodyKey": key}
 
     def read(self, item: dict[str, Any]) -> bytes:
@@ -60,6 +60,12 @@ class Bodies:
         if "bodyKey" in item:
             return fetch(self._s3, self._bucket, item["bodyKey"])
         return bytes(item["body"])
+
+
+def _put(s3: S3Client, bucket: str, key: str, data: bytes) -> None:
+    """Write an object that is named by its content. Over its equal, too: the days until it expires begin anew."""
+    with translated(f"keeping {key} in {bucket}"):
+        s3.put_object(Bucket=bucket, Key=key, Body=data)
 
 
 def put_once(s3: S3Client, bucket: str, key: str, data: bytes) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from webordinary.model.names import ProjectUser
 
+MIN_RETENTION_DAYS = 14
+"""A mail may wait for a week; what belongs to it must not expire before."""
 PREFIX = "webordinary"
 STATE_MACHINE = "email-processor"
 CLUSTER = "webordinary-edit-cluster"

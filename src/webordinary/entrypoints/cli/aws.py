@@ -106,7 +106,7 @@ def run_image(args: argparse.Namespace) -> int:
     return Exit.OK
 
 
-SAID_BY_SETTINGS = ("domain", "mailbox", "operator")
+SAID_BY_SETTINGS = ("domain", "mailbox", "operator", "retention_days", "unadmitted_mail_mb")
 TAKE_OVER = "--import-existing-resources"
 """Onboarding may have made a site's buckets before its stack; and what a removed stack left behind is there still."""
 NODE = "install Node (https://nodejs.org), which brings npm"

@@ -161,8 +161,10 @@ SET #threadId = if_not_exists(#threadId, :thread), #emailId = if_not_exists(#ema
 class AwsThreads:
     """See Threads. A Message-ID expires with its mail; the thread itself stays, known by its id."""
 
-    def __init__(self, dynamo: Dynamo, now: Callable[[], datetime], table: str = names.THREADS) -> None:
-        self._dynamo, self._now, self._table = dynamo, now, table
+    def __init__(
+        self, dynamo: Dynamo, now: Callable[[], datetime], table: str = names.THREADS, keep_days: int = KEEP_DAYS
+    ) -> None:
+        self._dynamo, self._now, self._table, self._keep_days = dynamo, now, table, keep_days
 
     def find(self, message_ids: Sequence[str]) -> Thread | None:
         """See Threads. A thread is named after its root, which is mostly among the ids: it is read along with them."""
@@ -216,7 +218,7 @@ class AwsThreads:
         self._dynamo.write(f"keeping the agent's session of thread {thread_id}", keep)
 
     def _filed(self, thread_id: str, message_id: str, email_id: str) -> Write:
-        expires = epoch(self._now() + timedelta(days=KEEP_DAYS))
+        expires = epoch(self._now() + timedelta(days=self._keep_days))
         return update(self._table, _message(message_id), FILE, thread=thread_id, mail=email_id, expires=expires)
 
 

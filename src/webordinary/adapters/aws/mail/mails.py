@@ -37,7 +37,12 @@ if TYPE_CHECKING:
 
 MAIL, PARSED = "mail", "parsed"
 KEEP_DAYS = 30
-"""As long as the raw mails; what is needed longer (threads, sites) is not here."""
+"""Unless `retention_days` says something else. What is needed longer (threads, sites) is not here."""
+NOTE_DAYS = 7
+"""A note outlives its object by so much: an object without a note is taken for a mail that was never read."""
+UNADMITTED_DAYS = 3
+UNADMITTED_TAG = ("admitted", "no")
+"""On the raw mails that nothing proves, or whose sender is unknown; the bucket's lifecycle deletes these first."""
 REMEMBERED = 64
 MOST_ITEMS = 200
 
@@ -47,8 +52,10 @@ _DAY_SECONDS = 86_400
 class MailItems:
     """The mails' table. Thread-safe."""
 
-    def __init__(self, dynamo: Dynamo, now: Callable[[], datetime], table: str = names.MAILS) -> None:
-        self.dynamo, self.table, self.now = dynamo, table, now
+    def __init__(
+        self, dynamo: Dynamo, now: Callable[[], datetime], table: str = names.MAILS, keep_days: int = KEEP_DAYS
+    ) -> None:
+        self.dynamo, self.table, self.now, self.keep_days = dynamo, table, now, keep_days
         self._remembered: OrderedDict[tuple[str, str], Fields] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -56,9 +63,9 @@ class MailItems:
         """Where an item is."""
         return {"emailId": email_id, "part": part}
 
-    def item(self, email_id: str, part: str, fields: Mapping[str, object]) -> dict[str, object]:
+    def item(self, email_id: str, part: str, fields: Mapping[str, object], longer_days: int = 0) -> dict[str, object]:
         """A whole item; it expires."""
-        expires_at = epoch(self.now(), KEEP_DAYS * _DAY_SECONDS)
+        expires_at = epoch(self.now(), (self.keep_days + longer_days) * _DAY_SECONDS)
         return {**self.key(email_id, part), **fields, "expiresAt": expires_at}
 
     def add(self, what: str, email_id: str, part: str, fields: Mapping[str, object]) -> bool:
@@ -95,6 +102,7 @@ class MailItems:
 
 
 RAW, STORED = "raw", "stored"
+UNADMITTED_BYTES = 500_000_000
 WORKFLOW = "workflow"
 """What a mail is due for until its workflow was started."""
 UNNOTED_AFTER = timedelta(minutes=5)
@@ -115,8 +123,8 @@ class Unnoted:
 class AwsRawMails:
     """See RawMails; and `read`, `note` and `unnoted` for mails that SES brings."""
 
-    def __init__(self, s3: S3Client, bucket: str, items: MailItems) -> None:
-        self._s3, self._bucket, self._items = s3, bucket, items
+    def __init__(self, s3: S3Client, bucket: str, items: MailItems, unadmitted_bytes: int = UNADMITTED_BYTES) -> None:
+        self._s3, self._bucket, self._items, self._unadmitted_bytes = s3, bucket, items, unadmitted_bytes
         self._started: OrderedDict[str, None] = OrderedDict()
 
     def store(self, email: Email) -> bool:
@@ -149,7 +157,7 @@ class AwsRawMails:
         """
         items, what, request = self._items, f"noting the mail {key}", secrets.token_hex(16)
         note = f"{RAW}#{ses_id_of(key)}"
-        seen = put(items.table, items.item(note, RAW, {"rawKey": key, "request": request}))
+        seen = put(items.table, items.item(note, RAW, {"rawKey": key, "request": request}, NOTE_DAYS))
         new = [put(items.table, items.item(email.email_id, MAIL, _fields(key, email)), _NEW) for email in emails]
         if items.dynamo.transact(what, [*new, seen], request, (items.table, items.key(note, RAW))) is None:
             return (True,) * len(emails)
@@ -166,14 +174,36 @@ class AwsRawMails:
             self._started.popitem(last=False)
 
     def mark_placed(self, email_id: str, stopped: AwaitsConfirmation | Refused | None = None) -> None:
-        """See RawMails. Nothing waits for it here, see `waits_for_earlier`: only what stopped it is noted."""
+        """See RawMails. Nothing waits for it here, see `waits_for_earlier`: only what stopped it is noted.
+
+        The raw mail then goes after UNADMITTED_DAYS, or at once where such mails of today have filled their share.
+        """
         if stopped is None:
             return
         verdict, reason = stopped.word, stopped.reason[:MOST_REASON]
         noted = {"verdict": verdict, "reason": reason, "at": moment(self._items.now())}
-        key, there = self._items.key(email_id, MAIL), "attribute_exists(#emailId)"
-        write = update(self._items.table, key, "SET #stopped = :stopped", there, stopped=noted)
-        self._items.dynamo.write(f"noting that mail {email_id} is {verdict}", write)
+        key, first = self._items.key(email_id, MAIL), "attribute_exists(#emailId) AND attribute_not_exists(#stopped)"
+        write = update(self._items.table, key, "SET #stopped = :stopped", first, stopped=noted)
+        found = self._items.dynamo.write(f"noting that mail {email_id} is {verdict}", write)
+        if not isinstance(found, ConditionFailed):
+            self._limit_unadmitted(found["rawKey"], found["size"])
+
+    def _limit_unadmitted(self, key: str, size: int) -> None:
+        """SES has accepted the mail: the bucket is all that can be kept small."""
+        now, what = self._items.now(), f"counting the unadmitted mail {key}"
+        today = self._items.key(f"unadmitted#{now.date()}", "bytes")
+        expires = epoch(now, self._items.keep_days * _DAY_SECONDS)
+        add = update(self._items.table, today, "SET #expiresAt = :expires ADD #bytes :size", expires=expires, size=size)
+        counted = self._items.dynamo.write(what, add)
+        assert not isinstance(counted, ConditionFailed), "a write without a condition is not refused"
+        with translated(what):
+            if counted["bytes"] > self._unadmitted_bytes // UNADMITTED_DAYS:
+                self._s3.delete_object(Bucket=self._bucket, Key=key)
+            else:
+                name, value = UNADMITTED_TAG
+                self._s3.put_object_tagging(
+                    Bucket=self._bucket, Key=key, Tagging={"TagSet": [{"Key": name, "Value": value}]}
+                )
 
     def release(self, email_id: str) -> bool:
         now = moment(self._items.now())

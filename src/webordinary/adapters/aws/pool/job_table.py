@@ -116,7 +116,9 @@ def _bounded(data: Any) -> str:  # noqa: ANN401 - small JSON values
 
 OPEN = "open"
 OWES = "callback"
-RETENTION_SECONDS = 30 * 24 * 3600
+KEEP_DAYS = 30
+"""After the end of a job, unless `retention_days` says something else."""
+_DAY_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +152,13 @@ def pointer_key(job_id: str) -> dict[str, object]:
     return {"projectUserId": f"job:{job_id}", "order": 0}  # no key has a colon, so none is called so
 
 
-def pointer_of(job: Job) -> dict[str, object]:
+def pointer_of(job: Job, keep_days: int) -> dict[str, object]:
     """The item that leads from a job's name to its place."""
     place = {"key": str(job.key), "at": key_of(job)["order"]}
-    return {**pointer_key(job.job_id), **place, "expiresAt": _expires_at(job)}
+    return {**pointer_key(job.job_id), **place, "expiresAt": _expires_at(job, keep_days)}
 
 
-def fields_of(record: Record, request: str | None = None) -> dict[str, object]:
+def fields_of(record: Record, keep_days: int, request: str | None = None) -> dict[str, object]:
     """A job as an item; `request` names the transaction that wrote it."""
     job = record.job
     return {
@@ -185,7 +187,7 @@ def fields_of(record: Record, request: str | None = None) -> dict[str, object]:
         "settledAt": moment_or_none(job.settled_at),
         "openShard": OPEN if job.open else None,
         "owes": OWES if owes(record) else None,
-        "expiresAt": _expires_at(job),
+        "expiresAt": _expires_at(job, keep_days),
         "told": to_text(record.told),
         "revision": record.revision,
         "request": request,
@@ -228,8 +230,8 @@ def owes(record: Record) -> bool:
     return settled or record.job.preempted_token is not None
 
 
-def _expires_at(job: Job) -> int | None:
-    return epoch(job.settled_at, RETENTION_SECONDS) if job.settled_at else None
+def _expires_at(job: Job, keep_days: int) -> int | None:
+    return epoch(job.settled_at, keep_days * _DAY_SECONDS) if job.settled_at else None
 
 
 def _result_of(fields: dict[str, Any]) -> JobResult:
@@ -275,9 +277,11 @@ class Queue:
 class JobTable:
     """Reads are consistent. Where jobs lie is remembered, and looked up again when they have moved."""
 
-    def __init__(self, dynamo: Dynamo, name: str = names.JOBS, told_of: ToldOf = no_events) -> None:
+    def __init__(
+        self, dynamo: Dynamo, name: str = names.JOBS, told_of: ToldOf = no_events, keep_days: int = KEEP_DAYS
+    ) -> None:
         """What was told of a job by this process is written with the job's next change."""
-        self.dynamo, self.name, self._told_of = dynamo, name, told_of
+        self.dynamo, self.name, self._told_of, self.keep_days = dynamo, name, told_of, keep_days
         self._places: dict[str, dict[str, object]] = {}
         self._guard = threading.Lock()
 
@@ -336,7 +340,7 @@ class JobTable:
     def change(self, before: Record, after: Job, request: str) -> list[Write]:
         """Write a job's new state if its revision is unchanged; its key changes when it settles or goes to the tail."""
         told = merged(before.told, self._told_of(after.job_id))
-        fields = fields_of(Record(after, before.revision + 1, before.called_back, told), request)
+        fields = fields_of(Record(after, before.revision + 1, before.called_back, told), self.keep_days, request)
         if key_of(after) == before.key:
             return [put(self.name, fields, UNCHANGED, revision=before.revision)]
         return [
@@ -365,7 +369,9 @@ class JobTable:
         return update(self.name, counter, change, NOT_COUNTED, order=1, **noted)
 
     def _moved(self, before: Job, after: Job) -> Write:
-        return put(self.name, pointer_of(after), SAME_PLACE, key=str(before.key), at=key_of(before)["order"])
+        return put(
+            self.name, pointer_of(after, self.keep_days), SAME_PLACE, key=str(before.key), at=key_of(before)["order"]
+        )
 
     def _records(self, found: Iterable[Fields]) -> list[Record]:
         records = [record_of(fields) for fields in found]

@@ -162,8 +162,8 @@ class AwsJobs:
         table, request = self._table.name, str(uuid.uuid4())
         writes = [
             self._table.count(job.key, last, hour=hour_of(job.recorded_at), inHour=in_hour),
-            put(table, fields_of(Record(job, 1), request), NEW),
-            put(table, {**pointer_of(job), "request": request}, NEW),
+            put(table, fields_of(Record(job, 1), self._table.keep_days, request), NEW),
+            put(table, {**pointer_of(job, self._table.keep_days), "request": request}, NEW),
         ]
         return self._dynamo.transact(what, writes, request, (table, pointer_key(job.job_id)))
 
@@ -231,5 +231,5 @@ class AwsPendingCallbacks:
         after = Record(told, record.revision + 1, record.called_back or job.task_token == token, record.told)
         if (after.job, after.called_back) == (job, record.called_back):
             return True
-        write = put(self._table.name, fields_of(after), UNCHANGED, revision=record.revision)
+        write = put(self._table.name, fields_of(after, self._table.keep_days), UNCHANGED, revision=record.revision)
         return not isinstance(self._dynamo.write(what, write), ConditionFailed)

@@ -29,7 +29,6 @@ from webordinary.adapters.aws.functions import (
 )
 from webordinary.adapters.aws.pool.step_functions import ensure_state_machine
 from webordinary.adapters.aws.provision.shapes import (
-    KEPT_MAIL_DAYS,
     RAW_PREFIX,
     create_shared_queues,
     create_tables,
@@ -258,6 +257,7 @@ class DeploymentPlan:
     environment: Mapping[str, str]
     """What every lambda finds in its environment."""
     runtime: str = functions.RUNTIME
+    retention_days: int = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ def provision_all(
     create_tables(clients)
     create_shared_queues(clients)
     report("tables and queues are there")
-    make_private_bucket(clients.s3, raw_bucket, KEPT_MAIL_DAYS)
+    make_private_bucket(clients.s3, raw_bucket, plan.retention_days)
     make_private_bucket(clients.s3, store_bucket)
     report(f"buckets {raw_bucket} and {store_bucket} are there")
     code = upload_code(clients, plan.package, store_bucket, plan.runtime)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 
 RAW_PREFIX = "raw/"
-KEPT_MAIL_DAYS = 30
 _OURS = "BucketAlreadyOwnedByYou"
 _DEFAULT_REGION = "us-east-1"
 
