@@ -129,7 +129,13 @@ def test_every_command_takes_the_common_flags() -> None:
             "restore": ["f"],
         }
         fillers |= {"domain": ["add", "x", "y.example"], "user add": ["x"], "sessions": ["x"], "token": ["x"]}
-        fillers |= {"release list": ["x"], "rollback": ["x"], "replay": ["x"]}
+        fillers |= {
+            "release list": ["x"],
+            "rollback": ["x"],
+            "replay": ["x"],
+            "mails release": ["x"],
+            "mails drop": ["x"],
+        }
         filler = fillers.get(command) or fillers.get(words[-1], [])
         flags = ["--data", "d", "--config", "c", "--json", "--debug"]
         for args in (root.parse_args([*words, *filler, *flags]), root.parse_args([*flags, *words, *filler])):

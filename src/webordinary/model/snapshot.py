@@ -48,6 +48,8 @@ class MailSummary:
     ended: bool = False
     """Its workflow is over and no reply waits to be sent."""
     dead_reason: str | None = None
+    stopped: str = ""
+    """`held`, `refused` or `dropped`, where it goes no further."""
     stopped_because: str | None = None
     """Why it was held or refused, where its summary knows; its timeline always does."""
 

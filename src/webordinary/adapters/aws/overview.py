@@ -247,6 +247,7 @@ class AwsOverview:
             answered_at=answered,
             ended=answered is not None,
             dead_reason=dead.get(email_id),
+            stopped=stopped.get("verdict", ""),
             stopped_because=stopped.get("reason"),
         )
         return _Looked(summary, record)

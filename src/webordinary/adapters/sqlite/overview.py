@@ -175,7 +175,7 @@ LIMIT :limit"""
 
 # A mail that was redriven has several executions, {email_id}-r1 and so on: the newest tells how it stands.
 MAILS = """
-SELECT r.email_id, r.received_at, r.mail_from, r.recipient, p.sender, p.subject,
+SELECT r.email_id, r.received_at, r.mail_from, r.recipient, r.stopped, p.sender, p.subject,
        x.started_at, x.finished_at IS NOT NULL AS ended
 FROM raw_mails r
 LEFT JOIN parsed_mails p ON p.email_id = r.email_id
@@ -352,6 +352,7 @@ def _summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailS
             answered_at=at_or_none(answer["sent_at"]) if answer and _of_this_run(answer, row) else None,
             ended=bool(row["ended"]) and not (answer and answer["waits"]),
             dead_reason=dead.get(row["email_id"]),
+            stopped=row["stopped"],
         )
         for row in conn.execute(MAILS, ids)
         for answer in [answers.get(row["email_id"])]

@@ -27,6 +27,7 @@ COMMANDS = {
     "queues": "status:add_queues",
     "dlq": "dlq:add_to",
     "replies": "replies:add_to",
+    "mails": "mails:add_to",
     "project": "project:add_to",
     "user": "user:add_to",
     "agent": "agent:add_to",

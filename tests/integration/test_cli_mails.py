@@ -1,0 +1,100 @@
+"""`webordinary mails`: an operator finds, reads, releases and drops mails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.integration.house import House, open_house
+from webordinary.entrypoints.cli.main import main
+from webordinary.model.names import job_id_of
+
+
+@dataclass
+class Operator:
+    house: House
+    data: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *words: str) -> tuple[int, str, str]:
+        code = main(["mails", *words, "--data", str(self.data)])
+        said = self.capsys.readouterr()
+        return code, said.out, said.err
+
+    def json(self, *words: str) -> list[dict[str, str]]:
+        code, out, err = self.run(*words, "--json")
+        assert (code, err) == (0, "")
+        said = json.loads(out)
+        return said if isinstance(said, list) else [said]
+
+    def ids(self, *words: str) -> list[str]:
+        return [one["mail"] for one in self.json("list", *words)]
+
+
+@pytest.fixture
+def operator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Operator]:
+    with open_house(tmp_path, trusted_peers=()) as house:
+        yield Operator(house, tmp_path, capsys)
+
+
+def test_mails_are_found_by_state_sender_project_and_time(operator: Operator) -> None:
+    held, strange = operator.house.receive(), operator.house.receive(sender="eve@evil.example")
+    assert set(operator.ids()) == {held, strange}
+    assert operator.ids("--state", "held") == [held]
+    assert operator.ids("--state", "refused") == [strange]
+    assert operator.ids("--state", "answered") == []
+    assert operator.ids("--sender", "EVIL") == [strange]
+    assert operator.ids("--project", "amelia") == [held]
+    assert operator.ids("--project", "bakery") == []
+    assert set(operator.ids("--since", "1h")) == {held, strange}
+    assert operator.ids("--since", "2999-01-01") == []
+    assert len(operator.ids("--limit", "1")) == 1
+
+
+def test_a_held_mail_is_shown_with_its_reason_and_the_next_command(operator: Operator) -> None:
+    held = operator.house.receive()
+    operator.ids()
+    code, out, _ = operator.run("show", held[:12])
+    assert code == 0
+    assert "held" in out.splitlines()[0]
+    assert f"webordinary mails release {held[:12]}" in out
+    assert operator.json("show", held)[0]["state"] == "held"
+
+
+def test_a_released_mail_is_done_once(operator: Operator) -> None:
+    held = operator.house.receive()
+    for _ in range(2):
+        assert operator.json("release", held[:12]) == [{"mail": held}]
+    operator.house.engine.run_ready()
+    assert operator.house.services.jobs.get(job_id_of(held))
+    assert operator.ids("--state", "held") == []
+    operator.house.work()
+    assert [entry.reply.kind for entry in operator.house.replies(held)] == ["confirm", "answer"]
+
+
+def test_a_dropped_mail_is_never_done(operator: Operator) -> None:
+    held = operator.house.receive()
+    assert operator.json("drop", held[:12]) == [{"mail": held}]
+    assert operator.ids("--state", "dropped") == [held]
+    code, _, err = operator.run("release", held[:12])
+    assert code != 0
+    assert "is not held" in err
+
+
+def test_a_mail_of_a_stranger_cannot_be_released(operator: Operator) -> None:
+    strange = operator.house.receive(sender="eve@evil.example")
+    code, _, err = operator.run("release", strange[:12])
+    assert code != 0
+    assert "entitled to no project" in err
+    code, _, err = operator.run("drop", strange[:12])
+    assert "is not held" in err
+
+
+def test_a_time_that_is_none_is_named(operator: Operator) -> None:
+    with pytest.raises(SystemExit):
+        operator.run("list", "--since", "yesterday")
+    assert "is no time" in operator.capsys.readouterr().err
