@@ -112,6 +112,15 @@ def listen_address() -> SettingRule:
     return SettingRule(read, "an IP address of this machine, such as 127.0.0.1 or 0.0.0.0")
 
 
+def listen_address() -> SettingRule:
+    """An address to listen on, or none."""
+
+    def read(raw: object) -> str:
+        return str(ip_address(str(raw))) if raw != "" else ""
+
+    return SettingRule(read, "an IP address such as 0.0.0.0 or ::, or empty")
+
+
 def host_name(*, empty: bool = False) -> SettingRule:
     """A host or domain name."""
 
@@ -271,6 +280,19 @@ class Config:
     port: Annotated[int, Setting(_PORT, "port of the page; 0 takes a free one")] = 8080
     preview_port: Annotated[int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")] = 8081
     smtp_port: Annotated[int, Setting(_PORT, "port of the mail intake; 0 takes a free one")] = 2525
+    smtp_host: Annotated[
+        str, Setting(listen_address(), "address that the mail intake listens on; empty: the one of `host`")
+    ] = ""
+    smtp_cert_file: Annotated[
+        str, Setting(file_path(), "certificate chain for STARTTLS, read again when it changes; empty: no STARTTLS")
+    ] = ""
+    smtp_key_file: Annotated[str, Setting(file_path(), "key of that certificate; empty: it is in the same file")] = ""
+    smtp_proxies: Annotated[
+        tuple[str, ...], Setting(_PEERS, "hosts that hand connections on to the mail intake with the PROXY protocol")
+    ] = ()
+    smtp_sender_hourly: Annotated[
+        int, Setting(number(0, 1_000_000), "mails of one sender that one host may hand in within an hour; 0: no limit")
+    ] = 1000
     mailbox: Annotated[str, Setting(address(), "address that customers write to")] = "edit@localhost"
     operator: Annotated[str, Setting(correspondent(), "address that is told of alarms; empty: nobody")] = ""
     domain: Annotated[str, Setting(host_name(), "domain that the sites' host names end in")] = "localhost"
@@ -440,6 +462,17 @@ class Config:
     def needs_login(self) -> bool:
         """Whether other machines can reach the page."""
         return bool(self.public_url) or not ip_address(self.host).is_loopback
+
+    @property
+    def smtp_listens_on(self) -> str:
+        """The address of the mail intake."""
+        return self.smtp_host or self.host
+
+    @property
+    def smtp_reachable(self) -> str:
+        """An address at which programs on this machine reach the mail intake."""
+        every = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+        return every.get(self.smtp_listens_on, self.smtp_listens_on)
 
     @property
     def is_local(self) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import smtplib
 import socket
+import ssl
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,10 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.certificates import Certificate, certificate
 from webordinary.adapters.files import smtp_client
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.mails import SqliteRawMails
-from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
+from webordinary.entrypoints.smtp.server import SenderRates, SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted, accept
 from webordinary.mail.parsing.message import parse
@@ -338,3 +341,174 @@ def test_a_disk_too_full_for_the_row_leaves_no_file(small_disk: Path) -> None:
 def _fill(file: Path, leave: int) -> None:
     free = os.statvfs(file.parent)
     file.write_bytes(b"\0" * max(0, free.f_bavail * free.f_frsize - leave))
+
+
+def starttls(server: SmtpServer, certificate: Certificate) -> str:
+    """The fingerprint of the certificate that the server shows; a mail goes through."""
+    context = ssl.create_default_context(cafile=str(certificate.cert))
+    with smtplib.SMTP("localhost", server.port, timeout=30) as smtp:
+        smtp.starttls(context=context)
+        smtp.sendmail(SCOTT, ["edit@localhost"], letter())
+        assert isinstance(smtp.sock, ssl.SSLSocket)
+        return hashlib.sha256(smtp.sock.getpeercert(binary_form=True) or b"").hexdigest()
+
+
+@pytest.mark.needs("openssl")
+def test_starttls_shows_a_renewed_certificate_without_a_restart(house: House, tmp_path: Path) -> None:
+    made = certificate(tmp_path)
+    server = house.server(cert_file=str(made.cert), key_file=str(made.key))
+    server.start()
+    try:
+        first = starttls(server, made)
+        assert starttls(server, made) == first
+        renewed = certificate(tmp_path)
+        assert starttls(server, renewed) != first
+    finally:
+        server.stop()
+    assert len(house.started) == 1, "the same mail each time"
+
+
+@pytest.mark.needs("openssl")
+def test_a_half_written_certificate_leaves_the_old_one_in_use(house: House, tmp_path: Path) -> None:
+    made = certificate(tmp_path)
+    trusted = Certificate(tmp_path / "trusted.crt", made.key)
+    trusted.cert.write_bytes(made.cert.read_bytes())
+    server = house.server(cert_file=str(made.cert), key_file=str(made.key))
+    server.start()
+    try:
+        first = starttls(server, trusted)
+        made.cert.write_bytes(made.cert.read_bytes()[:100])
+        assert starttls(server, trusted) == first
+    finally:
+        server.stop()
+
+
+def test_a_certificate_that_cannot_be_used_is_told_at_the_start(house: House, tmp_path: Path) -> None:
+    with pytest.raises(Permanent, match="cannot be used for STARTTLS"):
+        house.server(cert_file=str(tmp_path / "none.crt"), key_file=str(tmp_path / "none.key")).start()
+
+
+@pytest.mark.needs("openssl")
+def test_commands_sent_in_clear_after_starttls_are_not_executed(house: House, tmp_path: Path) -> None:
+    """CVE-2011-0411: a man in the middle puts commands before the handshake."""
+    made = certificate(tmp_path)
+    server = house.server(cert_file=str(made.cert), key_file=str(made.key))
+    server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), 30) as plain:
+            lines = plain.makefile("rb")
+            lines.readline()
+            plain.sendall(b"EHLO x\r\n")
+            while lines.readline()[3:4] == b"-":
+                pass
+            plain.sendall(b"STARTTLS\r\nMAIL FROM:<evil@example.com>\r\n")
+            assert lines.readline().startswith(b"220")
+            context = ssl.create_default_context(cafile=str(made.cert))
+            with context.wrap_socket(plain, server_hostname="localhost") as secure:
+                secure.sendall(b"RCPT TO:<edit@localhost>\r\n")
+                assert secure.recv(1000).startswith(b"503"), "no MAIL came before it"
+    finally:
+        server.stop()
+
+
+PROXY_V1 = b"PROXY TCP4 203.0.113.7 198.51.100.1 4321 25\r\n"
+PROXY_V2 = (
+    b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c"
+    + socket.inet_aton("203.0.113.7")
+    + socket.inet_aton("198.51.100.1")
+    + (4321).to_bytes(2, "big")
+    + (25).to_bytes(2, "big")
+)
+
+
+class ProxiedSmtp(smtplib.SMTP):
+    header = b""
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:  # type: ignore[override]
+        opened = socket.create_connection((host, port), timeout)
+        opened.sendall(self.header)
+        return opened
+
+
+@pytest.mark.needs("openssl")
+@pytest.mark.parametrize("header", [PROXY_V1, PROXY_V2], ids=["v1", "v2"])
+@pytest.mark.parametrize("tls", [False, True], ids=["clear", "starttls"])
+def test_the_peer_behind_a_named_proxy_is_the_client(house: House, tmp_path: Path, header: bytes, tls: bool) -> None:
+    made = certificate(tmp_path)
+    server = house.server(proxies=("127.0.0.1",), cert_file=str(made.cert), key_file=str(made.key))
+    server.start()
+    try:
+        smtp = ProxiedSmtp(timeout=30)
+        smtp.header = header
+        smtp._host = "localhost"  # type: ignore[attr-defined]
+        smtp.connect("localhost", server.port)
+        if tls:
+            smtp.starttls(context=ssl.create_default_context(cafile=str(made.cert)))
+        smtp.sendmail(SCOTT, ["edit@localhost"], letter())
+        smtp.quit()
+    finally:
+        server.stop()
+    assert house.mails.load(house.started[0]).envelope.peer == "203.0.113.7"
+
+
+def test_a_host_that_is_no_proxy_cannot_name_another_peer(house: House, server: SmtpServer) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+        client.sendall(PROXY_V1)
+        answers = client.makefile("rb")
+        assert answers.readline().startswith(b"220")
+        assert answers.readline().startswith(b"500")
+
+
+def test_a_proxy_that_names_no_client_is_hung_up_on(house: House) -> None:
+    server = house.server(proxies=("127.0.0.1",))
+    server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+            client.sendall(b"EHLO without a header\r\n")
+            assert client.makefile("rb").read() == b""
+    finally:
+        server.stop()
+
+
+def test_clients_behind_a_proxy_are_bounded_each_for_itself(house: House) -> None:
+    server = house.server(proxies=("127.0.0.1",), max_connections_per_peer=2)
+    server.start()
+    clients = []
+    try:
+        for last in (7, 7, 8, 7):
+            client = socket.create_connection(("127.0.0.1", server.port), 30)
+            client.sendall(PROXY_V1.replace(b".7 ", b".%d " % last))
+            clients.append(client)
+        assert [client.makefile("rb").readline()[:3] for client in clients] == [b"220", b"220", b"220", b"421"]
+    finally:
+        for client in clients:
+            client.close()
+        server.stop()
+
+
+def test_mails_of_one_sender_are_bounded_and_others_go_on(house: House) -> None:
+    server = house.server(sender_hourly=2)
+    server.start()
+    try:
+        for number in range(2):
+            smtp_client.send(letter(str(number)), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        with pytest.raises(Transient, match=r"450.*too many mails of this sender"):
+            smtp_client.send(letter("2"), SCOTT, "edit@localhost", "127.0.0.1", server.port)
+        smtp_client.send(letter("2"), "amelia@example.com", "edit@localhost", "127.0.0.1", server.port)
+    finally:
+        server.stop()
+    assert len(house.started) == 3
+
+
+def test_the_hours_of_senders_are_counted_apart_and_their_number_is_bounded() -> None:
+    hour = [0.0]
+    rates = SenderRates(1, clock=lambda: hour[0], most=2)
+    rates.count("peer", SCOTT)
+    assert not rates.allows("peer", SCOTT.upper())
+    assert rates.allows("another peer", SCOTT)
+    hour[0] = 3600.0
+    assert rates.allows("peer", SCOTT)
+    rates.count("peer", SCOTT)
+    for other in "ab":
+        rates.count("peer", other)
+    assert rates.allows("peer", SCOTT), "the oldest is forgotten first"

@@ -17,7 +17,7 @@ from webordinary.asl.runner import EngineRunner
 from webordinary.compose.container import Runnable
 from webordinary.compose.embedded import MIRRORS, ORIGINS, EmbeddedContainer
 from webordinary.compose.engine import RETRIES
-from webordinary.compose.mailboxes import imap_settings
+from webordinary.compose.mailboxes import imap_settings, intake_of
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.mail import TransportKind
 from webordinary.pool.metrics import MetricsRecorder
@@ -69,7 +69,7 @@ def background_services(
 def mail_readers(container: EmbeddedContainer, closing: ExitStack) -> Iterator[Loop]:
     """One loop for each place that mail is taken from."""
     config, now = container.config, container.clock.now
-    mailbox, intake = container.mailroom.mailbox, container.intake
+    mailbox, intake = container.mailroom.mailbox, intake_of(container)
     if config.imap_host:
         source = ImapMailbox(imap_settings(config))
         closing.callback(source.close)

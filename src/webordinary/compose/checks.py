@@ -61,7 +61,8 @@ def ports_checks(config: Config, *, running: bool) -> Iterator[Check]:
     look = local.look_at_listener if running else local.look_at_port
     for name in ("port", "preview_port", *(("smtp_port",) if config.backend != AWS else ())):
         if getattr(config, name):
-            yield Check(name, partial(look, config.host, getattr(config, name), name))
+            host = config.smtp_reachable if name == "smtp_port" else config.host
+            yield Check(name, partial(look, host, getattr(config, name), name))
 
 
 def projects_checks(services: Container) -> Iterator[Check]:

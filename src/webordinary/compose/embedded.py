@@ -16,7 +16,6 @@ from webordinary.pool.metrics import MetricsRecorder, MetricsState
 if TYPE_CHECKING:
     from webordinary.asl.engine import Engine
     from webordinary.services.loop import Loop
-    from webordinary.services.mail_intake import Intake
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -71,7 +70,6 @@ from webordinary.model.snapshot import WorkerEntry
 from webordinary.operations.access import Access
 from webordinary.pool.ports import Pool
 from webordinary.workflow.reading import Mailroom
-from webordinary.workflow.start import start
 
 SITES, MIRRORS, SECRETS, ORIGINS = "sites", "mirrors", "secrets", "origins"
 
@@ -258,13 +256,6 @@ class EmbeddedContainer:
         return accept(raw, delivery, verdicts, mails=self.raw_mails, events=self.events)
 
     @cached_property
-    def intake(self) -> Intake:
-        """Accepts mails that did not come by SMTP, and starts their workflows."""
-        from webordinary.services.mail_intake import Intake  # noqa: PLC0415 - only `up` and `receive` need it
-
-        return Intake(self.accept_mail, lambda email_id: start(email_id, self.workflows, self.raw_mails))
-
-    @cached_property
     def _quota(self) -> UnadmittedQuota:
         limit = self.config.unadmitted_mail_mb * 1_000_000
         return UnadmittedQuota(limit, self.retention.unadmitted_bytes, self.mailroom.judge)
@@ -397,5 +388,5 @@ class WokenEngine:
 
 def send_by_smtp(config: Config, raw: bytes, mail_from: str, recipient: str) -> AcceptedMail:
     """Hand a mail to the SMTP intake that the settings name."""
-    answer = smtp_client.send(raw, mail_from, recipient, config.host, config.smtp_port)
+    answer = smtp_client.send(raw, mail_from, recipient, config.smtp_reachable, config.smtp_port)
     return AcceptedMail(smtp_client.email_id_in(answer), intake.HERE_ALREADY not in answer, answer)

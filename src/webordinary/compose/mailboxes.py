@@ -1,10 +1,18 @@
-"""The mailbox that is read, put together from the settings."""
+"""The intake of mails, and the mailbox that is read, put together from the settings."""
 
 from __future__ import annotations
 
 from webordinary.adapters.mailboxes.imap import ImapSettings
 from webordinary.adapters.passwords import password_source
+from webordinary.compose.container import Container
 from webordinary.config import Config
+from webordinary.services.mail_intake import Intake
+from webordinary.workflow.start import start
+
+
+def intake_of(container: Container) -> Intake:
+    """Accepts mails from any transport and starts their workflows."""
+    return Intake(container.accept_mail, lambda email_id: start(email_id, container.workflows, container.raw_mails))
 
 
 def imap_settings(config: Config) -> ImapSettings:

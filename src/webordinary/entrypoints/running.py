@@ -29,6 +29,8 @@ class Endpoints:
     preview_port: int
     smtp_port: int
     sites_host: str = "127.0.0.1"
+    smtp_host: str = ""
+    """Where the mail intake is reached, if not on `host`."""
 
     @property
     def page(self) -> str:
@@ -43,7 +45,7 @@ class Endpoints:
     @property
     def smtp(self) -> str:
         """The mail intake as host:port."""
-        return f"{_bracketed(self.host)}:{self.smtp_port}"
+        return f"{_bracketed(self.smtp_host or self.host)}:{self.smtp_port}"
 
 
 class AlreadyRunning(Permanent):
@@ -93,7 +95,8 @@ def as_it_runs(config: Config) -> Config:
     ends = running(config.data)
     if ends is None:
         return config
-    config = replace(config, host=ends.host, port=ends.port, smtp_port=ends.smtp_port)
+    config = replace(config, smtp_port=ends.smtp_port, smtp_host=ends.smtp_host)
+    config = replace(config, host=ends.host, port=ends.port)
     return replace(config, sites_host=ends.sites_host, preview_port=ends.preview_port)
 
 

@@ -55,7 +55,7 @@ def run_server(container: Container, supervisor: Supervisor, stop: threading.Eve
         for service in container.background(closing, feed.wake):
             _beside(closing, service)
         if container.profile.runs_engine:
-            smtp = _smtp_server(container)
+            smtp = smtp_server(container)
             smtp.start()
             closing.callback(smtp.stop)
         sockets = [bound(config.host, config.port), bound(config.sites_host, config.preview_port)]
@@ -73,9 +73,19 @@ def _beside(closing: ExitStack, service: Runnable) -> None:
     closing.callback(service.stop)
 
 
-def _smtp_server(container: Container) -> SmtpServer:
+def smtp_server(container: Container) -> SmtpServer:
+    """The mail intake of the settings."""
     config = container.config
-    settings = SmtpSettings(container.mailroom.mailbox, config.host, config.smtp_port, config.max_mail_bytes)
+    settings = SmtpSettings(
+        container.mailroom.mailbox,
+        config.smtp_listens_on,
+        config.smtp_port,
+        config.max_mail_bytes,
+        cert_file=config.smtp_cert_file,
+        key_file=config.smtp_key_file or config.smtp_cert_file,
+        proxies=config.smtp_proxies,
+        sender_hourly=config.smtp_sender_hourly,
+    )
 
     def begin(email_id: str) -> None:
         start(email_id, container.workflows, container.raw_mails)

@@ -25,6 +25,7 @@ class TransportKind(StrEnum):
     IMAP = "imap"
     HTTP = "http"
     FOLDER = "folder"
+    PIPE = "pipe"
     SES = "ses"
 
 

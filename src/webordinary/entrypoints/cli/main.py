@@ -22,6 +22,7 @@ COMMANDS = {
     "up": "up:add_to",
     "worker": "worker:add_to",
     "send": "send:add_to",
+    "receive": "receive:add_to",
     "status": "status:add_to",
     "claims": "status:add_claims",
     "queues": "status:add_queues",

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     except Transient as problem:
         if isinstance(problem.__cause__, ConnectionError | TimeoutError):
             raise CommandFailed(
-                f"no mail intake answers at {config.host}:{config.smtp_port}",
+                f"no mail intake answers at {config.smtp_reachable}:{config.smtp_port}",
                 "start it with `webordinary up`, or name the right --data or --smtp-port",
                 Exit.NOT_RUNNING,
             ) from problem

@@ -92,7 +92,7 @@ def ready_plain(config: Config, ends: Endpoints) -> dict[str, object]:
     bucket = profile_of(config).mail_bucket
     if not bucket:
         return known
-    del known["smtp_port"]
+    del known["smtp_port"], known["smtp_host"]
     return known | {"mailbox": config.mailbox, "bucket": bucket}
 
 
@@ -153,7 +153,8 @@ def with_free_ports(config: Config) -> Config:
 
 
 def _host(config: Config, port_name: str) -> str:
-    return config.sites_host if port_name == "preview_port" else config.host
+    hosts = {"preview_port": config.sites_host, "smtp_port": config.smtp_listens_on}
+    return hosts.get(port_name, config.host)
 
 
 def _free(held: ExitStack, host: str, port: int, name: str) -> int:
@@ -265,7 +266,7 @@ def _environment_of_workers(config: Config) -> dict[str, str]:
 def _announce(services: Container, *, as_json: bool) -> None:
     config = services.config
     ports = (config.port, config.preview_port, config.smtp_port)
-    ends = Endpoints(os.getpid(), config.host, *ports, sites_host=config.sites_host)
+    ends = Endpoints(os.getpid(), config.host, *ports, config.sites_host, config.smtp_reachable)
     running.write_endpoints(config.data, ends)
     if as_json:
         print_json(ready_plain(config, ends))

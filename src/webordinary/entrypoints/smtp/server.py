@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
+import ssl
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, AnyStr
 
+from aiosmtpd.proxy_protocol import ProxyData
 from aiosmtpd.smtp import SMTP, syntax
 from aiosmtpd.smtp import Envelope as SmtpEnvelope
 from aiosmtpd.smtp import Session as SmtpSession
@@ -38,6 +42,23 @@ class IntakeHandler:
     clock: Callable[[], datetime]
     threads: Executor
     max_recipients: int
+    rates: SenderRates
+
+    async def handle_PROXY(  # noqa: N802
+        self, server: _Session, session: SmtpSession, envelope: SmtpEnvelope, proxy: ProxyData
+    ) -> bool:
+        """Take the client's address from a proxy that the settings name; False ends the connection."""
+        return proxy.src_addr is None or server.came_from(str(proxy.src_addr), proxy.src_port or 0)
+
+    async def handle_MAIL(  # noqa: N802
+        self, server: SMTP, session: SmtpSession, envelope: SmtpEnvelope, address: str, options: list[str]
+    ) -> str:
+        """Bound the mails of one sender through one host: nobody else can use up what a customer may send."""
+        if not self.rates.allows(_peer(session), address):
+            return "450 4.7.1 too many mails of this sender within an hour: try again later"
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return "250 2.1.0 OK"
 
     async def handle_RCPT(  # noqa: N802
         self, server: SMTP, session: SmtpSession, envelope: SmtpEnvelope, address: str, options: list[str]
@@ -54,7 +75,8 @@ class IntakeHandler:
     async def handle_DATA(self, server: SMTP, session: SmtpSession, envelope: SmtpEnvelope) -> str:  # noqa: N802
         """Answer when the mail is durable; the waiting for the disk happens in a thread of its own."""
         raw = envelope.original_content or b""
-        peer = str(session.peer[0]) if session.peer else ""
+        peer = _peer(session)
+        self.rates.count(peer, envelope.mail_from or "")
         mail_from = (envelope.mail_from or "").strip("<>")  # a bounce comes from <>
         delivery = Delivery(TransportKind.SMTP, peer, mail_from, tuple(envelope.rcpt_tos), self.clock())
         loop = asyncio.get_running_loop()
@@ -95,8 +117,72 @@ class IntakeHandler:
             log.exception("%s: accepted, but its workflow could not be started yet", email_id)
 
 
+def _peer(session: SmtpSession) -> str:
+    return str(session.peer[0]) if session.peer else ""
+
+
+class SenderRates:
+    """Counts the mails of each sender through each host within the current hour, for a bounded number of senders."""
+
+    def __init__(self, per_hour: int, clock: Callable[[], float] = time.monotonic, most: int = 10_000) -> None:
+        self._per_hour, self._clock, self._most = per_hour, clock, most
+        self._counts: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
+
+    def allows(self, peer: str, sender: str) -> bool:
+        """Whether one more mail is taken; 0 = no limit."""
+        return not self._per_hour or self._count((peer, sender.lower())) < self._per_hour
+
+    def count(self, peer: str, sender: str) -> None:
+        """Count one mail. Beyond the most senders, the one that has been silent longest is forgotten."""
+        key = (peer, sender.lower())
+        self._counts[key] = (self._hour(), self._count(key) + 1)
+        self._counts.move_to_end(key)
+        if len(self._counts) > self._most:
+            self._counts.popitem(last=False)
+
+    def _count(self, key: tuple[str, str]) -> int:
+        hour, count = self._counts.get(key, (0, 0))
+        return count if hour == self._hour() else 0
+
+    def _hour(self) -> int:
+        return int(self._clock() // 3600)
+
+
+class ServerCertificate:
+    """The certificate for STARTTLS, read again when its file changes: renewals need no restart."""
+
+    def __init__(self, cert_file: str, key_file: str) -> None:
+        self._files = (cert_file, key_file)
+        self._context: ssl.SSLContext | None = None
+        self._version: tuple[tuple[int, int], ...] = ()
+
+    def context(self) -> ssl.SSLContext | None:
+        """None where no certificate is set. While a new one cannot be used, the old one stays in use."""
+        if not self._files[0]:
+            return None
+        try:
+            version = tuple((stat.st_mtime_ns, stat.st_ino) for stat in map(os.stat, self._files))
+            if version != self._version:
+                self._context = self.load()
+                self._version = version
+        except (OSError, Permanent) as problem:
+            log.warning("STARTTLS goes on with the certificate that it has: %s", problem)
+        return self._context
+
+    def load(self) -> ssl.SSLContext:
+        """Read both files; raises Permanent with what to do."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            context.load_cert_chain(*self._files)
+        except OSError as problem:  # ssl.SSLError is one
+            names = " and ".join(dict.fromkeys(self._files))
+            raise Permanent(f"{names} cannot be used for STARTTLS ({problem}): correct smtp_cert_file") from problem
+        return context
+
+
 _BUSY = b"421 4.3.2 too many connections: try again later\r\n"
 _TOO_SLOW = b"421 4.4.2 this conversation takes too long: connect again\r\n"
+_PROXY_SECONDS = 10.0
 _READ_BYTES = 1024 * 1024  # more than a StreamReader ever holds: one read empties it
 
 
@@ -116,6 +202,13 @@ class SmtpSettings:
     conversation_seconds: float = 900.0
     displaced_after_seconds: float = 10.0
     storing_threads: int = 4
+    cert_file: str = ""
+    """Certificate chain for STARTTLS; empty: none is offered."""
+    key_file: str = ""
+    proxies: tuple[str, ...] = ()
+    """Hosts that begin each connection with the PROXY protocol."""
+    sender_hourly: int = 0
+    """Mails of one sender through one host within an hour; 0 = no limit."""
 
 
 class SmtpServer:
@@ -130,9 +223,11 @@ class SmtpServer:
     ) -> None:
         self._settings = settings
         self._threads = ThreadPoolExecutor(settings.storing_threads, thread_name_prefix="smtp-store")
+        rates = SenderRates(settings.sender_hourly)
         self._handler = IntakeHandler(
-            settings.mailbox, accept, on_accepted, clock, self._threads, settings.max_recipients
+            settings.mailbox, accept, on_accepted, clock, self._threads, settings.max_recipients, rates
         )
+        self._certificate = ServerCertificate(settings.cert_file, settings.key_file)
         self._sessions = _Sessions(settings)
         self._pool = DataPool(max(settings.max_bytes_in_flight, 2 * settings.max_bytes))
         self._socket: socket.socket | None = None
@@ -148,10 +243,17 @@ class SmtpServer:
         return int(self._socket.getsockname()[1])
 
     def start(self) -> None:
-        """Open the port, or say clearly why it cannot be opened."""
+        """Open the port, or say clearly why it cannot be opened or why its certificate is of no use."""
         host, port = self._settings.host, self._settings.port
+        if self._settings.cert_file:
+            self._certificate.load()
         try:
-            self._socket = socket.create_server((host, port), backlog=128)
+            self._socket = socket.create_server(
+                (host, port),
+                family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+                backlog=128,
+                dualstack_ipv6=host == "::",
+            )
         except OSError as problem:
             raise Permanent(
                 f"cannot take mail on {host}:{port} ({problem.strerror or problem}): "
@@ -186,7 +288,8 @@ class SmtpServer:
     def _protocol(self) -> asyncio.Protocol:
         return _Entrance(self._sessions, self._session)
 
-    def _session(self) -> _Session:
+    def _session(self, peer: str) -> _Session:
+        proxied = _PROXY_SECONDS if peer in self._settings.proxies else None
         return _Session(
             self._handler,
             self._sessions,
@@ -196,6 +299,8 @@ class SmtpServer:
             hostname=self._settings.mailbox.domains[0],
             ident="WebOrdinary",
             timeout=self._settings.idle_seconds,
+            tls_context=self._certificate.context(),
+            proxy_protocol_timeout=proxied,
             loop=self._loop,
         )
 
@@ -210,13 +315,30 @@ class _Session(SMTP):
         self._sessions, self._pool = sessions, pool
         self._deadline: asyncio.TimerHandle | None = None
         self._storing: asyncio.Task[str] | None = None
+        self._proxied_peer: tuple[str, int] | None = None
         self.progress_at = time.monotonic()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greet."""
+        """Greet; called a second time after STARTTLS, with a new aiosmtpd session."""
         super().connection_made(transport)
-        seconds = self._sessions.settings.conversation_seconds
-        self._deadline = self.loop.call_later(seconds, self.hang_up, _TOO_SLOW)
+        self._name_peer()
+        if self._deadline is None:
+            seconds = self._sessions.settings.conversation_seconds
+            self._deadline = self.loop.call_later(seconds, self.hang_up, _TOO_SLOW)
+
+    def came_from(self, peer: str, port: int) -> bool:
+        """A proxy says which client this is; False where that client has too many connections."""
+        if not self._sessions.has_room(peer, but=self):
+            self.hang_up(_BUSY)
+            return False
+        self._proxied_peer = (peer, port)
+        self._sessions.add(self, peer)
+        self._name_peer()
+        return True
+
+    def _name_peer(self) -> None:
+        if self._proxied_peer and self.session:
+            self.session.peer = self._proxied_peer  # type: ignore[assignment]  # aiosmtpd keeps a pair there
 
     def connection_lost(self, error: Exception | None) -> None:
         """Free the place."""
@@ -319,11 +441,15 @@ class _Sessions:
         self.settings = settings
         self._peers: dict[_Session, str] = {}
 
-    def has_room(self, peer: str) -> bool:
-        """Whether one more connection may be taken; displaces an old one for it where that is possible."""
-        of_peer = [session for session, other in self._peers.items() if other == peer]
+    def has_room(self, peer: str, but: _Session | None = None) -> bool:
+        """Whether one more connection may be taken; displaces an old one for it where that is possible.
+
+        A proxy is no client: its connections are bounded by the clients that it names.
+        """
+        others = [session for session in self._peers if session is not but]
+        of_peer = [] if peer in self.settings.proxies else [one for one in others if self._peers[one] == peer]
         return self._make_room(of_peer, self.settings.max_connections_per_peer) and self._make_room(
-            list(self._peers), self.settings.max_connections
+            others, self.settings.max_connections
         )
 
     def add(self, session: _Session, peer: str) -> None:
@@ -355,7 +481,7 @@ class _Sessions:
 class _Entrance(asyncio.Protocol):
     """Hands a new connection to a session, or tells it to come again."""
 
-    def __init__(self, sessions: _Sessions, session: Callable[[], _Session]) -> None:
+    def __init__(self, sessions: _Sessions, session: Callable[[str], _Session]) -> None:
         self._sessions, self._session = sessions, session
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -366,7 +492,7 @@ class _Entrance(asyncio.Protocol):
             transport.write(_BUSY)
             transport.close()
             return
-        session = self._session()
+        session = self._session(peer)
         self._sessions.add(session, peer)
         transport.set_protocol(session)
         session.connection_made(transport)
