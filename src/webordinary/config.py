@@ -112,15 +112,6 @@ def listen_address() -> SettingRule:
     return SettingRule(read, "an IP address of this machine, such as 127.0.0.1 or 0.0.0.0")
 
 
-def listen_address() -> SettingRule:
-    """An address to listen on, or none."""
-
-    def read(raw: object) -> str:
-        return str(ip_address(str(raw))) if raw != "" else ""
-
-    return SettingRule(read, "an IP address such as 0.0.0.0 or ::, or empty")
-
-
 def host_name(*, empty: bool = False) -> SettingRule:
     """A host or domain name."""
 
@@ -206,6 +197,7 @@ def _refuse(item: object) -> bool:
 PREFIX = "WEBORDINARY_"
 FILE_NAME = "webordinary.toml"
 MAX_FILE_BYTES = 1_000_000
+MIN_PUSH_SECRET = 32
 PLATFORM_VARIABLES = {
     "AWS_REGION": "aws_region",
     "AWS_ACCOUNT_ID": "aws_account",
@@ -280,9 +272,7 @@ class Config:
     port: Annotated[int, Setting(_PORT, "port of the page; 0 takes a free one")] = 8080
     preview_port: Annotated[int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")] = 8081
     smtp_port: Annotated[int, Setting(_PORT, "port of the mail intake; 0 takes a free one")] = 2525
-    smtp_host: Annotated[
-        str, Setting(listen_address(), "address that the mail intake listens on; empty: the one of `host`")
-    ] = ""
+    smtp_host: Annotated[str, Setting(listen_address(), "address that the mail intake listens on")] = "127.0.0.1"
     smtp_cert_file: Annotated[
         str, Setting(file_path(), "certificate chain for STARTTLS, read again when it changes; empty: no STARTTLS")
     ] = ""
@@ -349,6 +339,15 @@ class Config:
     imap_poll_seconds: Annotated[
         float, Setting(number(1, 1500, whole=False), "how often the mailbox is looked at where IDLE tells nothing")
     ] = 60.0
+    push_secret: Annotated[str, Setting(text(), "secret that signs mails posted by HTTP; empty: no such intake")] = (
+        field(default="", repr=False)
+    )
+    push_secret_file: Annotated[str, Setting(file_path(), "file that holds this secret, read for each mail")] = ""
+    push_host: Annotated[str, Setting(listen_address(), "address that mails are posted to")] = "127.0.0.1"
+    push_port: Annotated[int, Setting(_PORT, "port that mails are posted to; 0 takes a free one")] = 2580
+    drop_folder: Annotated[
+        str, Setting(file_path(), "Maildir, or folder of .eml files, that mails are taken from; empty: none")
+    ] = ""
     agent: Annotated[
         str, Setting(_AGENTS, "who edits new sites; auto: claude once it has a key and a jail, until then builtin")
     ] = "auto"
@@ -464,15 +463,20 @@ class Config:
         return bool(self.public_url) or not ip_address(self.host).is_loopback
 
     @property
-    def smtp_listens_on(self) -> str:
-        """The address of the mail intake."""
-        return self.smtp_host or self.host
+    def takes_pushed_mail(self) -> bool:
+        """Whether mails can be posted by HTTP."""
+        return bool(self.push_secret or self.push_secret_file)
+
+    def host_of(self, port_name: str) -> str:
+        """The address that goes with one of the ports."""
+        own = {"smtp_port": self.smtp_host, "push_port": self.push_host, "preview_port": self.sites_host}
+        return own.get(port_name, self.host)
 
     @property
     def smtp_reachable(self) -> str:
         """An address at which programs on this machine reach the mail intake."""
         every = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
-        return every.get(self.smtp_listens_on, self.smtp_listens_on)
+        return every.get(self.smtp_host, self.smtp_host)
 
     @property
     def is_local(self) -> bool:
@@ -493,7 +497,7 @@ class Config:
 Said = tuple[str, object, str]  # field, raw value, where it was said
 NAMES = tuple(f.name for f in fields(Config))
 SECRETS = frozenset(f.name for f in fields(Config) if not f.repr)
-_NEED_SECRETS = ("relay_user", "imap_host")
+_NEED_SECRETS = ("relay_user", "imap_host", "push_secret_file")
 _HINTS = get_type_hints(Config, include_extras=True)
 
 
@@ -579,10 +583,14 @@ def _contradictions(config: Config) -> Iterator[Problem]:
     """What each field allows by itself but not together with another."""
     if config.renew_seconds > config.lease_seconds / 2:
         yield Problem("renew_seconds", "with lease_seconds", "must be at most half of it")
-    ports = [p for p in (config.port, config.preview_port, config.smtp_port) if p]
+    push_port = config.push_port if config.takes_pushed_mail else 0
+    ports = [p for p in (config.port, config.preview_port, config.smtp_port, push_port) if p]
     if len(set(ports)) != len(ports):
-        yield Problem("port", "with preview_port and smtp_port", "must be three different ports")
+        yield Problem("port", "with preview_port, smtp_port and push_port", "must be different ports")
     yield from _contradictions_of_the_net(config)
+    if 0 < len(config.push_secret) < MIN_PUSH_SECRET:
+        words = f"must have at least {MIN_PUSH_SECRET} characters; `openssl rand -hex 32` prints one"
+        yield Problem("push_secret", "Config", words)
     if config.relay_user and not (config.relay_host and config.relay_password):
         yield Problem("relay_user", "with relay_host and relay_password", "needs both of them")
     yield from _contradictions_of_imap(config)

@@ -8,10 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -19,84 +19,26 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.integration.dovecot import PASSWORD, TOKEN, USER, Dovecot, running_dovecot
-from webordinary.adapters.mailboxes.imap import KEYWORD, ImapMailbox, ImapSettings
+from tests.integration.intake_house import SCOTT, House, letter, now, open_house
+from webordinary.adapters.mailboxes.imap import KEYWORD, ImapSettings
 from webordinary.adapters.passwords import password_source
-from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.mails import SqliteRawMails
 from webordinary.compose.background import mail_readers
 from webordinary.compose.checks import checks_of
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
-from webordinary.mail.addresses import Mailbox
-from webordinary.mail.intake import Accepted, accept
-from webordinary.mail.write import CustomerMail, write_mail
+from webordinary.mail.intake import Accepted
 from webordinary.model.errors import Transient
-from webordinary.model.events import Event, EventKind
-from webordinary.model.mail import Delivery, TransportKind
+from webordinary.model.events import EventKind
+from webordinary.model.mail import Delivery
 from webordinary.services.loop import Loop
-from webordinary.services.mail_intake import Intake, MailReader
 
 pytestmark = [pytest.mark.needs("dovecot", "openssl"), pytest.mark.xdist_group("dovecot")]
-EDIT = Mailbox.parse(USER)
-SCOTT = "scott@example.com"
 LONG = 1500.0
-
-
-class Told(list[Event]):
-    def emit(self, event: Event) -> None:
-        self.append(event)
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
-def letter(text: str, to: str = USER) -> bytes:
-    return write_mail(CustomerMail(SCOTT, to, "Title", text, message_id=f"<{text}@example.com>"), now())
-
-
-@dataclass
-class House:
-    """A data folder, and what was accepted there."""
-
-    mails: SqliteRawMails
-    events: Told = field(default_factory=Told)
-    started: list[str] = field(default_factory=list)
-    arrived: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-
-    opened: list[ImapMailbox] = field(default_factory=list)
-
-    def open(self, settings: ImapSettings) -> ImapMailbox:
-        self.opened.append(ImapMailbox(settings))
-        return self.opened[-1]
-
-    def begin(self, email_id: str) -> None:
-        self.started.append(email_id)
-        self.arrived.release()
-
-    def accept(self, raw: bytes, delivery: Delivery) -> Sequence[Accepted]:
-        return accept(raw, delivery, mails=self.mails, events=self.events)
-
-    def reader(self, source: ImapMailbox, accept: Callable[..., Sequence[Accepted]] | None = None) -> MailReader:
-        return MailReader(TransportKind.IMAP, source, Intake(accept or self.accept, self.begin), EDIT, self.events)
-
-    def texts(self) -> list[str]:
-        return [self.mails.load(one).raw.rpartition(b"\r\n\r\n")[2].decode().strip() for one in self.started]
 
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     yield from open_house(tmp_path)
-
-
-def open_house(data: Path) -> Iterator[House]:
-    db = Database(data / "webordinary.db")
-    db.migrate()
-    house = House(SqliteRawMails(db, data))
-    yield house
-    for source in house.opened:
-        source.close()
-    db.close()
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +115,8 @@ def test_a_mail_that_another_reader_deletes_or_moves_disturbs_nobody(house: Hous
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tests.integration.test_imap import ImapMailbox, ImapSettings, now, open_house, password_source
+from tests.integration.intake_house import ImapMailbox, ImapSettings, now, open_house
+from webordinary.adapters.passwords import password_source
 
 class KilledBeforeMarking(ImapMailbox):
     def mark_taken(self, refs):

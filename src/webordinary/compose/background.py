@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from webordinary.adapters.files.frozen_writers import FrozenWriters
 from webordinary.adapters.files.stores import SESSIONS, forget_homes
 from webordinary.adapters.files.transports import MaildirTransport
 from webordinary.adapters.files.wake import ENGINE, EngineWakeups
 from webordinary.adapters.git.mirrors import maintain_mirrors, tend_origins
+from webordinary.adapters.mailboxes.folder import DropFolder
 from webordinary.adapters.mailboxes.imap import ImapMailbox
 from webordinary.adapters.sqlite.dead_letters import LETTERS
 from webordinary.asl.runner import EngineRunner
@@ -31,6 +33,7 @@ from webordinary.workflow.start import start_missing
 PAGE = "page"
 ALERT_SECONDS, SWEEP_SECONDS, RETENTION_SECONDS = 30.0, 60.0, 3600.0
 UNADMITTED_DAYS = 3
+DROP_FOLDER_SECONDS = 1.0
 
 
 def background_services(
@@ -75,6 +78,11 @@ def mail_readers(container: EmbeddedContainer, closing: ExitStack) -> Iterator[L
         closing.callback(source.close)
         reader = MailReader(TransportKind.IMAP, source, intake, mailbox, container.events)
         yield Loop(reader, config.imap_poll_seconds, now, source)
+    if config.drop_folder:
+        folder = DropFolder(Path(config.drop_folder), config.max_mail_bytes)
+        yield Loop(
+            MailReader(TransportKind.FOLDER, folder, intake, mailbox, container.events), DROP_FOLDER_SECONDS, now
+        )
 
 
 class NamedRunner(EngineRunner):

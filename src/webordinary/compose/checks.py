@@ -61,7 +61,7 @@ def ports_checks(config: Config, *, running: bool) -> Iterator[Check]:
     look = local.look_at_listener if running else local.look_at_port
     for name in ("port", "preview_port", *(("smtp_port",) if config.backend != AWS else ())):
         if getattr(config, name):
-            host = config.smtp_reachable if name == "smtp_port" else config.host
+            host = config.smtp_reachable if name == "smtp_port" else config.host_of(name)
             yield Check(name, partial(look, host, getattr(config, name), name))
 
 

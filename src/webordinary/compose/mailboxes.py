@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webordinary.adapters.mailboxes.imap import ImapSettings
-from webordinary.adapters.passwords import password_source
+from webordinary.adapters.passwords import Password, password_source
 from webordinary.compose.container import Container
 from webordinary.config import Config
 from webordinary.services.mail_intake import Intake
@@ -13,6 +13,11 @@ from webordinary.workflow.start import start
 def intake_of(container: Container) -> Intake:
     """Accepts mails from any transport and starts their workflows."""
     return Intake(container.accept_mail, lambda email_id: start(email_id, container.workflows, container.raw_mails))
+
+
+def push_secret(config: Config) -> Password:
+    """The secret that signs mails posted by HTTP."""
+    return password_source(config.push_secret, config.push_secret_file)
 
 
 def imap_settings(config: Config) -> ImapSettings:

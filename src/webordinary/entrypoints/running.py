@@ -29,8 +29,7 @@ class Endpoints:
     preview_port: int
     smtp_port: int
     sites_host: str = "127.0.0.1"
-    smtp_host: str = ""
-    """Where the mail intake is reached, if not on `host`."""
+    smtp_host: str = "127.0.0.1"
 
     @property
     def page(self) -> str:
@@ -45,7 +44,7 @@ class Endpoints:
     @property
     def smtp(self) -> str:
         """The mail intake as host:port."""
-        return f"{_bracketed(self.smtp_host or self.host)}:{self.smtp_port}"
+        return f"{_bracketed(self.smtp_host)}:{self.smtp_port}"
 
 
 class AlreadyRunning(Permanent):

@@ -9,9 +9,11 @@ from contextlib import ExitStack, suppress
 from functools import partial
 
 from webordinary.compose.container import Container, Runnable, site_url
+from webordinary.compose.mailboxes import intake_of, push_secret
 from webordinary.entrypoints.dashboard.metrics import exposition
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
+from webordinary.entrypoints.http_intake import PushIntake, PushServer, PushSettings
 from webordinary.entrypoints.running import bound
 from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
 from webordinary.entrypoints.supervisor import Supervisor
@@ -58,6 +60,10 @@ def run_server(container: Container, supervisor: Supervisor, stop: threading.Eve
             smtp = smtp_server(container)
             smtp.start()
             closing.callback(smtp.stop)
+            if config.takes_pushed_mail:
+                pushed = push_server(container)
+                pushed.start()
+                closing.callback(pushed.stop)
         sockets = [bound(config.host, config.port), bound(config.sites_host, config.preview_port)]
         page = PageServer(create_app(_dashboard(container, feed)), feed, sockets)
         page.start()
@@ -78,7 +84,7 @@ def smtp_server(container: Container) -> SmtpServer:
     config = container.config
     settings = SmtpSettings(
         container.mailroom.mailbox,
-        config.smtp_listens_on,
+        config.smtp_host,
         config.smtp_port,
         config.max_mail_bytes,
         cert_file=config.smtp_cert_file,
@@ -91,6 +97,14 @@ def smtp_server(container: Container) -> SmtpServer:
         start(email_id, container.workflows, container.raw_mails)
 
     return SmtpServer(settings, container.accept_mail, begin, container.clock.now)
+
+
+def push_server(container: Container) -> PushServer:
+    """The intake of mails that are posted by HTTP."""
+    config = container.config
+    settings = PushSettings(container.mailroom.mailbox, push_secret(config), config.max_mail_bytes, container.clock.now)
+    sock = bound(config.push_host, config.push_port)
+    return PushServer(PushIntake(settings, intake_of(container)), sock)
 
 
 def _dashboard(container: Container, feed: EventFeed) -> Dashboard:

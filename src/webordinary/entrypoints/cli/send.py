@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import secrets
 import sys
+from dataclasses import replace
 from email import message_from_bytes
 from email.message import Message
 from email.utils import getaddresses
@@ -27,7 +28,7 @@ def add_to(commands: Commands) -> None:
     about = "envelope sender; else the From header"
     parser.add_argument("--from", dest="sender", metavar="ADDRESS", type=given, help=about)
     parser.add_argument("--to", metavar="ADDRESS", type=given, help="recipient; else our mailbox")
-    add_settings(parser, ("host", "smtp_port", "mailbox"))
+    add_settings(parser, ("host", "smtp_host", "smtp_port", "mailbox"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
     sender, recipient = args.sender or _sender(mail), args.to or _recipient(mail, config.mailbox)
     if args.smtp_port is None:
         config = running.as_it_runs(config)
+    if args.host and not args.smtp_host:
+        config = replace(config, smtp_host=args.host)
     try:
         accepted = send_mail(config, raw, sender, recipient)
     except Transient as problem:

@@ -147,14 +147,10 @@ def _shut_out_others(data: Path) -> None:
 def with_free_ports(config: Config) -> Config:
     """Check that the ports are free; a port 0 becomes the number of a free one."""
     with ExitStack() as held:  # until all are known, so that no number is given twice
-        names = profile_of(config).ports
-        free: dict[str, Any] = {name: _free(held, _host(config, name), getattr(config, name), name) for name in names}
+        pushed = ("push_port",) if config.takes_pushed_mail and profile_of(config).runs_engine else ()
+        names = (*profile_of(config).ports, *pushed)
+        free: dict[str, Any] = {name: _free(held, config.host_of(name), getattr(config, name), name) for name in names}
         return replace(config, **{"smtp_port": 0} | free)
-
-
-def _host(config: Config, port_name: str) -> str:
-    hosts = {"preview_port": config.sites_host, "smtp_port": config.smtp_listens_on}
-    return hosts.get(port_name, config.host)
 
 
 def _free(held: ExitStack, host: str, port: int, name: str) -> int:

@@ -1,0 +1,75 @@
+"""Mail is taken from a Maildir and from a folder of `.eml` files."""
+
+from __future__ import annotations
+
+import mailbox
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.intake_house import House, letter, now, open_house
+from webordinary.adapters.mailboxes.folder import DropFolder
+from webordinary.model.events import EventKind
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    (tmp_path / "data").mkdir()
+    yield from open_house(tmp_path / "data")
+
+
+def drop(tmp_path: Path, max_bytes: int = 100_000) -> DropFolder:
+    return DropFolder(tmp_path / "drop", max_bytes)
+
+
+def test_mails_of_a_maildir_are_taken_in_their_order_and_kept_as_seen(house: House, tmp_path: Path) -> None:
+    maildir = mailbox.Maildir(tmp_path / "drop")
+    for number in range(3):
+        maildir.add(letter(f"wish {number}").replace(b"\r\n", b"\n"))
+    assert house.reader(drop(tmp_path)).run_once(now()) == 3
+    assert house.texts() == ["wish 0", "wish 1", "wish 2"]
+    assert house.reader(drop(tmp_path)).run_once(now()) == 0
+    assert [message.get_flags() for message in mailbox.Maildir(tmp_path / "drop")] == ["S", "S", "S"]
+
+
+def test_eml_files_are_taken_whole_and_moved_aside(house: House, tmp_path: Path) -> None:
+    folder = tmp_path / "drop"
+    folder.mkdir()
+    for name, text in (("10.eml", "wish 10"), ("9.eml", "wish 9"), (".half.eml", "half"), ("notes.txt", "no mail")):
+        (folder / name).write_bytes(letter(text))
+    (folder / "link.eml").symlink_to("/etc/hostname")
+    assert house.reader(drop(tmp_path)).run_once(now()) == 2
+    assert house.texts() == ["wish 9", "wish 10"]
+    assert sorted(file.name for file in (folder / "taken").iterdir()) == ["10.eml", "9.eml"]
+    assert sorted(file.name for file in folder.glob("*.*")) == [".half.eml", "link.eml", "notes.txt"]
+
+
+def test_a_mail_that_was_stored_but_not_moved_is_not_taken_twice(house: House, tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "1.eml").write_bytes(letter("wish"))
+    assert house.reader(drop(tmp_path)).run_once(now()) == 1
+    (tmp_path / "drop" / "taken" / "1.eml").rename(tmp_path / "drop" / "1.eml")  # as after kill -9 before the move
+    assert house.reader(drop(tmp_path)).run_once(now()) == 1
+    assert house.texts() == ["wish"]
+
+
+def test_empty_and_large_files_are_refused_and_kept(house: House, tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "empty.eml").write_bytes(b"")
+    (tmp_path / "drop" / "large.eml").write_bytes(letter("x" * 3000))
+    assert house.reader(drop(tmp_path, max_bytes=2000)).run_once(now()) == 2
+    reasons = [event.data["reason"] for event in house.events if event.kind is EventKind.MAIL_REFUSED]
+    assert ["empty" in reasons[0], "2,000 bytes" in reasons[1]] == [True, True]
+    assert len(list((tmp_path / "drop" / "taken").iterdir())) == 2
+
+
+def test_a_missing_folder_is_told_and_looked_for_again(
+    house: House, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = house.reader(drop(tmp_path))
+    assert reader.run_once(now()) == 0
+    assert "make it, or give access to it" in caplog.text
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "1.eml").write_bytes(letter("wish"))
+    assert reader.run_once(now()) == 1
