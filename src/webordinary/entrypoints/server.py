@@ -20,6 +20,7 @@ from webordinary.entrypoints.supervisor import Supervisor
 from webordinary.mail.write import OutgoingFile
 from webordinary.model.errors import Permanent
 from webordinary.operations import onboarding, sample
+from webordinary.operations.console import Console
 from webordinary.services.hung_workers import LOOK_SECONDS, HungWorkers, silence_allowed
 from webordinary.services.loop import Loop
 from webordinary.workflow.start import start
@@ -134,6 +135,7 @@ def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
         public_url=config.public_url,
         site_url=partial(site_url, config),
         project_settings=container.directory.projects if container.profile.data_is_local else tuple,
+        console=Console(container),
         access=container.access,
         trusted_proxies=frozenset(config.trusted_proxies),
         forward_auth_header=config.forward_auth_header,

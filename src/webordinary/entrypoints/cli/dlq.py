@@ -19,7 +19,7 @@ from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeadLetter, Job
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import MailDetail, TimelineEntry
-from webordinary.workflow.start import Workflows, redrive
+from webordinary.operations.console import drop_letter, redrive_letter
 
 HEAD_LINES, HEAD_CHARACTERS = 10, 2000
 
@@ -135,8 +135,7 @@ def redrive_letters(args: argparse.Namespace) -> int:
     """Start each mail's next execution; the engine's process, if there is one, goes on with it."""
     with open_container(load_existing(args)) as services:
         chosen = _chosen(services, args)
-        workflows = services.workflows
-        names = {letter.letter_id: _redrive(services, workflows, letter) for letter in chosen}
+        names = {letter.letter_id: redrive_letter(services, letter) for letter in chosen}
         up = _runs(services.config)
     if args.json:
         print_json([_plain(letter) | {"execution": names[letter.letter_id]} for letter in chosen])
@@ -155,10 +154,7 @@ def drop_letters(args: argparse.Namespace) -> int:
         chosen = _chosen(services, args)
         if chosen and not args.yes:
             _confirm(len(chosen))
-        dropped = [letter for letter in chosen if services.dead_letters.remove(letter.letter_id)]
-        for letter in dropped:
-            data = {"reason": letter.reason[:200]}
-            services.events.emit(Event(EventKind.DEAD_LETTER_DROPPED, letter.email_id, letter.job_id, data=data))
+        dropped = [letter for letter in chosen if drop_letter(services, letter)]
     if args.json:
         print_json([_plain(letter) for letter in dropped])
         return Exit.OK
@@ -167,14 +163,6 @@ def drop_letters(args: argparse.Namespace) -> int:
     for letter in dropped:
         print(f"letter {letter.letter_id} is dropped; mail {letter.email_id[:SHORT_ID]} stays where it is")
     return Exit.OK
-
-
-def _redrive(services: Container, workflows: Workflows, letter: DeadLetter) -> str:
-    services.raw_mails.load(letter.email_id)  # without its mail it could only be given up again
-    name = redrive(letter, workflows, services.dead_letters)
-    data = {"redrive": letter.redrives + 1}
-    services.events.emit(Event(EventKind.DEAD_LETTER_REDRIVEN, letter.email_id, letter.job_id, data=data))
-    return name
 
 
 def _runs(config: Config) -> bool:

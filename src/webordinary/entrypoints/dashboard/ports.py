@@ -20,6 +20,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.mail.write import OutgoingFile
 from webordinary.model.projects import Project
 from webordinary.operations.access import Access
+from webordinary.operations.console import Console
 from webordinary.operations.ports import Overview
 
 MAX_STREAMS = 64
@@ -150,6 +151,8 @@ class Dashboard:
     """Address of a project's site in a browser."""
     project_settings: Callable[[], Sequence[Project]] = tuple
     """Every project, for own domains and passwords of edit sites."""
+    console: Console | None = None
+    """The operator's actions; None where the page only shows."""
     access: Access | None = None
     """Users, sessions and tokens; None where the page has no login."""
     trusted_proxies: frozenset[str] = frozenset()

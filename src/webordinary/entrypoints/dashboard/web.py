@@ -25,6 +25,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from webordinary.entrypoints.dashboard.actions import ActionPages
 from webordinary.entrypoints.dashboard.hosts import DashboardHost, Door, Hosts, split_host
 from webordinary.entrypoints.dashboard.login import SAFE_METHODS, ConsoleGuard, LoginPages
 from webordinary.entrypoints.dashboard.pages import Pages
@@ -98,7 +99,10 @@ def create_app(dashboard: Dashboard) -> Starlette:
 
     login = LoginPages(dashboard, readers, templates)
     return Starlette(
-        routes=_routes(pages, writing, login, neighbours, Stream(dashboard, readers)),
+        routes=[
+            *_routes(pages, writing, login, neighbours, Stream(dashboard, readers)),
+            *_action_routes(ActionPages(dashboard, readers, templates)),
+        ],
         middleware=[
             Middleware(HostRouter, names=neighbours, sites=sites, dashboard=dashboard),
             Middleware(guard),
@@ -127,6 +131,21 @@ def _routes(pages: Pages, writing: WritePages, login: LoginPages, names: SiteNam
         Route("/link/{secret}", login.link, methods=["GET", "POST"]),
         Route("/tls/ask", names.ask),
         Mount("/static", StaticFiles(directory=STATIC)),
+    ]
+
+
+def _action_routes(actions: ActionPages) -> list[BaseRoute]:
+    post = ["POST"]
+    return [
+        Route("/attention", actions.attention),
+        Route("/dead-letters/{letter_id:int}/redrives", actions.redrive, methods=post),
+        Route("/dead-letters/{letter_id:int}/drops", actions.drop, methods=post),
+        Route("/mails/{email_id}/replies", actions.send_again, methods=post),
+        Route("/sites", actions.sites),
+        Route("/sites/{project_id}", actions.site),
+        Route("/sites/{project_id}/pauses", actions.pause, methods=post),
+        Route("/sites/{project_id}/resumes", actions.resume, methods=post),
+        Route("/sites/{project_id}/{stage}/releases/{release}/rollbacks", actions.roll_back, methods=post),
     ]
 
 
