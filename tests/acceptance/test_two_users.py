@@ -13,15 +13,17 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from email.message import EmailMessage
 from pathlib import Path
 from urllib.error import URLError
 
 import pytest
 
-from tests.acceptance.world import Customer, get, replies, wait_until
+from tests.acceptance.world import Customer, get, replies, text_of, wait_for_reply, wait_until
 from tests.conftest import Up
 
 ROUNDS = int(os.environ.get("TWO_USERS_ROUNDS", "50"))
+PUBLISHED_ROUNDS = max(ROUNDS // 5, 1)
 KILL_SHARE = 0.4
 LONGEST_WAIT_SECONDS = 0.5
 PATIENCE_SECONDS = 120.0
@@ -112,6 +114,78 @@ def test_two_users_of_one_site_edit_at_once_while_workers_are_killed(start_up: C
     assert visitor.wrong == [], f"seed {seed}"
     assert visitor.visits > ROUNDS
     assert up.stop() == 0
+
+
+@pytest.mark.timeout(600)
+def test_two_users_publish_their_own_conversations_at_once_while_workers_are_killed(
+    start_up: Callable[..., Up],
+) -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    rng = random.Random(seed)
+    up = start_up("--workers", "0")
+    add_user(up.data, "bob", "bob@example.com")
+    with Workers(up.data) as workers:
+        for number in range(PUBLISHED_ROUNDS):
+            asked = write_at_once(up, number)
+            wait_for_answers(up, asked, 2 * number * len(PAGES), f"round {number} (seed {seed})")
+            asked = publish_at_once(up, asked)
+            if rng.random() < KILL_SHARE:
+                threading.Event().wait(rng.uniform(0.0, LONGEST_WAIT_SECONDS))  # the random instant itself
+                workers.kill(rng)
+            wait_for_answers(up, asked, (2 * number + 1) * len(PAGES), f"publishing {number} (seed {seed})")
+    origin = up.data / "origins" / "amelia.git"
+    jobs = Counter(re.findall(r"^Job-Id: (\S+)$", git(origin, "log", "--format=%B", "main..live"), re.MULTILINE))
+    assert set(jobs.values()) == {1}, f"a job published twice (seed {seed})"
+    assert len(jobs) == 2 * PUBLISHED_ROUNDS, f"a publication was lost (seed {seed})"
+    assert git(origin, "rev-list", "--merges", "live") == "", f"history is not one line (seed {seed})"
+    for address, (_, path) in PAGES.items():
+        user = address.partition("@")[0]
+        shown = [int(number) for number, by in MARK.findall(get(up, path, stage="public")) if by == user]
+        assert shown == list(range(PUBLISHED_ROUNDS)), f"{path} shows {shown} (seed {seed})"
+    current = (up.data / "sites" / "amelia" / "public" / "current").resolve().name
+    assert git(origin, "rev-parse", "live").startswith(current), f"seed {seed}"
+    assert up.stop() == 0
+
+
+def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_the_public_site(
+    start_up: Callable[..., Up],
+) -> None:
+    up, scott, bob = start_up(), Customer(), Customer("bob@example.com")
+    add_user(up.data, "bob", "bob@example.com")
+    wait_for_reply(up, bob.write(up, "Change the title of the about page to Half a thought", subject="About"))
+    done = wait_for_reply(up, scott.write(up, "Change the homepage title to Open House"))
+    told = text_of(wait_for_reply(up, scott.write(up, "publish", reply_to=done)))
+    assert "<title>Open House" in get(up, stage="public")
+    assert "Half a thought" not in get(up, "/about.html", stage="public")
+    assert "Half a thought" in get(up, "/about.html")
+    words = " ".join(told.split())
+    assert "Changed the title of the homepage to “Open House”. (asked by you)" in words
+    assert "Changed the title of the about page to “Half a thought”. (asked by bob)" in words
+    everything = wait_for_reply(up, scott.write(up, "publish all", reply_to=done))
+    assert "Half a thought" in get(up, "/about.html", stage="public")
+    assert "Not public yet" not in text_of(everything)
+    undone = wait_for_reply(up, scott.write(up, "undo", reply_to=done))
+    assert "Taken back on your edit site and your public site" in " ".join(text_of(undone).split())
+    assert "Open House" not in get(up, stage="public")
+    assert "Half a thought" in get(up, "/about.html", stage="public")
+    assert up.stop() == 0
+
+
+def publish_at_once(up: Up, asked: set[str]) -> set[str]:
+    """Both answer “publish” to what they were told; the Message-IDs that are owed an answer."""
+    owed: set[str] = set()
+    answers = [reply for message_id in asked for reply in replies(up.data)[message_id]]
+
+    def write(reply: EmailMessage) -> None:
+        owed.add(Customer(str(reply["To"])).write(up, "publish", reply_to=reply))
+
+    writers = [threading.Thread(target=write, args=(reply,)) for reply in answers]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(timeout=60)
+    assert len(owed) == len(PAGES)
+    return owed
 
 
 def write_at_once(up: Up, number: int) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,8 @@ needs_extra("boto3", "aws")
 from tests.aws.emulator import Emulator  # noqa: E402
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.site_world import Requests, SiteWorld, clients_of, fill  # noqa: E402
+from tests.integration.amelia import Amelia  # noqa: E402
+from tests.unit.jobs.world import OTHER_THREAD, ZOE  # noqa: E402
 from webordinary.adapters.aws.site.objects import MANIFEST  # noqa: E402
 from webordinary.adapters.aws.site.releases import KEPT_COPIES, LocalCopies  # noqa: E402
 from webordinary.adapters.memory.project_leases import MemoryProjectLeases  # noqa: E402
@@ -24,6 +27,7 @@ from webordinary.jobs.site_files import (  # noqa: E402
 )
 from webordinary.model.claims import ProjectLease  # noqa: E402
 from webordinary.model.errors import ClaimLost, Permanent, Transient  # noqa: E402
+from webordinary.model.mail import Command  # noqa: E402
 from webordinary.model.projects import Project  # noqa: E402
 
 A, B, C = "a" * 40, "b" * 40, "c" * 40
@@ -95,14 +99,14 @@ def test_going_back_moves_no_bytes(world: SiteWorld) -> None:
 def test_the_public_site_is_copied_from_the_edit_site_by_any_worker(world: SiteWorld) -> None:
     world.publish(world.worker(), A, OLD, 1)
     other = world.worker()
-    promoted = other.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2)
+    promoted = other.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2, C)
     assert promoted
     assert other.activate(promoted, 2)
     assert world.shown(Stage.PUBLIC) == OLD
     third = world.worker()
     assert [release.name for release in third.list("amelia", Stage.PUBLIC)] == [promoted.name]
     world.publish(third, B, NEW, 3)
-    again = third.promote("amelia", Stage.EDIT, Stage.PUBLIC, 4)
+    again = third.promote("amelia", Stage.EDIT, Stage.PUBLIC, 4, "d" * 40)
     assert again
     assert third.activate(again, 4)
     assert world.shown(Stage.PUBLIC) == NEW
@@ -122,10 +126,10 @@ def test_who_published_last_elsewhere_is_noticed(world: SiteWorld) -> None:
 
 
 class Source:
-    """Takes main back, in words only."""
+    """Takes a line back, in words only."""
 
-    def restore(self, project: Project, name: str, lease: ProjectLease) -> str | None:
-        return f"main is {name} again"
+    def restore(self, project: Project, stage: Stage, name: str, lease: ProjectLease) -> str | None:
+        return f"{stage} is {name} again"
 
 
 def test_an_operator_rolls_back_from_a_machine_that_never_saw_the_site(world: SiteWorld) -> None:
@@ -135,8 +139,36 @@ def test_an_operator_rolls_back_from_a_machine_that_never_saw_the_site(world: Si
     leases = MemoryProjectLeases(lambda job_id, fence: True, lambda holder: False)
     rollback = Rollback(leases, world.worker(), Source(), lambda: datetime.now(UTC), lambda seconds: None)
     done = rollback.roll_back(Project("amelia", "repo"), Stage.EDIT, "", "operator")
-    assert (done.release.name, done.flipped, done.commit) == (A[:12], True, f"main is {A[:12]} again")
+    assert (done.release.name, done.flipped, done.commit) == (A[:12], True, f"edit is {A[:12]} again")
     assert world.shown() == OLD
+
+
+@pytest.mark.needs("git")
+def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_into_the_public_bucket(
+    world: SiteWorld, tmp_path: Path
+) -> None:
+    amelia = Amelia(tmp_path / "amelia")
+
+    def send(text: str, job_id: str, command: Command = Command.EDIT, **about: object) -> None:
+        deps = replace(amelia.deps(), releases=world.worker())  # none of them has built what another shows
+        amelia.send(text, job_id, command=command, deps=deps, **about)  # type: ignore[arg-type]
+
+    def public(name: str) -> str:
+        bucket = world.bucket("amelia", Stage.PUBLIC)
+        return world.s3.get_object(Bucket=bucket, Key=name)["Body"].read().decode()
+
+    send("change the title of the about page to Half a thought", "job-1", key=ZOE, thread=OTHER_THREAD)
+    send("change the homepage title to Spring Sale", "job-2")
+    send("publish", "job-3", Command.PUBLISH)
+    assert "<h1>Spring Sale</h1>" in public("index.html")
+    assert "Half a thought" not in public("about.html")
+    send("publish", "job-4", Command.PUBLISH, named="all")
+    assert "Half a thought" in public("about.html")
+    send("undo", "job-5", Command.UNDO)
+    assert "Spring Sale" not in public("index.html")
+    assert "Half a thought" in public("about.html")
+    [shown, *_] = world.worker().list("amelia", Stage.PUBLIC)
+    assert amelia.git("rev-parse", "live").startswith(shown.name)
 
 
 class Dies(Exception):
@@ -175,7 +207,7 @@ def test_a_site_left_half_written_is_promoted_and_shown_as_it_was_whole(world: S
         world.publish(world.worker(), B, NEW, 2, check)
     assert world.shown() != OLD
     other = world.worker()
-    promoted = other.promote("amelia", Stage.EDIT, Stage.PUBLIC, 3)
+    promoted = other.promote("amelia", Stage.EDIT, Stage.PUBLIC, 3, C)
     assert promoted
     other.activate(promoted, 3)
     assert world.shown(Stage.PUBLIC) == OLD
@@ -199,21 +231,6 @@ def test_a_stale_worker_changes_nothing_and_one_that_lost_its_claim_stops(world:
         slow.activate(release, 4, lost)
     quick.activate(quick.list("amelia", Stage.EDIT)[0], 5)
     assert world.shown() == THIRD
-
-
-def test_who_sleeps_before_his_last_step_is_too_late_once_he_is_shut_out(world: SiteWorld) -> None:
-    """Also on a site that never showed anything: there is a manifest from then on, and it has moved."""
-    sleeper, other = world.worker(), world.worker()
-
-    def check() -> None:
-        if "index.html" in world.shown():
-            other.raise_fence("amelia", Stage.EDIT, 2)
-
-    world.publish(sleeper, A, OLD, 1, check)
-    assert world.worker().current("amelia", Stage.EDIT) is None
-    assert other.list("amelia", Stage.EDIT) == ()
-    world.publish(other, B, NEW, 3)
-    assert world.shown() == NEW
 
 
 def test_it_ends_well_on_a_bad_line(world: SiteWorld) -> None:

@@ -9,7 +9,7 @@ import pytest
 from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.memory.releases import MemoryReleases
 from webordinary.jobs.ports import Releases
-from webordinary.jobs.site_files import Mark, Release, Stage, keep_manifest
+from webordinary.jobs.site_files import Mark, Release, Stage, keep_manifest, release_name
 
 A, B = "a" * 40, "b" * 40
 
@@ -64,25 +64,6 @@ def test_a_stale_worker_cannot_turn_the_site_back(releases: Releases) -> None:
     assert releases.current("amelia", Stage.EDIT) == new.path
 
 
-def test_who_is_shut_out_shows_nothing_also_where_nothing_was_ever_shown(releases: Releases) -> None:
-    release = finished(releases, A)
-    releases.raise_fence("amelia", Stage.EDIT, 7)
-    assert not releases.activate(release, 6)
-    assert releases.current("amelia", Stage.EDIT) is None
-    assert releases.activate(release, 8)
-    assert releases.current("amelia", Stage.EDIT) == release.path
-
-
-def test_what_is_shown_stays_when_others_are_shut_out(releases: Releases) -> None:
-    old, new = finished(releases, A), finished(releases, B)
-    releases.activate(old, 1)
-    releases.raise_fence("amelia", Stage.EDIT, 7)
-    releases.raise_fence("amelia", Stage.EDIT, 5)
-    assert not releases.activate(new, 6)
-    assert releases.current("amelia", Stage.EDIT) == old.path
-    assert releases.activate(new, 7)
-
-
 def test_a_higher_fence_may_show_an_older_release_again(releases: Releases) -> None:
     old, new = finished(releases, A), finished(releases, B)
     releases.activate(old, 1)
@@ -97,13 +78,18 @@ def test_stages_and_projects_do_not_see_one_another(releases: Releases) -> None:
     assert releases.current("bob", Stage.EDIT) is None
 
 
-def test_the_public_site_gets_what_the_edit_site_shows(releases: Releases) -> None:
-    assert releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 1) is None
+def test_the_public_site_gets_what_the_edit_site_shows_as_a_release_of_its_own_commit(
+    releases: Releases,
+) -> None:
+    assert releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 1, B) is None
     releases.activate(finished(releases, A), 1)
-    promoted = releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2)
-    assert promoted == releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 3)
+    promoted = releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2, B)
+    assert promoted == releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 3, B)
+    assert promoted
+    assert promoted.name == release_name(B)
     assert releases.activate(promoted, 3)
     assert releases.current("amelia", Stage.PUBLIC) == promoted.path
+    assert [release.name for release in releases.list("amelia", Stage.PUBLIC)] == [release_name(B)]
 
 
 def test_old_releases_go_and_the_shown_one_never_does(releases: Releases) -> None:

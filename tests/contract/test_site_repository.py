@@ -1,7 +1,8 @@
-"""Workspaces and MainLine: the same sentences hold in memory and in real git, for quick jobs and for slow ones."""
+"""Workspaces, MainBranch and LiveBranch: the same sentences hold in memory and in git, for quick and for slow jobs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +13,7 @@ from tests.unit.jobs.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
 from webordinary.adapters.git import GitRepository
 from webordinary.adapters.git.repository import QUICK_SECONDS
 from webordinary.adapters.memory.repositories import MemoryOrigin, MemoryRepository
+from webordinary.jobs.history import LiveState, WaitingChange
 from webordinary.jobs.site_files import release_name
 from webordinary.jobs.source import Change, ChangeMessage, MergeConflict, Merged, Workspace
 from webordinary.model.claims import ProjectLease
@@ -308,21 +310,165 @@ def test_undo_takes_back_the_threads_last_change_and_then_the_one_before(backend
     assert backend.get(one, workspace, "about.html") == "About\n"
 
 
-def test_it_is_known_which_releases_show_a_change(backend: Backend) -> None:
+def publication(job_id: str, state: LiveState, picks: Sequence[WaitingChange] | None) -> ChangeMessage:
+    brought = state.waiting if picks is None else picks
+    commits = tuple(one.commit for one in brought if not one.undoes)
+    undone = tuple(one.undoes for one in brought if one.undoes)
+    return replace(said(job_id), publishes=commits, takes_back=undone)
+
+
+def made_live(
+    backend: Backend, repository: Repository, job_id: str, fence: int, *threads: str, public: str = ""
+) -> tuple[LiveState, Merged]:
+    """Publish these threads, or everything; what was compared before, and what came of it."""
+    workspace = repository.prepare(work(backend.project, job_id))
+    state = repository.compare(workspace, public)
+    picks = tuple(one for one in state.waiting if one.thread_id in threads) if threads else None
+    merged = repository.bring(workspace, state, picks, publication(job_id, state, picks))
+    assert isinstance(merged, Merged)
+    assert repository.push_live(workspace, merged, lease(fence))
+    return state, merged
+
+
+def compared(backend: Backend, repository: Repository, public: str = "", fence: int = 10) -> LiveState:
+    return repository.compare(repository.prepare(work(backend.project, "job-99", fence=fence)), public)
+
+
+def waiting_in(state: LiveState) -> list[str]:
+    return [one.words for one in state.waiting]
+
+
+def test_live_begins_before_the_first_change_of_a_site_that_was_never_public(backend: Backend) -> None:
     one = backend.worker("w-1")
-    first = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
-    second = published(one, changed(backend, one, "job-2", "about.html", "All\n"), lease(2))
+    nothing = compared(backend, one)
+    assert (nothing.head, nothing.begun, nothing.waiting) == (nothing.main, False, ())
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    published(one, changed(backend, one, "job-2", "news.html", "New\n", thread=OTHER_THREAD), lease(2))
+    state = compared(backend, one)
+    assert (state.head, state.begun) == (nothing.main, False)
+    assert waiting_in(state) == ["did job-1", "did job-2"]
+    assert [one.customer for one in state.waiting] == ["scott", "scott"]
+    assert [one.files for one in state.waiting] == [("about.html",), ("news.html",)]
+
+
+def test_live_begins_at_what_is_public_already(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    public = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    published(one, changed(backend, one, "job-2", "news.html", "New\n", thread=OTHER_THREAD), lease(2))
+    state = compared(backend, one, public=release_name(public.head))
+    assert state.head == public.head
+    assert waiting_in(state) == ["did job-2"]
+
+
+def test_one_threads_changes_go_live_without_those_of_another(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    published(one, changed(backend, one, "job-2", "news.html", "New\n", thread=OTHER_THREAD), lease(2))
+    published(one, changed(backend, one, "job-3", "index.html", "Home\n"), lease(3))
+    _, merged = made_live(backend, one, "job-4", 4, THREAD)
+    assert set(merged.tree.files) == {"index.html", "about.html"}
+    assert (merged.on_main, merged.like_main) == (False, "")
+    state = compared(backend, one)
+    assert (state.head, waiting_in(state)) == (merged.head, ["did job-2"])
+    _, merged = made_live(backend, one, "job-5", 5, OTHER_THREAD)
+    assert merged.like_main == compared(backend, one).main, "both lines have the same content now"
+    assert compared(backend, one).waiting == ()
+
+
+def test_everything_goes_live_at_once(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    made_live(backend, one, "job-2", 2, THREAD)
+    published(one, changed(backend, one, "job-3", "about.html", "All of us\n", thread=OTHER_THREAD), lease(3))
+    _, merged = made_live(backend, one, "job-4", 4)
+    assert merged.like_main
+    assert compared(backend, one).waiting == ()
+    published(one, changed(backend, one, "job-5", "news.html", "New\n"), lease(5))
+    assert waiting_in(compared(backend, one)) == ["did job-5"]
+
+
+def test_changes_of_the_same_lines_cannot_go_live_one_without_the_other(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n", thread=OTHER_THREAD), lease(1))
+    published(one, changed(backend, one, "job-2", "about.html", "All of us\n"), lease(2))
     workspace = one.prepare(work(backend.project, "job-3"))
-    assert one.revert(workspace, second.change) is None
-    undoing = one.commit(workspace, said("job-3", undoes=second.change.commit))
-    third = published(one, replace(workspace, made=undoing), lease(3))
-    workspace = one.prepare(work(backend.project, "job-4"))
-    assert one.shows(workspace, release_name(second.head), first.change.commit)
-    assert one.shows(workspace, release_name(first.head), first.change.commit)
-    assert not one.shows(workspace, release_name(first.head), second.change.commit)
-    assert one.shows(workspace, release_name(third.head), first.change.commit)
-    assert not one.shows(workspace, release_name(third.head), second.change.commit), "it was taken back there"
-    assert not one.shows(workspace, "0" * 12, first.change.commit)
+    state = one.compare(workspace, "")
+    [_, mine] = state.waiting
+    assert one.bring(workspace, state, [mine], publication("job-3", state, [mine])) == MergeConflict(("about.html",))
+    both = one.bring(workspace, state, state.waiting, publication("job-3", state, state.waiting))
+    assert isinstance(both, Merged)
+    assert backend.get(one, workspace, "about.html") == "All of us\n"
+
+
+def test_a_publication_is_recognised_when_its_job_runs_again_also_below_a_later_one(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    published(one, changed(backend, one, "job-2", "news.html", "New\n", thread=OTHER_THREAD), lease(2))
+    before, first = made_live(backend, one, "job-3", 3, THREAD)
+    _, later = made_live(backend, one, "job-4", 4, OTHER_THREAD)
+    again = two.prepare(work(backend.project, "job-3", worker="w-2", fence=11))
+    state = two.compare(again, "")
+    assert (state.made, state.head) == (first.head, later.head)
+    assert state.brought == before.waiting[:1]
+    merged = two.bring(again, state, (), said("job-3"))
+    assert isinstance(merged, Merged)
+    assert (merged.head, merged.on_main) == (later.head, True)
+    assert two.push_live(again, merged, lease(5, "w-2"))
+    assert compared(backend, one, fence=12).head == later.head
+
+
+def test_a_publisher_with_an_old_claim_or_lease_does_not_move_live(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    stale = one.prepare(work(backend.project, "job-2"))
+    state = one.compare(stale, "")
+    merged = one.bring(stale, state, state.waiting, publication("job-2", state, state.waiting))
+    assert isinstance(merged, Merged)
+    two.prepare(work(backend.project, "job-2", worker="w-2", fence=11))
+    with pytest.raises(ClaimLost):
+        one.push_live(stale, merged, lease(9))
+    zoe = two.prepare(work(backend.project, "job-8", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
+    merged = two.bring(zoe, state, state.waiting, publication("job-8", state, state.waiting))
+    assert isinstance(merged, Merged)
+    published(one, changed(backend, one, "job-9", "news.html", "New\n", fence=12), lease(7))
+    with pytest.raises(ClaimLost):
+        two.push_live(zoe, merged, lease(6, "w-2"))
+    assert not compared(backend, one, fence=12).begun
+
+
+def test_live_that_moved_in_the_meantime_is_not_overwritten(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    theirs = two.prepare(work(backend.project, "job-2", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
+    state = two.compare(theirs, "")
+    merged = two.bring(theirs, state, state.waiting, publication("job-2", state, state.waiting))
+    assert isinstance(merged, Merged)
+    _, first = made_live(backend, one, "job-3", 5, THREAD)
+    assert not two.push_live(theirs, merged, lease(5, "w-2"))  # the same fence: only live itself can tell
+    state = two.compare(theirs, "")
+    assert (state.head, state.waiting) == (first.head, ())
+
+
+def test_an_undone_change_waits_to_be_taken_back_where_it_is_public(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    first = published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1)).change
+    second = published(one, changed(backend, one, "job-2", "news.html", "New\n"), lease(2)).change
+    workspace = one.prepare(work(backend.project, "job-3"))
+    state = one.compare(workspace, "")
+    merged = one.bring(workspace, state, state.waiting[:1], publication("job-3", state, state.waiting[:1]))
+    assert isinstance(merged, Merged)
+    assert one.push_live(workspace, merged, lease(3))
+    for number, change in ((4, first), (5, second)):
+        workspace = one.prepare(work(backend.project, f"job-{number}"))
+        assert one.revert(workspace, change) is None
+        made = one.commit(workspace, said(f"job-{number}", undoes=change.commit))
+        published(one, replace(workspace, made=made), lease(number))
+    state = compared(backend, one)
+    assert [(one.words, one.undoes) for one in state.waiting] == [("did job-4", first.commit)], "the second never was"
+    _, merged = made_live(backend, one, "job-6", 6, THREAD)
+    assert set(merged.tree.files) == {"index.html", "about.html"}
+    assert merged.like_main
+    assert compared(backend, one).waiting == ()
 
 
 def test_an_undo_knows_what_it_takes_back_also_when_it_is_found_again(backend: Backend) -> None:

@@ -87,7 +87,8 @@ def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: W
     world.keep(f"{TOKEN}\n")
     heard, agent, repository = Heard(), Watching(), world.repository()
     deps = JobDeps(
-        workspaces=repository, main=repository, leases=MemoryProjectLeases(lambda *_: True, lambda _: False),
+        workspaces=repository, main=repository, live=repository,
+        leases=MemoryProjectLeases(lambda *_: True, lambda _: False),
         releases=FolderReleases(world.folder / "sites"), agents={"builtin": agent}, builders={"plain": PlainFiles()},
         project_of=lambda _: world.project, attachment_path=lambda _: world.folder, site_url=lambda *_: "http://x/",
     )  # fmt: skip

@@ -146,7 +146,7 @@ def test_a_rollback_does_not_wait_for_a_build_which_goes_on_from_what_is_shown_t
     assert len(jobs) == len(set(jobs)) == 3
 
 
-def test_the_public_site_goes_back_without_touching_the_source(
+def test_the_public_site_goes_back_with_its_own_line_and_without_touching_main(
     site: SiteHouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for text in ("change the homepage title to Spring Sale", "publish", "change the homepage title to Oops", "publish"):
@@ -156,6 +156,7 @@ def test_the_public_site_goes_back_without_touching_the_source(
     assert run(site, capsys, "rollback", "amelia", "--stage", "public")[0] == 0
     assert "<h1>Spring Sale</h1>" in site.page(Stage.PUBLIC)
     assert git(site, "rev-parse", "main") == main_before
+    assert "<h1>Spring Sale</h1>" in git(site, "show", "live:index.html")
 
 
 def test_an_undo_after_a_rollback_does_not_bring_it_back(site: SiteHouse, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,7 @@ def test_releases_have_an_order_that_a_copy_of_the_folder_keeps(releases: Folder
     commits = [f"{number:x}" * 40 for number in (3, 1, 2, 5, 4)]
     for fence, commit in enumerate(commits, start=1):
         published(releases, source(tmp_path / "t", index_html=commit), commit, fence)
-    releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 9)
+    releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 9, B)
     shutil.copytree(tmp_path / "sites", tmp_path / "copy", symlinks=True)
     copied = FolderReleases(tmp_path / "copy").list("amelia", Stage.EDIT)
     assert [release.name for release in copied] == [commit[:12] for commit in reversed(commits)]
@@ -139,7 +139,7 @@ def test_what_a_dead_worker_was_building_is_cleared_by_the_next(releases: Folder
 
 def test_the_public_site_shares_its_files_with_the_edit_site(releases: FolderReleases, tmp_path: Path) -> None:
     edit = published(releases, source(tmp_path / "t", index_html="one", a__b_css="x"), A, 1)
-    public = releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2)
+    public = releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2, B)
     assert public is not None
     assert (public.path / "a" / "b.css").samefile(edit.path / "a" / "b.css")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.amelia import Amelia
 from tests.unit.jobs.world import (
     OTHER_THREAD,
     SCOTT,
@@ -18,93 +18,27 @@ from tests.unit.jobs.world import (
     ZOE,
     Crash,
     CrashingBefore,
-    Heard,
     TestHold,
-    leases,
     started,
 )
 from webordinary.adapters.agents.builtin import BuiltinAgent
-from webordinary.adapters.builders import PlainFiles
-from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.files.system import SystemClock
-from webordinary.adapters.git import GitRepository
 from webordinary.adapters.git.repository import QUICK_SECONDS
 from webordinary.compose.worker import AutoAgent
 from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Changed
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.ports import Agent
-from webordinary.jobs.report import STILL_PUBLIC
-from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Interrupted
-from webordinary.model.jobs import JobOutcome, Settlement
+from webordinary.model.jobs import JobOutcome
 from webordinary.model.mail import Attachment, AttachmentKind, Command, Instruction
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project
-from webordinary.operations.sample import ensure_sample_origin, sample_photo
+from webordinary.operations.sample import sample_photo
 
 pytestmark = pytest.mark.needs("git")
 PHOTO = Attachment("spring-table.jpg", "image/jpeg", AttachmentKind.IMAGE, 1, "0" * 64)
 TITLE = "change the homepage title to Spring Sale"
-
-
-class Amelia:
-    """The sample project on disk, with everything that its workers share."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.origin = ensure_sample_origin(folder / "origins" / "amelia.git")
-        self.project = Project("amelia", str(self.origin))
-        self.releases = FolderReleases(folder / "sites")
-        self.dead: set[str] = set()
-        self.leases = leases(self.dead)
-        self.heard = Heard()
-        self.photo = folder / "photo"
-        self.photo.write_bytes(sample_photo())
-
-    def deps(self, worker: str = "w-1", quick_seconds: float = QUICK_SECONDS) -> JobDeps:
-        repository = GitRepository(self.folder / "mirrors", self.folder / worker, worker, quick_seconds=quick_seconds)
-        return JobDeps(
-            workspaces=repository, main=repository, leases=self.leases, releases=self.releases,
-            agents={"builtin": BuiltinAgent()}, builders={"plain": PlainFiles()},
-            project_of=lambda project_id: self.project, attachment_path=lambda attachment: self.photo,
-            site_url=lambda project_id, stage: f"http://{stage}.{project_id}.localhost/",
-        )  # fmt: skip
-
-    def send(
-        self, text: str, job_id: str, *, deps: JobDeps | None = None, command: Command = Command.EDIT,
-        thread: str = THREAD, key: ProjectUser = SCOTT, worker: str = "w-1", fence: int = 10,
-        photos: tuple[Attachment, ...] = (), token: CancelToken | None = None, subject: str = "a wish",
-    ) -> Settlement:  # fmt: skip
-        begun = started(job_id, command, key=key, thread=thread, worker=worker, fence=fence)
-        mail = Instruction(text, subject, f"{key.user_id}@example.com", command, photos)
-        site_work = SiteJobs(deps or self.deps(worker), lambda job: mail, self.heard, SystemClock().now)
-        return site_work.perform(begun, token or TestHold(worker, fence, job_id))
-
-    def page(self, name: str = "index.html", stage: Stage = Stage.EDIT) -> str:
-        current = self.releases.current("amelia", stage)
-        assert current is not None
-        return (current / name).read_text(encoding="utf-8")
-
-    def git(self, *args: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(self.origin), *args], check=True, capture_output=True, text=True
-        ).stdout.strip()
-
-    def jobs_on_main(self) -> list[str]:
-        return self.git("log", "--format=%(trailers:key=Job-Id,valueonly,separator=)", "main").split()
-
-    def check(self) -> None:
-        """What must hold after every story."""
-        commits = self.git("log", "--format=%H", "main").split()
-        releases = self.releases.list("amelia", Stage.EDIT)
-        assert len(self.jobs_on_main()) == len(set(self.jobs_on_main()))
-        assert {release.name for release in releases} <= {commit[:12] for commit in commits}
-        current = self.releases.current("amelia", Stage.EDIT)
-        if current is not None:
-            link = self.folder / "sites" / "amelia" / "edit" / "current"
-            assert link.resolve() == current.resolve()
 
 
 @pytest.fixture
@@ -150,23 +84,6 @@ def test_undo_takes_it_back_and_a_second_undo_says_there_is_nothing(amelia: Amel
     assert again.result.commit is None
     assert "nothing to undo" in again.result.summary
     amelia.check()
-
-
-def test_an_undo_says_whether_the_public_site_still_shows_the_change(amelia: Amelia) -> None:
-    amelia.send(TITLE, "job-1")
-    assert STILL_PUBLIC not in amelia.send("undo", "job-2", command=Command.UNDO).result.summary
-    amelia.send("publish", "job-3", command=Command.PUBLISH)
-    amelia.send("change the homepage title to Autumn", "job-4")
-    before = amelia.send("undo", "job-5", command=Command.UNDO)
-    assert STILL_PUBLIC not in before.result.summary, "it was never there"
-    amelia.send(TITLE, "job-6")
-    amelia.send("publish", "job-7", command=Command.PUBLISH)
-    amelia.send("change “See what is new” to “See more”", "job-8", thread=OTHER_THREAD)
-    undone = amelia.send("undo", "job-9", command=Command.UNDO)
-    assert undone.result.summary.endswith(STILL_PUBLIC)
-    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
-    amelia.send("publish", "job-10", command=Command.PUBLISH)
-    assert "Spring Sale" not in amelia.page(stage=Stage.PUBLIC)
 
 
 def test_the_first_of_two_photos_that_stand_beside_each_other_is_undone(amelia: Amelia) -> None:
@@ -221,57 +138,6 @@ def test_a_mail_without_words_is_asked_back_and_no_agent_has_to_guess(amelia: Am
     assert amelia.send("", "job-3", subject=TITLE).result.commit, "a mail without a body speaks through its subject"
 
 
-def test_publish_shows_the_edit_site_to_the_public(amelia: Amelia) -> None:
-    nothing = amelia.send("publish", "job-1", command=Command.PUBLISH)
-    assert nothing.outcome is JobOutcome.FAILED
-    amelia.send(TITLE, "job-2")
-    settled = amelia.send("publish", "job-3", command=Command.PUBLISH)
-    assert settled.result.url == "http://public.amelia.localhost/"
-    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
-    amelia.send("change the homepage title to Autumn", "job-4")
-    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
-
-
-def found(amelia: Amelia, job_id: str, worker: str, fence: int) -> Settlement | None:
-    """What a worker that took the job over finds of an earlier attempt."""
-    mail = Instruction("publish", "", "scott@example.com", Command.PUBLISH)
-    work = SiteJobs(amelia.deps(worker), lambda job: mail, amelia.heard, SystemClock().now)
-    begun = started(job_id, Command.PUBLISH, worker=worker, fence=fence)
-    return work.find_done(begun, TestHold(worker, fence, job_id))
-
-
-def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(amelia: Amelia) -> None:
-    amelia.send(TITLE, "job-1")
-    assert found(amelia, "job-2", "w-2", 11) is None, "nothing is public yet"
-    deps = amelia.deps()
-    crashing: Any = CrashingBefore(deps.releases, [0], 2, after=True)
-    with pytest.raises(Crash):  # promote is the first call, point the second
-        amelia.send("publish", "job-2", command=Command.PUBLISH, deps=replace(deps, releases=crashing))
-    amelia.dead.add("w-1")
-    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
-    settled = found(amelia, "job-2", "w-2", 11)
-    assert settled is not None
-    assert settled.outcome is JobOutcome.SUCCEEDED
-    assert settled.result.url == "http://public.amelia.localhost/"
-    amelia.send("change the homepage title to Autumn", "job-3", worker="w-2", fence=11)
-    assert found(amelia, "job-4", "w-2", 11) is None, "the edit site is ahead"
-    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
-
-
-def test_who_slept_while_publishing_is_too_late_once_somebody_has_looked(amelia: Amelia) -> None:
-    amelia.send(TITLE, "job-1")
-    amelia.send("publish", "job-2", command=Command.PUBLISH)
-    amelia.send("change the homepage title to Autumn", "job-3")
-    sleeper = amelia.leases.take("amelia", TestHold("w-1", 10, "job-4"), SystemClock().now())
-    assert sleeper
-    release = amelia.releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, sleeper.fence)
-    assert release
-    amelia.dead.add("w-1")
-    assert found(amelia, "job-4", "w-2", 11) is None
-    assert not amelia.releases.activate(release, sleeper.fence)
-    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
-
-
 def test_the_answer_leads_to_the_page_that_was_changed(amelia: Amelia) -> None:
     amelia.send(TITLE, "job-1")
     photo = amelia.send("Add this photo to the about page.", "job-2", photos=(PHOTO,))
@@ -280,20 +146,6 @@ def test_the_answer_leads_to_the_page_that_was_changed(amelia: Amelia) -> None:
     colour = amelia.send("make the background colour green", "job-4")
     assert [file for file in colour.result.changed_files if not file.endswith(".css")] == []
     assert colour.result.url == "http://edit.amelia.localhost/", "a style is seen on the home page"
-
-
-def test_who_slept_over_the_very_first_publication_is_too_late_as_well(amelia: Amelia) -> None:
-    amelia.send(TITLE, "job-1")
-    sleeper = amelia.leases.take("amelia", TestHold("w-1", 10, "job-2"), SystemClock().now())
-    assert sleeper
-    release = amelia.releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, sleeper.fence)
-    assert release
-    amelia.dead.add("w-1")
-    assert found(amelia, "job-2", "w-2", 11) is None
-    assert not amelia.releases.activate(release, sleeper.fence)
-    assert amelia.releases.current("amelia", Stage.PUBLIC) is None, "nobody was told that it is public"
-    amelia.send("publish", "job-3", worker="w-2", fence=11, command=Command.PUBLISH)
-    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
 
 
 def test_a_reply_goes_on_where_the_thread_stands(amelia: Amelia) -> None:

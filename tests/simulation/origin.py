@@ -9,6 +9,7 @@ from itertools import count
 from webordinary.jobs.source import FenceMark, Note
 
 MAIN = "main"
+LIVE = "live"
 Files = Mapping[str, str]
 
 

@@ -51,14 +51,14 @@ class SimulatedReleases:
         known = commit in self._site(project_id, stage).finished
         return _release(project_id, stage, commit) if known else None
 
-    def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
-        """Make one stage's current release a release of another stage."""
+    def promote(self, project_id: str, source: Stage, target: Stage, fence: int, commit: str) -> Release | None:
+        """Make one stage's current release the release of a commit of another stage."""
         shown = self._site(project_id, source).shown
         if shown is None:
             return None
         files = self._site(project_id, source).finished[shown[1]]
-        self._site(project_id, target).finished.setdefault(shown[1], files)
-        return _release(project_id, target, shown[1])
+        self._site(project_id, target).finished.setdefault(commit, files)
+        return _release(project_id, target, commit)
 
     def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
         """Make it current unless a higher fence has spoken."""
@@ -66,11 +66,6 @@ class SimulatedReleases:
         before = site.shown
         site.pointers[fence] = release.name
         return site.shown is not None and (before is None or site.shown[1] != before[1])
-
-    def raise_fence(self, project_id: str, stage: Stage, fence: int) -> None:
-        """Let no lower fence make anything current."""
-        site = self._site(project_id, stage)
-        site.pointers[fence] = site.shown[1] if site.shown else ""
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """The folder that visitors see."""

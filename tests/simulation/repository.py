@@ -1,13 +1,14 @@
-"""One worker's workspaces over an Origin: the site room's Workspaces and MainLine, as GitRepository says them."""
+"""One worker's workspaces over an Origin: Workspaces, MainBranch and LiveBranch, as GitRepository says them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from tests.simulation.origin import MAIN, Commit, Files, Origin, Seen
+from tests.simulation.origin import LIVE, MAIN, Commit, Files, Origin, Seen
+from webordinary.jobs.history import LiveState, Notes, WaitingChange, compare, standing
 from webordinary.jobs.source import (
     Change,
     ChangeMessage,
@@ -23,7 +24,6 @@ from webordinary.jobs.source import (
     project_fence_ref,
     read_note,
 )
-from webordinary.jobs.undo import standing
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Transient
 
@@ -159,12 +159,6 @@ class SimulatedRepository:
         copy.files = reverted
         return None
 
-    def holds(self, workspace: Workspace, release: str, commit: str) -> bool:
-        """Whether a release has this commit."""
-        objects = self._copies[workspace.path].objects
-        made_from = [oid for oid in objects.commits if oid == release]
-        return any(one.oid == commit for oid in made_from for one in objects.history(oid))
-
     # -- MainLine -----------------------------------------------------------------------------------
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
@@ -197,6 +191,42 @@ class SimulatedRepository:
         copy, work = self._copies[workspace.path], workspace.work
         moves = {MAIN: joined.head} if joined.on_main else {MAIN: joined.head, work.branch: joined.head}
         return copy.push(moves, {**_key_fence(work), **_project_fence(lease)})
+
+    # -- LiveBranch ---------------------------------------------------------------------------------
+
+    def compare(self, workspace: Workspace, public: str) -> LiveState:
+        """Live beside main, as they were read."""
+        copy = self._copies[workspace.path]
+        live = copy.seen.refs.get(LIVE, "")
+        head = live or public or _before_any_change(copy)
+        return compare(Lines(copy.objects), copy.main, head, workspace.work.job_id, begun=bool(live or public))
+
+    def bring(
+        self, workspace: Workspace, state: LiveState, picks: Sequence[WaitingChange] | None, message: ChangeMessage
+    ) -> Merged | MergeConflict:
+        """One commit on top of live."""
+        copy = self._copies[workspace.path]
+        copy.check_out(state.head)
+        main = copy.objects.commits[state.main].files
+        done = bool(state.made) or (picks is not None and not picks and state.begun)
+        if not done:
+            if picks is None:
+                copy.files = dict(main)
+            for pick in picks or ():
+                commit = copy.objects.commits[pick.commit]
+                files = _applied(copy.files, old=copy.objects.commits[commit.parent].files, new=commit.files)
+                if files is None:
+                    return MergeConflict(pick.files)
+                copy.files = files
+            note = read_note(replace(message, shows=state.main if copy.files == main else "").text())
+            copy.check_out(copy.objects.commit(state.head, copy.files, note).oid)
+        change = Change(copy.head, message.summary)
+        return Merged(copy.head, change, _tree(copy), done, state.main if copy.files == main else "")
+
+    def push_live(self, workspace: Workspace, merged: Merged, lease: ProjectLease) -> bool:
+        """Move live under both fences."""
+        copy, work = self._copies[workspace.path], workspace.work
+        return copy.push({LIVE: merged.head}, {**_key_fence(work), **_project_fence(lease)})
 
     # -- in the workspace ---------------------------------------------------------------------------
 
@@ -233,6 +263,35 @@ class SimulatedRepository:
             tip = copy.objects.commit(tip, files, commit.note).oid
         copy.check_out(tip)
         return ()
+
+
+class Lines:
+    """See LineHistory."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+
+    def between(self, excluded: str, commit: str) -> Notes:
+        known = {one.oid for one in self._origin.history(excluded)}
+        return [(one.oid, one.note) for one in self._origin.history(commit) if one.oid not in known]
+
+    def fork_point(self, main: str, commit: str) -> str:
+        known = {one.oid for one in self._origin.history(main)}
+        return next(one.oid for one in self._origin.history(commit) if one.oid in known)
+
+    def files_of(self, commits: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        found = {}
+        for oid in commits:
+            commit = self._origin.commits[oid]
+            before = self._origin.commits[commit.parent].files
+            names = {**before, **commit.files}
+            found[oid] = tuple(sorted(name for name in names if before.get(name) != commit.files.get(name)))
+        return found
+
+
+def _before_any_change(copy: Copy) -> str:
+    made = [commit for commit in copy.objects.history(copy.main) if commit.note.job_id]
+    return made[-1].parent if made else copy.main
 
 
 def _applied(files: Files, *, old: Files, new: Files) -> dict[str, str] | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.origin import MAIN, Origin, Pushed
+from tests.simulation.origin import LIVE, MAIN, Commit, Origin, Pushed
 from tests.simulation.process import Process
+from tests.simulation.repository import Lines
 from tests.simulation.scheduler import Broken
 from webordinary.jobs.site_files import Stage
 
@@ -21,6 +22,7 @@ class SiteRules:
         self._judged = dict.fromkeys(world.durable.origins, 0)
         self._spoken: dict[str, int] = {}
         self._main = {name: origin.refs[MAIN] for name, origin in world.durable.origins.items()}
+        self._live: dict[str, str] = {}
         self._shown: dict[tuple[str, Stage], str] = {}
 
     def check(self, by: Process) -> None:
@@ -41,6 +43,8 @@ class SiteRules:
             self._spoken[ref] = fence
         if MAIN in pushed.moves:
             self._main_moved(origin, pushed.moves[MAIN])
+        if LIVE in pushed.moves:
+            self._live_moved(origin, pushed.moves[LIVE])
 
     def _main_moved(self, origin: Origin, to: str) -> None:
         history = list(origin.history(to))
@@ -56,6 +60,40 @@ class SiteRules:
             raise Broken(f"{record.job_id} was published after it was settled as {record.outcome}")
         self._main[origin.name] = to
 
+    def _live_moved(self, origin: Origin, to: str) -> None:
+        """Live only grows, by one commit of an open job, and by changes of main that the job may publish."""
+        commit = origin.commits[to]
+        before = self._live.get(origin.name)
+        if before is not None and commit.parent != before:
+            raise Broken(f"{origin.name}: live went from {before} to {to}, losing a publication")
+        record = self._world.durable.state.jobs[commit.note.job_id]
+        if not record.open:
+            raise Broken(f"{record.job_id} was brought to live after it was settled as {record.outcome}")
+        on_main = {one.oid: one for one in origin.history(origin.refs[MAIN])}
+        jobs = [one.note.job_id for one in origin.history(to) if one.oid not in on_main]
+        if len(jobs) != len(set(jobs)):
+            raise Broken(f"{origin.name}: a job published twice: {jobs}")
+        for picked in commit.note.publishes:
+            if picked not in on_main:
+                raise Broken(f"{origin.name}: {to} publishes {picked}, which is not on main")
+            asked = self._world.durable.state.jobs[on_main[picked].note.job_id]
+            if asked.key != record.key:
+                raise Broken(f"{record.job_id} of {record.key} published a change of {asked.key}")
+        self._check_content(origin, commit)
+        self._live[origin.name] = to
+
+    def _check_content(self, origin: Origin, commit: Commit) -> None:
+        """A publication changes the files of what it names, and no other file."""
+        if commit.note.shows:
+            expected = origin.commits[commit.note.shows].files
+        else:
+            named = [*commit.note.publishes, *commit.note.takes_back]
+            files = {name for names in Lines(origin).files_of(named).values() for name in names}
+            kept = {name: text for name, text in origin.commits[commit.parent].files.items() if name not in files}
+            expected = kept | {name: text for name, text in commit.files.items() if name in files}
+        if dict(commit.files) != dict(expected):
+            raise Broken(f"{origin.name}: {commit.oid} on live holds more than it publishes")
+
     def _flipped(self, place: tuple[str, Stage], commit: str) -> None:
         """Sites only go forward: what was shown before is part of what is shown now."""
         project_id, stage = place
@@ -64,6 +102,7 @@ class SiteRules:
         before = self._shown.get(place)
         if before is not None and before not in history:
             raise Broken(f"the {stage} site of {project_id} went back from {before} to {commit}")
-        if commit not in [one.oid for one in origin.history(origin.refs[MAIN])]:
-            raise Broken(f"the {stage} site of {project_id} shows {commit}, which is not on main")
+        line = MAIN if stage is Stage.EDIT else LIVE
+        if commit not in [one.oid for one in origin.history(origin.refs[line])]:
+            raise Broken(f"the {stage} site of {project_id} shows {commit}, which is not on {line}")
         self._shown[place] = commit

@@ -256,6 +256,7 @@ class World:
         deps = JobDeps(
             workspaces=repository,
             main=repository,
+            live=repository,
             leases=Port(durable.leases, "leases", process),
             releases=releases,
             agents={"simulated": SimulatedAgent(process, repository, self.customers.letters, durable.state)},

@@ -213,6 +213,7 @@ def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
     return JobDeps(
         workspaces=repository,
         main=repository,
+        live=repository,
         leases=services.leases,
         releases=services.releases,
         agents=agents_of(config, jail, home, os.environ, services.session_files),

@@ -1,4 +1,4 @@
-"""SiteDeployer: merges a thread's work into main and shows it, under the project's lease and fences.
+"""SiteDeployer: merges a thread's work into a branch and shows it, under the project's lease and fences.
 
 Every step may be repeated. After a crash between any two calls the next attempt reaches the same state: it recognises
 the commit by its Job-Id and the release by its commit, and the fences refuse the writes of a superseded worker.
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from webordinary.jobs.history import WaitingChange
 from webordinary.jobs.ports import MainBranch, ProjectLeases, Releases, Workspaces
 from webordinary.jobs.site_files import Release, Stage
 from webordinary.jobs.source import Change, MergeConflict, Merged, Workspace
@@ -43,6 +44,18 @@ class EditDeployment:
     """The changed page, as a file of the release; empty if it is unknown."""
     pictures: tuple[str, ...] = ()
     """Digests of screenshots of the changed page: before (if it existed), then after."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicDeployment:
+    """Live holds these changes and the public site shows them."""
+
+    release: Release
+    brought: tuple[WaitingChange, ...]
+    waiting: tuple[WaitingChange, ...]
+    """What stays back."""
+    unowned: int = 0
+    """Commits that stay back and that no conversation made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +94,12 @@ class SiteDeployer:
         return self.main.join(workspace)
 
     @contextmanager
-    def staged(self, lease: ProjectLease, token: CancelToken) -> Iterator[Path]:
+    def staged(self, lease: ProjectLease, token: CancelToken, stage: Stage = Stage.EDIT) -> Iterator[Path]:
         """An empty folder to build a release into. The lease is confirmed after the block, also after an error.
 
         The result of a build that lost its lease is not valid, whether it succeeded or failed.
         """
-        folder = self.releases.stage(lease.project_id, Stage.EDIT, lease.fence)
+        folder = self.releases.stage(lease.project_id, stage, lease.fence)
         try:
             yield folder
         finally:
@@ -106,31 +119,16 @@ class SiteDeployer:
         """
         if not self.main.push(workspace, merged, lease):
             return None
+        release, flipped = self.show(Stage.EDIT, merged.head, built, lease, token)
+        return EditDeployment(merged.change, release, flipped)
+
+    def show(
+        self, stage: Stage, commit: str, built: Release | Path, lease: ProjectLease, token: CancelToken
+    ) -> tuple[Release, bool]:
+        """Complete the release of a pushed commit and make it current; True if visitors now see another release."""
         if isinstance(built, Path):
-            built = self.releases.finish(lease.project_id, Stage.EDIT, built, merged.head)
-        flipped = self.releases.activate(built, lease.fence, _while_claimed(token))
-        return EditDeployment(merged.change, built, flipped)
-
-    def publish(self, project_id: str, token: CancelToken) -> Release | None:
-        """Show the edit site's release on the public site; None if there is none yet."""
-        with self.leased(project_id, token) as lease:
-            release = self.releases.promote(project_id, Stage.EDIT, Stage.PUBLIC, lease.fence)
-            if release is not None:
-                self.confirm(lease, token)
-                self.releases.activate(release, lease.fence, _while_claimed(token))
-            return release
-
-    def find_published(self, project_id: str, token: CancelToken) -> Release | None:
-        """The release that both sites show; None if they differ. Fences out the holders of older leases."""
-        with self.leased(project_id, token) as lease:
-            self.confirm(lease, token)
-            self.releases.raise_fence(project_id, Stage.PUBLIC, lease.fence)
-            public = self.shown(project_id, Stage.PUBLIC)
-            if public is None:
-                return None
-            self.releases.activate(public, lease.fence, _while_claimed(token))
-            edit = self.shown(project_id, Stage.EDIT)
-            return public if edit is not None and edit.name == public.name else None
+            built = self.releases.finish(lease.project_id, stage, built, commit)
+        return built, self.releases.activate(built, lease.fence, _while_claimed(token))
 
     def shown(self, project_id: str, stage: Stage) -> Release | None:
         """The release that a site shows now; None before the first one."""

@@ -28,6 +28,8 @@ class Instructions:
         lines = self.manifest.of(job.email_id) if mail.attachment_count else ()
         files = tuple(line for line in lines if isinstance(line, Attachment)) if lines else ()
         named, answers = self._change_to_undo(mail) if job.command is Command.UNDO else ("", "")
+        if job.command is Command.PUBLISH:
+            named = named_change(mail.text, mail.subject, mail.sender_name)
         return Instruction(mail.text, own_words(mail.subject), mail.sender, job.command, files, named, answers)
 
     def _change_to_undo(self, mail: ParsedMail) -> tuple[str, str]:

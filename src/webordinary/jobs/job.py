@@ -9,7 +9,7 @@ from datetime import UTC, datetime, time, timedelta
 from webordinary.jobs import report
 from webordinary.jobs.deploy import SiteDeployer
 from webordinary.jobs.edit import check_out, edit, save_work
-from webordinary.jobs.publish import deploy_and_report, publish_public
+from webordinary.jobs.live import deploy_and_report, find_published, publish
 from webordinary.jobs.run import JobDeps, JobRun
 from webordinary.jobs.source import Workspace
 from webordinary.jobs.undo import undo
@@ -52,14 +52,13 @@ class SiteJobs:
         return replace(settlement, result=replace(settlement.result, cost_usd=cost)) if cost else settlement
 
     def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None:
-        """Complete what an earlier attempt brought to main; None if it did not get there. Fences out that attempt.
+        """Complete what an earlier attempt brought to main or live; None if it did not get there.
 
-        A `publish` is done when the public site shows the edit site's release.
+        Fences out that attempt.
         """
         run, command = self._run_of(started, token), started.job.command
         if command is Command.PUBLISH:
-            release = self._deployer.find_published(run.project.project_id, token)
-            return report.of_publication(run, release) if release else None
+            return find_published(run)
         if command not in (Command.EDIT, Command.UNDO):
             return None
         workspace = check_out(run)
@@ -79,13 +78,13 @@ class SiteJobs:
 
     def _dispatch(self, run: JobRun) -> Settlement:
         command = run.job.command
-        if command is Command.PUBLISH:
-            return report.of_publication(run, publish_public(run))
-        if command not in (Command.EDIT, Command.UNDO):
+        if command not in (Command.EDIT, Command.UNDO, Command.PUBLISH):
             raise Permanent(f"{command} is answered at once and never becomes a worker's job")
         if command is Command.EDIT and not run.request:
             return report.of_no_words(run.instruction.attachments)
         workspace = check_out(run)
+        if command is Command.PUBLISH:
+            return publish(run, workspace)
         if command is Command.UNDO:
             return undo(run, workspace)  # quick to repeat, so an interrupted undo is not saved
         self._remember(run, workspace)

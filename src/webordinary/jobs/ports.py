@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from webordinary.jobs.agent_task import AgentResult, AgentTask
+from webordinary.jobs.history import LiveState, WaitingChange
 from webordinary.jobs.sandbox_policy import NO_ACCESS, SandboxPolicy
 from webordinary.jobs.site_files import Release, Stage
 from webordinary.jobs.source import (
@@ -87,9 +88,6 @@ class Workspaces(Protocol):
     def revert(self, workspace: Workspace, change: Change) -> MergeConflict | None:
         """Revert a change in the workspace, without a commit; after a conflict the workspace is clean."""
 
-    def shows(self, workspace: Workspace, release: str, commit: str) -> bool:
-        """Whether the named release contains this change of the thread, and no revert of it."""
-
 
 class MainBranch(Protocol):
     """The main branch of a project's source. Only the holder of the project's lease moves it."""
@@ -111,13 +109,34 @@ class MainBranch(Protocol):
         """
 
 
+class LiveBranch(Protocol):
+    """The branch that the public site shows. Only the holder of the project's lease moves it.
+
+    It begins at the commit of the public release, or before the first change of a site that was never public.
+    """
+
+    def compare(self, workspace: Workspace, public: str) -> LiveState:
+        """Live beside main, both as last read; `public` is the release that the public site shows, if there is one."""
+
+    def bring(
+        self, workspace: Workspace, state: LiveState, picks: Sequence[WaitingChange] | None, message: ChangeMessage
+    ) -> Merged | MergeConflict:
+        """Commit these changes on top of live, in this order, or the whole content of main; pushes nothing.
+
+        Without any pick, and for a job that has its commit on live, the result is live as it is.
+        """
+
+    def push_live(self, workspace: Workspace, merged: Merged, lease: ProjectLease) -> bool:
+        """Move live under both fences; False if live had moved. Only the fences move if live is there already."""
+
+
 class SourceRollback(Protocol):
-    """Restores an earlier content of main, for an operator."""
+    """Restores an earlier content of main or live, for an operator."""
 
-    def restore(self, project: Project, name: str, lease: ProjectLease) -> str | None:
-        """Commit the content of a release on top of main, fenced; None if main has that content.
+    def restore(self, project: Project, stage: Stage, name: str, lease: ProjectLease) -> str | None:
+        """Commit the content of a release on top of the stage's branch, fenced; None if it has that content.
 
-        Raises ClaimLost if a higher fence was used, Permanent if the release's commit is not on main.
+        Raises ClaimLost if a higher fence was used, Permanent if the release's commit is not on that branch.
         """
 
 
@@ -153,17 +172,14 @@ class Releases(Protocol):
     def find(self, project_id: str, stage: Stage, commit: str) -> Release | None:
         """The finished release of a commit."""
 
-    def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
-        """Make one stage's current release a release of another stage; None if there is none."""
+    def promote(self, project_id: str, source: Stage, target: Stage, fence: int, commit: str) -> Release | None:
+        """Make one stage's current release the release of `commit` of another stage; None if there is none."""
 
     def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
         """Make it current unless a higher fence was used; True if visitors now see another release.
 
         A long activation calls `check` and ends with what it raises; the next lease holder completes it.
         """
-
-    def raise_fence(self, project_id: str, stage: Stage, fence: int) -> None:
-        """Refuse `activate` under lower fences from now on; the current release stays, if there is one."""
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """The folder of the current release; with sites in S3, this worker may have no copy of it."""

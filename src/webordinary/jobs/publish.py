@@ -1,25 +1,21 @@
-"""Stages after the commit: build, deploy to the edit site, screenshots; and `publish` to the public site."""
+"""Stages after the commit: build, deploy to the edit site, screenshots."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from webordinary.jobs import report
 from webordinary.jobs.deploy import EditDeployment
 from webordinary.jobs.ports import Builder
 from webordinary.jobs.run import JobRun
-from webordinary.jobs.site_files import Release, Stage, manifest_of, page_to_show
+from webordinary.jobs.site_files import Release, Stage, manifest_of, page_to_show, release_name
 from webordinary.jobs.source import BuildFailed, Built, Change, MergeConflict, Merged, SourceTree, Workspace
 from webordinary.model.claims import ProjectLease
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Transient
 from webordinary.model.events import EventKind
-from webordinary.model.jobs import Settlement
 
 MAIN_MOVED_TRIES = 5
-_log = logging.getLogger(__name__)
 
 
 def deploy_edit(run: JobRun, workspace: Workspace) -> EditDeployment | MergeConflict | BuildFailed:
@@ -48,7 +44,7 @@ def _deploy(run: JobRun, workspace: Workspace) -> EditDeployment | MergeConflict
             merged = deployer.merge(workspace, lease)
             if isinstance(merged, MergeConflict):
                 return merged
-            built, before = _find_or_build(run, merged, lease)
+            built, before = find_or_build(run, merged, lease, Stage.EDIT)
             if isinstance(built, BuildFailed):
                 return built
             shown = deployer.push_and_show(workspace, merged, built, lease, run.token)
@@ -57,19 +53,29 @@ def _deploy(run: JobRun, workspace: Workspace) -> EditDeployment | MergeConflict
     raise Transient(f"{project_id}: main moved {MAIN_MOVED_TRIES} times during the deployment")
 
 
-def _find_or_build(
-    run: JobRun, merged: Merged, lease: ProjectLease
+def find_or_build(
+    run: JobRun, merged: Merged, lease: ProjectLease, stage: Stage
 ) -> tuple[Release | Path | BuildFailed, Path | None]:
-    """The commit's release, or a folder with its build; and the release that the edit site shows until now."""
+    """The commit's release, or a folder with its build; and the release that the site shows until now."""
     releases, project_id = run.deps.releases, lease.project_id
-    release = releases.find(project_id, Stage.EDIT, merged.head)
-    before = releases.current(project_id, Stage.EDIT)
+    release = releases.find(project_id, stage, merged.head) or _promoted(run, merged, lease, stage)
+    before = releases.current(project_id, stage)
     if release is not None:
         run.deployer.confirm(lease, run.token)
         return release, before
-    with run.deployer.staged(lease, run.token) as folder:
+    with run.deployer.staged(lease, run.token, stage) as folder:
         built = build(run, merged.tree, folder, before)
     return (built if isinstance(built, BuildFailed) else folder), before
+
+
+def _promoted(run: JobRun, merged: Merged, lease: ProjectLease, stage: Stage) -> Release | None:
+    """The edit site's release as one of live, if both have the same source: nothing is built twice."""
+    if stage is Stage.EDIT or not merged.like_main:
+        return None
+    shown = run.deps.releases.current(lease.project_id, Stage.EDIT)
+    if shown is None or shown.name != release_name(merged.like_main):
+        return None
+    return run.deps.releases.promote(lease.project_id, Stage.EDIT, stage, lease.fence, merged.head)
 
 
 def build(run: JobRun, tree: SourceTree, into: Path, previous: Path | None) -> Built | BuildFailed:
@@ -111,22 +117,6 @@ def take_screenshots(run: JobRun, deployment: EditDeployment) -> tuple[str, ...]
     return kept if pair.after else ()
 
 
-def publish_public(run: JobRun) -> Release | None:
-    """The mail command `publish`: show the edit site's release on the public site."""
-    began = run.now()
-    release = run.deployer.publish(run.project.project_id, run.token)
-    if release is not None:
-        url = run.deps.site_url(run.project.project_id, Stage.PUBLIC)
-        run.emit(EventKind.SITE_PUBLISHED, began, stage=Stage.PUBLIC.value, release=release.name, url=url)
-    return release
-
-
-def deploy_and_report(run: JobRun, workspace: Workspace) -> Settlement:
-    """Deploy a committed change; report also whether the public site still shows an undone change."""
-    outcome = deploy_edit(run, workspace)
-    return report.of_deployment(run, outcome, still_public=_still_public(run, workspace, outcome))
-
-
 def _stands(run: JobRun, workspace: Workspace, change: Change) -> bool:
     """Whether a change that reached main in an earlier attempt is still in effect."""
     for past in run.deps.workspaces.changes(workspace):
@@ -135,15 +125,3 @@ def _stands(run: JobRun, workspace: Workspace, change: Change) -> bool:
         if past.change.commit == change.undoes:
             return not past.stands
     return True
-
-
-def _still_public(run: JobRun, workspace: Workspace, outcome: EditDeployment | MergeConflict | BuildFailed) -> bool:
-    """Whether the public site still shows the change that was undone just now; an error counts as no."""
-    if not isinstance(outcome, EditDeployment) or not outcome.change.undoes:
-        return False
-    try:
-        public = run.deployer.shown(run.project.project_id, Stage.PUBLIC)
-        return public is not None and run.deps.workspaces.shows(workspace, public.name, outcome.change.undoes)
-    except (Transient, Permanent) as problem:
-        _log.warning("%s: cannot read what its public site shows: %s", run.project.project_id, problem)
-        return False

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
-from webordinary.jobs.deploy import EditDeployment
+from webordinary.jobs.deploy import EditDeployment, PublicDeployment
+from webordinary.jobs.history import Entangled, Unchosen, WaitingChange
 from webordinary.jobs.run import JobRun
-from webordinary.jobs.site_files import Release, Stage
+from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange
 from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Attachment
@@ -16,7 +18,12 @@ LISTED_FILES = 50
 LOG_CHARACTERS = 8000
 _CHOICES = 10
 _DIGITS = 8
-STILL_PUBLIC = "Your public site still shows it. Reply “publish” to take it back there, too."
+_LISTED_CHANGES = 20
+NO_LONGER_PUBLIC = "Your public site does not show it any more, either."
+STILL_PUBLIC = (
+    "Your public site still shows it: there it cannot be separated from other changes. Reply “publish all” to give "
+    "the public site the state of the edit site, or write in words how it should look."
+)
 
 
 def of_agent(result: Answered | Asked | NotUnderstood) -> Settlement:
@@ -69,9 +76,7 @@ def note_on(outcome: MergeConflict | BuildFailed | InvalidChange) -> str:
     )
 
 
-def of_deployment(
-    run: JobRun, outcome: EditDeployment | MergeConflict | BuildFailed | InvalidChange, *, still_public: bool = False
-) -> Settlement:
+def of_deployment(run: JobRun, outcome: EditDeployment | MergeConflict | BuildFailed | InvalidChange) -> Settlement:
     """The change is on the edit site, or the site is unchanged."""
     match outcome:
         case EditDeployment(stands=False, change=change):
@@ -82,8 +87,7 @@ def of_deployment(
             return Settlement(JobOutcome.FAILED, JobResult(words, error=f"{change.commit} was rolled back or undone"))
         case EditDeployment(change=change, page=page, pictures=pictures):
             files = change.changed_files[:LISTED_FILES]
-            words = f"{change.summary}\n\n{STILL_PUBLIC}" if still_public else change.summary
-            result = JobResult(words, change.commit, run.edit_url(page), None, files, pictures=pictures)
+            result = JobResult(change.summary, change.commit, run.edit_url(page), None, files, pictures=pictures)
             return Settlement(JobOutcome.SUCCEEDED, result)
         case MergeConflict(files=files):
             return Settlement(JobOutcome.FAILED, _conflict(files))
@@ -95,21 +99,72 @@ def of_deployment(
             return Settlement(JobOutcome.FAILED, JobResult(words, error=(log or reason)[-LOG_CHARACTERS:]))
 
 
-def of_publication(run: JobRun, release: Release | None) -> Settlement:
-    """The public site shows what the edit site shows."""
-    if release is None:
-        return Settlement(
-            JobOutcome.FAILED,
-            JobResult(
-                "There is nothing to show on your public site yet: ask for a change first.",
-                error="the edit site has no release",
-            ),
-        )
-    url = run.deps.site_url(run.project.project_id, Stage.PUBLIC)
-    return Settlement(
-        JobOutcome.SUCCEEDED,
-        JobResult("Your public site now shows what the edit site shows.", release.name, url),
-    )
+def of_publication(run: JobRun, outcome: PublicDeployment | Entangled | Unchosen | BuildFailed) -> Settlement:
+    """The conversation's changes are public, or the reply asks which changes are meant."""
+    match outcome:
+        case PublicDeployment(release=release, brought=brought):
+            url = run.deps.site_url(run.project.project_id, Stage.PUBLIC)
+            published = _told(run, brought)
+            words = "This is on your public site now." if published else "Your public site shows all of this already."
+            result = JobResult(words, release.name, url, published=published, waiting=_stays_back(run, outcome))
+            return Settlement(JobOutcome.SUCCEEDED, result)
+        case Entangled(others=(), files=files):
+            words = (
+                f"This cannot go public by itself: it touches the same lines{_in(files)} as other changes that are "
+                "not public yet. Nothing was published. Reply “publish all” to publish everything."
+            )
+        case Entangled(others=others, files=files):
+            words = (
+                f"This cannot go public by itself: it touches the same lines{_in(files)} as these changes of another "
+                f"conversation:\n\n{_listed(run, others)}\n\nNothing was published. Shall both go public? Reply "
+                "“publish both”."
+            )
+        case Unchosen(waiting=waiting):
+            words = (
+                "This conversation has no change of its own. These changes are not public yet:\n\n"
+                f"{_listed(run, waiting)}\n\nReply “publish all” to publish all of them, or answer “publish” to the "
+                "mail about the change that you mean."
+            )
+        case BuildFailed(reason=reason, log=log):
+            words = f"The public site could not be built with this, so it stays as it was. {reason}"
+            return Settlement(JobOutcome.FAILED, JobResult(words, error=(log or reason)[-LOG_CHARACTERS:]))
+    return Settlement(JobOutcome.SUCCEEDED, JobResult(words, question=words))
+
+
+def of_undo(
+    run: JobRun, deployment: EditDeployment, public: PublicDeployment | Entangled | Unchosen | BuildFailed | None
+) -> Settlement:
+    """The change is taken back on the edit site, and on the public site if it was there and can be separated."""
+    settled = of_deployment(run, deployment)
+    if public is None:
+        return settled
+    taken = isinstance(public, PublicDeployment)
+    summary = f"{settled.result.summary}\n\n{NO_LONGER_PUBLIC if taken else STILL_PUBLIC}"
+    published = _told(run, public.brought) if isinstance(public, PublicDeployment) else ()
+    return replace(settled, result=replace(settled.result, summary=summary, published=published))
+
+
+def _told(run: JobRun, changes: Sequence[WaitingChange]) -> tuple[str, ...]:
+    told = tuple(f"{one.words} ({_asked_by(run, one)})" for one in changes[:_LISTED_CHANGES])
+    return told if len(told) == len(changes) else (*told, f"and {len(changes) - len(told)} more")
+
+
+def _listed(run: JobRun, changes: Sequence[WaitingChange]) -> str:
+    return "\n\n".join(_told(run, changes))
+
+
+def _asked_by(run: JobRun, change: WaitingChange) -> str:
+    if change.customer == run.job.key.user_id:
+        return "asked by you"
+    return f"asked by {change.customer or 'another person'}"
+
+
+def _stays_back(run: JobRun, public: PublicDeployment) -> tuple[str, ...]:
+    told = _told(run, public.waiting)
+    if not public.unowned:
+        return told
+    commits = "1 change" if public.unowned == 1 else f"{public.unowned} changes"
+    return (*told, f"{commits} made in the repository itself")
 
 
 def of_nothing_to_undo() -> Settlement:

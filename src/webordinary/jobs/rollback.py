@@ -1,9 +1,9 @@
-"""Rollback: an operator activates an earlier release, and main gets its content.
+"""Rollback: an operator activates an earlier release, and the branch of that site gets its content.
 
 A rollback is not a job: the operator's command takes the project's lease under a new fence. It does not wait for a
 build: the job that builds loses the lease and starts again from the new state; a push that has begun ends first. The
-site is switched first. Then main gets a commit with the same content, so that the next change does not restore what was
-rolled back.
+site is switched first. Then main, or live for the public site, gets a commit with the same content, so that the next
+change does not restore what was rolled back.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class OperatorToken:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """`commit` is the new one on main; None if main had that content or the stage is public."""
+    """`commit` is the new one on the site's branch; None if the branch had that content, or does not exist yet."""
 
     release: Release
     flipped: bool
     commit: str | None = None
     problem: str = ""
-    """Why main has no such commit: the next change would restore what was rolled back."""
+    """Why the branch has no such commit: the next change would restore what was rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Rollback:
 
     leases: ProjectLeases
     releases: Releases
-    main: SourceRollback
+    source: SourceRollback
     now: Callable[[], datetime]
     wait: Callable[[float], None]
 
@@ -91,10 +91,8 @@ class Rollback:
         return before[0]
 
     def _follow(self, project: Project, release: Release, flipped: bool, lease: ProjectLease) -> RolledBack:
-        if release.stage is not Stage.EDIT:
-            return RolledBack(release, flipped)
         try:
-            return RolledBack(release, flipped, self.main.restore(project, release.name, lease))
+            return RolledBack(release, flipped, self.source.restore(project, release.stage, release.name, lease))
         except (Transient, Permanent) as problem:
             return RolledBack(release, flipped, problem=str(problem))
 

@@ -15,6 +15,7 @@ from webordinary.jobs.ports import (
     Builder,
     BuildLogs,
     Ledger,
+    LiveBranch,
     MainBranch,
     ProjectLeases,
     Releases,
@@ -86,6 +87,7 @@ class JobDeps:
 
     workspaces: Workspaces
     main: MainBranch
+    live: LiveBranch
     leases: ProjectLeases
     releases: Releases
     agents: Mapping[str, Agent]

@@ -83,7 +83,9 @@ class Merged:
     change: Change
     tree: SourceTree
     on_main: bool
-    """Main holds this job's change already; only fences are pushed."""
+    """The branch holds this job's change already; only fences are pushed."""
+    like_main: str = ""
+    """On live: the commit of main that has the same content, if main has it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,12 @@ class ChangeMessage:
     sender: str
     undoes: str = ""
     unfinished: bool = False
+    publishes: tuple[str, ...] = ()
+    """On live: the commits of main whose changes this commit brings."""
+    takes_back: tuple[str, ...] = ()
+    """On live: the commits of main whose changes this commit removes."""
+    shows: str = ""
+    """On live: the commit of main whose whole content this commit has."""
 
     def text(self) -> str:
         """The commit message; quoting keeps the customer's text from posing as a trailer."""
@@ -168,6 +176,10 @@ class ChangeMessage:
         ]
         if self.undoes:
             lines.append(f"Undoes: {self.undoes}")
+        lines += [f"Publishes: {commit}" for commit in self.publishes]
+        lines += [f"Takes-Back: {commit}" for commit in self.takes_back]
+        if self.shows:
+            lines.append(f"Shows: {self.shows}")
         return "\n".join(lines)
 
 
@@ -183,6 +195,16 @@ class Note:
     title: str = ""
     rolled_back_to: str = ""
     """The commit whose content an operator brought back."""
+    customer: str = ""
+    """The user id of the person who asked for it."""
+    publishes: tuple[str, ...] = ()
+    takes_back: tuple[str, ...] = ()
+    shows: str = ""
+
+    @property
+    def content_of(self) -> str:
+        """The earlier commit whose whole content this one has; empty for an ordinary change."""
+        return self.rolled_back_to or self.shows
 
 
 def read_note(text: str) -> Note:
@@ -190,7 +212,8 @@ def read_note(text: str) -> Note:
     paragraphs = [p for p in text.strip("\n").split("\n\n") if p.strip()]
     if len(paragraphs) < 2:
         return Note()
-    trailers = dict(_trailer(line) for line in paragraphs[-1].splitlines())
+    lines = [_trailer(line) for line in paragraphs[-1].splitlines()]
+    trailers = dict(lines)
     body = [p for p in paragraphs[1:-1] if not p.startswith(_QUOTE.strip())]
     return Note(
         summary="\n\n".join(body),
@@ -200,6 +223,10 @@ def read_note(text: str) -> Note:
         undoes=trailers.get("Undoes", ""),
         title=paragraphs[0].strip() if "Job-Id" in trailers else "",
         rolled_back_to=trailers.get("Rolled-Back-To", ""),
+        customer=trailers.get("Customer", "").partition(" <")[0],
+        publishes=tuple(value for name, value in lines if name == "Publishes"),
+        takes_back=tuple(value for name, value in lines if name == "Takes-Back"),
+        shows=trailers.get("Shows", ""),
     )
 
 
@@ -257,5 +284,5 @@ def key_fence_ref(key: ProjectUser) -> str:
 
 
 def project_fence_ref(project_id: str) -> str:
-    """Moves with every write to main. Apart from the keys' refs: git cannot hold a ref below another ref."""
+    """Moves with every write to main or live. Apart from the keys' refs: git cannot hold a ref below another ref."""
     return f"refs/fence/project/{project_id}"

@@ -1,45 +1,20 @@
-"""The job `undo`: reverts an earlier change of the thread by a new commit on main."""
+"""The job `undo`: reverts an earlier change of the thread by a new commit on main, and on live if it is there."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from webordinary.jobs import report
 from webordinary.jobs.edit import commit_change
-from webordinary.jobs.publish import deploy_and_report
+from webordinary.jobs.live import deploy_and_report
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import is_address, place_of, places_of
-from webordinary.jobs.source import InvalidChange, MergeConflict, Note, PastChange, Workspace
+from webordinary.jobs.source import InvalidChange, MergeConflict, PastChange, Workspace
 from webordinary.model.jobs import Settlement
 
-_ROLLBACKS = 100
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
-
-
-def standing(history: Callable[[str], Iterable[tuple[str, Note]]], head: str, thread_id: str) -> set[str]:
-    """The commits of a thread that are in effect at `head`; `history` yields notes from a commit back, newest first.
-
-    A rollback restored the content of an earlier commit: the commits between the two are not in effect.
-    """
-    left: set[str] = set()
-    undone: set[str] = set()
-    for _ in range(_ROLLBACKS):
-        back_to = ""
-        for commit, note in history(head):
-            if back_to := note.rolled_back_to:
-                break
-            if note.thread_id != thread_id:
-                continue
-            if note.undoes:
-                undone.add(note.undoes)
-            elif note.job_id and commit not in undone:
-                left.add(commit)
-        if not back_to:
-            break
-        head = back_to
-    return left
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,10 @@ class JobResult:
     pictures: tuple[str, ...] = ()
     """Digests of pictures of the changed page: before, if there was one, and after."""
     cost_usd: float = 0.0
+    published: tuple[str, ...] = ()
+    """What the public site shows now, in words."""
+    waiting: tuple[str, ...] = ()
+    """What is on the edit site only, in words."""
 
 
 class Job(NamedTuple):

@@ -133,7 +133,7 @@ class Instruction:
     command: Command
     attachments: tuple[Attachment, ...] = field(default=())
     named: str = ""
-    """Which change an `undo` names in words: a commit, a page or file, a title."""
+    """Which change an `undo` names in words: a commit, a page or file, a title; of a `publish`, `all` or `both`."""
     answers: str = ""
     """The job of the mail that an `undo` answers, or whose answer it answers; empty where nobody knows it."""
 

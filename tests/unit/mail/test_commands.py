@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webordinary.mail.parsing.commands import ALL, command_of, named_change
+from webordinary.mail.parsing.commands import ALL, BOTH, command_of, named_change
 from webordinary.model.mail import Command
 
 
@@ -100,6 +100,7 @@ def test_the_subject_of_an_undo_names_its_change_after_any_prefix() -> None:
         (Command.UNDO, "Maak het ongedaan aub"),
         (Command.UNDO, "Mach das bitte rückgängig"),
         (Command.PUBLISH, "publish all"),
+        (Command.PUBLISH, "Yes please, publish both."),
         (Command.PUBLISH, "publish everything please"),
         (Command.PUBLISH, "looks great please publish it"),
         (Command.PUBLISH, "thnaks! publish"),
@@ -172,6 +173,11 @@ def test_one_word_that_is_no_small_talk_makes_a_mail_an_edit(text: str) -> None:
 )
 def test_a_publish_may_name_all_changes(text: str) -> None:
     assert command_of(text, "x") is Command.PUBLISH
+
+
+@pytest.mark.parametrize("text", ["publish both", "Publish both, please!", "beide veröffentlichen"])
+def test_a_publish_of_both_conversations_names_them(text: str) -> None:
+    assert named_change(text, "x") == BOTH
 
 
 def test_only_a_publish_of_everything_names_all() -> None:

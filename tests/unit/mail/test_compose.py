@@ -21,7 +21,7 @@ from webordinary.mail.replies.answers import (
     not_readable,
     report_status,
 )
-from webordinary.mail.replies.compose import compose, references
+from webordinary.mail.replies.compose import as_text, compose, references
 from webordinary.model.jobs import JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
 
@@ -229,3 +229,19 @@ def test_the_other_answers_say_what_to_do() -> None:
 def test_our_own_reply_is_known_as_a_machines() -> None:
     reply = replied(Answer("Done", (Paragraph("x"),)))
     assert parse(reply.raw).automatic
+
+
+def test_the_reply_to_a_publish_lists_what_went_public_and_what_did_not() -> None:
+    result = JobResult(
+        "This is on your public site now.", "abc", "http://x/", published=("A title (asked by you)",),
+        waiting=("A photo (asked by bob)",),
+    )  # fmt: skip
+    answer = answer_job(replace(parsed(), command=Command.PUBLISH), JobOutcome.SUCCEEDED, result)
+    text = as_text(answer)
+    assert answer.headline == "Published"
+    for line in ("On your public site now", "A title (asked by you)", "Not public yet", "A photo (asked by bob)"):
+        assert line in text
+    assert "publish all" in text
+    whole = answer_job(replace(parsed(), command=Command.PUBLISH), JobOutcome.SUCCEEDED, replace(result, waiting=()))
+    assert whole.headline == "Your public site is up to date"
+    assert "Not public yet" not in as_text(whole)

@@ -23,7 +23,7 @@ from webordinary.jobs.site_files import FOLDER, KEPT_RELEASES, SPARE, Release, S
 from webordinary.model.errors import Permanent, Transient, reason_of
 
 NOTHING = "-"
-"""The value of a pointer before the first release."""
+"""The value of a pointer that shows no release; earlier versions wrote it."""
 _FLIP_TRIES = 20
 
 
@@ -74,17 +74,17 @@ class FolderReleases:
         release = self._release(project_id, stage, release_name(commit))
         return release if release.path.is_dir() else None
 
-    def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
+    def promote(self, project_id: str, source: Stage, target: Stage, fence: int, commit: str) -> Release | None:
         """Make one stage's current release a release of another stage; its files are shared, not copied."""
         current = self.current(project_id, source)
         if current is None:
             return None
-        found = self.find(project_id, target, current.name)
+        found = self.find(project_id, target, commit)
         if found is not None:
             return found
         staged = self.stage(project_id, target, fence)
         _make_like(current, staged)
-        return self.finish(project_id, target, staged, current.name)
+        return self.finish(project_id, target, staged, commit)
 
     def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
         """Make it current unless a higher fence was used; True if visitors now see another release."""
@@ -95,11 +95,6 @@ class FolderReleases:
         self._prune(release.project_id, release.stage)
         after = self.current(release.project_id, release.stage)
         return after == release.path and before != after
-
-    def raise_fence(self, project_id: str, stage: Stage, fence: int) -> None:
-        """Refuse `activate` under lower fences from now on."""
-        place = self._place(project_id, stage)
-        _point(place, _highest(place) or NOTHING, fence)
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """The folder that visitors see."""

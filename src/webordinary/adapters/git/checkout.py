@@ -20,6 +20,7 @@ from webordinary.adapters.git.credentials import check_access
 from webordinary.adapters.git.durability import sync_refs
 from webordinary.adapters.git.objects import write_blob
 from webordinary.adapters.processes import Finished
+from webordinary.jobs.history import live_branch
 from webordinary.jobs.source import FenceMark, read_mark
 from webordinary.model.errors import ClaimLost, Permanent, Transient
 from webordinary.model.projects import Project
@@ -84,9 +85,14 @@ class Checkout:
         """The published branch."""
         return f"refs/heads/{self.main}"
 
+    @property
+    def live_ref(self) -> str:
+        """The branch of the public site."""
+        return f"refs/heads/{live_branch(self.main)}"
+
     def read(self, branch: str) -> None:
-        """Learn the origin's main, the thread's branch and all fence marks; what they name is here afterwards."""
-        wanted = (self.main_ref, f"refs/heads/{branch}", "refs/fence")
+        """Learn the origin's main and live, the thread's branch and all fence marks; what they name is here then."""
+        wanted = (self.main_ref, self.live_ref, f"refs/heads/{branch}", "refs/fence")
         here = set(self.refs.values())
         if not self._look(wanted) or not self._has({self.refs[ref] for ref in wanted if ref in self.refs} - here):
             self._fetch(branch)
@@ -123,7 +129,7 @@ class Checkout:
         args = (
             "fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--", self.project.repo,
             f"+{self.main_ref}:{self._seen(self.main_ref)}",
-            f"+refs/heads/{branch}*:{_SEEN}heads/{branch}*",  # a pattern, as the branch may not exist yet
+            *(f"+{ref}*:{self._seen(ref)}*" for ref in (f"refs/heads/{branch}", self.live_ref)),  # they may not exist
             f"+refs/fence/*:{_SEEN}fence/*",
         )  # fmt: skip
         finished = self.remote.attempt(*args, seconds=REMOTE_SECONDS)

@@ -6,13 +6,14 @@ import hashlib
 import secrets
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from webordinary.adapters.dot_git import is_dot_git
 from webordinary.adapters.git.command import Git
-from webordinary.jobs.source import Change, InvalidChange, Note, PastChange, SourceTree, read_note
-from webordinary.jobs.undo import standing
+from webordinary.jobs.history import standing
+from webordinary.jobs.source import Change, ChangeMessage, InvalidChange, Note, PastChange, SourceTree, read_note
 from webordinary.model.errors import Permanent
 from webordinary.model.text import clean, is_text
 
@@ -184,7 +185,7 @@ def past_changes(git: Git, head: str, thread_id: str) -> tuple[PastChange, ...]:
 
     left = standing(history, head, thread_id)
     ours = [(sha, note) for sha, note in history(head) if note.thread_id == thread_id and note.job_id]
-    files = _files_of_each(git, [sha for sha, _ in ours])
+    files = files_of_each(git, [sha for sha, _ in ours])
     return tuple(
         PastChange(Change(sha, note.summary, files.get(sha, ())), note.job_id, note.title, sha in left)
         for sha, note in ours
@@ -192,7 +193,7 @@ def past_changes(git: Git, head: str, thread_id: str) -> tuple[PastChange, ...]:
     )
 
 
-def _files_of_each(git: Git, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def files_of_each(git: Git, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The files that each of these commits changed, asked for at once."""
     asked = "".join(f"{commit}\n" for commit in commits).encode()
     listing = git("diff-tree", "--stdin", "--name-only", "-r", "-z", "--root", "--no-renames", stdin=asked)
@@ -204,6 +205,25 @@ def _files_of_each(git: Git, commits: Sequence[str]) -> dict[str, tuple[str, ...
         elif name:
             files.setdefault(current, []).append(name)
     return {commit: for_people(names) for commit, names in files.items()}
+
+
+def commit(git: Git, message: ChangeMessage, *, empty: bool = False) -> str:
+    """Commit the index in the name of the message's author; returns the commit."""
+    name, address = message.author
+    author = replace(git, extra_env={"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address})
+    options = ("--quiet", "--no-verify", "--cleanup=verbatim", *(("--allow-empty",) if empty else ()))
+    author("commit", *options, "--file=-", stdin=message.text().encode())
+    return head(git)
+
+
+def tree_of(git: Git, commit: str) -> str:
+    """The id of a commit's content."""
+    return git("rev-parse", f"{commit}^{{tree}}").strip()
+
+
+def staged_tree(git: Git) -> str:
+    """The id of the content that the next commit would have."""
+    return git("write-tree").strip()
 
 
 def conflicted_files(git: Git) -> tuple[str, ...]:

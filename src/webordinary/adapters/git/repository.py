@@ -1,8 +1,9 @@
-"""GitRepository: workspaces and main in real git. Implements the site room's Workspaces and MainLine."""
+"""GitRepository: workspaces, main and live in real git. Implements Workspaces, MainBranch and LiveBranch."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from webordinary.adapters.git import objects
 from webordinary.adapters.git.checkout import Checkout, Fence
 from webordinary.adapters.git.command import GitFailed
 from webordinary.adapters.git.credentials import Credentials
+from webordinary.adapters.git.live import GitLines, live_start, take_over
 from webordinary.adapters.git.mirrors import Mirrors
 from webordinary.adapters.git.objects import check_commit, find_invalid, not_taken_in
 from webordinary.adapters.git.revert import keep_what_others_use, take_out_added_lines
 from webordinary.adapters.git.workspaces import GitWorkspaces, WorkspaceCache
+from webordinary.jobs.history import LiveState, WaitingChange, compare
 from webordinary.jobs.source import (
     Change,
     ChangeMessage,
@@ -77,17 +80,7 @@ class GitRepository:
         if problem := find_invalid(workspace.path, changed):
             self._workspaces.distrust(copy)  # it holds objects that nobody wants
             return problem
-        name, address = message.author
-        author = replace(copy.git, extra_env={"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address})
-        author(
-            "commit",
-            "--quiet",
-            "--no-verify",
-            "--cleanup=verbatim",
-            "--file=-",
-            stdin=message.text().encode(),
-        )
-        copy.checked = objects.head(copy.git)
+        copy.checked = objects.commit(copy.git, message)
         return Change(copy.checked, message.summary, objects.for_people(changed), message.undoes)
 
     def save(self, workspace: Workspace) -> None:
@@ -120,14 +113,6 @@ class GitRepository:
                 return MergeConflict(objects.for_people(files) or change.changed_files)
         keep_what_others_use(copy.git, change.commit)
         return None
-
-    def shows(self, workspace: Workspace, release: str, commit: str) -> bool:
-        """See Workspaces; releases are named after their commit."""
-        git = self._workspaces.held(workspace).git
-        if git.attempt("merge-base", "--is-ancestor", commit, release).code != 0:
-            return False
-        past = objects.past_changes(git, release, workspace.work.thread_id)
-        return any(one.stands and one.change.commit == commit for one in past)
 
     # -- MainLine -----------------------------------------------------------------------------------
 
@@ -165,6 +150,37 @@ class GitRepository:
         if not joined.on_main:
             moves[f"refs/heads/{work.branch}"] = joined.head
         return copy.push(moves, [_key_fence(work), _project_fence(lease)], work.branch)
+
+    # -- LiveBranch ---------------------------------------------------------------------------------
+
+    def compare(self, workspace: Workspace, public: str) -> LiveState:
+        """See LiveBranch."""
+        copy = self._workspaces.held(workspace)
+        main, live = copy.refs[copy.main_ref], copy.refs.get(copy.live_ref, "")
+        head = live or live_start(copy.git, main, public)
+        return compare(GitLines(copy.git), main, head, workspace.work.job_id, begun=bool(live or public))
+
+    def bring(
+        self, workspace: Workspace, state: LiveState, picks: Sequence[WaitingChange] | None, message: ChangeMessage
+    ) -> Merged | MergeConflict:
+        """Cherry-pick without commits, then make one commit of it."""
+        copy = self._workspaces.held(workspace)
+        self._check_out(copy, workspace.work, state.head)
+        done = bool(state.made) or (picks is not None and not picks and state.begun)
+        if not done:
+            if files := take_over(copy.git, state, picks):
+                return MergeConflict(objects.for_people(files))
+            same = objects.staged_tree(copy.git) == objects.tree_of(copy.git, state.main)
+            copy.checked = objects.commit(copy.git, replace(message, shows=state.main if same else ""), empty=True)
+        head = objects.head(copy.git)
+        same = objects.tree_of(copy.git, head) == objects.tree_of(copy.git, state.main)
+        change = Change(head, message.summary, objects.for_people(objects.files_of(copy.git, head)))
+        return Merged(head, change, objects.tree(copy.git), on_main=done, like_main=state.main if same else "")
+
+    def push_live(self, workspace: Workspace, merged: Merged, lease: ProjectLease) -> bool:
+        """Move live under both fences; False if another job moved it."""
+        copy, work = self._workspaces.held(workspace), workspace.work
+        return copy.push({copy.live_ref: merged.head}, [_key_fence(work), _project_fence(lease)], work.branch)
 
     # -- where a thread stands ----------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""GitRestoring: main's content goes back to that of an earlier commit, by a new commit on top of it."""
+"""Going back: a line gets the content of an earlier release, a change is taken out; by a new commit on top."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from webordinary.adapters.git.command import REMOTE_SECONDS, Git
 from webordinary.adapters.git.credentials import Credentials
 from webordinary.adapters.git.durability import sync_refs
 from webordinary.adapters.git.mirrors import Mirrors, main_branch
-from webordinary.jobs.site_files import becomes_page
+from webordinary.jobs.history import live_branch
+from webordinary.jobs.site_files import Stage, becomes_page
 from webordinary.jobs.source import FenceMark, project_fence_ref, read_mark
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Permanent, Transient
@@ -29,27 +30,34 @@ class GitSourceRollback:
     def __init__(self, mirrors: Path, operator: str, credentials: Credentials | None = None) -> None:
         self._mirrors = Mirrors(mirrors, operator, credentials)
 
-    def restore(self, project: Project, name: str, lease: ProjectLease) -> str | None:
-        """Make main's content that of a release; the new commit, or None if it is that already."""
+    def restore(self, project: Project, stage: Stage, name: str, lease: ProjectLease) -> str | None:
+        """Make the branch's content that of a release; the new commit, or None if it is that already.
+
+        Live may not exist yet: it will begin at the release that is shown then.
+        """
         for _ in range(_TRIES):
             git = self._mirrors.refresh(project)
-            main = f"refs/heads/{main_branch(git, project)}"
-            head = git("rev-parse", main).strip()
-            tree = self._tree(git, head, name)
-            if tree == git("rev-parse", f"{head}^{{tree}}").strip():
+            main = main_branch(git, project)
+            branch = main if stage is Stage.EDIT else live_branch(main)
+            ref = f"refs/heads/{branch}"
+            head = git.attempt("rev-parse", "--verify", "--quiet", ref).out.decode().strip()
+            if not head:
+                return None
+            tree = self._tree(git, branch, head, name)
+            if tree == objects.tree_of(git, head):
                 return None
             message = f"Go back to {name}\n\nAn operator put the site back to this release.\n\nRolled-Back-To: {name}\n"
             commit = git("commit-tree", tree, "-p", head, "-F", "-", stdin=message.encode()).strip()
-            if self._pushed(git, project, lease, main, head, commit):
+            if self._pushed(git, project, lease, ref, head, commit):
                 return commit
-        raise Transient(f"{project.project_id}: main moved {_TRIES} times meanwhile; try again")
+        raise Transient(f"{project.project_id}: {branch} moved {_TRIES} times meanwhile; try again")
 
-    def _tree(self, git: Git, head: str, name: str) -> str:
+    def _tree(self, git: Git, branch: str, head: str, name: str) -> str:
         if git.attempt("merge-base", "--is-ancestor", f"{name}^{{commit}}", head).code != 0:
-            raise Permanent(f"the commit of release {name} is not on main any more; main stays as it is")
-        return git("rev-parse", f"{name}^{{tree}}").strip()
+            raise Permanent(f"the commit of release {name} is not on {branch} any more; {branch} stays as it is")
+        return objects.tree_of(git, name)
 
-    def _pushed(self, git: Git, project: Project, lease: ProjectLease, main: str, head: str, commit: str) -> bool:
+    def _pushed(self, git: Git, project: Project, lease: ProjectLease, branch: str, head: str, commit: str) -> bool:
         ref = project_fence_ref(lease.project_id)
         known = git.attempt("rev-parse", "--verify", "--quiet", ref).out.decode().strip()
         mark = (read_mark(git("cat-file", "blob", known)) if known else FenceMark()).moved(lease.fence)
@@ -58,11 +66,11 @@ class GitSourceRollback:
         blob = git("hash-object", "-w", "--stdin", stdin=mark.text().encode()).strip()
         pushed = self._mirrors.remote(git, project).attempt(
             "push", "--quiet", "--atomic", "--no-verify",
-            f"--force-with-lease={main}:{head}", f"--force-with-lease={ref}:{known}",
-            "--", project.repo, f"{commit}:{main}", f"{blob}:{ref}", seconds=REMOTE_SECONDS,
+            f"--force-with-lease={branch}:{head}", f"--force-with-lease={ref}:{known}",
+            "--", project.repo, f"{commit}:{branch}", f"{blob}:{ref}", seconds=REMOTE_SECONDS,
         )  # fmt: skip
         if pushed.code == 0:
-            sync_refs(project.repo, (main, ref))
+            sync_refs(project.repo, (branch, ref))
         return pushed.code == 0
 
 

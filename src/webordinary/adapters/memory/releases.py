@@ -31,9 +31,9 @@ class MemoryReleases:
         key = (project_id, stage, release_name(commit))
         return self._release(*key) if key in self.finished else None
 
-    def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
+    def promote(self, project_id: str, source: Stage, target: Stage, fence: int, commit: str) -> Release | None:
         current = self.current(project_id, source)
-        return self.finish(project_id, target, current, current.name) if current else None
+        return self.finish(project_id, target, current, commit) if current else None
 
     def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
         before = self.current(release.project_id, release.stage)
@@ -41,10 +41,6 @@ class MemoryReleases:
         after = self.current(release.project_id, release.stage)
         self._prune(release.project_id, release.stage)
         return after == release.path and before != after
-
-    def raise_fence(self, project_id: str, stage: Stage, fence: int) -> None:
-        current = self.current(project_id, stage)
-        self.pointers.setdefault((project_id, stage), {})[fence] = current.name if current else ""
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
         _, name = max(self.pointers.get((project_id, stage), {}).items(), default=(0, ""))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from webordinary.jobs.history import LiveState, Notes, WaitingChange, compare, live_branch, standing
 from webordinary.jobs.site_files import release_name
 from webordinary.jobs.source import (
     Change,
@@ -23,11 +24,11 @@ from webordinary.jobs.source import (
     project_fence_ref,
     read_note,
 )
-from webordinary.jobs.undo import standing
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Transient
 
 MAIN = "main"
+LIVE = live_branch(MAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +146,8 @@ class MemoryRepository:
             desk.known[work.branch] = desk.head
 
     def changes(self, workspace: Workspace) -> tuple[PastChange, ...]:
-        return self._changes(workspace, self._desks[workspace.path].known[MAIN])
-
-    def _changes(self, workspace: Workspace, head: str) -> tuple[PastChange, ...]:
         origin, thread_id = self._origin(workspace.work), workspace.work.thread_id
+        head = self._desks[workspace.path].known[MAIN]
         left = standing(lambda at: ((c.commit, c.note) for c in origin.history(at)), head, thread_id)
         ours = [c for c in origin.history(head) if c.note.thread_id == thread_id]
         return tuple(
@@ -162,11 +161,6 @@ class MemoryRepository:
         commit = origin.commits[change.commit]
         before = origin.commits[commit.parent].files if commit.parent else {}
         return _merge(desk.files, base=commit.files, theirs=before)
-
-    def shows(self, workspace: Workspace, release: str, commit: str) -> bool:
-        made_from = [known for known in self._origin(workspace.work).commits if release_name(known) == release]
-        past = (one for known in made_from for one in self._changes(workspace, known))
-        return any(one.stands and one.change.commit == commit for one in past)
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
         desk, work = self._desks[workspace.path], workspace.work
@@ -206,6 +200,42 @@ class MemoryRepository:
         desk.known.update(moves)
         return True
 
+    def compare(self, workspace: Workspace, public: str) -> LiveState:
+        origin, known = self._origin(workspace.work), self._desks[workspace.path].known
+        main, live = known[MAIN], known.get(LIVE, "")
+        head = live or _live_start(origin, main, public)
+        return compare(_Lines(origin), main, head, workspace.work.job_id, begun=bool(live or public))
+
+    def bring(
+        self, workspace: Workspace, state: LiveState, picks: Sequence[WaitingChange] | None, message: ChangeMessage
+    ) -> Merged | MergeConflict:
+        origin, desk = self._origin(workspace.work), self._desks[workspace.path]
+        self._stand(origin, desk, state.head)
+        main = origin.commits[state.main]
+        done = bool(state.made) or (picks is not None and not picks and state.begun)
+        if not done:
+            if picks is None:
+                desk.files = dict(main.files)
+            for pick in picks or ():
+                commit = origin.commits[pick.commit]
+                before = origin.commits[commit.parent].files if commit.parent else {}
+                if conflict := _merge(desk.files, base=before, theirs=commit.files):
+                    return conflict
+            message = replace(message, shows=state.main if desk.files == main.files else "")
+            self._stand(origin, desk, origin.add(state.head, desk.files, read_note(message.text())).commit)
+        tree = SourceTree(workspace.path, dict(desk.files))
+        like_main = state.main if desk.files == main.files else ""
+        return Merged(desk.head, Change(desk.head, message.summary), tree, on_main=done, like_main=like_main)
+
+    def push_live(self, workspace: Workspace, merged: Merged, lease: ProjectLease) -> bool:
+        desk, work = self._desks[workspace.path], workspace.work
+        moved = self._push(work, {LIVE: merged.head}, desk.known, lease)
+        if moved:
+            desk.known[LIVE] = merged.head
+        else:
+            desk.known = dict(self._origin(work).branches)
+        return moved
+
     def _origin(self, work: JobContext) -> MemoryOrigin:
         return self._origins[work.project.project_id]
 
@@ -227,6 +257,31 @@ class MemoryRepository:
         found = (c for c in origin.history(desk.known[MAIN]) if c.note.job_id == work.job_id)
         commit = next(found, None)
         return _change(origin, commit) if commit else None
+
+
+class _Lines:
+    """See LineHistory."""
+
+    def __init__(self, origin: MemoryOrigin) -> None:
+        self._origin = origin
+
+    def between(self, excluded: str, commit: str) -> Notes:
+        known = {one.commit for one in self._origin.history(excluded)}
+        return [(one.commit, one.note) for one in self._origin.history(commit) if one.commit not in known]
+
+    def fork_point(self, main: str, commit: str) -> str:
+        known = {one.commit for one in self._origin.history(main)}
+        return next(one.commit for one in self._origin.history(commit) if one.commit in known)
+
+    def files_of(self, commits: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        return {commit: _change(self._origin, self._origin.commits[commit]).changed_files for commit in commits}
+
+
+def _live_start(origin: MemoryOrigin, main: str, public: str) -> str:
+    if public:
+        return next(commit for commit in origin.commits if release_name(commit) == public)
+    made = [one for one in origin.history(main) if one.note.job_id]
+    return (made[-1].parent if made else None) or main
 
 
 def _change(origin: MemoryOrigin, commit: MemoryCommit) -> Change:

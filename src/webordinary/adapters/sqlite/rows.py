@@ -130,7 +130,7 @@ def result_of(text: str | None) -> JobResult | None:
     if text is None:
         return None
     fields = json.loads(text)
-    lists = {name: tuple(fields.get(name, ())) for name in ("changed_files", "pictures")}
+    lists = {name: tuple(fields.get(name, ())) for name in ("changed_files", "pictures", "published", "waiting")}
     return JobResult(**{**fields, **lists})
 
 

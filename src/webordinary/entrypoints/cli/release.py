@@ -70,7 +70,7 @@ def _row(one: app_releases.KeptRelease) -> tuple[object, ...]:
 
 
 def roll_back(args: argparse.Namespace) -> int:
-    """Flip, then let main follow."""
+    """Flip, then let the branch follow."""
     with open_container(load_existing(args)) as services:
         find_site(services, args.project)
         done = app_releases.roll_back(services, args.project, Stage(args.stage), args.release or "")

@@ -69,6 +69,7 @@ _CHANGES = "|".join((
 ))  # fmt: skip
 _IT = "it|this|that|them|these|those|es|das|ça|cela|le|la|les|lo|esto|eso|questo|het|dit|dat"
 _EVERYTHING = "all|all of it|all changes|everything|alles|tout|todo|tutto"
+_THE_TWO = "both|both of them|beide|beides|les deux|ambos|los dos|entrambi|allebei"
 _PHRASES = {
     Command.PUBLISH: (
         "(?:IT )?(?:publish|veröffentlichen?|publizieren|freigeben|freischalten|(?:online|live) (?:stellen|schalten)"
@@ -95,11 +96,12 @@ _PHRASES = {
 
 def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
     """One pattern for the phrases of a command; IT and LAST stand for what it may name."""
-    joined = "|".join(phrases).replace("IT", f"(?:{_IT}|{_CHANGES}|{_EVERYTHING})")
+    joined = "|".join(phrases).replace("IT", f"(?:{_IT}|{_CHANGES}|{_EVERYTHING}|{_THE_TWO})")
     return re.compile(rf"(?P<polite>(?:{_CAN_YOU}) )?(?:{joined.replace('LAST', f'(?:{_IT}|{_THE_LAST})')})")
 
 
 _COMMANDS = {command: _pattern(phrases) for command, phrases in _PHRASES.items()}
+_NAMES_BOTH = re.compile(rf"\b(?:{_THE_TWO})\b")
 _NAMES_ALL = re.compile(rf"\b(?:{_EVERYTHING})\b")
 _NAMED = re.compile(
     r"""(?xi)
@@ -110,8 +112,8 @@ _NAMED = re.compile(
     )"""
 )
 """An `undo` that names a change so that no sentence could be meant: its commit, its page or file, its title quoted."""
-ALL = "all"
-"""What a `publish` names that means every change of the site."""
+ALL, BOTH = "all", "both"
+"""What a `publish` may name: every change, or its conversation with those that it cannot be separated from."""
 
 
 def command_of(text: str, subject: str, sender_name: str = "") -> Command:
@@ -123,12 +125,14 @@ def command_of(text: str, subject: str, sender_name: str = "") -> Command:
 
 
 def named_change(text: str, subject: str, sender_name: str = "") -> str:
-    """Which change an `undo` names, or ALL where a `publish` names everything; else empty."""
+    """Which change an `undo` names, or what a `publish` names, ALL or BOTH; else empty."""
     named = _NAMED.fullmatch(_plainly(_said(text, subject)))
     if named:
         return next((value.strip() for value in named.groups() if value), "")
     found = _found(_said(text, subject), sender_name)
-    return ALL if found and found[0] is Command.PUBLISH and _NAMES_ALL.search(found[1][0]) else ""
+    if not found or found[0] is not Command.PUBLISH:
+        return ""
+    return ALL if _NAMES_ALL.search(found[1][0]) else BOTH if _NAMES_BOTH.search(found[1][0]) else ""
 
 
 def publishes_or_undoes(clause: Clause) -> Command | None:

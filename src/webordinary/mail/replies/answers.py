@@ -88,6 +88,11 @@ def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) ->
         blocks.append(Link(f"See it on your {site} site", result.url))
     if result.changed_files:
         blocks.append(Listing("What changed", _bounded(result.changed_files)))
+    if result.published and mail.command is Command.PUBLISH:
+        blocks.append(Listing("On your public site now", _bounded(result.published)))
+    if result.waiting:
+        blocks.append(Listing("Not public yet", _bounded(result.waiting)))
+        blocks.append(Paragraph("Reply “publish all” to publish these, too."))
     if result.cost_usd >= SHOWN_COST_USD:
         what = "change" if result.commit else "answer"
         blocks.append(Paragraph(f"This {what} cost ${result.cost_usd:.2f}."))
@@ -107,7 +112,9 @@ def _headline(command: Command, result: JobResult) -> str:
     """What a customer believes who reads nothing else: so it says which site is meant."""
     match command:
         case Command.PUBLISH:
-            return "Your public site is up to date"
+            return "Published" if result.waiting else "Your public site is up to date"
+        case Command.UNDO if result.published:
+            return "Taken back on your edit site and your public site"
         case Command.UNDO:
             return "Taken back on your edit site" if result.commit else "Nothing to undo"
         case _:

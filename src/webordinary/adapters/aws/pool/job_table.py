@@ -235,7 +235,7 @@ def _expires_at(job: Job, keep_days: int) -> int | None:
 
 
 def _result_of(fields: dict[str, Any]) -> JobResult:
-    lists = {name: tuple(fields.get(name, ())) for name in ("changed_files", "pictures")}
+    lists = {name: tuple(fields.get(name, ())) for name in ("changed_files", "pictures", "published", "waiting")}
     return JobResult(**{**fields, **lists, "cost_usd": float(fields.get("cost_usd", 0))})
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
 from itertools import groupby
@@ -359,18 +359,6 @@ def show(
             check()
             shown = begun.ended(lease.fence, _entry(wanted, standing), wanted.files, written, keep)
             return S3Deployment(plan, before.release != wanted.name, _end(shown, version, lease, store))
-    raise _moved_on(lease)
-
-
-def shut_out(lease: ProjectLease, store: ObjectStore) -> ManifestState:
-    """Let no lower fence end or begin a publication from now on; what the store shows stays as it is."""
-    for standing in _looks(store, None):
-        if standing.shown.fence >= lease.fence:
-            return standing
-        shown = replace(standing.shown, fence=lease.fence)
-        version = store.swap_manifest(shown.text(), standing.version)
-        if version is not None:
-            return ManifestState(shown, version)
     raise _moved_on(lease)
 
 

@@ -11,7 +11,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -27,7 +27,6 @@ from webordinary.adapters.aws.site.deploy import (
     look,
     read_shown,
     show,
-    shut_out,
 )
 from webordinary.adapters.aws.site.objects import S3Objects
 from webordinary.adapters.durable import disk_errors
@@ -198,17 +197,17 @@ class S3Releases:
         entry = self._standing(site).known.get(name)
         return self._release(site, entry) if entry else None
 
-    def promote(self, project_id: str, source: Stage, target: Stage, fence: int) -> Release | None:
+    def promote(self, project_id: str, source: Stage, target: Stage, fence: int, commit: str) -> Release | None:
         """Make one stage's current release a release of another stage; its objects are copied in the store."""
         standing = self._look((project_id, source))
         name = standing.shown.release
         wanted = in_store(name, self._store((project_id, source)), standing) if name else None
         if wanted is None:
             return None
-        site = (project_id, target)
+        site, entry = (project_id, target), replace(standing.known[name], release=release_name(commit))
         with self._guard:
-            _remember(self._promoted, (site, name), wanted)
-        return self._release(site, standing.known[name])
+            _remember(self._promoted, (site, entry.release), replace(wanted, name=entry.release))
+        return self._release(site, entry)
 
     def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
         site = (release.project_id, release.stage)
@@ -228,10 +227,6 @@ class S3Releases:
         with self._guard:
             self._promoted.pop((site, release.name), None)
         return done.flipped
-
-    def raise_fence(self, project_id: str, stage: Stage, fence: int) -> None:
-        site = (project_id, stage)
-        self._keep_seen(site, shut_out(_lease(project_id, fence), self._store(site)))
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """See Releases; of a release that was not built here there is the manifest alone."""

@@ -1,0 +1,347 @@
+"""Two lines of a site: each conversation is published by itself, on real git and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.amelia import Amelia
+from tests.unit.jobs.world import OTHER_THREAD, ZOE, Crash, CrashingBefore, TestHold, started
+from webordinary.adapters.files.system import SystemClock
+from webordinary.adapters.git.revert import GitSourceRollback
+from webordinary.jobs.history import LiveState
+from webordinary.jobs.job import SiteJobs
+from webordinary.jobs.report import NO_LONGER_PUBLIC, STILL_PUBLIC
+from webordinary.jobs.rollback import Rollback
+from webordinary.jobs.run import JobDeps
+from webordinary.jobs.site_files import Stage, release_name
+from webordinary.jobs.source import Merged, Workspace
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import Permanent
+from webordinary.model.jobs import JobOutcome, JobResult, Settlement
+from webordinary.model.mail import Command, Instruction
+
+pytestmark = pytest.mark.needs("git")
+TITLE = "change the homepage title to Spring Sale"
+ABOUT = "change the title of the about page to Who we are"
+NEW_THREAD = "c" * 16
+
+
+@pytest.fixture
+def amelia(tmp_path: Path) -> Amelia:
+    return Amelia(tmp_path)
+
+
+def publish(amelia: Amelia, job_id: str, named: str = "", **about: object) -> JobResult:
+    settled = amelia.send("publish", job_id, command=Command.PUBLISH, named=named, **about)  # type: ignore[arg-type]
+    assert settled.outcome is JobOutcome.SUCCEEDED, settled
+    return settled.result
+
+
+def public(amelia: Amelia, name: str = "index.html") -> str:
+    """The public page; what it shows is the newest commit of live."""
+    current = amelia.releases.current("amelia", Stage.PUBLIC)
+    assert current is not None
+    assert current.name == release_name(amelia.git("rev-parse", "live"))
+    return amelia.page(name, Stage.PUBLIC)
+
+
+def jobs_on_live(amelia: Amelia) -> list[str]:
+    return amelia.git("log", "--format=%(trailers:key=Job-Id,valueonly,separator=)", "main..live").split()
+
+
+def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_the_public_site(amelia: Amelia) -> None:
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    amelia.send(TITLE, "job-2")
+    result = publish(amelia, "job-3")
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+    assert "Who we are" not in public(amelia, "about.html")
+    assert result.url == "http://public.amelia.localhost/"
+    assert result.published == ("Changed the title of the homepage to “Spring Sale”. (asked by you)",)
+    assert result.waiting == ("Changed the title of the about page to “Who we are”. (asked by zoe)",)
+    theirs = publish(amelia, "job-4", key=ZOE, thread=OTHER_THREAD)
+    assert "Who we are" in public(amelia, "about.html")
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+    assert theirs.waiting == ()
+    assert "(asked by you)" in theirs.published[0]
+    amelia.check()
+
+
+def test_publish_all_brings_everything(amelia: Amelia) -> None:
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    amelia.send(TITLE, "job-2")
+    result = publish(amelia, "job-3", "all")
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+    assert "Who we are" in public(amelia, "about.html")
+    assert [line.rpartition(" (")[2] for line in result.published] == ["asked by zoe)", "asked by you)"]
+    assert amelia.git("rev-parse", "live^{tree}") == amelia.git("rev-parse", "main^{tree}")
+
+
+def test_what_was_published_before_the_two_lines_stays_public_and_live_begins_there(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    head = amelia.git("rev-parse", "main")
+    shown = amelia.releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 1, head)
+    assert shown
+    amelia.releases.activate(shown, 1)
+    amelia.send(ABOUT, "job-2", key=ZOE, thread=OTHER_THREAD)
+    assert publish(amelia, "job-3").published == ()
+    assert amelia.git("for-each-ref", "--format=%(objectname)", "refs/heads/live") == head
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+    assert "Who we are" not in public(amelia, "about.html")
+
+
+def test_a_public_release_whose_commit_is_gone_is_for_the_operator_to_mend(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    shown = amelia.releases.promote("amelia", Stage.EDIT, Stage.PUBLIC, 1, "f" * 40)
+    assert shown
+    amelia.releases.activate(shown, 1)
+    with pytest.raises(Permanent, match="push a branch `live`"):
+        publish(amelia, "job-2")
+    amelia.git("branch", "live", "main")
+    publish(amelia, "job-3")
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+
+
+def test_changes_that_cannot_be_separated_are_asked_about_and_published_together(amelia: Amelia) -> None:
+    amelia.send("change the homepage title to Autumn", "job-1", key=ZOE, thread=OTHER_THREAD)
+    amelia.send(ABOUT, "job-2", key=ZOE, thread=NEW_THREAD)
+    amelia.send("change the homepage title to Winter", "job-3")
+    asked = publish(amelia, "job-4")
+    assert asked.question
+    assert "index.html" in asked.question
+    assert "Changed the title of the homepage to “Autumn”. (asked by zoe)" in asked.question
+    assert "publish both" in asked.question
+    assert amelia.releases.current("amelia", Stage.PUBLIC) is None
+    both = publish(amelia, "job-5", "both")
+    assert "<h1>Winter</h1>" in public(amelia)
+    assert "Who we are" not in public(amelia, "about.html")
+    assert len(both.published) == 2
+    assert len(both.waiting) == 1
+
+
+def test_a_change_on_top_of_a_commit_of_the_repository_goes_public_with_everything(amelia: Amelia) -> None:
+    amelia.send(ABOUT, "job-1")
+    work = amelia.folder / "developer"
+    amelia.git("clone", "-q", str(amelia.origin), str(work))
+    page = work / "index.html"
+    page.write_text(page.read_text().replace("See what is new", "Look around"))
+    for args in (
+        ("add", "."),
+        ("-c", "user.name=d", "-c", "user.email=d@e", "commit", "-qm", "By hand"),
+        ("push", "-q"),
+    ):
+        amelia.git("-C", str(work), *args)
+    amelia.send("change “Look around” to “Look in”", "job-2", thread=OTHER_THREAD)
+    asked = publish(amelia, "job-3", thread=OTHER_THREAD)
+    assert asked.question
+    assert "publish all" in asked.question
+    apart = publish(amelia, "job-4")
+    assert any("made in the repository itself" in line for line in apart.waiting)
+    publish(amelia, "job-5", "all", thread=OTHER_THREAD)
+    assert "Look in" in public(amelia)
+
+
+def test_a_new_mail_that_only_says_publish_means_the_one_conversation_of_its_sender_that_waits(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    publish(amelia, "job-2", thread=NEW_THREAD)
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+    amelia.send(ABOUT, "job-3", thread=OTHER_THREAD)
+    amelia.send("change “See what is new” to “See more”", "job-4")
+    asked = publish(amelia, "job-5", thread="d" * 16)
+    assert asked.question
+    assert "publish all" in asked.question
+    assert "See more" not in public(amelia)
+    assert publish(amelia, "job-6", thread="e" * 16, key=ZOE).question, "nothing of it is hers"
+
+
+def test_an_undo_takes_a_change_back_on_each_line_that_it_reached_and_says_so(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    publish(amelia, "job-2")
+    amelia.send(ABOUT, "job-3")
+    only_edit = amelia.send("undo", "job-4", command=Command.UNDO).result
+    assert NO_LONGER_PUBLIC not in only_edit.summary
+    assert only_edit.published == ()
+    assert jobs_on_live(amelia) == ["job-2"]
+    amelia.send(ABOUT, "job-5", key=ZOE, thread=OTHER_THREAD)
+    both = amelia.send("undo", "job-6", command=Command.UNDO).result
+    assert both.summary.endswith(NO_LONGER_PUBLIC)
+    assert both.published
+    assert "Spring Sale" not in amelia.page()
+    assert "Spring Sale" not in public(amelia)
+    assert "Who we are" not in public(amelia, "about.html")
+    assert jobs_on_live(amelia) == ["job-6", "job-2"]
+    assert publish(amelia, "job-7").published == ()
+
+
+def test_an_undo_that_cannot_be_separated_on_live_says_that_it_is_still_public(amelia: Amelia) -> None:
+    amelia.send("change “See what is new” to “See more”", "job-1")
+    publish(amelia, "job-2")
+    amelia.send("change “See more” to “See it all”", "job-3", key=ZOE, thread=OTHER_THREAD)
+    publish(amelia, "job-4", key=ZOE, thread=OTHER_THREAD)
+    amelia.send("undo", "job-5", key=ZOE, thread=OTHER_THREAD, command=Command.UNDO, deps=without_live(amelia))
+    undone = amelia.send("undo", "job-6", command=Command.UNDO).result
+    assert undone.summary.endswith(STILL_PUBLIC)
+    assert "See it all" in public(amelia)
+    assert "See what is new" in amelia.page()
+    assert publish(amelia, "job-7").question
+    publish(amelia, "job-8", "both")
+    assert "See what is new" in public(amelia)
+
+
+def without_live(amelia: Amelia) -> JobDeps:
+    """A worker of the earlier version, which undid a change on the edit site only."""
+    deps = amelia.deps()
+
+    class NothingPublic:
+        def __getattr__(self, name: str) -> object:
+            return getattr(deps.live, name)
+
+        def compare(self, workspace: Workspace, public: str) -> LiveState:
+            return replace(deps.live.compare(workspace, public), waiting=())
+
+    return replace(deps, live=NothingPublic())  # type: ignore[arg-type]
+
+
+def test_a_site_that_does_not_build_from_live_stays_as_it_was(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    publish(amelia, "job-2")
+    amelia.send(ABOUT, "job-3")
+    amelia.send("change “See what is new” to “See more”", "job-4", key=ZOE, thread=OTHER_THREAD)
+    live = amelia.git("rev-parse", "live")
+    settled = amelia.send("publish", "job-5", command=Command.PUBLISH, deps=replace(amelia.deps(), builders={}))
+    assert settled.outcome is JobOutcome.FAILED
+    assert "stays as it was" in settled.result.summary
+    assert amelia.git("rev-parse", "live") == live
+    assert "Who we are" not in public(amelia, "about.html")
+
+
+def test_a_rollback_of_the_public_site_takes_live_along_and_a_publish_brings_it_again(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    publish(amelia, "job-2")
+    amelia.send(ABOUT, "job-3", thread=OTHER_THREAD)
+    publish(amelia, "job-4", thread=OTHER_THREAD)
+    source = GitSourceRollback(amelia.folder / "mirrors", "operator")
+    rollback = Rollback(amelia.leases, amelia.releases, source, SystemClock().now, lambda _: None)
+    main = amelia.git("rev-parse", "main")
+    done = rollback.roll_back(amelia.project, Stage.PUBLIC, "", "operator")
+    assert done.commit == amelia.git("rev-parse", "live")
+    assert amelia.git("rev-parse", "main") == main
+    assert "Who we are" not in amelia.page("about.html", Stage.PUBLIC)
+    amelia.send("change “See what is new” to “See more”", "job-5")
+    result = publish(amelia, "job-6")
+    assert "See more" in public(amelia)
+    assert "Who we are" not in public(amelia, "about.html"), "a later publication brings nothing back"
+    assert len(result.waiting) == 1
+    publish(amelia, "job-7", thread=OTHER_THREAD)
+    assert "Who we are" in public(amelia, "about.html")
+
+
+CALLS, UNDO_CALLS = 16, 33
+PORTS = ("workspaces", "live", "leases", "releases")
+
+
+def crashing(deps: JobDeps, count: list[int], at: int, ports: Sequence[str] = PORTS) -> JobDeps:
+    wrapped: dict[str, Any] = {name: CrashingBefore(getattr(deps, name), count, at) for name in ports}
+    return replace(deps, **wrapped)
+
+
+@pytest.mark.parametrize("crash_at", range(1, CALLS))
+def test_a_crash_at_any_step_of_a_publication_ends_in_one_commit_and_one_release(amelia: Amelia, crash_at: int) -> None:
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    amelia.send(TITLE, "job-2")
+    with suppress(Crash):
+        publish(amelia, "job-3", deps=crashing(amelia.deps(), [0], crash_at))
+    amelia.dead.add("w-1")
+    result = publish(amelia, "job-3", worker="w-2", fence=11)
+    assert result.published == ("Changed the title of the homepage to “Spring Sale”. (asked by you)",)
+    assert len(result.waiting) == 1
+    assert jobs_on_live(amelia) == ["job-3"]
+    assert len(amelia.releases.list("amelia", Stage.PUBLIC)) == 1
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+
+
+@pytest.mark.parametrize("crash_at", range(10, UNDO_CALLS))
+def test_a_crash_at_any_step_of_an_undo_takes_it_back_once_on_both_lines(amelia: Amelia, crash_at: int) -> None:
+    amelia.send(TITLE, "job-1")
+    publish(amelia, "job-2")
+    deps = crashing(amelia.deps(), [0], crash_at, (*PORTS, "main"))
+    with suppress(Crash):
+        amelia.send("undo", "job-3", command=Command.UNDO, deps=deps)
+    amelia.dead.add("w-1")
+    undone = amelia.send("undo", "job-3", command=Command.UNDO, worker="w-2", fence=11)
+    assert undone.result.summary.endswith(NO_LONGER_PUBLIC)
+    assert amelia.jobs_on_main() == ["job-3", "job-1"]
+    assert jobs_on_live(amelia) == ["job-3", "job-2"]
+    assert "Spring Sale" not in public(amelia)
+    amelia.check()
+
+
+def test_all_steps_are_crashed_by_the_tests_above(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    count = [0]
+    publish(amelia, "job-2", deps=crashing(amelia.deps(), count, 1_000))
+    assert count[0] < CALLS
+    count = [0]
+    amelia.send("undo", "job-3", command=Command.UNDO, deps=crashing(amelia.deps(), count, 1_000, (*PORTS, "main")))
+    assert count[0] < UNDO_CALLS
+
+
+def found(amelia: Amelia, job_id: str, worker: str, fence: int) -> Settlement | None:
+    """What a worker that took the job over finds of an earlier attempt."""
+    mail = Instruction("publish", "", "scott@example.com", Command.PUBLISH)
+    work = SiteJobs(amelia.deps(worker), lambda job: mail, amelia.heard, SystemClock().now)
+    begun = started(job_id, Command.PUBLISH, worker=worker, fence=fence)
+    return work.find_done(begun, TestHold(worker, fence, job_id))
+
+
+def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    assert found(amelia, "job-2", "w-2", 10) is None, "nothing is public yet"
+    deps = amelia.deps()
+    dying: Any = CrashingBefore(deps.live, [0], 3, after=True)  # compare, bring, push
+    with pytest.raises(Crash):
+        publish(amelia, "job-2", deps=replace(deps, live=dying))
+    amelia.dead.add("w-1")
+    assert amelia.releases.current("amelia", Stage.PUBLIC) is None
+    settled = found(amelia, "job-2", "w-2", 11)
+    assert settled is not None
+    assert settled.outcome is JobOutcome.SUCCEEDED
+    assert settled.result.published
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+
+
+def test_who_slept_while_publishing_is_too_late_once_somebody_has_looked(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    deps = amelia.deps()
+
+    class Sleeping:
+        """Its push comes after another worker took the job over."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(deps.live, name)
+
+        def push_live(self, workspace: Workspace, merged: Merged, lease: ProjectLease) -> bool:
+            assert found(amelia, "job-2", "w-2", 11) is None
+            return deps.live.push_live(workspace, merged, lease)
+
+    amelia.dead.add("w-1")
+    with pytest.raises(Exception, match="a newer claim"):
+        publish(amelia, "job-2", deps=replace(deps, live=Sleeping()))
+    assert amelia.git("for-each-ref", "refs/heads/live") == ""
+    assert amelia.releases.current("amelia", Stage.PUBLIC) is None
+    publish(amelia, "job-3", worker="w-2", fence=11)
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+
+
+def test_a_repository_whose_main_branch_is_named_live_has_another_name_for_the_public_line(amelia: Amelia) -> None:
+    amelia.git("branch", "-m", "main", "live")
+    amelia.send(TITLE, "job-1")
+    publish(amelia, "job-2")
+    assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
+    assert "Publish: " in amelia.git("log", "-1", "--format=%s", "public")
+    assert "Publish: " not in amelia.git("log", "-1", "--format=%s", "live")
