@@ -18,6 +18,7 @@ import quopri
 import re
 import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -48,16 +49,50 @@ _ALIASES = {
 
 
 def decode(data: bytes, charset: str) -> str:
-    """Decode without ever failing."""
-    for name in (charset.strip().strip("\"'").lower(), "utf-8"):
-        codec = _text_codec(_ALIASES.get(name, name))
-        if codec is None:
-            continue
-        try:
-            return codec.decode(data, "strict")[0]
-        except (UnicodeError, ValueError):
-            continue
-    return data.decode("cp1252", "replace")
+    """Decode without ever failing; a byte that does not fit spoils only itself."""
+    name = charset.strip().strip("\"'").lower()
+    name = _ALIASES.get(name, name)
+    if _JIS_ESCAPE.search(data) and (name in ("", "utf-8") or name.startswith("iso-2022-jp")):
+        return _decode_jis(data)
+    declared = _text_codec(name) or _text_codec("utf-8")
+    for codec in (declared, _text_codec("utf-8")):
+        with suppress(UnicodeError, ValueError):
+            return codec.decode(data, "strict")[0] if codec else ""
+    if declared is None or declared.name == "utf-8":
+        return data.decode("utf-8", "cp1252")
+    try:
+        return declared.decode(data, "replace")[0]
+    except (UnicodeError, ValueError):
+        return data.decode("utf-8", "cp1252")
+
+
+def _as_cp1252(error: UnicodeError) -> tuple[str, int]:
+    """Bytes that are no UTF-8 are mostly of a program that writes Windows-1252."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error("cp1252", _as_cp1252)
+
+_JIS_ESCAPE = re.compile(rb"\x1b\$[@B]")
+_JIS_RUN = re.compile(rb"\x1b(\$[@B]|\([BJI])([^\x1b]*)")
+
+
+def _decode_jis(data: bytes) -> str:
+    """ISO-2022-JP with the characters of vendors, which the codec of that name refuses: each run by EUC-JP."""
+    start = data.partition(b"\x1b")[0].decode("utf-8", "cp1252")
+    return start + "".join(_decode_jis_run(*run.groups()) for run in _JIS_RUN.finditer(data))
+
+
+def _decode_jis_run(escape: bytes, run: bytes) -> str:
+    if escape == b"(I":  # half-width katakana
+        return bytes(byte | 0x80 for byte in run).decode("cp932", "replace")
+    if escape.startswith(b"("):
+        return run.decode("ascii", "replace")
+    double, line_end, rest = run.partition(b"\n")  # a line end returns to ASCII
+    euc = bytes(byte | 0x80 if byte > 0x20 else byte for byte in double)
+    return euc.decode("euc_jis_2004", "replace") + ("\n" + rest.decode("ascii", "replace") if line_end else "")
 
 
 def _text_codec(name: str) -> codecs.CodecInfo | None:
@@ -178,22 +213,40 @@ def _defect(head: bytes, block: bytes) -> str:
     return ""
 
 
+_CHARSET = re.compile(rb"(?im)^content-type:[^\r\n]*(?:\r?\n[ \t][^\r\n]*)*?charset=\"?([a-z0-9._-]{1,40})")
+
+
+def _charset_of(block: bytes) -> str:
+    """In which charset bytes of this header that are neither ASCII nor UTF-8 were written, by its Content-Type."""
+    declared = None if block.isascii() else _CHARSET.search(block)
+    return declared[1].decode("ascii") if declared else "utf-8"
+
+
 def _unfolded(block: bytes) -> Iterator[tuple[str, str]]:
+    charset = _charset_of(block)
     name, parts = "", list[bytes]()
     for line in [*block.split(b"\r\n"), b"end:"]:
         if line[:1] in (b" ", b"\t"):
             parts.append(line)
             continue
         if name:
-            yield name, _value(name, b" ".join(part.strip(b" \t") for part in parts))
+            yield name, _value(name, b" ".join(part.strip(b" \t") for part in parts), charset)
         name, parts = "", []
         if match := _FIELD_NAME.match(line):
             name, parts = match.group()[:-1].strip().lower().decode("ascii"), [line[match.end() :]]
 
 
-def _value(name: str, value: bytes) -> str:
+def _value(name: str, value: bytes, charset: str) -> str:
     # A guessed charset or a dropped control character would turn another address into a customer's.
-    return value.decode("utf-8", "replace") if name == "from" else clean(decode(value, "utf-8"))
+    return value.decode("utf-8", "replace") if name == "from" else clean(_decode_raw(value, charset))
+
+
+def _decode_raw(value: bytes, charset: str) -> str:
+    """UTF-8 where it is, whatever the mail declares; else the declared charset."""
+    try:
+        return value.decode("utf-8") if not _JIS_ESCAPE.search(value) else decode(value, charset)
+    except UnicodeDecodeError:
+        return decode(value, charset)
 
 
 def decode_words(text: str) -> str:

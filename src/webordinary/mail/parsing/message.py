@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from webordinary.mail.parsing.attachments import accepted_count, picture_names, surplus
@@ -9,14 +10,24 @@ from webordinary.mail.parsing.commands import command_of, is_forward
 from webordinary.mail.parsing.headers import Headers, author_of, message_id_of, read_headers, sent_at_of
 from webordinary.mail.parsing.html import MAX_TAGS, html_to_lines
 from webordinary.mail.parsing.parts import DEFAULT_LIMITS, MailLimits, Part, Parts, take_apart
+from webordinary.mail.parsing.phrases import any_of
 from webordinary.mail.parsing.reply_text import Line, reply_text
 from webordinary.model.mail import ParsedMail
 from webordinary.model.text import clean
 
+# ruff: noqa: RUF001  colons of other alphabets
+
+MAX_SUBJECT = 500
 _LIST_FIELDS = ("list-id", "list-unsubscribe", "list-post", "x-mailing-list")
-_ROBOT_FIELDS = ("x-autoreply", "x-autorespond", "x-auto-reply-from", "x-failed-recipients")
+_ROBOT_FIELD = re.compile(
+    r"(?!x-auto-response-suppress)(?:x-loop|x-failed-recipients|x-cron-env|x-machinegenerated|x-holidayreply"
+    r"|(?:x-)?(?:mail-|ms-exchange-generated-message-source-)?auto[-_]?(?:repl|respon[ds]|generated).*)"
+)
 _BULK = {"bulk", "junk", "list", "auto_reply", "auto-reply"}
-_DAEMONS = ("mailer-daemon", "postmaster")
+_ROBOT_SENDER = re.compile(
+    r"(?:mailer[-_.]?daemon|post[-_.]?master|(?:no|do[-_.]?not|dont)[-_.]?reply|auto[-_.]?(?:reply|responder)|bounces?)(?:[-+_.].*)?"
+)
+_ROBOT_SUBJECT = re.compile(rf"\s*[\[(]?\s*{any_of('absent')}\s*[\])]?\s*(?:[:：]|$|(?<=[\])]))", re.I)
 
 
 def is_automatic(headers: Headers, sender: str) -> bool:
@@ -26,9 +37,13 @@ def is_automatic(headers: Headers, sender: str) -> bool:
         headers.first("content-type").lower().startswith("multipart/report")
         or submitted not in ("", "no")
         or headers.first("return-path").strip() == "<>"
-        or headers.first("precedence").strip().lower() in _BULK
-        or any(headers.first(field) for field in (*_LIST_FIELDS, *_ROBOT_FIELDS))
-        or sender.partition("@")[0].lower() in _DAEMONS
+        or bool({headers.first(field).strip().lower() for field in ("precedence", "x-precedence")} & _BULK)
+        or any(headers.first(field) for field in _LIST_FIELDS)
+        or any(
+            _ROBOT_FIELD.fullmatch(name) and value.strip().lower() not in ("", "no") for name, value in headers.fields
+        )
+        or _ROBOT_SENDER.fullmatch(sender.partition("@")[0].lower()) is not None
+        or _ROBOT_SUBJECT.match(headers.text("subject")[:MAX_SUBJECT]) is not None
     )
 
 
@@ -90,9 +105,6 @@ def _unflowed(text: str) -> str:
             lines.append([line if depth else words])
         open_depth = depth if words.endswith(" ") and words != "-- " else -1
     return "\n".join(map("".join, lines))
-
-
-MAX_SUBJECT = 500
 
 
 def parse(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> ParsedMail:

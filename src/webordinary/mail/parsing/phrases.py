@@ -55,7 +55,7 @@ LANGUAGES = (
         "|sent from my … please excuse…",
         absent="automatic reply|auto reply|autoreply|auto-reply|auto response|auto-response|autoresponse"
         "|automated reply|automated response|out of office|out of the office|out of office autoreply"
-        "|auto|vacation reply|away from the office",
+        "|vacation reply|away from the office",
     ),
     Phrases(
         "German",
@@ -134,7 +134,7 @@ LANGUAGES = (
         device="enviado do meu …|enviado da minha …|enviado do …|enviado a partir do …|enviado a partir de …"
         "|enviado pelo …|enviado por …|obter o outlook para …|obter outlook para …"
         "|obtenha o outlook para …|baixe o outlook para …",
-        absent="resposta automática|resposta automatica|fora do escritório|ausência temporária|ausente",
+        absent="resposta automática|resposta automatica|fora do escritório|ausência temporária",
     ),
     Phrases(
         "Dutch",
@@ -202,7 +202,7 @@ LANGUAGES = (
         forwarded="välitetty viesti|välitetty viesti alkaa|edelleenlähetetty viesti|välitetty viesti / fwd.msg",
         above="vastau…tämän rivin yläpuolelle|vastaa…tämän rivin yläpuolelle|vastaa…tämän viivan yläpuolelle",
         device="lähetetty …|hanki outlook …|hae outlook …",
-        absent="automaattinen vastaus|automaattivastaus|poissa|poissaoloilmoitus",
+        absent="automaattinen vastaus|automaattivastaus|poissaoloilmoitus",
     ),
     Phrases(
         "Icelandic",
