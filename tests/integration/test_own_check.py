@@ -3,67 +3,18 @@
 from __future__ import annotations
 
 import socket
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import dns.flags
-import dns.message
-import dns.rcode
-import dns.rdatatype
-import dns.rrset
 import pytest
 
-from tests.signed_mail import Key, Provider, Zone, letter
+from tests.signed_mail import Key, Provider, Zone, letter, name_server
 from webordinary.adapters.files.parser import ParserLimits, ProcessVerifier
 from webordinary.adapters.resolver import DnsResolver
 from webordinary.mail.dmarc import DnsFailed
 
 NOW = datetime.now(UTC)
 SCOTT = "scott@example.com"
-
-
-@contextmanager
-def name_server(records: Mapping[str, tuple[bytes, ...]]) -> Iterator[tuple[str, list[str]]]:
-    """A name server on loopback: its address, and the names that it was asked for."""
-    asked: list[str] = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as served:
-        served.bind(("127.0.0.1", 0))
-
-        def serve() -> None:
-            while True:
-                data, peer = served.recvfrom(4096)
-                if not data:
-                    return
-                served.sendto(_answer(data, records, asked), peer)
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{served.getsockname()[1]}", asked
-        finally:
-            served.sendto(b"", served.getsockname())
-            thread.join()
-
-
-def _answer(data: bytes, records: Mapping[str, tuple[bytes, ...]], asked: list[str]) -> bytes:
-    query = dns.message.from_wire(data)
-    name = query.question[0].name
-    text = name.to_text(omit_final_dot=True).lower()
-    asked.append(text)
-    reply = dns.message.make_response(query)
-    reply.flags |= dns.flags.RA
-    if text.startswith("broken."):
-        reply.set_rcode(dns.rcode.SERVFAIL)
-    elif text not in records:
-        reply.set_rcode(dns.rcode.NXDOMAIN)
-    else:
-        quoted = [
-            " ".join(f'"{one[at : at + 200].decode()}"' for at in range(0, len(one), 200)) for one in records[text]
-        ]
-        reply.answer.append(dns.rrset.from_text_list(name, 60, "IN", dns.rdatatype.TXT, quoted))
-    return reply.to_wire()
 
 
 def test_records_are_read_in_one_piece_and_asked_for_once() -> None:

@@ -20,10 +20,12 @@ from webordinary.adapters.sqlite.recovery import HighWaterMark, mails_without_ro
 from webordinary.compose.backends import require_boto3
 from webordinary.compose.backup import unknown_sites
 from webordinary.compose.container import AWS, Container
-from webordinary.compose.embedded import open_embedded
+from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.compose.mailboxes import imap_settings
 from webordinary.compose.sandbox import why_no_sandbox
 from webordinary.config import Config
+from webordinary.mail.addresses import ascii_address
+from webordinary.mail.dmarc import Dns, DnsFailed, dmarc_record, is_strict, organisation
 from webordinary.model.checks import Check, CheckResult, Verdict, broken, doubtful, good
 from webordinary.model.errors import Transient, WebOrdinaryError
 from webordinary.model.projects import Project
@@ -32,6 +34,7 @@ from webordinary.operations.doctor import CheckRun, run_checks
 from webordinary.operations.onboarding import origins_of
 
 MOST_PROJECTS = 50
+MOST_DOMAINS = 20
 """Of more sites only these are looked at one by one."""
 MOST_SECONDS_AHEAD = 120
 REMOVE_TRUST = "remove trusted_peers from the settings unless this is a trial on your own machine; see docs/security.md"
@@ -181,7 +184,34 @@ def _senders(services: Container) -> CheckResult:
         return doubtful(warning, REMOVE_TRUST)
     if services.config.trusted_peers:
         return good("mail from trusted_peers can change the sample only")
-    return doubtful("mail is held: nothing proves who wrote it", "use the backend aws, or trusted_peers to try it out")
+    if ids := services.config.trusted_authserv_id:
+        return good(f"senders are proven by {', '.join(ids)}, else by a DKIM signature that is checked here")
+    return good("senders are proven by a DKIM signature that is checked here")
+
+
+def sender_checks(services: EmbeddedContainer) -> Iterator[Check]:
+    """Can the mail of each entitled sender prove itself? One look for each domain."""
+    if services.config.trusted_peers:  # a trial on localhost: every sender is believed
+        return
+    domains = sorted({ascii_address(sender.address).rpartition("@")[2] for sender in services.directory.senders()})
+    for domain in domains[:MOST_DOMAINS]:
+        yield Check(f"senders at {domain}", partial(_can_prove, domain, services.dns))
+    if len(domains) > MOST_DOMAINS:
+        words = f"only {MOST_DOMAINS} of {len(domains)} domains of senders are looked at"
+        yield Check("other senders", lambda: doubtful(words, "mail of the others is checked as it comes"))
+
+
+def _can_prove(domain: str, dns: Dns) -> CheckResult:
+    """What the DNS tells; the selectors of DKIM keys cannot be listed, so the first mail shows whether it signs."""
+    try:
+        record = dmarc_record(domain, dns)
+    except DnsFailed as problem:
+        return doubtful(f"not known: the DNS did not answer ({problem})", "look at the network, or set dns_servers")
+    if record is None:
+        words = f"no DMARC record: a mail proves itself only if {domain} itself signed it; else its sender is asked"
+        return doubtful(words, f"let the owner of {domain} publish a DMARC record and sign with DKIM")
+    signer = f"{domain} itself" if is_strict(record) else f"{organisation(domain) or domain} or a domain below it"
+    return good(f"DMARC with p={record.get('p', 'none')}: a mail proves itself if {signer} signed it with DKIM")
 
 
 def _clock(services: Container) -> CheckResult:
@@ -207,6 +237,6 @@ def run_doctor(config: Config, *, running: bool) -> Iterator[CheckRun]:
 def _examine_sites(config: Config) -> Iterator[CheckRun]:
     try:
         with open_embedded(config) as services:
-            yield from run_checks(list(projects_checks(services)))
+            yield from run_checks([*projects_checks(services), *sender_checks(services)])
     except WebOrdinaryError as problem:
         yield CheckRun("sites", broken(f"the sites cannot be listed: {problem}", "mend what is above first"))
