@@ -110,6 +110,8 @@ _OTHERS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.search(JOBS, names.OPEN_INDEX, names.OWED_INDEX),
         rights.search(MAILS, names.DUE_INDEX),
         rights.start_workflow(),
+        rights.watch_workflow(),
+        rights.send_to(rights.INPUT),
         *_end_job(),
         *_answer(settings),
     ),

@@ -89,6 +89,14 @@ def start_workflow() -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=["states:StartExecution"], resources=[arns.state_machine()])
 
 
+def watch_workflow() -> iam.PolicyStatement:
+    """See how executions ended."""
+    return iam.PolicyStatement(
+        actions=["states:ListExecutions", "states:DescribeExecution"],
+        resources=[arns.state_machine(), arns.executions()],
+    )
+
+
 def call_back(*more: str) -> iam.PolicyStatement:
     """Answer the tasks that wait."""
     actions = ["states:SendTaskSuccess", "states:SendTaskFailure", *more]

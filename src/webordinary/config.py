@@ -401,7 +401,11 @@ class Config:
     ] = False
 
     pictures: Annotated[
-        str, Setting(choice("auto", "on", "off"), "pictures of the changed page: auto only where nobody waits")
+        str,
+        Setting(
+            choice("auto", "on", "off"),
+            "pictures of the changed page: auto only for jobs that took five seconds or longer",
+        ),
     ] = "auto"
     picture_seconds: Annotated[
         float, Setting(number(0.1, 60, whole=False), "how long a reply waits for its pictures at most")

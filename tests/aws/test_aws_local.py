@@ -11,6 +11,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,6 +106,42 @@ def test_what_kill_9_left_behind_ends_and_the_next_start_finds_everything(
     said = capfd.readouterr().err
     assert "workflow email-processor is there" in said
     assert "made" not in said
+
+
+def test_a_mail_under_way_when_it_is_stopped_is_answered_after_the_next_start(
+    local: tuple[subprocess.Popen[str], Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process, data = local
+    assert process.stdout
+    json.loads(process.stdout.readline())
+    for name, value in variables(data / "emulator" / "environment").items():
+        monkeypatch.setenv(name, value)
+    assert main(["pause", "amelia"]) == 0
+    mail = data / "mail.eml"
+    mail.write_text(f"From: {sample.SENDER}\nTo: edit@localhost\nMessage-ID: <1@x>\n\nSet the title to Spring Sale\n")
+    assert main(["send", str(mail)]) == 0
+    until(lambda: newest(capsys)["job"], "its job to be recorded")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=200)
+    again = start(data)
+    try:
+        assert again.stdout
+        json.loads(again.stdout.readline())
+        for name, value in variables(data / "emulator" / "environment").items():
+            monkeypatch.setenv(name, value)
+        assert main(["resume", "amelia"]) == 0
+        until(lambda: newest(capsys)["answered_at"], "an answer")
+        assert newest(capsys)["job"]["outcome"] == "succeeded"
+    finally:
+        again.send_signal(signal.SIGINT)
+        again.communicate(timeout=200)
+
+
+def newest(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(["status", "--json"]) == 0
+    recent: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["recent"]
+    return recent[0] if recent else {"job": None, "answered_at": None}
 
 
 def _processes_of(data: Path) -> list[int]:

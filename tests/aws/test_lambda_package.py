@@ -9,7 +9,8 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ import pytest
 from tests.aws.emulator import Emulator
 from tests.aws.lambdas import MAILBOX, ROOT, Account, brought_up, close_down, packaged, plan_for
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.blobs import Bodies
 from webordinary.adapters.aws.dynamo import Dynamo
 from webordinary.adapters.aws.functions import FUNCTIONS, SMALL_MB
 from webordinary.adapters.aws.mail.directory import AwsDirectory
 from webordinary.adapters.aws.mail.emulated import Reception, as_received, new_ses_id
+from webordinary.adapters.aws.mail.mails import MailItems
+from webordinary.adapters.aws.mail.outbox import AwsOutbox
 from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters
 from webordinary.adapters.aws.pool.queues import Queues
 from webordinary.adapters.aws.provision.deployment import provision_all
@@ -140,7 +144,35 @@ def test_a_raw_mail_in_the_bucket_starts_its_workflow_which_asks_for_a_worker_an
     assert states[:3] == ["AuthenticateSender", "Admission", "ParseEmail"]
     account.clients.stepfunctions.stop_execution(executionArn=execution_arn(account, asked["messageId"]))
     letter = until(account, lambda: letter_of(account, asked["messageId"]))
-    assert letter.reason.startswith("workflow ABORTED")
+    assert letter.reason == "workflow ABORTED: an operator stopped it"
+
+
+def test_an_execution_whose_end_was_told_to_nobody_is_found_given_up_and_answered(account: Account) -> None:
+    account.tools.events.disable_rule(Name=names.ABANDONED)
+    try:
+        put_mail(account, "Change the title to Summer Sale")
+        machine, sfn = account.standing.state_machine_arn, account.clients.stepfunctions
+        running = partial(sfn.list_executions, stateMachineArn=machine, statusFilter="RUNNING")
+        email_id = until(account, lambda: running()["executions"])[0]["name"]
+        until(account, lambda: waiting(account, email_id))
+        arn = execution_arn(account, email_id)
+        sfn.stop_execution(executionArn=arn, error="Operator", cause="stopped by hand")
+        letter = until(account, lambda: reconciled(account) and letter_of(account, email_id))
+    finally:
+        account.tools.events.enable_rule(Name=names.ABANDONED)
+    assert letter.reason == "workflow ABORTED: Operator: stopped by hand"
+    items = MailItems(Dynamo(account.clients.dynamodb), lambda: datetime.now(UTC))
+    bodies = Bodies(account.clients.s3, names.store_bucket(account.account_id), "replies")
+    [reply] = AwsOutbox(items, bodies, timedelta()).of(email_id)
+    assert reply.reply.recipient == SCOTT
+
+
+def reconciled(account: Account) -> bool:
+    """Each time by a lambda that has just been started: one that has looked looks again in five minutes."""
+    for tag in ("", "again"):
+        account.tools.functions.update_function_configuration(FunctionName=names.RECONCILE, Description=tag)
+    account.tools.functions.invoke(FunctionName=names.RECONCILE, Payload=b"{}")
+    return True
 
 
 def test_an_error_reaches_the_workflow_under_the_name_of_its_class(account: Account) -> None:

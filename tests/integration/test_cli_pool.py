@@ -35,6 +35,7 @@ def plain(house: House, capsys: pytest.CaptureFixture[str], *command: str) -> ob
 
 def claim(house: House) -> StartedJob:
     services = house.services
+    services.workers.enter(WORKER)
     services.worker_rows.enter(WorkerEntry(WORKER, "worker 7", os.getpid(), 4), services.clock.now())
     started = services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
     assert isinstance(started, StartedJob)
@@ -61,6 +62,21 @@ def test_queues_show_what_waits_and_that_nobody_owns_it(house: House, capsys: py
     out = capsys.readouterr().out
     assert "nobody" in out
     assert "unclaimed: 1 waiting, the oldest for" in out
+
+
+def test_the_claim_of_a_dead_worker_is_neither_live_nor_busy_and_its_queue_has_no_owner(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    house.receive()
+    claim(house)
+    house.services.workers.leave(WORKER)
+    [shown] = plain(house, capsys, "claims")  # type: ignore[misc]
+    assert (shown["live"], shown["busy"]) == (False, False)
+    look = plain(house, capsys, "queues")
+    assert isinstance(look, dict)
+    assert look["queues"][0]["owner"] is None
+    assert main(["claims", "--data", str(house.services.config.data)]) == 0
+    assert "its worker is dead" in capsys.readouterr().out
 
 
 def test_a_claim_is_shown_with_its_worker_fence_and_lease_and_the_queue_with_its_owner(

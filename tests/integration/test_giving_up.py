@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
 from webordinary.adapters.files.wake import listener_name
 from webordinary.compose.steps import answering_of
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.jobs import Job, JobOutcome
+from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.names import job_id_of
 from webordinary.pool.ports import QUEUED
+from webordinary.services.mail_duties import BrokenWorkflows, OwedCallbacks
 from webordinary.workflow.answering import Answering
+from webordinary.workflow.start import BrokenExecution, redrive
 
 ERROR = {"Error": "Transient", "Cause": '{"errorMessage": "the disk is full"}'}
 
@@ -74,6 +77,98 @@ def test_a_worker_hears_at_once_that_its_job_is_given_up(house: House, answering
     assert job.cancel_requested
 
 
+def test_a_job_over_its_limit_leaves_a_dead_letter_that_can_be_redriven_and_an_answer_that_says_so(
+    house: House,
+) -> None:
+    email_id = house.receive()
+    limit = "ran longer than 3600 seconds"
+    house.work(Settlement(JobOutcome.TIMED_OUT, JobResult("It took too long.", error=limit)))
+    [letter] = house.services.dead_letters.all(10)
+    assert (letter.email_id, letter.reason) == (email_id, f"JobTimedOut: {limit}")
+    [reply] = house.replies(email_id)
+    assert b"It took too long." in reply.reply.raw
+    redrive(letter, house.engine, house.services.dead_letters)
+    house.engine.run_ready()
+    house.work()
+    assert len(house.replies(email_id)) == 2
+
+
+def test_an_execution_that_broke_after_its_job_was_done_leaves_no_dead_letter(
+    house: House, answering: Answering
+) -> None:
+    email_id = house.receive()
+    house.settle()
+    assert answering.owes_answer({"emailId": email_id})
+    answering.abandon({"emailId": email_id}, BrokenExecution(email_id, "FAILED", "States.Runtime"))
+    assert house.services.dead_letters.all(10) == []
+    [reply] = house.replies(email_id)
+    assert b"The title is now Spring Sale." in reply.reply.raw
+    assert not answering.owes_answer({"emailId": email_id})
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [
+        (BrokenExecution("x", "ABORTED"), "workflow ABORTED: an operator stopped it"),
+        (BrokenExecution("x", "ABORTED", "Operator", "by hand"), "workflow ABORTED: Operator: by hand"),
+        (BrokenExecution("x", "TIMED_OUT"), "workflow TIMED_OUT: it was not done in the time that it may wait"),
+        (BrokenExecution("x", "FAILED", "States.Runtime"), "workflow FAILED: States.Runtime: no cause is given"),
+    ],
+)
+def test_a_dead_letter_tells_how_its_execution_ended(
+    house: House, answering: Answering, ended: BrokenExecution, reason: str
+) -> None:
+    answering.abandon({"emailId": house.receive()}, ended)
+    [letter] = house.services.dead_letters.all(10)
+    assert letter.reason == reason
+
+
+class Endings:
+    """Step Functions' list of executions that ended badly."""
+
+    def __init__(self, *ended: BrokenExecution) -> None:
+        self.ended = {one.name: one for one in ended}
+
+    def ended_badly(self, since: datetime) -> Sequence[str]:
+        return list(self.ended)
+
+    def describe(self, name: str) -> BrokenExecution:
+        return self.ended[name]
+
+
+def test_a_mail_whose_execution_the_engine_lost_is_answered_when_its_job_is_done(
+    house: House, answering: Answering
+) -> None:
+    email_id, now = house.receive(), house.services.clock.now()
+    lost = BrokenExecution(email_id, "FAILED", "States.ServiceRestart", lost_by_engine=True)
+    duty = BrokenWorkflows(Endings(lost), answering)
+    assert duty.run_once(now) == 0, "its job has not ended"
+    house.settle()
+    assert duty.run_once(now) == 1
+    assert len(house.replies(email_id)) == 1
+    assert duty.run_once(now + timedelta(minutes=6)) == 0
+
+
+def test_a_dead_letter_that_was_dropped_does_not_come_back(house: House, answering: Answering) -> None:
+    email_id, now = house.receive(), house.services.clock.now()
+    endings = Endings(BrokenExecution(email_id, "FAILED", "States.Runtime"))
+    BrokenWorkflows(endings, answering).run_once(now)
+    [letter] = house.services.dead_letters.all(10)
+    house.services.dead_letters.remove(letter.letter_id)
+    BrokenWorkflows(endings, answering).run_once(now)
+    assert house.services.dead_letters.all(10) == []
+
+
+def test_an_answered_mail_is_not_under_way_although_no_worker_runs(house: House, answering: Answering) -> None:
+    email_id = house.receive()
+    answering.abandon({"emailId": email_id}, BrokenExecution(email_id, "TIMED_OUT"))
+    OwedCallbacks(house.services.pool).run_once(house.services.clock.now())
+    house.engine.run_ready()
+    [reply] = house.replies(email_id)
+    house.services.outbox.mark_sent(reply.reply, house.services.clock.now())
+    assert house.services.overview.mails_in_flight(10) == []
+
+
 class Deaf:
     """Tickets that nobody takes."""
 
@@ -96,7 +191,7 @@ def test_a_mail_is_given_up_and_answered_although_its_worker_cannot_be_told(
     services = house.services
     services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
     deaf = replace(answering, pool=replace(services.pool, tickets=Deaf(problem)))
-    deaf.abandon({"emailId": email_id}, "States.Runtime", "no such path")
+    deaf.abandon({"emailId": email_id}, BrokenExecution(email_id, "FAILED", "States.Runtime", "no such path"))
     [letter] = services.dead_letters.all(10)
     assert letter.email_id == email_id
     assert len(house.replies(email_id)) == 1

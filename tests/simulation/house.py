@@ -21,7 +21,7 @@ from webordinary.workflow.answering import Answering
 from webordinary.workflow.definition import embedded
 from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import Reading
-from webordinary.workflow.start import start, start_missing
+from webordinary.workflow.start import BrokenExecution, start, start_missing
 from webordinary.workflow.steps import REPEATABLE, steps
 
 DEFINITION = embedded()
@@ -126,7 +126,8 @@ class House:
 
     def _abandon(self, execution: Execution) -> None:
         assert isinstance(execution.input, dict)
-        self._answering.abandon(execution.input, f"workflow {execution.status}", execution.cause or "")
+        ended = BrokenExecution(execution.name, execution.status, cause=execution.cause or "")
+        self._answering.abandon(execution.input, ended)
 
     # -- outbox and sweeper ---------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ from webordinary.adapters.aws.pool.ledger import AwsLedger
 from webordinary.adapters.aws.pool.pool_snapshot import PoolSnapshotReader
 from webordinary.adapters.aws.pool.project_leases import AwsProjectLeases
 from webordinary.adapters.aws.pool.queues import AwsInterrupts, AwsOutputs, Queues, QueueUrls, SqsNotifier
-from webordinary.adapters.aws.pool.step_functions import StepFunctions, StepFunctionsCallbacks
+from webordinary.adapters.aws.pool.step_functions import StepFunctions, StepFunctionsCallbacks, StepFunctionsEndings
 from webordinary.adapters.aws.provision.shapes import (
     create_key_queues,
     keys_with_queues,
@@ -263,6 +263,10 @@ class AwsContainer:
     @cached_property
     def workflows(self) -> StepFunctions:
         return StepFunctions(self.clients.stepfunctions, state_machine_arn(self.config))
+
+    @cached_property
+    def executions(self) -> StepFunctionsEndings:
+        return StepFunctionsEndings(self.clients.stepfunctions, state_machine_arn(self.config))
 
     @property
     def intake_description(self) -> str:

@@ -25,7 +25,7 @@ from webordinary.model.mail import TransportKind
 from webordinary.pool.metrics import MetricsRecorder
 from webordinary.services.alert_mailer import AlertMailer
 from webordinary.services.loop import Loop, Service
-from webordinary.services.mail_duties import MissingWorkflows, PageWaker
+from webordinary.services.mail_duties import MissingWorkflows, OwedCallbacks, PageWaker
 from webordinary.services.mail_intake import MailReader
 from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
 from webordinary.workflow.start import start_missing
@@ -62,6 +62,7 @@ def background_services(
         each(ALERT_SECONDS, DeadWorkers(container.worker_rows, container.workers, container.events)),
         each(config.lease_seconds / 3, frozen),
         each(SWEEP_SECONDS, MissingWorkflows(container.workflows, container.raw_mails)),
+        each(SWEEP_SECONDS, OwedCallbacks(container.pool)),
         each(SWEEP_SECONDS, PackedOrigins(lambda: tend_origins(config.data / ORIGINS))),
         each(RETENTION_SECONDS, retention(container)),
         Loop(PageWaker(wake_page), None, now, heard(PAGE)),

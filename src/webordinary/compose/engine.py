@@ -14,6 +14,7 @@ from webordinary.model.backoff import Backoff
 from webordinary.model.errors import is_machine_fault
 from webordinary.workflow.answering import Uptime
 from webordinary.workflow.definition import embedded
+from webordinary.workflow.start import BrokenExecution
 from webordinary.workflow.steps import REPEATABLE, Step
 
 MACHINE_PATIENCE_SECONDS = 86_400.0
@@ -60,8 +61,8 @@ def engine(services: EmbeddedContainer, wake_outbox: Callable[[], None] = lambda
 
     def abandon(execution: Execution) -> None:
         started_with = execution.input if isinstance(execution.input, dict) else {"emailId": execution.name}
-        error = f"workflow {execution.status}: {execution.error}"
-        answering.abandon(started_with, error, execution.cause or "")
+        ended = BrokenExecution(execution.name, execution.status, execution.error or "", execution.cause or "")
+        answering.abandon(started_with, ended)
 
     return Engine(
         services.executions,

@@ -11,10 +11,11 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.functions import FUNCTIONS, PARSING_STEPS, Function
 from webordinary.adapters.aws.names import METRICS, METRICS_SERVICE
 from webordinary.compose.aws import AwsContainer
+from webordinary.compose.steps import answering_of
 from webordinary.config import Config
 from webordinary.model.events import Events
 from webordinary.pool.reconciler import Reconciler
-from webordinary.services.mail_duties import MissingWorkflows, OutboxSender
+from webordinary.services.mail_duties import BrokenWorkflows, MissingWorkflows, OutboxSender
 from webordinary.workflow.start import start
 
 __all__ = ["FUNCTIONS", "METRICS", "METRICS_SERVICE", "PARSING_STEPS", "Function", "names"]
@@ -58,6 +59,7 @@ def duties_of(container: AwsContainer) -> Mapping[str, Chore]:
         "replies": OutboxSender(c.outbox, c.transport, c.threads, c.events).run_once,
         "workflows": MissingWorkflows(c.workflows, c.raw_mails).run_once,
         "mails": UnnotedMails(c).run_once,
+        "broken": BrokenWorkflows(c.executions, answering_of(c)).run_once,
     }
     return {name: partial(_run, run_once, c) for name, run_once in services.items()}
 

@@ -29,10 +29,10 @@ class Permanent(WebOrdinaryError):
 
 
 class ClaimLost(WebOrdinaryError):
-    """A newer claim exists for this key: stop now and write nothing more."""
+    """The claim is over, or not known to be valid: stop now and write nothing more."""
 
-    def __init__(self, key: object, worker: str, fence: int) -> None:
-        super().__init__(f"{key}: {worker} lost fence {fence}; a newer claim acts for it now")
+    def __init__(self, key: object, worker: str, fence: int, why: str = "a newer claim acts for it now") -> None:
+        super().__init__(f"{key}: {worker} lost fence {fence}; {why}")
         self.key, self.worker, self.fence = key, worker, fence
 
 

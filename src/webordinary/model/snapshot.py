@@ -154,6 +154,8 @@ class ClaimSummary:
     status: ClaimStatus = ClaimStatus.HELD
     busy: bool = False
     """A job runs under it; else it is only kept warm."""
+    dead: bool = False
+    """The process of its worker has ended; another worker may take the key at once."""
 
 
 @dataclass(frozen=True, slots=True)

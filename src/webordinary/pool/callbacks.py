@@ -13,7 +13,9 @@ from webordinary.pool.transitions import sends_callback
 STOPPED = "This was stopped. Nothing was changed."
 """What the customer reads, whoever ends the job: nobody does before it is certain."""
 PREEMPTED = "PREEMPTED"
-JOB_DIED = "JobDied"
+JOB_DIED, JOB_TIMED_OUT = "JobDied", "JobTimedOut"
+GIVEN_UP = {JobOutcome.DEAD: JOB_DIED, JobOutcome.TIMED_OUT: JOB_TIMED_OUT}
+"""Outcomes that leave a dead letter, and the error that the workflow catches."""
 _BATCH = 100
 _log = logging.getLogger(__name__)
 
@@ -54,8 +56,8 @@ def deliver_pending_callbacks(pool: Pool) -> int:
 
 
 def _answer(job: Job, token: str, callbacks: Callbacks) -> None:
-    if job.outcome is JobOutcome.DEAD:
+    if job.outcome in GIVEN_UP:
         reason = job.result.error if job.result else None
-        callbacks.fail(token, JOB_DIED, reason or "no reason was kept")
+        callbacks.fail(token, GIVEN_UP[job.outcome], reason or "no reason was kept")
     else:
         callbacks.succeed(token, {"jobId": job.job_id, "outcome": str(job.outcome)})

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from webordinary.mail.outbox import deliver_due
 from webordinary.mail.ports import Outbox, RawMails, Threads, Transport
 from webordinary.model.events import Events
-from webordinary.workflow.start import Workflows, start_missing
+from webordinary.pool.callbacks import deliver_pending_callbacks
+from webordinary.pool.ports import Pool
+from webordinary.workflow.answering import Answering
+from webordinary.workflow.start import BrokenExecutions, Workflows, start_missing, started_with
+
+LOOK_EACH, LOOK_BACK = timedelta(minutes=5), timedelta(days=14)
+MOST_REMEMBERED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,52 @@ class MissingWorkflows:
 
     def run_once(self, now: datetime) -> int:
         return start_missing(self.workflows, self.raw_mails)
+
+
+@dataclass(slots=True)
+class BrokenWorkflows:
+    """Answers mails whose execution ended badly and whose event was lost, at most each five minutes.
+
+    A job of an execution that the engine itself lost goes on; its result is the answer.
+    """
+
+    executions: BrokenExecutions
+    answering: Answering
+    name: str = "broken"
+    _look_at: datetime | None = None
+    _answered: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    def run_once(self, now: datetime) -> int:
+        if self._look_at and now < self._look_at:
+            return 0
+        found = [name for name in self.executions.ended_badly(now - LOOK_BACK) if name not in self._answered]
+        open_ones = [name for name in found if not self._answer(name)]
+        self._look_at = now if open_ones else now + LOOK_EACH
+        return len(found) - len(open_ones)
+
+    def _answer(self, name: str) -> bool:
+        """False where the job of this execution has not ended yet."""
+        payload = started_with(name)
+        if self.answering.owes_answer(payload):
+            ended = self.executions.describe(name)
+            if ended.lost_by_engine and self.answering.awaits_job(payload):
+                return False
+            self.answering.abandon(payload, ended)
+        self._answered[name] = None
+        if len(self._answered) > MOST_REMEMBERED:
+            self._answered.popitem(last=False)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class OwedCallbacks:
+    """Delivers callbacks of settled jobs that are owed, also while no worker runs."""
+
+    pool: Pool
+    name: str = "callbacks"
+
+    def run_once(self, now: datetime) -> int:
+        return deliver_pending_callbacks(self.pool)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class JobCancelToken:
         now = self._clock.monotonic()
         if now > self._lease_until():
             claim = self.started.claim
-            self.end(ClaimLost(claim.key, claim.worker, claim.fence))
+            self.end(ClaimLost(claim.key, claim.worker, claim.fence, "its lease was not renewed in time"))
         elif now > self.deadline:
             self.end(JobTimedOut("the job used up its time"))
         if self._reason:

@@ -29,10 +29,11 @@ from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.pool.callbacks import STOPPED, end_workflow
+from webordinary.pool.callbacks import GIVEN_UP, STOPPED, end_workflow
 from webordinary.pool.ports import STOP, DeadLetters, Interruptions, Pool
 from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
 from webordinary.workflow.reading import ASKED, CONFIRMED, LIMITED, Mailroom
+from webordinary.workflow.start import BrokenExecution
 
 
 def words_of(cause: str) -> str:
@@ -51,6 +52,10 @@ _LEAST_UPTIME = timedelta(days=1)
 """No job is given up for its waiting before the system has been up for so long: workers need a chance."""
 _CLOCK_JUMP = timedelta(minutes=10)
 _LONGEST_RUN = timedelta(days=1)  # a job's own limit ends it sooner: its worker is lost, and nobody came
+_CAUSES = {"ABORTED": "an operator stopped it"} | dict.fromkeys(
+    ("TIMED_OUT", "States.Timeout"), "it was not done in the time that it may wait"
+)
+"""What the end of an execution means that comes without a cause."""
 _HELD = {
     DeferReason.PAUSE: "kept until the pause of your site is over",
     DeferReason.BUDGET: "kept until tomorrow, as today's budget of your site is used up",
@@ -139,19 +144,36 @@ class Answering:
     def give_up(self, payload: Payload) -> Payload:
         """Keep the mail where a person sees it, with the reason; a job that waits is ended."""
         job = self._end_waiting(payload)
-        if job and job.outcome not in (None, JobOutcome.DEAD):
+        if job and job.outcome not in (None, *GIVEN_UP):
             return {"gaveUp": False}  # a worker was faster: that is the answer, and nothing is left to redrive
         self._dead_letter(payload, job)
-        return {"gaveUp": True}
+        return {"gaveUp": not (job and job.outcome is JobOutcome.TIMED_OUT)}
 
-    def abandon(self, payload: Payload, error: str, cause: str) -> None:
+    def owes_answer(self, payload: Payload) -> bool:
+        """Whether an execution that was started with this must have answered its mail, and has not."""
+        email_id, kind = payload["emailId"], answer_kind(payload.get("redrive", 0))
+        if any(entry.reply.kind == kind for entry in self.outbox.of(email_id)):
+            return False
+        with suppress(Permanent):  # a mail that cannot be read is answered by nobody
+            envelope, mail, _ = self.mailroom.read(email_id)
+            return isinstance(self.mailroom.judge_stored(email_id, envelope, mail), Admitted)
+        return False
+
+    def awaits_job(self, payload: Payload) -> bool:
+        """Whether the job of an execution is open: it ends by itself."""
+        job = self.pool.jobs.get(job_id_of(payload["emailId"], payload.get("redrive", 0)))
+        return job is not None and job.open
+
+    def abandon(self, payload: Payload, ended: BrokenExecution) -> None:
         """The workflow itself broke, whatever its state: end the job, keep the mail, tell the customer.
 
         `payload` is what the execution was started with. Safe to repeat, and told again until it returns.
         """
-        broken = {**payload, "error": {"Error": error, "Cause": cause}}
+        error = f"workflow {ended.status}: {ended.error}" if ended.error else f"workflow {ended.status}"
+        broken = {**payload, "error": {"Error": error, "Cause": ended.cause}}
         known = self._end_waiting(broken)
-        self._dead_letter(broken, known)
+        if not (known and known.outcome is JobOutcome.SUCCEEDED):  # else nothing is left to redrive
+            self._dead_letter(broken, known)
         job = {"jobId": known.job_id, "threadId": known.thread_id} if known else {}
         with suppress(Permanent):  # what cannot be answered lies with the dead letters, where a person sees it
             self.reply({**payload, "job": job, "answer": {"gaveUp": known is None}})
@@ -307,5 +329,6 @@ def _runs_yet(job: Job, now: datetime) -> bool:
 
 def _reason(payload: Payload) -> str:
     error = payload.get("error") or {}
-    cause = words_of(error.get("Cause") or "it was not done in the time that it may wait")  # a timeout has no cause
-    return f"{error.get('Error', 'unknown error')}: {cause}"[:_MAX_REASON]
+    name = error.get("Error") or "unknown error"
+    cause = words_of(error.get("Cause") or "") or next((words for part, words in _CAUSES.items() if part in name), "")
+    return f"{name}: {cause or 'no cause is given'}"[:_MAX_REASON]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from webordinary.mail.ports import RawMails
@@ -18,6 +22,38 @@ class Workflows(Protocol):
 
     def start(self, name: str, input: dict[str, Any]) -> bool:
         """Start an execution; False, and nothing happens, if one of this name exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenExecution:
+    """An execution that failed, timed out or was aborted."""
+
+    name: str
+    status: str
+    error: str = ""
+    cause: str = ""
+    lost_by_engine: bool = False
+    """The engine itself lost it. Nothing is wrong with the mail, and its job goes on."""
+
+
+class BrokenExecutions(Protocol):
+    """The executions that ended badly, where a lost event would leave them unnoticed."""
+
+    def ended_badly(self, since: datetime) -> Sequence[str]:
+        """The names of those that ended since then, the newest first; a bounded number."""
+
+    def describe(self, name: str) -> BrokenExecution:
+        """How one of them ended."""
+
+
+_REDRIVEN = re.compile(r"(?P<email_id>.+)-r(?P<number>\d+)")
+
+
+def started_with(name: str) -> dict[str, Any]:
+    """The input of an execution, which its name tells as well."""
+    if redriven := _REDRIVEN.fullmatch(name):
+        return {"emailId": redriven["email_id"], "redrive": int(redriven["number"])}
+    return {"emailId": name.removesuffix(RELEASED), "redrive": 0}
 
 
 def start(email_id: str, workflows: Workflows, raw_mails: RawMails) -> None:

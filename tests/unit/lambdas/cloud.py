@@ -55,6 +55,7 @@ from webordinary.pool.callbacks import deliver_callback
 from webordinary.pool.ports import QUEUED, Pool
 from webordinary.workflow.definition import for_aws
 from webordinary.workflow.reading import Mailroom
+from webordinary.workflow.start import BrokenExecution
 
 AMELIA_SCOTT = ProjectUser("amelia", "scott")
 SCOTT, MAILBOX = "scott@example.com", "edit@example.net"
@@ -125,6 +126,12 @@ class Workflows:
         assert self.engine
         return self.engine.start(name, input)
 
+    def ended_badly(self, since: datetime) -> Sequence[str]:
+        return ()
+
+    def describe(self, name: str) -> BrokenExecution:
+        raise AssertionError("none ended badly")
+
 
 class Bell:
     def notify_owner(self, job: Job, news: str = QUEUED) -> None: ...
@@ -194,7 +201,8 @@ class Cloud:
         vars(container).update(  # before first use, in the place of what AWS would answer
             clock=self, mailroom=mailroom, raw_mails=self.inbox, threads=self.threads, pool=self.pool,
             interruptions=self.interruptions, dead_letters=self.dead_letters, outbox=self.outbox,
-            transport=self.post, workflows=self.workflows, job_table=Anywhere(), unnoted=self.unnoted,
+            transport=self.post, workflows=self.workflows, executions=self.workflows,
+            job_table=Anywhere(), unnoted=self.unnoted,
         )  # fmt: skip
         return container
 

@@ -7,6 +7,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
@@ -235,7 +236,7 @@ SELECT j.key, count(*) AS open, sum(j.state = 'running') AS running, sum(j.state
        min(CASE WHEN j.state <> 'preparing' AND coalesce(c.lease_expires_at, 0) <= :now
                  AND coalesce(j.not_before, 0) <= :now
            THEN max(j.queued_at, coalesce(j.not_before, 0), coalesce(c.lease_expires_at, 0)) END) AS unowned_since,
-       max(CASE WHEN c.lease_expires_at > :now THEN coalesce(w.name, c.worker) END) AS owner
+       max(CASE WHEN c.lease_expires_at > :now THEN coalesce(w.name, c.worker) END) AS owner, max(c.worker) AS owner_id
 FROM jobs j
 LEFT JOIN claims c ON c.key = j.key AND c.status = 'held'
 LEFT JOIN workers w ON w.worker = c.worker
@@ -288,12 +289,20 @@ class SqliteOverview:
             return PoolSnapshot(
                 workers=tuple(worker for worker in present if not self._is_dead(worker.worker)),
                 running=tuple(running_of(row) for row in conn.execute(RUNNING, bound)),
-                claims=tuple(claim_of(row) for row in conn.execute(CLAIMS, bound)),
-                queues=tuple(queue_of(row) for row in conn.execute(QUEUES, bound)),
+                claims=tuple(self._claim(row) for row in conn.execute(CLAIMS, bound)),
+                queues=tuple(self._queue(row) for row in conn.execute(QUEUES, bound)),
                 dead_letters=tuple(dead_letter_of(row) for row in conn.execute(DEAD_LETTERS, bound)),
                 dead_letter_count=conn.execute(DEAD_LETTER_COUNT, {"limit": MAX_COUNT}).fetchone()[0],
                 unclaimed=unclaimed_of(conn.execute(UNCLAIMED).fetchone()),
             )
+
+    def _claim(self, row: sqlite3.Row) -> ClaimSummary:
+        claim = claim_of(row)
+        return replace(claim, dead=True, busy=False) if self._is_dead(claim.worker_id) else claim
+
+    def _queue(self, row: sqlite3.Row) -> QueueSummary:
+        queue = queue_of(row)
+        return replace(queue, owner=None) if row["owner_id"] and self._is_dead(row["owner_id"]) else queue
 
     def senders(self) -> Sequence[Sender]:
         """The addresses that may change a site."""

@@ -242,6 +242,7 @@ def add_project(args: argparse.Namespace) -> int:
     key = ProjectUser(answers["name"], answers["user"])
     sender = mail_address(answers["sender"])
     _refuse_nowhere(answers["repo"])
+    send.require_intake(config, wanted=args.sample_mail)
     require_writable(config.data)
     _refuse_own_folder(config, answers["repo"])
     with open_container(config) as services, progress(f"adding {key.project_id}") as report:

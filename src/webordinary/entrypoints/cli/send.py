@@ -104,9 +104,20 @@ SUBJECT, TEXT = "A first mail", "What can I ask you to change on my site?"
 def add_sample_mail_flag(parser: argparse.ArgumentParser) -> None:
     """Add --sample-mail."""
     about = (
-        "send a first mail, which changes nothing (on an emulator of AWS, there for a new site also if not asked for)"
+        "send a first mail, which changes nothing, to the running system (on an emulator of AWS also if not asked for)"
     )
     parser.add_argument("--sample-mail", action=argparse.BooleanOptionalAction, default=None, help=about)
+
+
+def require_intake(config: Config, *, wanted: bool | None) -> None:
+    """Refuse a sample mail that could not be posted, before anything is added."""
+    profile = profile_of(config)
+    if wanted and profile.is_public:
+        raise CommandFailed(
+            "on AWS a mail comes through SES only", f"write one to {config.mailbox} after the site is added", Exit.USAGE
+        )
+    if wanted and profile.runs_engine and running.running(config.data) is None:
+        raise CommandFailed("a sample mail needs a running system", "start `webordinary up` first", Exit.NOT_RUNNING)
 
 
 def send_first_mail(services: Container, sender: str, mailbox: str, *, wanted: bool | None, new: bool) -> str | None:
@@ -114,13 +125,7 @@ def send_first_mail(services: Container, sender: str, mailbox: str, *, wanted: b
 
     One more person's first mail is their own: an answer to what they never wrote would only puzzle them.
     """
-    if not services.profile.accepts_sample_mail:
-        if wanted:
-            raise CommandFailed(
-                "a sample mail is posted on an emulator of AWS only", f"write one to {mailbox}", Exit.USAGE
-            )
-        return None
-    if not (new if wanted is None else wanted):
+    if not (services.profile.accepts_sample_mail and new if wanted is None else wanted):
         return None
     letter = CustomerMail(sender, mailbox, SUBJECT, TEXT, message_id=f"<{secrets.token_hex(16)}@example.com>")
     return services.send_mail(write_mail(letter, services.clock.now()), sender, mailbox).email_id

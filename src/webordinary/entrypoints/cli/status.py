@@ -98,8 +98,6 @@ def _workers(look: StatusSnapshot) -> Iterator[tuple[object, ...]]:
 def _mail(mail: MailSummary) -> tuple[str, str, str, str, str]:
     subject = (mail.subject or "-")[:40]
     stands = status_of(mail, steps_of(mail)).label  # in the page's words
-    if mail.stopped_because:
-        stands = f"{stands}: {mail.stopped_because[:100]}"
     return mail.email_id[:SHORT_ID], clock(mail.received_at), mail.sender[:40], subject, stands
 
 
@@ -125,7 +123,7 @@ def run_claims(args: argparse.Namespace) -> int:
 
 def _row(claim: ClaimSummary, now: datetime) -> tuple[object, ...]:
     lease = clock(claim.lease_expires_at) + ("" if claim.lease_expires_at > now else " (over)")
-    does = "busy" if claim.busy else "idle"
+    does = "its worker is dead" if claim.dead else "busy" if claim.busy else "idle"
     return claim.key, claim.worker, claim.fence, claim.status, clock(claim.claimed_at), lease, does
 
 
@@ -138,7 +136,7 @@ def _plain(claim: ClaimSummary, now: datetime) -> dict[str, object]:
         "status": str(claim.status),
         "claimed_at": claim.claimed_at,
         "lease_expires_at": claim.lease_expires_at,
-        "live": claim.lease_expires_at > now,
+        "live": claim.lease_expires_at > now and not claim.dead,
         "busy": claim.busy,
     }
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from webordinary.compose.backends import machine_workers, open_container, run_worker
 from webordinary.compose.container import profile_of
 from webordinary.config import Config
-from webordinary.entrypoints import lifecycle
+from webordinary.entrypoints import lifecycle, running
 from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, given, load_existing
 from webordinary.entrypoints.cli.output import clean, print_json
@@ -21,6 +21,7 @@ from webordinary.entrypoints.lifecycle import run_until_stopped
 from webordinary.model.errors import NameTaken
 from webordinary.model.snapshot import WorkerEntry
 from webordinary.operations.ports import WorkerRegistry
+from webordinary.services.hung_workers import silence_allowed
 
 MAX_CLAIMS = 1000
 Problem = tuple[str, Exit]
@@ -38,19 +39,24 @@ def run_health(args: argparse.Namespace) -> int:
     """0 if all is well, 1 if a worker hangs, 3 if one is dead or none is there."""
     config, now = load_existing(args), datetime.now(UTC)
     if not profile_of(config).data_is_local:  # other workers check the leases; this command must not need AWS
-        return _report(args, machine_workers(config), config.lease_seconds, overdue={})
+        return _report(args, machine_workers(config), _silence_allowed(config), overdue={})
     with open_container(config) as container:
         claims = container.overview.pool(now, MAX_CLAIMS).claims
         overdue = {claim.worker_id: str(claim.key) for claim in claims if claim.lease_expires_at < now}
-        return _report(args, container.workers, config.lease_seconds, overdue)
+        return _report(args, container.workers, _silence_allowed(config), overdue)
+
+
+def _silence_allowed(config: Config) -> float:
+    """As long as `up` waits before it ends a worker; on AWS a loop stands still for the length of a long poll."""
+    return silence_allowed(config.lease_seconds, config.interrupt_grace_seconds)
 
 
 def _report(
-    args: argparse.Namespace, registry: WorkerRegistry, lease_seconds: float, overdue: Mapping[str, str]
+    args: argparse.Namespace, registry: WorkerRegistry, silence_seconds: float, overdue: Mapping[str, str]
 ) -> int:
     """A worker that lives and cannot reach AWS is healthy: a restart would not help, and would lose its work."""
     workers = _chosen(registry.present(), args)
-    problems = {worker.worker: _problem(registry, worker, lease_seconds, overdue) for worker in workers}
+    problems = {worker.worker: _problem(registry, worker, silence_seconds, overdue) for worker in workers}
     notes = {worker.worker: registry.note_of(worker.worker) for worker in workers}
     if args.json:
         print_json([_plain(worker, problems[worker.worker], notes[worker.worker]) for worker in workers])
@@ -75,12 +81,12 @@ def _chosen(present: Sequence[WorkerEntry], args: argparse.Namespace) -> list[Wo
 
 
 def _problem(
-    registry: WorkerRegistry, worker: WorkerEntry, lease_seconds: float, overdue: Mapping[str, str]
+    registry: WorkerRegistry, worker: WorkerEntry, silence_seconds: float, overdue: Mapping[str, str]
 ) -> Problem | None:
     if registry.is_dead(worker.worker):
         return "is dead; start one with `webordinary worker`", Exit.NOT_RUNNING
     silent = time.time() - (registry.last_beat(worker.worker) or 0.0)
-    if silent > lease_seconds:
+    if silent > silence_seconds:
         return f"hangs: its loop has not gone round for {silent:.0f} s; end it, another will go on", Exit.FAILED
     if worker.worker in overdue:
         return f"does not renew its lease on {overdue[worker.worker]}; see `webordinary logs`", Exit.FAILED
@@ -127,8 +133,10 @@ def _served(config: Config) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Run until a stop signal; then finish or save the jobs within the grace period."""
-    config = load_existing(args)
+    config = running.as_it_runs(load_existing(args))  # replies link to the page that runs
     name = args.name or f"worker {os.getpid()}"
+
+    slots = f"{config.slots} slots" if config.slots > 1 else "1 slot"
 
     def began(trouble: str) -> None:
         if args.json:
@@ -137,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
         elif trouble:
             print(f"{name} waits: {trouble}; it goes on trying, Ctrl-C stops it", file=sys.stderr, flush=True)
         elif not args.supervised:
-            print(f"{name} serves {_served(config)} with {config.slots} slots; Ctrl-C stops it", flush=True)
+            print(f"{name} serves {_served(config)} with {slots}; Ctrl-C stops it", flush=True)
 
     def work(stop: threading.Event) -> None:
         # A supervised worker may start while its predecessor of the same name still saves its work.

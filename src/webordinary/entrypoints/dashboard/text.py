@@ -121,6 +121,7 @@ _TEXTS = {
     "SiteAdded": "A site and its person were added: {key}",
     "WorkerStarted": "{worker} started",
     "WorkerStopped": "{worker} stopped",
+    "WorkerDied": "{worker} died",
     "WorkerHung": "{worker} hung and was ended",
 }
 _BAD = frozenset(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +23,7 @@ from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, Events
 from webordinary.model.text import masked
 from webordinary.workflow.answering import Answering
-from webordinary.workflow.start import RELEASED
+from webordinary.workflow.start import BrokenExecution, started_with
 
 
 class EventLogger:
@@ -211,27 +210,14 @@ def _check(told: S3Notification, bucket: str) -> None:
         raise Permanent(f"{told.key} has {size} MB and a mail has at most {most}: SES did not bring it; remove it")
 
 
-_REDRIVEN = re.compile(r"(?P<email_id>.+)-r(?P<number>\d+)")
-
-
 def abandoned(event: dict[str, Any], answering: Answering) -> dict[str, str]:
     """The execution named in this event ended badly, whatever its state. Safe to repeat."""
     detail = EventBridgeEvent(event).detail
-    started_with = _started_with(detail)
-    error = f"workflow {detail['status']}: {detail.get('error')}"  # as the embedded engine words it
-    answering.abandon(started_with, error, detail.get("cause") or "")
-    return {"emailId": started_with["emailId"]}
-
-
-def _started_with(detail: dict[str, Any]) -> dict[str, Any]:
-    if given := detail.get("input"):
-        payload: dict[str, Any] = json.loads(given)
-        return payload
     # AWS leaves a large input out; the name says the same.
-    redriven = _REDRIVEN.fullmatch(detail["name"])
-    if redriven:
-        return {"emailId": redriven["email_id"], "redrive": int(redriven["number"])}
-    return {"emailId": detail["name"].removesuffix(RELEASED), "redrive": 0}
+    payload = json.loads(detail["input"]) if detail.get("input") else started_with(detail["name"])
+    ended = BrokenExecution(detail["name"], detail["status"], detail.get("error") or "", detail.get("cause") or "")
+    answering.abandon(payload, ended)
+    return {"emailId": payload["emailId"]}
 
 
 def bounces(event: dict[str, Any], take_notice: Callable[[Notice], None]) -> dict[str, int]:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import code_of, translated
+from webordinary.workflow.start import BrokenExecution
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions import SFNClient
+    from types_boto3_stepfunctions.literals import ExecutionStatusType
 
 LOST = frozenset({"TaskDoesNotExist", "InvalidToken", "TaskTimedOut"})
 """The task was answered, stopped, timed out or never existed: AWS does not say which. No execution waits for it."""
+_BAD_STATUSES: tuple[ExecutionStatusType, ...] = ("FAILED", "TIMED_OUT", "ABORTED")
+MOST_LISTED = 100
+ENGINE_RESTARTED = "States.ServiceRestart"
+"""The error with which the emulator ends the executions that ran when it was stopped."""
 ERROR_CHARACTERS, CAUSE_CHARACTERS = 256, 32768
 
 
@@ -71,6 +78,31 @@ class StepFunctions:
                     raise
                 return False
         return True
+
+
+class StepFunctionsEndings:
+    """See BrokenExecutions."""
+
+    def __init__(self, client: SFNClient, state_machine_arn: str) -> None:
+        self._client, self._arn = client, state_machine_arn
+
+    def ended_badly(self, since: datetime) -> Sequence[str]:
+        return [name for status in _BAD_STATUSES for name in self._ended(status, since)]
+
+    def _ended(self, status: ExecutionStatusType, since: datetime) -> Iterator[str]:
+        """Step Functions lists the newest first, by their start."""
+        with translated(f"listing {status} executions"):
+            page = self._client.list_executions(stateMachineArn=self._arn, statusFilter=status, maxResults=MOST_LISTED)
+        for one in page["executions"]:
+            if one.get("stopDate", since) >= since:
+                yield one["name"]
+
+    def describe(self, name: str) -> BrokenExecution:
+        arn = f"{self._arn.replace(':stateMachine:', ':execution:')}:{name}"
+        with translated(f"describing the execution {name}"):
+            found = self._client.describe_execution(executionArn=arn)
+        error = found.get("error") or ""
+        return BrokenExecution(name, found["status"], error, found.get("cause") or "", error == ENGINE_RESTARTED)
 
 
 def ensure_state_machine(
