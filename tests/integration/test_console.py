@@ -15,6 +15,7 @@ from webordinary.config import Config
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
+from webordinary.mail.auth import AwaitsConfirmation
 from webordinary.model.mail import Delivery, TransportKind
 from webordinary.operations import onboarding
 from webordinary.operations.console import Console
@@ -106,3 +107,31 @@ def test_no_action_is_taken_for_another_sites_form(container: Container, page: T
     for path in (f"/dead-letters/{letter_id}/drops", "/sites/amelia/pauses"):
         assert page.post(path, headers={"Origin": "http://evil.example"}).status_code == 403
     assert len(container.dead_letters.all(10)) == 1
+
+
+def hold(container: Container) -> str:
+    """A mail of a known sender that proves nothing, as the workflow holds it."""
+    [accepted] = container.accept_mail(MAIL, DELIVERY)
+    container.raw_mails.mark_placed(accepted.email_id, AwaitsConfirmation("no proof"))
+    return accepted.email_id
+
+
+def test_a_held_mail_is_released_by_one_click_in_the_operators_name(container: Container, page: TestClient) -> None:
+    email_id = hold(container)
+    assert "They wrote it" in page.get("/attention").text
+    assert page.post(f"/mails/{email_id}/releases", headers=FORM).status_code == 303
+    assert container.raw_mails.is_released(email_id)
+    assert page.post(f"/mails/{'0' * 64}/releases", headers=FORM).status_code == 409
+
+
+def test_a_held_mail_is_dropped_by_one_click(container: Container, page: TestClient) -> None:
+    email_id = hold(container)
+    assert page.post(f"/mails/{email_id}/drops", headers=FORM).status_code == 303
+    assert not container.raw_mails.is_released(email_id)
+    assert page.post(f"/mails/{email_id}/drops", headers=FORM).status_code == 409
+
+
+def test_mails_are_found_by_sender_site_and_state(container: Container, page: TestClient) -> None:
+    email_id = hold(container)
+    for query, found in (("sender=SCOTT", True), ("state=held&project=amelia", True), ("state=answered", False)):
+        assert (f"/mails/{email_id}" in page.get(f"/mails?{query}").text) is found, query

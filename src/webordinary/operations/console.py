@@ -13,12 +13,15 @@ from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.projects import Project, Sender
-from webordinary.operations import onboarding, releases
+from webordinary.model.snapshot import MailSummary
+from webordinary.operations import mails, onboarding, releases
+from webordinary.operations.mails import MailFilter
 from webordinary.operations.releases import KeptRelease
 from webordinary.workflow.start import redrive
 
 MOST_ITEMS = 200
 COST_DAYS = 30
+HELD = MailFilter(state="held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,9 @@ class SiteState:
 class NeedsPerson:
     """What waits for a decision of the operator."""
 
+    held: Sequence[MailSummary]
     dead_letters: Sequence[DeadLetter]
     undelivered: Sequence[Undelivered]
-
-    def __len__(self) -> int:
-        return len(self.dead_letters) + len(self.undelivered)
 
 
 def redrive_letter(services: Container, letter: DeadLetter) -> str:
@@ -71,7 +72,20 @@ class Console:
     def needs_person(self) -> NeedsPerson:
         """What waits for the operator, bounded."""
         services = self._services
-        return NeedsPerson(services.dead_letters.all(MOST_ITEMS), services.undelivered.all(MOST_ITEMS))
+        held = mails.find_mails(services, HELD, MOST_ITEMS)
+        return NeedsPerson(held, services.dead_letters.all(MOST_ITEMS), services.undelivered.all(MOST_ITEMS))
+
+    def find(self, wanted: MailFilter, limit: int) -> Sequence[MailSummary]:
+        """The newest mails that fit."""
+        return mails.find_mails(self._services, wanted, limit)
+
+    def release(self, email_id: str, by: str) -> None:
+        """Let a held mail act for its sender."""
+        mails.release_mail(self._services, email_id, by)
+
+    def drop_held(self, email_id: str, by: str) -> None:
+        """Never do a held mail."""
+        mails.drop_mail(self._services, email_id, by)
 
     def redrive(self, letter_id: int) -> None:
         """Run a given-up mail once more."""

@@ -196,4 +196,4 @@ def test_an_address_that_is_no_page_says_so(page: TestClient) -> None:
     assert page.get("/mails/nonsense").status_code == 404
     assert "There is no such mail." in page.get("/mails/nonsense").text
     assert page.get("/nothing").status_code == 404
-    assert page.get("/mails").status_code == 405
+    assert page.put("/mails", headers={"Origin": "http://127.0.0.1:8080"}).status_code == 405

@@ -11,11 +11,14 @@ from starlette.responses import RedirectResponse, Response
 
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.entrypoints.dashboard.text import moment
+from webordinary.entrypoints.dashboard.views import mail_line
 from webordinary.entrypoints.dashboard.write import EMAIL_ID
 from webordinary.jobs.site_files import Stage
 from webordinary.model.errors import Permanent, Transient
 from webordinary.operations.console import Console
+from webordinary.operations.mails import STATES, MailFilter
 
+MOST_FOUND = 100
 T = TypeVar("T")
 
 
@@ -30,6 +33,7 @@ class ActionPages:
         waiting, now = await self._do(self._console.needs_person), self._d.clock()
         return self._templates.page(
             "attention.html",
+            held=[(mail, moment(mail.received_at, now)) for mail in waiting.held],
             letters=[(letter, moment(letter.died_at, now)) for letter in waiting.dead_letters],
             replies=[(reply, moment(reply.written_at, now)) for reply in waiting.undelivered],
         )
@@ -44,12 +48,28 @@ class ActionPages:
         await self._do(self._console.drop, request.path_params["letter_id"])
         return RedirectResponse("/attention", status_code=303)
 
+    async def mails(self, request: Request) -> Response:
+        """The mails that fit a search."""
+        asked, now = request.query_params, self._d.clock()
+        state, sender, project = (asked.get(name, "").strip()[:100] for name in ("state", "sender", "project"))
+        wanted = MailFilter(state, sender, project)
+        found = await self._do(self._console.find, wanted, MOST_FOUND)
+        lines = [mail_line(mail, now) for mail in found]
+        return self._templates.page("mail_list.html", lines=lines, wanted=wanted, states=STATES, most=MOST_FOUND)
+
+    async def release(self, request: Request) -> Response:
+        """Let a held mail act for its sender."""
+        await self._do(self._console.release, _email_id(request), _user(request))
+        return RedirectResponse("/attention", status_code=303)
+
+    async def drop_held(self, request: Request) -> Response:
+        """Never do a held mail."""
+        await self._do(self._console.drop_held, _email_id(request), _user(request))
+        return RedirectResponse("/attention", status_code=303)
+
     async def send_again(self, request: Request) -> Response:
         """Send the undelivered replies of a mail again."""
-        email_id = request.path_params["email_id"]
-        if not EMAIL_ID.fullmatch(email_id):
-            raise HTTPException(404, "There is no such mail.")
-        await self._do(self._console.send_again, email_id)
+        await self._do(self._console.send_again, _email_id(request))
         return RedirectResponse("/attention", status_code=303)
 
     async def sites(self, request: Request) -> Response:
@@ -99,3 +119,16 @@ class ActionPages:
             raise HTTPException(409, f"{problem}.".capitalize()) from problem
         except Transient as problem:
             raise HTTPException(503, f"{problem}. Try it again in a moment.") from problem
+
+
+def _email_id(request: Request) -> str:
+    email_id: str = request.path_params["email_id"]
+    if not EMAIL_ID.fullmatch(email_id):
+        raise HTTPException(404, "There is no such mail.")
+    return email_id
+
+
+def _user(request: Request) -> str:
+    """The signed-in user; on a page without a login, the operator of this machine."""
+    user = getattr(request.state, "user", None)
+    return user.name if user else "operator"

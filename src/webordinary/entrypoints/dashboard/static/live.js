@@ -103,7 +103,8 @@
 
   for (const form of document.querySelectorAll("form[method=post]")) {
     const button = form.querySelector("button[type=submit]");
+    const label = button.textContent;
     form.addEventListener("submit", () => { button.disabled = true; button.textContent = "Sending…"; });
-    addEventListener("pageshow", () => { button.disabled = false; button.textContent = "Send"; });
+    addEventListener("pageshow", () => { button.disabled = false; button.textContent = label; });
   }
 })();
