@@ -20,7 +20,7 @@ TESTS ?=
 JOBS ?= 4
 
 .DELETE_ON_ERROR:
-.PHONY: up up-aws test test-fast test-aws simulate fuzz soak prove check bench lock clean help
+.PHONY: up up-aws test test-fast test-aws simulate fuzz soak prove check bench conformance lock clean help
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -66,6 +66,10 @@ bench: $(DEV) ## run one benchmark and print JSON; BENCH=name
 	@test -f "benchmarks/$(BENCH).py" || { echo "make bench BENCH=name, where name is one of:"; \
 		ls benchmarks | sed -n 's/\.py$$//p'; exit 2; }
 	@$(BIN)/python benchmarks/$(BENCH).py
+
+conformance: $(DEV) ## run a corpus of others: KIND=mail or asl, DIR=folder of *.jsonl; FAILED=1 names what fails
+	@test -n "$(KIND)" -a -d "$(DIR)" || { echo "make conformance KIND=mail DIR=path (KIND is mail or asl)"; exit 2; }
+	@$(BIN)/python tests/conformance/run.py $(KIND) "$(DIR)" $(if $(FAILED),--failed)
 
 lock: $(CREATED) ## pin the dependencies again; UPGRADE=1 takes newer versions (needs the network)
 	$(PYTHON) -m venv $(VENV)-lock

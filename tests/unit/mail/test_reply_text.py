@@ -134,6 +134,11 @@ def test_the_broken_rest_of_a_quoted_line_is_no_answer() -> None:
     assert reply_text(f"{WRITTEN}\n\n{history}").text == WRITTEN
 
 
+def test_the_bracket_of_an_address_may_stand_on_a_line_of_its_own() -> None:
+    introduction = "tor. 5. jan. 2023 kl. 10:20 skrev Ann Potter <ann@shop.example\n>:"
+    assert reply_text(f"{WRITTEN}\n\n{introduction}\n\n> Done.\n>\n> See it.").text == WRITTEN
+
+
 def test_an_answer_inside_the_quote_is_kept_with_the_question() -> None:
     quoted = "On 5 Jan 2023 at 10:20, Ann <ann@shop.example> wrote:\n> Which colour?"
     body = f"Hello\n\n{quoted}\n\nRed.\n\n> And the size?\n\nLarge."

@@ -112,7 +112,7 @@ _QUOTING = re.compile(r"(?:quoting|zitat von|citando|citing|citat|citát|cytat|c
 _ON_SENT = re.compile(r"on\b.{4,200}\bsent$", re.I)
 _NUMBER_END = re.compile(r"(?:\d|\b\w{1,4})\.$")
 """Of a date: "5." or "Jan."."""
-_REST_OF_ADDRESS = re.compile(rf"\s*>,?\s*{any_word_of('wrote')}\s?[:：]?\s*$", re.I)
+_REST_OF_ADDRESS = re.compile(rf"\s*>,?\s*(?:{any_word_of('wrote')}\s?[:：]?|[:：])\s*$", re.I)
 """The `>` closes an address that was broken over two lines."""
 _PARTICLES = {
     "van", "von", "de", "der", "den", "del", "da", "di", "du", "la", "le", "dos", "af", "av", "via", "bin", "al", "el",
@@ -288,6 +288,7 @@ def _kind_of(line: Line) -> str:
 
 MIN_WRAPPED_QUOTE = 60
 MAX_REST_OF_QUOTE = 40
+MAX_WRAPPED_LINE = 80
 
 
 def _find_wrapped_quotes(texts: Sequence[str], kinds: list[str]) -> None:
@@ -297,7 +298,8 @@ def _find_wrapped_quotes(texts: Sequence[str], kinds: list[str]) -> None:
             continue
         above, rest = texts[n - 1].rstrip(), texts[n].strip()
         breaks_off = len(above) >= MIN_WRAPPED_QUOTE and not above.endswith((".", "!", "?", ":"))
-        if breaks_off and len(rest) <= MAX_REST_OF_QUOTE and "q" in kinds[n + 1 : n + 3]:
+        goes_on = len(rest) <= MAX_REST_OF_QUOTE or (rest[:1].islower() and len(rest) < MAX_WRAPPED_LINE)
+        if breaks_off and goes_on and "q" in kinds[n + 1 : n + 3]:
             kinds[n] = "q"
 
 
