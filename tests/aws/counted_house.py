@@ -27,7 +27,8 @@ from tests.infra.rights_world import MAILBOX, House
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.pool import claim_table
 from webordinary.adapters.aws.provision.shapes import create_key_queues
-from webordinary.adapters.memory.executions import MemoryExecutions
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.asl.engine import Engine
 from webordinary.asl.ports import send_task_success
 from webordinary.compose import aws_worker
@@ -118,7 +119,7 @@ class CountedHouse(House):
         self.clients.ses.create_email_identity(EmailIdentity=MAILBOX)
         self._origin = sample.ensure_sample_origin(folder / "of-all.git")
         self._ports = AwsContainer(self.config, clients=self.clients)
-        self._store = MemoryExecutions()
+        self._store = SqliteExecutions(MemoryDatabase())
         steps = {step: partial(self.invoke, names.function_of(step)) for step in STEPS}
         self._engine = Engine(self._store, embedded(), steps)
         self.counting = Counting(self.recorder, patch)

@@ -21,7 +21,8 @@ from tests.aws.faulty_proxy import (
 from tests.aws.pool_world import PoolWorld
 from webordinary.adapters.aws.clients import MAX_TRIES
 from webordinary.adapters.aws.dynamo import CONFLICT_TRIES
-from webordinary.adapters.memory.pool import MemoryHints, MemoryPoolState
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests
 from webordinary.model.claims import ClaimRequest, ClaimStatus, StartedJob
 from webordinary.model.errors import ClaimLost, Transient
 from webordinary.model.jobs import Job, JobOutcome, JobResult, JobState, NewJob, Requeue, RequeueReason, Settlement
@@ -212,7 +213,7 @@ def test_an_ending_that_never_arrived_is_saved_by_the_next_try(
 
 
 def another_key_waits(world: PoolWorld, calm: PoolWorld) -> None:
-    hints = MemoryHints(MemoryPoolState())
+    hints = SqliteClaimRequests(MemoryDatabase())
     hints.send(ClaimRequest(BAKERY, NOON), NOON)
     world.hints = calm.hints = hints
     calm.jobs().record(NewJob("small", BAKERY, "thread", "mail", Command.EDIT), NOON, ready=True)

@@ -14,6 +14,7 @@ needs_extra("aws_lambda_powertools", "aws")
 
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy  # noqa: E402
 from tests.aws.mail_world import MailWorld  # noqa: E402
+from tests.fakes.parser import InProcessParser  # noqa: E402
 from tests.unit.lambdas.cloud import Cloud  # noqa: E402
 from tests.unit.mail.letters import SCOTT, multipart, raw_mail  # noqa: E402
 from tests.unit.mail.test_delivery import Told  # noqa: E402
@@ -22,7 +23,6 @@ from webordinary.adapters.aws.mail.directory import FRESH_SECONDS, AwsDirectory 
 from webordinary.adapters.aws.mail.emulated import Reception, as_received  # noqa: E402
 from webordinary.adapters.aws.mail.mails import AwsConfirmations, AwsIntake  # noqa: E402
 from webordinary.adapters.aws.mail.ses import SesTransport  # noqa: E402
-from webordinary.adapters.memory.parser import InProcessParser  # noqa: E402
 from webordinary.mail.addresses import Mailbox  # noqa: E402
 from webordinary.mail.auth import SesVerdicts  # noqa: E402
 from webordinary.mail.outbox import PromptOutbox  # noqa: E402

@@ -15,11 +15,12 @@ needs_extra("boto3", "aws")
 from tests.aws.emulator import Emulator  # noqa: E402
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, faulty_proxy  # noqa: E402
 from tests.aws.site_world import Requests, SiteWorld, clients_of, fill  # noqa: E402
+from tests.harness.stores import LeasesOfRunningJobs  # noqa: E402
 from tests.integration.amelia import Amelia  # noqa: E402
 from tests.unit.jobs.world import OTHER_THREAD, ZOE  # noqa: E402
 from webordinary.adapters.aws.site.objects import MANIFEST  # noqa: E402
 from webordinary.adapters.aws.site.releases import KEPT_COPIES, LocalCopies  # noqa: E402
-from webordinary.adapters.memory.project_leases import MemoryProjectLeases  # noqa: E402
+from webordinary.adapters.sqlite.database import MemoryDatabase  # noqa: E402
 from webordinary.jobs.rollback import Rollback  # noqa: E402
 from webordinary.jobs.site_files import (  # noqa: E402
     Stage,
@@ -136,7 +137,7 @@ def test_an_operator_rolls_back_from_a_machine_that_never_saw_the_site(world: Si
     worker = world.worker()
     world.publish(worker, A, OLD, 1)
     world.publish(worker, B, NEW, 2)
-    leases = MemoryProjectLeases(lambda job_id, fence: True, lambda holder: False)
+    leases = LeasesOfRunningJobs(MemoryDatabase(), lambda holder: False)
     rollback = Rollback(leases, world.worker(), Source(), lambda: datetime.now(UTC), lambda seconds: None)
     done = rollback.roll_back(Project("amelia", "repo"), Stage.EDIT, "", "operator")
     assert (done.release.name, done.flipped, done.commit) == (A[:12], True, f"edit is {A[:12]} again")

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from webordinary.adapters.memory.executions import MemoryExecutions
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.asl.definition import Definition
 from webordinary.asl.engine import Engine
 from webordinary.asl.errors import Failure
@@ -58,7 +59,7 @@ class VirtualClock:
 class ScriptedServices(Mapping[str, Callable[[Any], Any]]):
     """Handlers for every resource, each answering with the next recorded outcome of its state."""
 
-    def __init__(self, script: list[dict[str, Any]], store: MemoryExecutions, clock: VirtualClock) -> None:
+    def __init__(self, script: list[dict[str, Any]], store: SqliteExecutions, clock: VirtualClock) -> None:
         self.script, self.store, self.clock = list(script), store, clock
 
     def __getitem__(self, resource: str) -> Callable[[Any], Any]:
@@ -128,7 +129,7 @@ class Recording:
 
 def replay(case: Case) -> Recording:
     """Run a case to its end in virtual time."""
-    store, clock = MemoryExecutions(), VirtualClock()
+    store, clock = SqliteExecutions(MemoryDatabase()), VirtualClock()
     services = ScriptedServices(case.get("task_script") or [], store, clock)
     engine = Engine(store, Definition.load(case["definition"]), services, clock=clock, random=Random(1))
     engine.start("case", case["input"])

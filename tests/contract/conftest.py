@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.aws.emulator import Emulator
 
-from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 
 if TYPE_CHECKING:
     from tests.aws.pool_world import PoolWorld
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
+def database() -> Iterator[Database]:
+    """As simulations and unit tests use it."""
+    db = MemoryDatabase()
+    yield db
+    db.close()
+
+
+@pytest.fixture
+def file_database(tmp_path: Path) -> Iterator[Database]:
+    """As a data folder holds it."""
     db = Database(tmp_path / "contract.db")
     db.migrate()
     yield db

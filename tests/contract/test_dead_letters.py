@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webordinary.adapters.memory.letters import MemoryDeadLetters
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters
 from webordinary.pool.ports import DeadLetters
@@ -14,7 +13,7 @@ from webordinary.pool.ports import DeadLetters
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture(params=["memory", "sqlite", "aws"])
+@pytest.fixture(params=["sqlite", "aws"])
 def letters(request: pytest.FixtureRequest, database: Database) -> DeadLetters:
     if request.param == "aws":
         emulator = request.getfixturevalue("ministack")
@@ -23,7 +22,7 @@ def letters(request: pytest.FixtureRequest, database: Database) -> DeadLetters:
         from webordinary.adapters.aws import names
 
         return PoolWorld(emulator.endpoint, (names.MAILS,)).dead_letters()
-    return MemoryDeadLetters() if request.param == "memory" else SqliteDeadLetters(database)
+    return SqliteDeadLetters(database)
 
 
 def test_the_newest_letter_comes_first_and_each_is_found_by_its_number(letters: DeadLetters) -> None:

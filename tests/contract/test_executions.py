@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.memory.executions import MemoryExecutions
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.executions import NEXT_LOOK_AT, RUNNABLE, SqliteExecutions
 from webordinary.asl.errors import HistoryMoved
 from webordinary.asl.ports import Append, Execution, HistoryEvent, Status, TaskAnswer
 
-Store = MemoryExecutions | SqliteExecutions
+Store = SqliteExecutions
 NOON = datetime(2025, 11, 16, 12, 0, 0, 123456, tzinfo=UTC)
 PAST = datetime(1970, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -26,15 +24,9 @@ EXITED = HistoryEvent(
 )
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    if request.param == "memory":
-        yield MemoryExecutions()
-        return
-    database = Database(tmp_path / "webordinary.db")
-    database.migrate()
-    yield SqliteExecutions(database)
-    database.close()
+@pytest.fixture(params=["database", "file_database"])
+def store(request: pytest.FixtureRequest) -> Store:
+    return SqliteExecutions(request.getfixturevalue(request.param))
 
 
 def start(store: Store, name: str = "one", at: datetime = NOON, definition: str = "d1") -> Execution:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webordinary.adapters.memory.letters import MemoryInterruptions
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.dead_letters import SqliteInterruptions
 from webordinary.model.jobs import Job, JobState
@@ -24,11 +23,8 @@ Kept = Callable[[], list[str]]
 """The interrupted workers, in the order of their job's interruptions."""
 
 
-@pytest.fixture(params=["memory", "sqlite", "aws"])
+@pytest.fixture(params=["sqlite", "aws"])
 def audit(request: pytest.FixtureRequest, database: Database) -> tuple[Interruptions, Kept]:
-    if request.param == "memory":
-        memory = MemoryInterruptions()
-        return memory, lambda: [job.worker or "" for job, _, _ in memory.recorded]
     if request.param == "sqlite":
         return SqliteInterruptions(database), lambda: _workers_in(database)
     emulator = request.getfixturevalue("ministack")

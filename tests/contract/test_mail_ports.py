@@ -12,16 +12,6 @@ from threading import Barrier, Thread
 import pytest
 
 from webordinary.adapters.files.stores import LocalBlobs
-from webordinary.adapters.memory.blobs import MemoryBlobs
-from webordinary.adapters.memory.directory import MemoryDirectory
-from webordinary.adapters.memory.mails import (
-    MemoryAttachmentManifest,
-    MemoryConfirmations,
-    MemoryParsedMails,
-    MemoryRawMails,
-)
-from webordinary.adapters.memory.outbox import MemoryOutbox
-from webordinary.adapters.memory.threads import MemoryThreads
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,
@@ -80,7 +70,7 @@ class Backend:
     confirmations: Confirmations
 
 
-@pytest.fixture(params=["memory", "sqlite", "aws"])
+@pytest.fixture(params=["sqlite in memory", "sqlite", "aws"])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     if request.param == "aws":
         emulator = request.getfixturevalue("ministack")
@@ -94,20 +84,12 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
             world.directory(), world.outbox(), AwsConfirmations(world.items()),
         )  # fmt: skip
         return
-    if request.param == "memory":
-        yield Backend(
-            MemoryRawMails(), MemoryParsedMails(), MemoryAttachmentManifest(), MemoryBlobs(), MemoryThreads(),
-            MemoryDirectory(), MemoryOutbox(), MemoryConfirmations(),
-        )  # fmt: skip
-        return
-    db = Database(tmp_path / "webordinary.db")
-    db.migrate()
+    db: Database = request.getfixturevalue("database" if request.param == "sqlite in memory" else "file_database")
     yield Backend(
         SqliteRawMails(db, tmp_path), SqliteParsedMails(db), SqliteAttachmentManifest(db),
         LocalBlobs(tmp_path / "blobs"), SqliteThreads(db), SqliteDirectory(db), SqliteOutbox(db),
         SqliteConfirmations(db),
     )  # fmt: skip
-    db.close()
 
 
 def email(name: str, at: datetime = NOON, raw: bytes = b"Subject: x\r\n\r\nhi\xff\r\n") -> Email:
@@ -239,7 +221,7 @@ def test_mails_without_workflow_are_listed_oldest_first_until_started(backend: B
     assert backend.raw.without_workflow(10) == ("a" * 64, "c" * 64)
 
 
-@pytest.mark.parametrize("backend", ["memory", "sqlite"], indirect=True)  # on AWS nothing arrives in order
+@pytest.mark.parametrize("backend", ["sqlite in memory", "sqlite"], indirect=True)  # on AWS nothing arrives in order
 def test_a_mail_waits_for_an_earlier_one_of_its_sender_that_has_no_place_yet(backend: Backend) -> None:
     for name, minutes in (("a", 1), ("b", 2)):
         backend.raw.store(email(name, at=NOON + minutes * MINUTE))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,13 +12,6 @@ import pytest
 if TYPE_CHECKING:
     from tests.aws.pool_world import PoolWorld
 
-from webordinary.adapters.memory.pool import (
-    MemoryClaims,
-    MemoryHints,
-    MemoryInterrupts,
-    MemoryJobs,
-    MemoryPoolState,
-)
 from webordinary.adapters.sqlite.claims import SqliteClaims
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
@@ -62,24 +54,17 @@ class Backend:
     """Whether a waiting key can be found and taken at once."""
 
 
-@pytest.fixture(params=["memory", "sqlite", "aws", "aws, every first answer lost"])
-def pool(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+@pytest.fixture(params=["sqlite in memory", "sqlite", "aws", "aws, every first answer lost"])
+def pool(request: pytest.FixtureRequest) -> Iterator[Backend]:
     if request.param == "aws":
         yield on_aws(request.getfixturevalue("aws_pool"))
         return
     if request.param == "aws, every first answer lost":
         yield on_aws(request.getfixturevalue("aws_pool_whose_answers_are_lost"))
         return
-    if request.param == "memory":
-        state = MemoryPoolState()
-        jobs = MemoryJobs(state)
-        yield Backend(jobs, jobs, MemoryClaims(state, 60), MemoryHints(state), MemoryInterrupts(state))
-        return
-    db = Database(tmp_path / "pool.db")
-    db.migrate()
-    stored = SqliteJobs(db)
-    yield Backend(stored, stored, SqliteClaims(db, 60), SqliteClaimRequests(db), SqliteInterrupts(db))
-    db.close()
+    db: Database = request.getfixturevalue("database" if request.param == "sqlite in memory" else "file_database")
+    jobs = SqliteJobs(db)
+    yield Backend(jobs, jobs, SqliteClaims(db, 60), SqliteClaimRequests(db), SqliteInterrupts(db))
 
 
 def on_aws(world: PoolWorld) -> Backend:

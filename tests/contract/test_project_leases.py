@@ -9,15 +9,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webordinary.adapters.memory.pool import MemoryClaims, MemoryJobs, MemoryPoolState
-from webordinary.adapters.memory.project_leases import MemoryProjectLeases
 from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.jobs import SqliteJobs
 from webordinary.jobs.ports import ProjectLeases
 from webordinary.model.claims import StartedJob
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import JobOutcome, JobResult, JobState, NewJob, Settlement
+from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import Claims, Jobs
@@ -54,19 +52,10 @@ class Backend:
         return started
 
 
-@pytest.fixture(params=["memory", "sqlite", "aws"])
+@pytest.fixture(params=["sqlite", "aws"])
 def pool(request: pytest.FixtureRequest) -> Iterator[Backend]:
     dead: set[str] = set()
-    if request.param == "memory":
-        state = MemoryPoolState()
-
-        def runs(job_id: str, fence: int) -> bool:
-            job = state.jobs.get(job_id)
-            return job is not None and (job.state, job.fence) == (JobState.RUNNING, fence)
-
-        leases = MemoryProjectLeases(runs, dead.__contains__)
-        yield Backend(MemoryJobs(state), MemoryClaims(state), leases, dead)
-    elif request.param == "sqlite":
+    if request.param == "sqlite":
         db: Database = request.getfixturevalue("database")
         yield Backend(SqliteJobs(db), SqliteClaims(db), SqliteProjectLeases(db, dead.__contains__), dead)
     else:

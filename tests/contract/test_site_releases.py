@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fakes.releases import MemoryReleases
 
 from webordinary.adapters.files.releases import FolderReleases
-from webordinary.adapters.memory.releases import MemoryReleases
 from webordinary.jobs.ports import Releases
 from webordinary.jobs.site_files import Mark, Release, Stage, keep_manifest, release_name
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from tests.fakes.repositories import MemoryOrigin, MemoryRepository
 from tests.unit.jobs.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
 
 from webordinary.adapters.git import GitRepository
 from webordinary.adapters.git.repository import QUICK_SECONDS
-from webordinary.adapters.memory.repositories import MemoryOrigin, MemoryRepository
 from webordinary.jobs.history import LiveState, WaitingChange
 from webordinary.jobs.site_files import release_name
 from webordinary.jobs.source import Change, ChangeMessage, MergeConflict, Merged, Workspace

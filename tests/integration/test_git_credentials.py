@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.stores import LeasesOfRunningJobs
 from tests.integration.git_over_http import GitServer, serving
 from tests.unit.jobs.world import PAGE, Heard, TestHold, started, work
 from webordinary.adapters.agents.builtin import BuiltinAgent
@@ -23,7 +24,7 @@ from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git import Credentials, GitRepository
 from webordinary.adapters.git.credentials import AccessRefused, CredentialKind
 from webordinary.adapters.git.origins import Origins
-from webordinary.adapters.memory.project_leases import MemoryProjectLeases
+from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.jobs.agent_task import AgentResult, AgentTask
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.run import JobDeps
@@ -88,7 +89,7 @@ def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: W
     heard, agent, repository = Heard(), Watching(), world.repository()
     deps = JobDeps(
         workspaces=repository, main=repository, live=repository,
-        leases=MemoryProjectLeases(lambda *_: True, lambda _: False),
+        leases=LeasesOfRunningJobs(MemoryDatabase(), lambda _: False),
         releases=FolderReleases(world.folder / "sites"), agents={"builtin": agent}, builders={"plain": PlainFiles()},
         project_of=lambda _: world.project, attachment_path=lambda _: world.folder, site_url=lambda *_: "http://x/",
     )  # fmt: skip

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport
-from webordinary.adapters.memory.outbox import MemoryOutbox
-from webordinary.adapters.memory.threads import MemoryThreads
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.mails import SqliteThreads
+from webordinary.adapters.sqlite.outbox import SqliteOutbox
 from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted
@@ -41,11 +42,11 @@ def test_a_reply_becomes_one_mail_that_any_reader_understands(tmp_path: Path) ->
 
 
 def test_a_crash_after_delivery_does_not_deliver_twice(tmp_path: Path) -> None:
-    outbox, transport, events = MemoryOutbox(), MaildirTransport(tmp_path), Told()
+    outbox, transport, events = SqliteOutbox(MemoryDatabase()), MaildirTransport(tmp_path), Told()
     outbox.put(REPLY, NOON)
     transport.send(REPLY)  # and the process died before it could note that
-    assert deliver_due(outbox, transport, MemoryThreads(), NOON, events) == 1
-    assert deliver_due(outbox, transport, MemoryThreads(), NOON, events) == 0
+    assert deliver_due(outbox, transport, SqliteThreads(MemoryDatabase()), NOON, events) == 1
+    assert deliver_due(outbox, transport, SqliteThreads(MemoryDatabase()), NOON, events) == 0
     assert len(delivered(tmp_path)) == 1
     assert [event.kind for event in events] == ["ReplySent"]
 
@@ -75,9 +76,9 @@ def test_what_a_killed_delivery_left_in_tmp_is_no_mail(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_used_is_worth_another_try(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    outbox, events = MemoryOutbox(), Told()
+    outbox, events = SqliteOutbox(MemoryDatabase()), Told()
     outbox.put(REPLY, NOON)
-    assert deliver_due(outbox, MaildirTransport(tmp_path / "file"), MemoryThreads(), NOON, events) == 0
+    assert deliver_due(outbox, MaildirTransport(tmp_path / "file"), SqliteThreads(MemoryDatabase()), NOON, events) == 0
     (entry,) = outbox.of("e1")
     assert entry.next_try_at > NOON
     assert "file" in (entry.last_error or "")
@@ -134,9 +135,9 @@ def test_a_reply_that_the_relay_refuses_is_given_up(remote: Remote, relay: Relay
     remote.problem = Permanent("spam")
     with pytest.raises(Permanent, match="554"):
         relay.send(REPLY)
-    outbox, events = MemoryOutbox(), Told()
+    outbox, events = SqliteOutbox(MemoryDatabase()), Told()
     outbox.put(REPLY, NOON)
-    deliver_due(outbox, relay, MemoryThreads(), NOON, events)
+    deliver_due(outbox, relay, SqliteThreads(MemoryDatabase()), NOON, events)
     assert outbox.of("e1")[0].given_up
     assert [event.kind for event in events] == ["DeadLettered"]
 

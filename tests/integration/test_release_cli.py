@@ -15,7 +15,6 @@ import pytest
 from tests.integration.site_house import SiteHouse, open_site_house
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.builders import PlainFiles
-from webordinary.adapters.memory.project_leases import MemoryProjectLeases
 from webordinary.adapters.sqlite.claims import SqliteProjectLeases
 from webordinary.entrypoints.cli.main import main
 from webordinary.jobs.rollback import OperatorToken
@@ -186,14 +185,9 @@ def test_what_is_not_there_is_said(site: SiteHouse, capsys: pytest.CaptureFixtur
     assert err.startswith("webordinary: ")
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_an_operators_lease_lasts_as_long_as_the_operators_process(site: SiteHouse, kind: str) -> None:
+def test_an_operators_lease_lasts_as_long_as_the_operators_process(site: SiteHouse) -> None:
     dead: set[str] = set()
-    leases = (
-        SqliteProjectLeases(site.services.db, dead.__contains__)
-        if kind == "sqlite"
-        else MemoryProjectLeases(lambda job_id, fence: False, dead.__contains__)
-    )
+    leases = SqliteProjectLeases(site.services.db, dead.__contains__)
     now = site.services.clock.now()
     held = leases.take("amelia", OperatorToken("operator-1"), now)
     assert held

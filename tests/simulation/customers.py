@@ -8,6 +8,7 @@ from tests.simulation.scenario import DAY, PEOPLE, Intervention, Letter
 from webordinary.mail.intake import name_of
 from webordinary.mail.write import CustomerMail as Written
 from webordinary.mail.write import OutgoingFile, write_mail
+from webordinary.model.backoff import Backoff
 from webordinary.model.mail import Envelope
 from webordinary.model.names import job_id_of, thread_id_of
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 MAILBOX = "edit@localhost"
+RETRIES = Backoff(10.0, cap=300.0)
+"""Of the mail servers of the customers."""
 _PHOTO = b"\x89PNG\r\n\x1a\n" + bytes(32)
 
 
@@ -52,11 +55,11 @@ class Customers:
         world.journal.call(f"job{letter.number}", job_id_of(email_id))
         world.journal.call(f"thread{letter.number}", thread_id_of(_message_id(letter.number)))
         world.heaven.sleep(letter.at)
-        while email_id not in self.accepted:
-            if self._handed_over(raw, letter):
-                self.accepted[email_id] = letter
-            else:
-                world.heaven.sleep(world.rng.uniform(5.0, 15.0))
+        tries = 0
+        while not self._handed_over(raw, letter):
+            world.heaven.sleep(RETRIES.delay(tries, world.rng))
+            tries += 1
+        self.accepted[email_id] = letter
 
     def _handed_over(self, raw: bytes, letter: Letter) -> bool:
         house, accepted = self._world.house, self._world.heaven.stop_event()

@@ -1,4 +1,4 @@
-"""What survives every crash: one world's stores, as memory adapters; and the same seen from one process."""
+"""What survives every crash: one world's stores, in one SQLite database; and the same seen from one process."""
 
 from __future__ import annotations
 
@@ -6,36 +6,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from tests.fakes.blobs import MemoryBlobs
+from tests.fakes.parser import InProcessParser
+from tests.harness.pool_records import PoolRecords
+from tests.harness.stores import TemporaryRawMails
 from tests.simulation.origin import Origin
 from tests.simulation.process import EPOCH, Port, Process
 from tests.simulation.releases import SimulatedReleases
 from tests.simulation.scenario import PEOPLE
-from webordinary.adapters.memory.blobs import MemoryBlobs
-from webordinary.adapters.memory.directory import MemoryDirectory
-from webordinary.adapters.memory.executions import MemoryExecutions
-from webordinary.adapters.memory.letters import MemoryDeadLetters, MemoryInterruptions
-from webordinary.adapters.memory.mails import (
-    MemoryAttachmentManifest,
-    MemoryConfirmations,
-    MemoryParsedMails,
-    MemoryRawMails,
+from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions
+from webordinary.adapters.sqlite.executions import SqliteExecutions
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
+from webordinary.adapters.sqlite.mails import (
+    SqliteAttachmentManifest,
+    SqliteConfirmations,
+    SqliteDirectory,
+    SqliteParsedMails,
+    SqliteThreads,
 )
-from webordinary.adapters.memory.outbox import MemoryOutbox
-from webordinary.adapters.memory.parser import InProcessParser
-from webordinary.adapters.memory.pool import (
-    MemoryClaims,
-    MemoryHints,
-    MemoryInterrupts,
-    MemoryJobs,
-    MemoryPoolState,
-)
-from webordinary.adapters.memory.project_leases import MemoryProjectLeases
-from webordinary.adapters.memory.threads import MemoryThreads
+from webordinary.adapters.sqlite.outbox import SqliteOutbox
 from webordinary.jobs.ports import Ledger
 from webordinary.jobs.run import NoLedger
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.auth import TrustedPeers
-from webordinary.model.jobs import JobState
 from webordinary.model.mail import Reply
 from webordinary.model.projects import Project, Sender
 from webordinary.workflow.answering import Uptime
@@ -57,20 +51,14 @@ class Sent:
 
 @dataclass
 class Durable:
-    """All stores. A test may put a wrapped adapter in the place of any of them before the world begins."""
+    """All stores. A test may put a wrapped adapter in the place of any of them before the world begins.
+
+    A transaction is whole or did not happen, so a crash keeps what was committed and loses the rest.
+    """
 
     is_dead: Callable[[str], bool]
-    state: MemoryPoolState = field(default_factory=MemoryPoolState)
-    executions: MemoryExecutions = field(default_factory=MemoryExecutions)
-    raw_mails: MemoryRawMails = field(default_factory=MemoryRawMails)
-    parsed_mails: MemoryParsedMails = field(default_factory=MemoryParsedMails)
-    manifest: MemoryAttachmentManifest = field(default_factory=MemoryAttachmentManifest)
+    state: PoolRecords = field(default_factory=PoolRecords)
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
-    threads: MemoryThreads = field(default_factory=MemoryThreads)
-    directory: MemoryDirectory = field(default_factory=MemoryDirectory)
-    outbox: MemoryOutbox = field(default_factory=MemoryOutbox)
-    dead_letters: MemoryDeadLetters = field(default_factory=MemoryDeadLetters)
-    interruptions: MemoryInterruptions = field(default_factory=MemoryInterruptions)
     sent: Sent = field(default_factory=Sent)
     ledger: Ledger = field(default_factory=NoLedger)
     releases: SimulatedReleases = field(default_factory=SimulatedReleases)
@@ -78,11 +66,21 @@ class Durable:
     uptime: Callable[[Process], Callable[[], timedelta]] = lambda process: Uptime(process.now, process.monotonic)
 
     def __post_init__(self) -> None:
-        self.jobs = MemoryJobs(self.state)
-        self.claims = MemoryClaims(self.state)
-        self.hints = MemoryHints(self.state)
-        self.interrupts = MemoryInterrupts(self.state)
-        self.leases = MemoryProjectLeases(self._runs, self.is_dead)
+        self.db = self.state.db
+        self.jobs = SqliteJobs(self.db)
+        self.claims = SqliteClaims(self.db)
+        self.hints = SqliteClaimRequests(self.db)
+        self.interrupts = SqliteInterrupts(self.db)
+        self.leases = SqliteProjectLeases(self.db, self.is_dead)
+        self.executions = SqliteExecutions(self.db)
+        self.raw_mails = TemporaryRawMails(self.db)
+        self.parsed_mails = SqliteParsedMails(self.db)
+        self.manifest = SqliteAttachmentManifest(self.db)
+        self.threads = SqliteThreads(self.db)
+        self.directory = SqliteDirectory(self.db)
+        self.outbox = SqliteOutbox(self.db)
+        self.dead_letters = SqliteDeadLetters(self.db)
+        self.interruptions = SqliteInterruptions(self.db)
         self.remotes = self.origins
         for address, key in PEOPLE.items():
             self.origins.setdefault(key.project_id, Origin(key.project_id))
@@ -102,9 +100,5 @@ class Durable:
             parser=InProcessParser(),
             policy=TrustedPeers(["127.0.0.1"]),
             mailbox=MAILBOX,
-            confirmations=MemoryConfirmations(),
+            confirmations=SqliteConfirmations(self.db),
         )
-
-    def _runs(self, job_id: str, fence: int) -> bool:
-        job = self.state.jobs.get(job_id)
-        return job is not None and job.state is JobState.RUNNING and job.fence == fence

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from webordinary.model.errors import Transient
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.simulation.process import Process
 
 
@@ -41,8 +44,8 @@ class Climate:
 
 EFFECTS = ("end_and_take_next", "end_and_take_next", "push", "activate", "activate", "answer_token")
 CALLS = (
-    *EFFECTS, "claim_and_start", "start_next", "begin_release", "renew", "record", "enqueue", "bind_token", "paid",
-    "take", "append", "put", "send",
+    *EFFECTS, "claim_and_start", "start_next", "begin_release", "renew", "record", "enqueue", "bind_token",
+    "mark_delivered", "take", "append", "put", "send", "commit",
 )  # fmt: skip
 WORK = ("perform", "find_done", "save")
 CALM = Climate()
@@ -151,6 +154,11 @@ class Weather:
             raise Unforeseen(f"{what}: nobody foresaw this ({how})")
         raise Transient(f"{what}: the disk is full ({how})")
 
+    def crashes(self, call: str) -> bool:
+        """Whether a process ends in the middle of this call."""
+        factor = _RARE if call == self.climate.spot else 1.0
+        return self.climate.crash > 0 and self.rng.random() < self.climate.crash * factor
+
     def deliveries(self, now: float) -> list[float]:
         """After how many seconds a message arrives: never, once, or more often."""
         climate, rng = self.climate, self.rng
@@ -165,3 +173,31 @@ class Weather:
             self.struck(now)
             return self.rng.uniform(0.0, self.climate.latest)
         return self.rng.random() * 0.005
+
+
+class CommitFaults:
+    """Lets a transaction fail, or its process end, just before the commit: nothing of it may be seen afterwards."""
+
+    def __init__(self, at_work: Callable[[], Process | None]) -> None:
+        """`at_work` is the process that commits; the world itself commits without faults."""
+        self._at_work = at_work
+
+    def before_commit(self, conn: sqlite3.Connection) -> None:
+        """See CommitHook."""
+        process = self._at_work()
+        if process is None:
+            return
+        if process.weather.crashes("commit"):
+            process.crash()
+        try:
+            process.weather.trouble(process, "commit", "commit", "rolled back")
+        except Transient as problem:
+            full = sqlite3.OperationalError(str(problem))
+            full.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise full from None
+
+    def committed(self) -> None:
+        """See CommitHook."""
+
+    def rolled_back(self) -> None:
+        """See CommitHook."""

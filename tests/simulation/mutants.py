@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from tests.harness.pool_records import PoolRecords
 from tests.simulation.durable import Durable
 from tests.simulation.origin import Origin, Seen
-from webordinary.adapters.memory.pool import MemoryPoolState
-from webordinary.adapters.memory.pool_state import HintBook
 from webordinary.jobs.site_files import Release
 from webordinary.jobs.source import FenceMark
 from webordinary.model.claims import Claim, FinishResult, StartedJob
@@ -35,7 +34,7 @@ class Wrapped:
 class UnfencedSettling(Wrapped):
     """A worker that lost its claim settles all the same."""
 
-    def __init__(self, inside: object, state: MemoryPoolState) -> None:
+    def __init__(self, inside: object, state: PoolRecords) -> None:
         super().__init__(inside)
         self._state = state
 
@@ -79,20 +78,24 @@ class UnfencedPointer(Wrapped):
 class AnyTokenPays(Wrapped):
     """Telling an old token counts as telling the new one."""
 
-    def __init__(self, inside: object, state: MemoryPoolState) -> None:
+    def __init__(self, inside: object, state: PoolRecords) -> None:
         super().__init__(inside)
-        self._state = state
+        self._conn = state.db.conn
+        self._told: set[str] = set()
 
     def mark_delivered(self, job_id: str, token: str) -> None:
         self.inside.mark_delivered(job_id, token)
-        self._state.called_back.add(job_id)
+        self._told.add(job_id)
+        self._tell(job_id)
 
     def bind_token(self, job_id: str, token: str) -> Job:
-        paid = job_id in self._state.called_back
         job = self.inside.bind_token(job_id, token)
-        if paid:
-            self._state.called_back.add(job_id)
+        self._tell(job_id)
         return job
+
+    def _tell(self, job_id: str) -> None:
+        if job_id in self._told:
+            self._conn.execute("UPDATE jobs SET called_back = 1 WHERE job_id = ?", (job_id,))
 
 
 class NothingToReconcile(Wrapped):
@@ -140,22 +143,25 @@ class _UnseenJobs(Wrapped):
         return self.inside.open_jobs(key, limit, after)
 
 
-class NoThreadOrder(MemoryPoolState):
+class NoThreadOrder(Wrapped):
     """No job looks earlier than another of its thread to whoever chooses the next one."""
 
-    def __init__(self) -> None:
-        super().__init__(jobs=_AsRecorded())
+    def __init__(self, inside: object, state: PoolRecords) -> None:
+        super().__init__(inside)
+        self._conn = state.db.conn
 
-    def open_of(self, key: ProjectUser) -> list[Job]:
-        return [job._replace(thread_order=0) for job in super().open_of(key)]
+    def __getattr__(self, name: str) -> object:
+        method = getattr(self.inside, name)
 
+        def call(*args: object, **kwargs: object) -> object:
+            orders = self._conn.execute("SELECT thread_ord, job_id FROM jobs").fetchall()
+            self._conn.execute("UPDATE jobs SET thread_ord = 0")
+            try:
+                return method(*args, **kwargs)
+            finally:
+                self._conn.executemany("UPDATE jobs SET thread_ord = ? WHERE job_id = ?", orders)
 
-class _AsRecorded(dict[str, Job]):
-    """The records themselves stay as they are."""
-
-    def __setitem__(self, job_id: str, job: Job) -> None:
-        known = self.get(job_id)
-        super().__setitem__(job_id, job._replace(thread_order=known.thread_order) if known else job)
+        return call
 
 
 class NoBeatRule(Wrapped):
@@ -170,16 +176,17 @@ class NoBeatRule(Wrapped):
 class NeverMakesWay(Wrapped):
     """A slot goes on with its own key, whoever waits."""
 
-    def __init__(self, inside: object, state: MemoryPoolState) -> None:
+    def __init__(self, inside: object, state: PoolRecords) -> None:
         super().__init__(inside)
-        self._state = state
+        self._conn = state.db.conn
 
     def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
-        hints, self._state.hints = self._state.hints, HintBook()
+        waiting = self._conn.execute("DELETE FROM hints RETURNING key, waiting_since, preferred, sent_at").fetchall()
         try:
             return self.inside.end_and_take_next(started, ending, now, more=more)
         finally:
-            self._state.hints = hints
+            columns = "key, waiting_since, preferred, sent_at"
+            self._conn.executemany(f"INSERT OR IGNORE INTO hints ({columns}) VALUES (?, ?, ?, ?)", waiting)
 
 
 class UnknownKept(Wrapped):
@@ -226,13 +233,6 @@ def _set(name: str, wrap: Callable[[Any, Durable], Any]) -> Callable[[Durable], 
     return switch
 
 
-def _no_thread_order(durable: Durable) -> None:
-    state = NoThreadOrder()
-    for adapter in (durable.jobs, durable.claims, durable.hints, durable.interrupts):
-        adapter._state = state
-    durable.state = state
-
-
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """A safeguard switched off, in the stores, a slot or a worker, and the weather in which that shows soonest."""
@@ -260,7 +260,9 @@ MUTANTS = {
     ),
     "the reconciler": Mutant(_set("jobs", lambda jobs, _: NothingToReconcile(jobs)), "lossy"),
     "the second look at release": Mutant(BlindRelease, "slow", "begin_release"),
-    "the order within a thread": Mutant(_no_thread_order, "calm"),
+    "the order within a thread": Mutant(
+        _set("claims", lambda claims, durable: NoThreadOrder(claims, durable.state)), "calm"
+    ),
     "the second look of a held job": Mutant(_set("claims", lambda claims, _: HeldForGood(claims)), "crashes", "let_go"),
     "letting go of what cannot be ended": Mutant(None, "surprising", "end_and_take_next", _never_letting_go),
     "giving up a claim that is not served": Mutant(

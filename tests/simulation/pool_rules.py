@@ -1,7 +1,7 @@
 """What must be true of claims, jobs and callbacks after every step, said apart from the code that makes it so.
 
-The records are immutable, so whatever changed since the last step is seen by identity, and each change is
-judged as a transition: who made it, from what, to what, and who owned the key just before.
+The records are immutable and a record that stands keeps its object, so a change since the last step is seen by
+identity. Each change is judged as a transition: who made it, from what, to what, and who owned the key just before.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from tests.harness.pool_records import PoolRecords
 from tests.simulation.process import EPOCH, Process
 from tests.simulation.scheduler import Broken
-from webordinary.adapters.memory.executions import MemoryExecutions
-from webordinary.adapters.memory.pool import MemoryPoolState
+from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.asl.ports import TaskAnswer as Answer
 from webordinary.model.claims import (
     MAX_INTERRUPTIONS,
@@ -137,7 +137,7 @@ class PoolRules:
     def _keys_take_turns(self, new: Job, claim: Claim) -> None:
         """A key that waits gets the next slot, or the one after: no other key is served again and again before it."""
         now = EPOCH + timedelta(seconds=self._world.scheduler.now)
-        waiting = {hint.key for hint, sent_at in self._state.hints.longest_first() if self._waits(hint, sent_at, now)}
+        waiting = {hint.key for hint, sent_at in self._state.hints() if self._waits(hint, sent_at, now)}
         served = {(key, other): n for (key, other), n in self._passed_over.items() if key in waiting}
         if now - claim.claimed_at > 2 * A_MOMENT:
             served |= {(key, new.key): served.get((key, new.key), 0) + 1 for key in waiting - {new.key}}
@@ -185,7 +185,7 @@ def _made_way_for(old: Job, other: Job) -> bool:
 class WatchedTokens:
     """The engine's tokens: each is answered once, and only with what the job's record says."""
 
-    def __init__(self, target: MemoryExecutions, state: MemoryPoolState) -> None:
+    def __init__(self, target: SqliteExecutions, state: PoolRecords) -> None:
         self._target, self._state = target, state
         self._answered: dict[str, Answer] = {}
 

@@ -208,8 +208,7 @@ class Progress:
             raise Broken(f"nothing went wrong, and yet {job.job_id} is {job.outcome}: {job.result}")
 
     def _is_on_record(self, job: Job) -> bool:
-        known = {(one.job_id, one.interruptions) for one, _, _ in self._durable.interruptions.recorded}
-        return (job.job_id, job.interruptions) in known
+        return (job.job_id, job.interruptions) in self._durable.state.interruptions()
 
     def _was_stopped(self, letter: Letter) -> bool:
         letters = self._world.scenario.letters

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.harness.pool_records import PoolRecords
 from tests.simulation.process import Process
 from tests.simulation.releases import SimulatedReleases
 from tests.simulation.repository import SimulatedRepository
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken
-from webordinary.adapters.memory.pool import MemoryPoolState
 from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Changed
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
 from webordinary.model.claims import MAX_ATTEMPTS, CancelToken
@@ -35,7 +35,7 @@ class SimulatedAgent:
         process: Process,
         repository: SimulatedRepository,
         letters: Mapping[str, Letter],
-        state: MemoryPoolState,
+        state: PoolRecords,
     ) -> None:
         self._process, self._repository, self._letters, self._state = process, repository, letters, state
 

@@ -64,7 +64,7 @@ def test_mails_of_a_site_that_is_paused_for_weeks_are_done_when_it_goes_on() -> 
     assert [job_of(world, letter).outcome for letter in letters] == [JobOutcome.SUCCEEDED] * 2
     assert [told(world, letter) for letter in letters] == [[HELD, ANSWER], [ANSWER]], "the second waits for the first"
     assert world.durable.dead_letters.all(10) == []
-    assert world.durable.interruptions.recorded == []
+    assert world.durable.state.interruptions() == set()
 
 
 def test_a_mail_that_no_worker_came_for_in_a_week_lies_where_a_person_sees_it() -> None:
@@ -97,7 +97,7 @@ def test_a_mail_that_the_daily_cap_holds_is_told_so_and_runs_the_next_day(at: fl
     assert job.started_at
     assert (job.outcome, job.started_at.day) == (JobOutcome.SUCCEEDED, EPOCH.day + 1)
     assert told(world, letter) == [HELD, ANSWER]
-    assert world.durable.interruptions.recorded == [], "nobody interrupted it"
+    assert world.durable.state.interruptions() == set(), "nobody interrupted it"
 
 
 def deaf_to_resuming(durable: Durable) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from tests.simulation.customers import Customers
 from tests.simulation.durable import Durable
-from tests.simulation.faults import Unforeseen, Weather
+from tests.simulation.faults import CommitFaults, Unforeseen, Weather
 from tests.simulation.house import House
 from tests.simulation.journal import Journal
 from tests.simulation.pool_rules import PoolRules, WatchedTokens
@@ -20,7 +20,7 @@ from tests.simulation.process import Ear, Port, Process
 from tests.simulation.progress import Progress
 from tests.simulation.repository import SimulatedRepository
 from tests.simulation.scenario import Scenario, draw
-from tests.simulation.scheduler import Broken, Scheduler
+from tests.simulation.scheduler import Broken, Life, Scheduler
 from tests.simulation.site import SimulatedAgent, SimulatedBuilder
 from tests.simulation.site_rules import SiteRules
 from tests.simulation.telling import Told
@@ -72,6 +72,8 @@ class World:
         self.weather = Weather(scenario.climate, self.rng)
         self.scheduler = Scheduler(self._before_time_moves)
         self.durable = Durable(self.is_dead)
+        self._processes: dict[Life, Process] = {}
+        self.durable.db.carry(CommitFaults(self._at_work))
         if switch:
             switch(self.durable)
         self.employed: dict[str, Employed] = {}
@@ -137,7 +139,13 @@ class World:
         """A process with clocks of its own; machines apart are skewed, processes of one host are not."""
         self._incarnations += 1
         skew = 0.0 if self.scenario.same_host else self.weather.skew()
-        return Process(f"{name}.{self._incarnations}", self.scheduler, self.weather, self.journal, skew)
+        process = Process(f"{name}.{self._incarnations}", self.scheduler, self.weather, self.journal, skew)
+        self._processes[process.life] = process
+        return process
+
+    def _at_work(self) -> Process | None:
+        task = self.scheduler.running
+        return self._processes.get(task.life) if task else None
 
     def _open_house(self) -> None:
         process = self.new_process("house")

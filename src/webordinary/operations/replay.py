@@ -10,7 +10,8 @@ from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.git import GitHistory, GitRepository
 from webordinary.adapters.git.mirrors import Mirrors
 from webordinary.adapters.git.origins import replay_clone
-from webordinary.adapters.memory.project_leases import MemoryProjectLeases
+from webordinary.adapters.sqlite.claims import SqliteProjectLeases
+from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.compose.container import Container
 from webordinary.compose.worker import instructions_of, site_kit
 from webordinary.jobs.job import SiteJobs
@@ -94,7 +95,7 @@ def _kit(services: Container, worker: str, folder: Path) -> JobDeps:
         site_kit(services, worker, folder / "home"),
         workspaces=repository,
         main=repository,
-        leases=MemoryProjectLeases(lambda job_id, fence: True, lambda holder: False),
+        leases=SqliteProjectLeases(MemoryDatabase(), lambda holder: False),
         releases=FolderReleases(folder / "sites"),
         sessions=NoSessions(),
         build_logs=NoLogs(),

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from webordinary.adapters.memory.executions import MemoryExecutions
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.asl.definition import Definition
 from webordinary.asl.engine import Engine
 from webordinary.asl.ports import Append, Execution, ExecutionStore, HistoryEvent, Status, Stored
@@ -42,7 +43,7 @@ class World:
     ) -> None:
         raw = {"StartAt": start_at or next(iter(states)), "States": dict(states), **top}
         self.definition = Definition.load(raw)
-        self.store = MemoryExecutions()
+        self.store = SqliteExecutions(MemoryDatabase())
         self.clock = VirtualClock()
         self.handlers = dict(handlers or {})
         self.announced: list[Execution] = []

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from asl_world import NOON, Crash, CrashingStore, VirtualClock
 
-from webordinary.adapters.memory.executions import MemoryExecutions
-from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.asl.definition import Definition
 from webordinary.asl.engine import Engine
@@ -71,9 +70,6 @@ DEFINITION = Definition.load(
 )
 
 
-Store = MemoryExecutions | SqliteExecutions
-
-
 class Busy(Exception):
     """Try again."""
 
@@ -106,7 +102,7 @@ class Steps:
 class Life:
     """An execution from start to end, in which the engine may die once."""
 
-    def __init__(self, open_store: Callable[[], Store], repeatable: Collection[str] = ()) -> None:
+    def __init__(self, open_store: Callable[[], SqliteExecutions], repeatable: Collection[str] = ()) -> None:
         self.open_store, self.repeatable = open_store, repeatable
         self.store = open_store()
         self.clock = VirtualClock()
@@ -128,7 +124,7 @@ class Life:
                 self.store = self.open_store()
                 engine = self._engine(self._maybe_crashing())
 
-    def _maybe_crashing(self) -> Store | CrashingStore:
+    def _maybe_crashing(self) -> SqliteExecutions | CrashingStore:
         if self.chance is None:
             return self.store
         return CrashingStore(self.store, self.chance.randint(1, 4), after=self.chance.random() < 0.5)
@@ -145,7 +141,7 @@ class Life:
                 due = engine.next_due_at() or due
             self.clock.time = due if due < NOON + timedelta(hours=1) else self.clock.now()
 
-    def _engine(self, store: Store | CrashingStore) -> Engine:
+    def _engine(self, store: SqliteExecutions | CrashingStore) -> Engine:
         return Engine(
             store,
             DEFINITION,
@@ -174,8 +170,8 @@ class Disk:
         return SqliteExecutions(self.database)
 
 
-def memory() -> Callable[[], Store]:
-    store = MemoryExecutions()
+def memory() -> Callable[[], SqliteExecutions]:
+    store = SqliteExecutions(MemoryDatabase())
     return lambda: store
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.releases import MemoryReleases
+from tests.fakes.repositories import MAIN, MemoryOrigin, MemoryRepository
 from tests.unit.jobs.world import (
     OTHER_THREAD,
     SCOTT,
@@ -23,8 +25,6 @@ from tests.unit.jobs.world import (
     started,
     work,
 )
-from webordinary.adapters.memory.releases import MemoryReleases
-from webordinary.adapters.memory.repositories import MAIN, MemoryOrigin, MemoryRepository
 from webordinary.jobs.deploy import EditDeployment, SiteDeployer
 from webordinary.jobs.ports import no_check
 from webordinary.jobs.publish import deploy_edit

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.objects import MemoryObjects
 from tests.unit.jobs.world import Crash
 from webordinary.adapters.aws.site.deploy import (
     ASK_EACH_TIME,
@@ -28,7 +29,6 @@ from webordinary.adapters.aws.site.deploy import (
     refused_paths,
     show,
 )
-from webordinary.adapters.memory.objects import MemoryObjects
 from webordinary.jobs.site_files import Mark, Release, Stage, keep_manifest, manifest_text, read_manifest
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Permanent

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from webordinary.adapters.memory.project_leases import MemoryProjectLeases
+from tests.harness.stores import LeasesOfRunningJobs
+from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.jobs.source import JobContext
 from webordinary.model.claims import Claim, ClaimStatus, StartedJob
 from webordinary.model.errors import WebOrdinaryError
@@ -106,9 +107,9 @@ class CrashingBefore:
         return call
 
 
-def leases(dead: set[str] | None = None) -> MemoryProjectLeases:
+def leases(dead: set[str] | None = None) -> LeasesOfRunningJobs:
     """The project's lease; workers named in `dead` have lost it."""
-    return MemoryProjectLeases(lambda job_id, fence: True, lambda worker: worker in (dead or set()))
+    return LeasesOfRunningJobs(MemoryDatabase(), lambda worker: worker in (dead or set()))
 
 
 def work(

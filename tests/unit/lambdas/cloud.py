@@ -17,25 +17,27 @@ from tests.extras import needs_extra
 
 needs_extra("aws_lambda_powertools", "aws")
 
+from tests.fakes.blobs import MemoryBlobs
+from tests.fakes.parser import InProcessParser
+from tests.harness.pool_records import PoolRecords
+from tests.harness.stores import TemporaryRawMails
 from webordinary.adapters.aws.functions import FUNCTIONS, Function
 from webordinary.adapters.aws.mail.emulated import Reception, as_received
 from webordinary.adapters.aws.names import raw_bucket
 from webordinary.adapters.files.wake import EngineCallbacks
-from webordinary.adapters.memory.blobs import MemoryBlobs
-from webordinary.adapters.memory.directory import MemoryDirectory
-from webordinary.adapters.memory.executions import MemoryExecutions
-from webordinary.adapters.memory.letters import MemoryDeadLetters, MemoryInterruptions
-from webordinary.adapters.memory.mails import (
-    MemoryAttachmentManifest,
-    MemoryConfirmations,
-    MemoryParsedMails,
-    MemoryRawMails,
+from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions
+from webordinary.adapters.sqlite.executions import SqliteExecutions
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
+from webordinary.adapters.sqlite.mails import (
+    SqliteAttachmentManifest,
+    SqliteConfirmations,
+    SqliteDirectory,
+    SqliteParsedMails,
+    SqliteThreads,
 )
-from webordinary.adapters.memory.outbox import MemoryOutbox
-from webordinary.adapters.memory.parser import InProcessParser
-from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryInterrupts, MemoryJobs
-from webordinary.adapters.memory.pool_state import MemoryPoolState
-from webordinary.adapters.memory.threads import MemoryThreads
+from webordinary.adapters.sqlite.outbox import SqliteOutbox
 from webordinary.asl.definition import Definition
 from webordinary.asl.engine import Engine
 from webordinary.compose.aws import AwsContainer
@@ -80,11 +82,11 @@ def raw_mail(key: str = FIRST_MAIL, text: str = "Change the title to Spring Sale
     return as_received(write_mail(letter, NOON), Reception(sender, MAILBOX, ses_id))
 
 
-class MemoryInbox(MemoryRawMails):
+class Inbox(TemporaryRawMails):
     """Raw mails as a bucket holds them, and the notes of those that were taken."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, db: MemoryDatabase) -> None:
+        super().__init__(db)
         self.objects: dict[str, bytes] = {}
         self.noted: set[str] = set()
 
@@ -161,21 +163,23 @@ class Cloud:
 
     def __init__(self) -> None:
         self.time = NOON
-        self.inbox, self.outbox, self.post = MemoryInbox(), MemoryOutbox(), Post()
-        self.dead_letters, self.interruptions = MemoryDeadLetters(), MemoryInterruptions()
-        self.workflows, self.state = Workflows(), MemoryPoolState()
-        self.directory, self.threads = MemoryDirectory(), MemoryThreads()
-        self.confirmations = MemoryConfirmations()
-        self.parsed, self.manifest, self.blobs = MemoryParsedMails(), MemoryAttachmentManifest(), MemoryBlobs()
-        executions = MemoryExecutions()
-        jobs = MemoryJobs(self.state)
+        self.state = PoolRecords()
+        db = self.state.db
+        self.inbox, self.outbox, self.post = Inbox(db), SqliteOutbox(db), Post()
+        self.dead_letters, self.interruptions = SqliteDeadLetters(db), SqliteInterruptions(db)
+        self.workflows = Workflows()
+        self.confirmations = SqliteConfirmations(db)
+        self.directory, self.threads = SqliteDirectory(db), SqliteThreads(db)
+        self.parsed, self.manifest, self.blobs = SqliteParsedMails(db), SqliteAttachmentManifest(db), MemoryBlobs()
+        executions = SqliteExecutions(db)
+        jobs = SqliteJobs(db)
         self.pool = Pool(
             jobs=jobs,
             owed=jobs,
-            claims=MemoryClaims(self.state),
-            hints=MemoryHints(self.state),
+            claims=SqliteClaims(db),
+            hints=SqliteClaimRequests(db),
             tickets=Bell(),
-            interrupts=MemoryInterrupts(self.state),
+            interrupts=SqliteInterrupts(db),
             callbacks=EngineCallbacks(executions, lambda: None, self.now),
             liveness=NobodyDies(),
         )

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.mail.letters import NOON, SCOTT, envelope, parsed
-from webordinary.adapters.memory.threads import MemoryThreads
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.mails import SqliteThreads
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.auth import Admitted, AwaitsConfirmation, Refused, TrustedPeers, authenticate
 from webordinary.mail.identify import Ambiguous, Identified, identify
@@ -51,12 +52,12 @@ def test_a_network_that_is_none_is_named() -> None:
 
 
 def test_a_first_mail_begins_a_thread_named_after_itself() -> None:
-    found = identify(envelope(), parsed(), (AMELIA,), MemoryThreads(), EDIT)
+    found = identify(envelope(), parsed(), (AMELIA,), SqliteThreads(MemoryDatabase()), EDIT)
     assert found == Identified(Thread(thread_id_of("<1@example.com>"), AMELIA.key, "Title"), is_new=True)
 
 
 def test_a_reply_to_our_answer_goes_on_in_its_thread() -> None:
-    threads = MemoryThreads()
+    threads = SqliteThreads(MemoryDatabase())
     thread = threads.record(Thread("t1", BAKERY.key, "Bread"), "<0@example.com>", NOON)
     threads.add_message("t1", "<answer@localhost>")
     found = identify(envelope(), parsed(in_reply_to=("<answer@localhost>",)), (AMELIA, BAKERY), threads, EDIT)
@@ -64,7 +65,7 @@ def test_a_reply_to_our_answer_goes_on_in_its_thread() -> None:
 
 
 def test_the_address_of_a_thread_is_enough_to_go_on_in_it() -> None:
-    threads = MemoryThreads()
+    threads = SqliteThreads(MemoryDatabase())
     thread = threads.record(Thread(thread_id_of("<0@x>"), BAKERY.key, "Bread"), "<0@x>", NOON)
     threads.record(Thread(thread_id_of("<9@x>"), AMELIA.key, "Other"), "<9@x>", NOON)
     to_it = envelope(recipient=f"edit+{thread.thread_id}@localhost")
@@ -74,7 +75,7 @@ def test_the_address_of_a_thread_is_enough_to_go_on_in_it() -> None:
 
 
 def test_the_address_of_a_thread_selects_and_never_authorises() -> None:
-    threads = MemoryThreads()
+    threads = SqliteThreads(MemoryDatabase())
     thread = threads.record(Thread(thread_id_of("<0@x>"), ProjectUser("museum", "ann"), "Secret"), "<0@x>", NOON)
     to_it = envelope(recipient=f"edit+{thread.thread_id}@localhost")
     found = identify(to_it, parsed(), (AMELIA,), threads, EDIT)
@@ -85,7 +86,7 @@ def test_the_address_of_a_thread_selects_and_never_authorises() -> None:
 
 
 def test_a_stranger_to_a_project_cannot_join_its_threads() -> None:
-    threads = MemoryThreads()
+    threads = SqliteThreads(MemoryDatabase())
     root = "<0@example.com>"
     threads.record(Thread(thread_id_of(root), ProjectUser("museum", "ann"), "Secret"), root, NOON)
     named = envelope(recipient="edit+amelia@localhost")
@@ -96,14 +97,14 @@ def test_a_stranger_to_a_project_cannot_join_its_threads() -> None:
 
 
 def test_words_about_a_site_that_somebody_left_do_not_change_their_other_one() -> None:
-    threads = MemoryThreads()
+    threads = SqliteThreads(MemoryDatabase())
     threads.record(Thread("t1", BAKERY.key, "Bread"), "<answer@localhost>", NOON)
     reply = parsed(in_reply_to=("<answer@localhost>",))
     assert identify(envelope(), reply, (AMELIA,), threads, EDIT) == Ambiguous(("amelia",), ("edit+amelia@localhost",))
 
 
 def test_a_reply_that_overtook_its_root_is_in_the_same_thread() -> None:
-    threads = MemoryThreads()
+    threads = SqliteThreads(MemoryDatabase())
     late = identify(envelope(), parsed(references=("<root@x>",)), (AMELIA,), threads, EDIT)
     assert isinstance(late, Identified)
     threads.record(late.thread, "<1@example.com>", NOON)
@@ -112,7 +113,7 @@ def test_a_reply_that_overtook_its_root_is_in_the_same_thread() -> None:
 
 
 def test_identifying_again_gives_the_same_answer() -> None:
-    threads = MemoryThreads()
+    threads = SqliteThreads(MemoryDatabase())
     first = identify(envelope(), parsed(), (AMELIA,), threads, EDIT)
     assert isinstance(first, Identified)
     threads.record(first.thread, "<1@example.com>", NOON)
@@ -122,23 +123,27 @@ def test_identifying_again_gives_the_same_answer() -> None:
 
 
 def test_the_address_chooses_among_several_projects() -> None:
-    found = identify(envelope(recipient="edit+bakery@localhost"), parsed(), (AMELIA, BAKERY), MemoryThreads(), EDIT)
+    found = identify(
+        envelope(recipient="edit+bakery@localhost"), parsed(), (AMELIA, BAKERY), SqliteThreads(MemoryDatabase()), EDIT
+    )
     assert isinstance(found, Identified)
     assert found.key == BAKERY.key
 
 
 def test_a_token_never_authorises_and_is_never_passed_over() -> None:
-    found = identify(envelope(recipient="edit+museum@localhost"), parsed(), (AMELIA,), MemoryThreads(), EDIT)
+    found = identify(
+        envelope(recipient="edit+museum@localhost"), parsed(), (AMELIA,), SqliteThreads(MemoryDatabase()), EDIT
+    )
     assert found == Ambiguous(("amelia",), ("edit+amelia@localhost",), "museum")
 
 
 def test_who_has_several_projects_and_names_none_is_asked() -> None:
-    found = identify(envelope(), parsed(), (AMELIA, BAKERY), MemoryThreads(), EDIT)
+    found = identify(envelope(), parsed(), (AMELIA, BAKERY), SqliteThreads(MemoryDatabase()), EDIT)
     assert found == Ambiguous(("amelia", "bakery"), ("edit+amelia@localhost", "edit+bakery@localhost"))
 
 
 def test_one_mail_to_two_projects_is_two_threads() -> None:
-    threads = MemoryThreads()
+    threads = SqliteThreads(MemoryDatabase())
     keys = set()
     for recipient in ("edit+amelia@localhost", "edit+bakery@localhost"):
         found = identify(envelope(recipient=recipient), parsed(), (AMELIA, BAKERY), threads, EDIT)

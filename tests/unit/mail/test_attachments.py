@@ -7,9 +7,10 @@ import zlib
 
 import pytest
 
+from tests.fakes.blobs import MemoryBlobs
 from tests.unit.mail.letters import JPEG, NOON, PNG, SCOTT, multipart
-from webordinary.adapters.memory.blobs import MemoryBlobs
-from webordinary.adapters.memory.mails import MemoryAttachmentManifest
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.mails import SqliteAttachmentManifest
 from webordinary.mail.parsing.attachments import extract, safe_stem, store_attachments
 from webordinary.mail.ports import ExtractedFile
 from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
@@ -151,7 +152,7 @@ def test_a_cid_image_without_a_name_is_taken() -> None:
 
 
 def test_storing_twice_is_storing_once() -> None:
-    blobs, manifest, events = MemoryBlobs(), MemoryAttachmentManifest(), Told()
+    blobs, manifest, events = MemoryBlobs(), SqliteAttachmentManifest(MemoryDatabase()), Told()
     raw = with_files(("mug.png", PNG), ("x.exe", b"MZ\0"))
     for _ in range(2):
         store_attachments("e1", extract(raw), blobs, manifest, events)

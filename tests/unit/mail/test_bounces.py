@@ -8,8 +8,9 @@ import pytest
 
 from tests.unit.mail.letters import NOON
 from tests.unit.mail.test_delivery import REPLY, Told
-from webordinary.adapters.memory.outbox import MemoryOutbox
-from webordinary.adapters.memory.threads import MemoryThreads
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.mails import SqliteThreads
+from webordinary.adapters.sqlite.outbox import SqliteOutbox
 from webordinary.mail.outbox import MAX_REASON, News, Notice, read_notification, ses_message_id, take_notice
 from webordinary.model.errors import Permanent
 from webordinary.model.names import ProjectUser
@@ -51,15 +52,15 @@ BOUNCE = notification(
 COMPLAINT = notification("Complaint", complainedRecipients=[{"emailAddress": "x"}], complaintFeedbackType="abuse")
 
 
-def taken(text: str, outbox: MemoryOutbox, threads: MemoryThreads | None = None) -> Told:
+def taken(text: str, outbox: SqliteOutbox, threads: SqliteThreads | None = None) -> Told:
     events, notice = Told(), read_notification(text)
     assert notice
-    take_notice(notice, "us-east-1", outbox, threads or MemoryThreads(), events, NOON)
+    take_notice(notice, "us-east-1", outbox, threads or SqliteThreads(MemoryDatabase()), events, NOON)
     return events
 
 
-def sent() -> MemoryOutbox:
-    outbox = MemoryOutbox()
+def sent() -> SqliteOutbox:
+    outbox = SqliteOutbox(MemoryDatabase())
     outbox.put(REPLY, NOON)
     outbox.mark_sent(REPLY, NOON, f"<{SES_ID}@email.amazonses.com>")
     return outbox
@@ -104,16 +105,16 @@ def test_what_came_back_is_worded(text: str, words: str) -> None:
 
 
 def test_a_bounce_of_no_reply_that_we_know_is_still_told() -> None:
-    (event,) = taken(notification("Bounce", tags=False, bounceType="Permanent"), MemoryOutbox())
+    (event,) = taken(notification("Bounce", tags=False, bounceType="Permanent"), SqliteOutbox(MemoryDatabase()))
     assert event.email_id is None
     assert event.data["ses_id"] == SES_ID
-    (event,) = taken(BOUNCE, MemoryOutbox())
+    (event,) = taken(BOUNCE, SqliteOutbox(MemoryDatabase()))
     assert event.email_id == "e1"
 
 
 @pytest.mark.parametrize("what", ["Send", "Delivery"])
 def test_a_reply_in_doubt_that_ses_knows_is_not_sent_again(what: str) -> None:
-    outbox, threads = MemoryOutbox(), MemoryThreads()
+    outbox, threads = SqliteOutbox(MemoryDatabase()), SqliteThreads(MemoryDatabase())
     threads.record(Thread("t1", ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
     outbox.put(REPLY, NOON)
     outbox.mark_failed(REPLY, "no answer", NOON)
@@ -125,7 +126,7 @@ def test_a_reply_in_doubt_that_ses_knows_is_not_sent_again(what: str) -> None:
 
 
 def test_a_reply_in_doubt_that_came_back_had_left() -> None:
-    outbox = MemoryOutbox()
+    outbox = SqliteOutbox(MemoryDatabase())
     outbox.put(REPLY, NOON)
     taken(BOUNCE, outbox)
     assert outbox.due(NOON, 10) == ()

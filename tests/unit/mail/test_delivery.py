@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.mail.letters import NOON
-from webordinary.adapters.memory.outbox import MemoryOutbox
-from webordinary.adapters.memory.threads import MemoryThreads
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.mails import SqliteThreads
+from webordinary.adapters.sqlite.outbox import SqliteOutbox
 from webordinary.mail.outbox import DOUBT_SECONDS, MAX_DOUBTFUL_TRIES, PromptOutbox, deliver_due
 from webordinary.mail.ports import PerhapsSent
 from webordinary.model.errors import Permanent, Transient
@@ -41,14 +42,14 @@ class Renaming:
 
 
 @pytest.fixture
-def threads() -> MemoryThreads:
-    threads = MemoryThreads()
+def threads() -> SqliteThreads:
+    threads = SqliteThreads(MemoryDatabase())
     threads.record(Thread("t1", ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
     return threads
 
 
-def test_an_answer_to_the_name_that_a_transport_gave_is_recognised(threads: MemoryThreads) -> None:
-    outbox = MemoryOutbox()
+def test_an_answer_to_the_name_that_a_transport_gave_is_recognised(threads: SqliteThreads) -> None:
+    outbox = SqliteOutbox(MemoryDatabase())
     outbox.put(REPLY, NOON)
     assert deliver_due(outbox, Renaming(), threads, NOON, Told()) == 1
     assert outbox.of("e1")[0].sent_as == THEIRS
@@ -58,22 +59,22 @@ def test_an_answer_to_the_name_that_a_transport_gave_is_recognised(threads: Memo
 
 
 def test_a_reply_has_left_even_if_its_name_cannot_be_filed() -> None:
-    outbox, events = MemoryOutbox(), Told()
+    outbox, events = SqliteOutbox(MemoryDatabase()), Told()
     outbox.put(REPLY, NOON)
-    assert deliver_due(outbox, Renaming(), MemoryThreads(), NOON, events) == 1
+    assert deliver_due(outbox, Renaming(), SqliteThreads(MemoryDatabase()), NOON, events) == 1
     assert [event.kind for event in events] == ["ReplySent"]
 
 
-def test_a_doubtful_reply_waits_long_before_it_is_sent_again(threads: MemoryThreads) -> None:
-    outbox, transport = MemoryOutbox(), Renaming([PerhapsSent("no answer")])
+def test_a_doubtful_reply_waits_long_before_it_is_sent_again(threads: SqliteThreads) -> None:
+    outbox, transport = SqliteOutbox(MemoryDatabase()), Renaming([PerhapsSent("no answer")])
     outbox.put(REPLY, NOON)
     assert deliver_due(outbox, transport, threads, NOON, Told()) == 0
     assert deliver_due(outbox, transport, threads, NOON + DOUBT / 2, Told()) == 0
     assert deliver_due(outbox, transport, threads, NOON + DOUBT, Told()) == 1
 
 
-def test_a_reply_is_in_doubt_twice_at_most(threads: MemoryThreads) -> None:
-    outbox, events = MemoryOutbox(), Told()
+def test_a_reply_is_in_doubt_twice_at_most(threads: SqliteThreads) -> None:
+    outbox, events = SqliteOutbox(MemoryDatabase()), Told()
     transport = Renaming([PerhapsSent("no answer") for _ in range(MAX_DOUBTFUL_TRIES)])
     outbox.put(REPLY, NOON)
     for tries in range(MAX_DOUBTFUL_TRIES + 3):
@@ -83,8 +84,8 @@ def test_a_reply_is_in_doubt_twice_at_most(threads: MemoryThreads) -> None:
     assert [event.kind for event in events] == ["DeadLettered"]
 
 
-def test_who_writes_a_reply_delivers_it_at_once_and_alone(threads: MemoryThreads) -> None:
-    store, transport = MemoryOutbox(), Renaming()
+def test_who_writes_a_reply_delivers_it_at_once_and_alone(threads: SqliteThreads) -> None:
+    store, transport = SqliteOutbox(MemoryDatabase()), Renaming()
     mine, other = (PromptOutbox(store, transport, threads, Told(), lambda: NOON) for _ in range(2))
     assert mine.put(REPLY, NOON)
     assert not other.put(REPLY, NOON)
@@ -98,8 +99,8 @@ def test_who_writes_a_reply_delivers_it_at_once_and_alone(threads: MemoryThreads
 
 
 @pytest.mark.parametrize("problem", [Transient("busy"), Permanent("no such user"), PerhapsSent("no answer")])
-def test_what_the_writer_could_not_deliver_is_left_to_others(threads: MemoryThreads, problem: Exception) -> None:
-    outbox = PromptOutbox(MemoryOutbox(), Renaming([problem]), threads, Told(), lambda: NOON)
+def test_what_the_writer_could_not_deliver_is_left_to_others(threads: SqliteThreads, problem: Exception) -> None:
+    outbox = PromptOutbox(SqliteOutbox(MemoryDatabase()), Renaming([problem]), threads, Told(), lambda: NOON)
     outbox.put(REPLY, NOON)
     outbox.deliver_written()
     (entry,) = outbox.of("e1")

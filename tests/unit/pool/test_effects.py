@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryInterrupts, MemoryJobs
-from webordinary.adapters.memory.pool_state import MemoryPoolState
+from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
 from webordinary.model.claims import StartedJob
 from webordinary.model.errors import Transient
 from webordinary.model.events import Event
@@ -69,10 +70,10 @@ def ears() -> Ears:
 
 @pytest.fixture
 def pool(ears: Ears) -> Pool:
-    state = MemoryPoolState()
-    jobs = MemoryJobs(state)
+    db = MemoryDatabase()
+    jobs = SqliteJobs(db)
     return Pool(
-        jobs, jobs, MemoryClaims(state), MemoryHints(state), ears, MemoryInterrupts(state), ears, ears, outputs=ears
+        jobs, jobs, SqliteClaims(db), SqliteClaimRequests(db), ears, SqliteInterrupts(db), ears, ears, outputs=ears
     )
 
 
@@ -132,12 +133,12 @@ def test_without_outputs_nobody_is_told_and_nothing_is_owed(pool: Pool, ears: Ea
 def test_a_job_that_waits_for_its_time_needs_no_worker_until_then(pool: Pool, ears: Ears) -> None:
     started = start(pool)
     pool.claims.end_and_take_next(started, Requeue(RequeueReason.HELD, NOON + 10 * MINUTE), NOON, more=False)
-    release(started.claim, replace(pool, hints=MemoryHints(MemoryPoolState())), NOON)  # a hint that got lost
+    release(started.claim, replace(pool, hints=SqliteClaimRequests(MemoryDatabase())), NOON)  # a hint that got lost
     reconciler = Reconciler(pool, ears)
     assert reconciler.run_once(NOON + 9 * MINUTE) == 0
     assert reconciler.run_once(NOON + 10 * MINUTE) == 1
     [hint] = pool.hints.receive(NOON, (), 10)
-    assert (hint.key, hint.email_id, hint.thread_id) == (AMELIA_SCOTT, "mail", "thread")
+    assert hint.key == AMELIA_SCOTT
 
 
 def test_a_worker_does_not_ask_who_owns_its_own_keys(pool: Pool, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:

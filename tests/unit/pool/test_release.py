@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from tests.harness.pool_records import PoolRecords
 from tests.unit.worker.around import WORKER, Around
-from webordinary.adapters.memory.pool import MemoryHints
-from webordinary.adapters.memory.pool_state import MemoryPoolState
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests
 from webordinary.model.claims import ClaimRequest, StartedJob
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
@@ -18,11 +18,11 @@ SCOTT = ProjectUser("amelia", "scott")
 HOUR = timedelta(hours=1)
 
 
-class Said(MemoryHints):
+class Said(SqliteClaimRequests):
     """Remembers what was said."""
 
-    def __init__(self, state: MemoryPoolState) -> None:
-        super().__init__(state)
+    def __init__(self, state: PoolRecords) -> None:
+        super().__init__(state.db)
         self.requests: list[ClaimRequest] = []
 
     def send(self, request: ClaimRequest, now: object, *, again: bool = False) -> bool:
@@ -40,7 +40,7 @@ def test_of_jobs_that_must_wait_the_one_that_is_ready_first_is_told_of() -> None
 
 
 def _told_of(held: timedelta, behind: timedelta) -> tuple[str, object]:
-    state = MemoryPoolState()
+    state = PoolRecords()
     hints = Said(state)
     pool = Around().surroundings(state, hints=hints).pool
     for name in ("held", "behind"):

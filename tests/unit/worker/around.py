@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryInterrupts, MemoryJobs
-from webordinary.adapters.memory.pool_state import MemoryPoolState
+from tests.harness.pool_records import PoolRecords
+from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
 from webordinary.model.claims import CancelToken, StartedJob
 from webordinary.model.events import Event
 from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
@@ -72,12 +73,10 @@ class Around:
     def stop_event(self) -> NeverStops:
         return NeverStops()
 
-    def surroundings(
-        self, state: MemoryPoolState, slots: int = 1, hints: ClaimRequestQueue | None = None
-    ) -> WorkerDeps:
+    def surroundings(self, state: PoolRecords, slots: int = 1, hints: ClaimRequestQueue | None = None) -> WorkerDeps:
         """A worker's ports, over this state."""
-        jobs, claims, asked = MemoryJobs(state), MemoryClaims(state), MemoryInterrupts(state)
-        pool = Pool(jobs, jobs, claims, hints or MemoryHints(state), self, asked, self, self)
+        jobs, claims, asked = SqliteJobs(state.db), SqliteClaims(state.db), SqliteInterrupts(state.db)
+        pool = Pool(jobs, jobs, claims, hints or SqliteClaimRequests(state.db), self, asked, self, self)
         return WorkerDeps(
             WORKER, WorkerSettings(slots=slots), pool, self, self, VirtualClock(), self, self, random.Random(1)
         )

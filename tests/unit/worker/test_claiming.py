@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
+from tests.harness.pool_records import PoolRecords
 from tests.unit.worker.around import DONE, WORKER, Around
-from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryJobs
-from webordinary.adapters.memory.pool_state import MemoryPoolState
+from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteJobs
 from webordinary.model.claims import Claim, ClaimRequest, StartedJob
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
@@ -22,12 +23,12 @@ SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 EARLIER = MIDNIGHT - timedelta(seconds=10)
 
 
-class SlowHints(MemoryHints):
+class SlowHints(SqliteClaimRequests):
     """Whatever is offered, a faster worker has served before it can be claimed; what waits behind it stays."""
 
-    def __init__(self, state: MemoryPoolState) -> None:
-        super().__init__(state)
-        self._claims = MemoryClaims(state)
+    def __init__(self, state: PoolRecords) -> None:
+        super().__init__(state.db)
+        self._claims = SqliteClaims(state.db)
 
     def receive(self, now: datetime, skip: Collection[ProjectUser], limit: int) -> Sequence[ClaimRequest]:
         offers = super().receive(now, skip, limit)
@@ -39,11 +40,13 @@ class SlowHints(MemoryHints):
 
 
 def test_who_is_too_late_for_every_offer_takes_what_waits_behind_them() -> None:
-    state, begun = MemoryPoolState(), list[StartedJob]()
+    state, begun = PoolRecords(), list[StartedJob]()
     surroundings = Around().surroundings(state, hints=SlowHints(state))
     for number in range(40):
         key = ProjectUser(f"site-{number:02}", "owner")
-        MemoryJobs(state).record(NewJob(f"job-{number}", key, "t", f"mail-{number}", Command.EDIT), EARLIER, ready=True)
+        SqliteJobs(state.db).record(
+            NewJob(f"job-{number}", key, "t", f"mail-{number}", Command.EDIT), EARLIER, ready=True
+        )
         surroundings.pool.hints.send(ClaimRequest(key, EARLIER + timedelta(seconds=number / 10)), EARLIER)
 
     def begin(started: StartedJob, claimed_at: float) -> None:
@@ -65,8 +68,8 @@ class WithADeadWorker(Around):
 
 
 def test_a_key_whose_owner_is_dead_gets_the_next_slot_although_that_one_has_more_to_do() -> None:
-    deps, state = WithADeadWorker(), MemoryPoolState()
-    surroundings, jobs = deps.surroundings(state), MemoryJobs(state)
+    deps, state = WithADeadWorker(), PoolRecords()
+    surroundings, jobs = deps.surroundings(state), SqliteJobs(state.db)
     for name in ("flood-1", "flood-2", "flood-3"):
         jobs.record(NewJob(name, ANN, "t", f"mail-{name}", Command.EDIT), EARLIER, ready=True)
     surroundings.pool.hints.send(ClaimRequest(ANN, EARLIER), EARLIER)

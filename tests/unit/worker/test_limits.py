@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
+from tests.harness.pool_records import PoolRecords
 from tests.unit.worker.around import WORKER, Around
-from webordinary.adapters.memory.pool_state import MemoryPoolState
 from webordinary.model.claims import Claim, ClaimStatus, Interrupt, StartedJob
 from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut
 from webordinary.model.jobs import Job, JobState, NewJob
@@ -45,7 +45,7 @@ class Watched(Around):
     def __init__(self) -> None:
         super().__init__()
         self.waiting, self.asked = {"token"}, list[str]()
-        self.deps = self.surroundings(MemoryPoolState())
+        self.deps = self.surroundings(PoolRecords())
         self.pool, self.time = self.deps.pool, self.deps.clock
         assert isinstance(self.time, VirtualClock)
         self.pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from tests.harness.pool_records import PoolRecords
 from tests.unit.worker.around import DONE, WORKER, Around
-from webordinary.adapters.memory.pool_state import MemoryPoolState
 from webordinary.model.claims import CancelToken, ClaimRequest, StartedJob
 from webordinary.model.errors import MustWait
 from webordinary.model.jobs import NewJob, Settlement
@@ -21,7 +21,7 @@ SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 
 
 def test_a_slot_that_changes_keys_is_taken_all_the_while() -> None:
-    deps, state, earlier = Around(), MemoryPoolState(), MIDNIGHT - timedelta(seconds=10)
+    deps, state, earlier = Around(), PoolRecords(), MIDNIGHT - timedelta(seconds=10)
     surroundings = deps.surroundings(state)
     pool = surroundings.pool
     for key in (SCOTT, ANN):
@@ -42,7 +42,7 @@ def test_a_slot_that_changes_keys_is_taken_all_the_while() -> None:
 
 
 def test_a_key_whose_last_job_ended_is_looked_at_again_only_for_news() -> None:
-    deps, state = Around(), MemoryPoolState()
+    deps, state = Around(), PoolRecords()
     surroundings = deps.surroundings(state)
     pool = surroundings.pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
@@ -59,7 +59,7 @@ def test_a_key_whose_last_job_ended_is_looked_at_again_only_for_news() -> None:
 
 
 def test_news_of_a_busy_key_are_kept_until_it_rests() -> None:
-    deps, state = Around(), MemoryPoolState()
+    deps, state = Around(), PoolRecords()
     pool = deps.surroundings(state).pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
     started = pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
@@ -73,7 +73,7 @@ def test_news_of_a_busy_key_are_kept_until_it_rests() -> None:
 
 def test_a_job_that_waits_for_another_gives_its_slot_to_whom_nobody_serves() -> None:
     """The lease that it waits for may be that of a key which only a free slot can take over."""
-    state = MemoryPoolState()
+    state = PoolRecords()
 
     class Publishing(Around):
         def is_dead(self, worker: str) -> bool:

@@ -9,8 +9,8 @@ from datetime import datetime
 
 import pytest
 
+from tests.harness.pool_records import PoolRecords
 from tests.unit.worker.around import DONE, WORKER, Around
-from webordinary.adapters.memory.pool_state import MemoryPoolState
 from webordinary.model.claims import (
     LEASE_SECONDS,
     MAX_ATTEMPTS,
@@ -84,7 +84,7 @@ class TroubledClaims:
         raise SURPRISE
 
 
-def _why_given_up(deps: Around, surroundings: WorkerDeps, state: MemoryPoolState) -> str:
+def _why_given_up(deps: Around, surroundings: WorkerDeps, state: PoolRecords) -> str:
     """Serve the job until all its attempts are used up; no slot may be left behind by any of them."""
     for _ in range(MAX_ATTEMPTS):
         _serve(deps, surroundings)
@@ -309,8 +309,8 @@ def test_a_job_that_no_thread_can_be_had_for_is_let_go_of() -> None:
     assert worker._claim_set.claims() == []
 
 
-def _queued() -> MemoryPoolState:
-    state = MemoryPoolState()
+def _queued() -> PoolRecords:
+    state = PoolRecords()
     pool = Around().surroundings(state).pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
     pool.hints.send(ClaimRequest(SCOTT, MIDNIGHT), MIDNIGHT)
@@ -318,14 +318,14 @@ def _queued() -> MemoryPoolState:
 
 
 def _with_claims(
-    deps: Around, state: MemoryPoolState, refuses: Callable[[Ending], bool]
+    deps: Around, state: PoolRecords, refuses: Callable[[Ending], bool]
 ) -> tuple[WorkerDeps, TroubledClaims]:
     surroundings = deps.surroundings(state)
     claims = TroubledClaims(surroundings.pool.claims, refuses)
     return replace(surroundings, pool=replace(surroundings.pool, claims=claims)), claims
 
 
-def _with_an_abandoned_key(deps: Around, state: MemoryPoolState) -> tuple[Worker, VirtualClock, Unreleasable]:
+def _with_an_abandoned_key(deps: Around, state: PoolRecords) -> tuple[Worker, VirtualClock, Unreleasable]:
     """A worker that let go of a key, while another key waits."""
     surroundings = deps.surroundings(state)
     claims = Unreleasable(surroundings.pool.claims)
@@ -351,7 +351,7 @@ def _serve(deps: Around, surroundings: WorkerDeps) -> None:
     slot.serve(slot.begin(started))
 
 
-def _wait_for_the_next_try(state: MemoryPoolState) -> None:
+def _wait_for_the_next_try(state: PoolRecords) -> None:
     job = state.jobs["a"]
     if job.open:
         state.put(job._replace(not_before=None))

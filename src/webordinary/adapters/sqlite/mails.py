@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -84,15 +84,15 @@ ATTACHMENTS_OF = "SELECT record FROM attachments WHERE email_id = ? ORDER BY pos
 class SqliteRawMails:
     """Rows in the database, bytes under `mail/` of the data folder."""
 
-    def __init__(self, db: Database, data: Path) -> None:
-        self._db, self._data = db, data
+    def __init__(self, db: Database, data: Path, write: Callable[[Path, bytes], None] = write_durably) -> None:
+        self._db, self._data, self._write = db, data, write
 
     def store(self, email: Email) -> bool:
         if self._has(email.email_id):
             return False
         name = f"mail/{email.email_id[:2]}/{email.email_id}{WITH_ENVELOPE}"
         path = self._data / name
-        write_durably(path, _first_line(email.envelope) + email.raw)
+        self._write(path, _first_line(email.envelope) + email.raw)
         try:
             return self._insert(email, name, path)
         except BaseException:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from webordinary.adapters.memory.pool import MemoryClaims, MemoryHints, MemoryInterrupts, MemoryJobs
-from webordinary.adapters.memory.pool_state import MemoryPoolState
+from webordinary.adapters.sqlite.claims import SqliteClaims
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
 from webordinary.model.claims import JOB_LIMIT_SECONDS, CancelToken, ClaimStatus, StartedJob
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import Job, JobOutcome, JobResult, NewJob, Settlement
@@ -21,7 +22,7 @@ from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.operations.capacity.demand import BIN_SECONDS, BINS, DAY_SECONDS, MAX_WORKERS, Mail, bin_of, within
 from webordinary.pool.callbacks import PREEMPTED
-from webordinary.pool.ports import QUEUED, Pool
+from webordinary.pool.ports import QUEUED, ClaimRequestQueue, Claims, Pool
 from webordinary.pool.reconciler import Reconciler
 from webordinary.worker.cancellation import JobCancelToken
 from webordinary.worker.ports import Clock, WorkerDeps, WorkerSettings
@@ -311,8 +312,10 @@ MESSAGE_SECONDS = 0.05
 class SimulatedQueues:
     """The pool's Tickets. A worker polls the unclaimed queue while it has a free slot."""
 
-    def __init__(self, time: VirtualClock, state: MemoryPoolState, slots: int, rng: random.Random) -> None:
-        self._time, self._state, self._slots, self._dice = time, state, slots, rng
+    def __init__(
+        self, time: VirtualClock, claims: Claims, hints: ClaimRequestQueue, slots: int, rng: random.Random
+    ) -> None:
+        self._time, self._claims, self._hints, self._slots, self._rng = time, claims, hints, slots, rng
         self._workers: dict[str, SimulatedWorker] = {}
         self._polling: list[SimulatedWorker] = []
         self._places: dict[SimulatedWorker, int] = {}
@@ -324,14 +327,14 @@ class SimulatedQueues:
         self._time.after(0.0, worker.poke)
 
     def notify_owner(self, job: Job, news: str = QUEUED) -> None:
-        claim = self._state.claims.get(job.key)
+        claim = self._claims.look(job.key)
         if claim and claim.status is ClaimStatus.HELD:
             self._send(self._workers[claim.worker], f"ticket {job.key}")
 
     def notify_unclaimed(self) -> None:
         """Wake one polling worker; without one, the message waits for a free slot."""
         if self._polling:
-            self._send(self._dice.choice(self._polling), "unclaimed")
+            self._send(self._rng.choice(self._polling), "unclaimed")
 
     def busy(self, worker: SimulatedWorker) -> None:
         """A worker runs a job more or less. A claim request that it did not take is offered to other pollers."""
@@ -339,7 +342,7 @@ class SimulatedQueues:
             self._poll(worker)
         else:
             self._leave(worker)
-        if len(self._state.hints):
+        if self._polling and self._hints.receive(self._time.now(), (), 1):
             self.notify_unclaimed()
 
     def _send(self, worker: SimulatedWorker, message: str) -> None:
@@ -415,13 +418,24 @@ class SimulatedDay:
     def __init__(self, mails: Sequence[Mail], workers: int, slots: int, patience: WaitTarget = ENDLESS) -> None:
         within("workers", workers, 1, MAX_WORKERS)
         self._mails, self._patience = mails, patience
-        self._time, self._state = VirtualClock(), MemoryPoolState()
-        self.measures = Measures(self._time, lambda key: bool(self._state.open_of(key)), patience.seconds)
+        self._time, db = VirtualClock(), MemoryDatabase()
+        self._jobs = SqliteJobs(db)
+        self.measures = Measures(self._time, lambda key: bool(self._jobs.open_jobs(key, 1)), patience.seconds)
         self.settled, self.gave_up = 0, False
         rng = random.Random(workers)  # noqa: S311  a repeatable choice of the worker that gets a request
-        self._post = SimulatedQueues(self._time, self._state, slots, rng)
+        claims, hints = SqliteClaims(db, _WHOLE * 2), SqliteClaimRequests(db)
+        self._post = SimulatedQueues(self._time, claims, hints, slots, rng)
         self._answers = CallbackRecorder(self._note_settled, self._note_interrupted)
-        self._pool = self._make_pool()
+        self._pool = Pool(
+            jobs=self._jobs,
+            owed=self._jobs,
+            claims=claims,
+            hints=hints,
+            tickets=self._post,
+            interrupts=SqliteInterrupts(db),
+            callbacks=self._answers,
+            liveness=AlwaysAlive(),
+        )
         self._queueing = Queueing(self._pool, self._answers, self.measures, self._time.now, lambda job: None)
         self._left: dict[str, float] = {}
         self._bindings = 0
@@ -439,19 +453,6 @@ class SimulatedDay:
         self._time.run(_WHOLE, lambda: self.gave_up or self.settled == len(self._mails))
         self.measures.close()
         return self.measures
-
-    def _make_pool(self) -> Pool:
-        jobs = MemoryJobs(self._state)
-        return Pool(
-            jobs=jobs,
-            owed=jobs,
-            claims=MemoryClaims(self._state, _WHOLE * 2),
-            hints=MemoryHints(self._state),
-            tickets=self._post,
-            interrupts=MemoryInterrupts(self._state),
-            callbacks=self._answers,
-            liveness=AlwaysAlive(),
-        )
 
     # -- the mails ------------------------------------------------------------------------------------
 
