@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tests.simulation.scheduler import Crashed
 from webordinary.model.errors import Transient
 
 if TYPE_CHECKING:
@@ -187,6 +188,8 @@ class CommitFaults:
         process = self._at_work()
         if process is None:
             return
+        if not process.alive:
+            raise Crashed
         if process.weather.crashes("commit"):
             process.crash()
         try:
