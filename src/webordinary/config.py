@@ -319,6 +319,15 @@ class Config:
     relay_user: Annotated[str, Setting(text(), "user name at that server; empty: no login")] = ""
     relay_password: Annotated[str, Setting(text(), "password at that server")] = field(default="", repr=False)
     relay_starttls: Annotated[bool, Setting(flag(), "insist on TLS with that server")] = True
+    dkim_key_file: Annotated[
+        str, Setting(file_path(), "private key (PEM) that replies are signed with (DKIM); empty: the relay signs")
+    ] = ""
+    dkim_selector: Annotated[str, Setting(host_name(), "name of that key in the DNS, before ._domainkey")] = (
+        "webordinary"
+    )
+    acknowledge_seconds: Annotated[
+        float, Setting(number(0, 604_800, whole=False), "a mail that waits longer is acknowledged once; 0: never")
+    ] = 90.0
     imap_host: Annotated[
         str, Setting(host_name(empty=True), "IMAP server of the mailbox that is read; empty: none")
     ] = ""
@@ -501,7 +510,7 @@ class Config:
 Said = tuple[str, object, str]  # field, raw value, where it was said
 NAMES = tuple(f.name for f in fields(Config))
 SECRETS = frozenset(f.name for f in fields(Config) if not f.repr)
-_NEED_SECRETS = ("relay_user", "imap_host", "push_secret_file")
+_NEED_SECRETS = ("relay_user", "imap_host", "push_secret_file", "dkim_key_file")
 _HINTS = get_type_hints(Config, include_extras=True)
 
 

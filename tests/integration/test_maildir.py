@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 import mailbox
+import subprocess
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import dkim
 import pytest
+from aiosmtpd.controller import Controller
 
-from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport
+from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport, SigningTransport
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.mails import SqliteThreads
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
+from webordinary.entrypoints.running import free_port
 from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted
-from webordinary.mail.outbox import MAX_TRIES, deliver_due, next_try
+from webordinary.mail.outbox import LEAST_TRIES, deliver_due, next_try
+from webordinary.mail.replies.answers import held
+from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event
-from webordinary.model.mail import Delivery, Reply
+from webordinary.model.mail import Command, Delivery, ParsedMail, Reply
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 RAW = b"Subject: Re: Title\r\nMessage-ID: <a@localhost>\r\n\r\nDone.\r\n"
@@ -84,12 +91,105 @@ def test_a_folder_that_cannot_be_used_is_worth_another_try(tmp_path: Path) -> No
     assert "file" in (entry.last_error or "")
 
 
-def test_tries_are_bounded_and_further_apart_each_time() -> None:
-    tries = [next_try(attempts, NOON) for attempts in range(1, MAX_TRIES + 1)]
-    assert tries[0] == NOON + timedelta(seconds=2)
-    assert tries[-1] is None
-    waits = [at - NOON for at in tries if at]
+def test_an_outage_of_the_relay_is_waited_out_for_three_days_with_tries_further_and_further_apart() -> None:
+    tries, now = 0, NOON
+    waits = []
+    while (following := next_try(tries + 1, NOON, now)) is not None:
+        waits.append(following - now)
+        tries, now = tries + 1, following
+    assert waits[0] == timedelta(seconds=2)
     assert waits == sorted(waits)
+    assert waits[-1] == timedelta(hours=1)
+    assert timedelta(days=3) <= now - NOON < timedelta(days=3, hours=2)
+    assert tries < 100
+
+
+def test_an_old_reply_that_is_sent_again_gets_its_tries() -> None:
+    late = NOON + timedelta(days=20)
+    assert next_try(1, NOON, late) is not None
+    assert next_try(LEAST_TRIES, NOON, late) is None
+
+
+class Grudging:
+    """A provider that does not send for us at the moment, in the words of real ones."""
+
+    def __init__(self, command: str, answer: str) -> None:
+        self._command, self._answer = command, answer
+
+    async def handle_MAIL(  # noqa: N802
+        self, server: object, session: object, envelope: object, address: str, _: object
+    ) -> str:
+        envelope.mail_from = address  # type: ignore[attr-defined]
+        return self._answer if self._command == "MAIL" else "250 OK"
+
+    async def handle_RCPT(  # noqa: N802
+        self, server: object, session: object, envelope: object, address: str, _: object
+    ) -> str:
+        envelope.rcpt_tos.append(address)  # type: ignore[attr-defined]
+        return self._answer if self._command == "RCPT" else "250 OK"
+
+    async def handle_DATA(self, server: object, session: object, envelope: object) -> str:  # noqa: N802
+        return self._answer if self._command == "DATA" else "250 OK"
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("MAIL", "550 5.4.5 Daily user sending limit exceeded"),
+        ("MAIL", "554 Sending paused for this account"),
+        ("RCPT", "550 5.7.1 Message rejected: account suspended"),
+        ("RCPT", "554 5.7.1 Relay access denied"),
+        ("DATA", "550 5.4.5 Daily SMTP relay limit exceeded for customer"),
+        ("DATA", "552 You have exceeded your sending quota"),
+    ],
+)
+def test_a_quota_or_a_suspended_account_means_wait_and_not_give_up(command: str, answer: str) -> None:
+    server = Controller(Grudging(command, answer), hostname="127.0.0.1", port=free_port("127.0.0.1"))
+    server.start()
+    try:
+        with pytest.raises(Transient):
+            RelayTransport(RelaySettings("127.0.0.1", server.port, "edit@localhost", timeout_seconds=30)).send(REPLY)
+    finally:
+        server.stop()
+
+
+@pytest.mark.needs("openssl")
+def test_replies_are_signed_with_dkim_when_a_key_is_set(tmp_path: Path) -> None:
+    key = tmp_path / "key.pem"
+    subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
+    der = subprocess.run(
+        ["openssl", "rsa", "-in", str(key), "-pubout", "-outform", "DER"], check=True, capture_output=True
+    ).stdout
+    record = b"v=DKIM1; k=rsa; p=" + base64.b64encode(der)
+    letter = ParsedMail(
+        "<1@example.com>", "scott@example.com", "Scott", "Title", None, (), (), "wish", "", Command.EDIT, 0, False
+    )  # fmt: skip
+    reply = compose(
+        held(letter, paused=True), email_id="e1", mail=letter, mailbox="edit@example.com", sent_at=NOON, thread_id="t1"
+    )
+    SigningTransport(MaildirTransport(tmp_path / "out"), key, "webordinary", "example.com").send(reply)
+    (file,) = (tmp_path / "out" / "new").iterdir()
+    sent = file.read_bytes().replace(b"\n", b"\r\n")
+    asked = []
+
+    def dns(name: bytes, timeout: int = 5) -> bytes:
+        asked.append(name)
+        return record
+
+    assert dkim.verify(sent, dnsfunc=dns)
+    assert asked == [b"webordinary._domainkey.example.com."]
+    assert not dkim.verify(sent.replace(b"Reply-To: ", b"Reply-To: eve@example.net, "), dnsfunc=dns)
+    assert not dkim.verify(b"From: eve@example.net\r\n" + sent, dnsfunc=dns)
+    assert b"edit+t1@example.com" in sent
+
+
+def test_a_key_that_cannot_be_used_holds_replies_back(tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_text("no key")
+    for key in ("key.pem", "none.pem"):
+        signing = SigningTransport(MaildirTransport(tmp_path / "out"), tmp_path / key, "webordinary", "example.com")
+        with pytest.raises(Transient, match="correct dkim_key_file"):
+            signing.send(REPLY)
+    assert not (tmp_path / "out").exists()
 
 
 class Remote:

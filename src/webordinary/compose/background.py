@@ -20,12 +20,13 @@ from webordinary.compose.container import Runnable
 from webordinary.compose.embedded import MIRRORS, ORIGINS, EmbeddedContainer
 from webordinary.compose.engine import RETRIES
 from webordinary.compose.mailboxes import imap_settings, intake_of
+from webordinary.compose.steps import answering_of
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.mail import TransportKind
 from webordinary.pool.metrics import MetricsRecorder
 from webordinary.services.alert_mailer import AlertMailer
 from webordinary.services.loop import Loop, Service
-from webordinary.services.mail_duties import MissingWorkflows, OwedCallbacks, PageWaker
+from webordinary.services.mail_duties import Acknowledgements, MissingWorkflows, OwedCallbacks, PageWaker
 from webordinary.services.mail_intake import MailReader
 from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
 from webordinary.workflow.start import start_missing
@@ -34,6 +35,7 @@ PAGE = "page"
 ALERT_SECONDS, SWEEP_SECONDS, RETENTION_SECONDS = 30.0, 60.0, 3600.0
 UNADMITTED_DAYS = 3
 DROP_FOLDER_SECONDS = 1.0
+ACKNOWLEDGE_SECONDS = 15.0
 
 
 def background_services(
@@ -67,6 +69,7 @@ def background_services(
         each(RETENTION_SECONDS, retention(container)),
         Loop(PageWaker(wake_page), None, now, heard(PAGE)),
         *mail_readers(container, closing),
+        *acknowledgements(container),
     )
 
 
@@ -84,6 +87,16 @@ def mail_readers(container: EmbeddedContainer, closing: ExitStack) -> Iterator[L
         yield Loop(
             MailReader(TransportKind.FOLDER, folder, intake, mailbox, container.events), DROP_FOLDER_SECONDS, now
         )
+
+
+def acknowledgements(container: EmbeddedContainer) -> Iterator[Loop]:
+    """The loop that acknowledges mails which wait long, unless the settings forbid it."""
+    seconds = container.config.acknowledge_seconds
+    if seconds:
+        answering = answering_of(container, container.outbox_loop.wake)
+        after = timedelta(seconds=seconds)
+        service = Acknowledgements(container.overview, container.jobs, answering.tell_waiting, after)
+        yield Loop(service, ACKNOWLEDGE_SECONDS, container.clock.now)
 
 
 class NamedRunner(EngineRunner):

@@ -51,6 +51,7 @@ class AcceptedMail:
     """A mail that the system has taken."""
 
     email_id: str
+    """Empty where another mail server took it, on its way to the intake."""
     new: bool
     """False if the same mail had been taken before."""
     answer: str

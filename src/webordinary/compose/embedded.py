@@ -31,7 +31,7 @@ from webordinary.adapters.files.parser import ProcessParser, ProcessVerifier
 from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.files.stores import SESSIONS, FolderBuildLogs, FolderSessionFiles, LocalBlobs
 from webordinary.adapters.files.system import SystemClock
-from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport
+from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport, SigningTransport
 from webordinary.adapters.files.wake import ENGINE, EngineCallbacks, SocketNotifier, WakeBus
 from webordinary.adapters.git import Credentials, GitHistory
 from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
@@ -212,6 +212,13 @@ class EmbeddedContainer:
 
     @cached_property
     def transport(self) -> Transport:
+        config = self.config
+        if not config.dkim_key_file:
+            return self._unsigned_transport()
+        domain = config.mailbox.rpartition("@")[2]
+        return SigningTransport(self._unsigned_transport(), Path(config.dkim_key_file), config.dkim_selector, domain)
+
+    def _unsigned_transport(self) -> Transport:
         config = self.config
         if not config.relay_host:
             return MaildirTransport(config.data / "outbox")

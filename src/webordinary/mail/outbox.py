@@ -24,7 +24,8 @@ from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.mail import Reply
 
 BATCH = 50
-MAX_TRIES = 12
+KEPT_TRYING = timedelta(days=3)
+LEAST_TRIES = 12  # also for an old reply that the operator sends again
 MAX_DOUBTFUL_TRIES = 2
 RETRIES = Backoff(2.0, cap=3600.0)
 DOUBT_SECONDS = 600.0
@@ -45,7 +46,7 @@ def deliver(
     try:
         sent_as = transport.send(reply)
     except (Transient, Permanent) as problem:
-        error, next_try_at = str(problem)[:MAX_ERROR], _next_try(problem, entry.attempts + 1, now)
+        error, next_try_at = str(problem)[:MAX_ERROR], _next_try(problem, entry, now)
         outbox.mark_failed(reply, error, next_try_at)
         if next_try_at is None:
             data = {**told, "reason": f"reply not delivered: {error}"}
@@ -65,18 +66,19 @@ def file_under_thread(reply: Reply, sent_as: str, threads: Threads) -> None:
             threads.add_message(reply.thread_id, sent_as, reply.email_id)
 
 
-def _next_try(problem: Transient | Permanent, attempts: int, now: datetime) -> datetime | None:
+def _next_try(problem: Transient | Permanent, entry: OutboxEntry, now: datetime) -> datetime | None:
+    attempts = entry.attempts + 1
     match problem:
         case Permanent():
             return None
         case PerhapsSent():
             return None if attempts >= MAX_DOUBTFUL_TRIES else now + timedelta(seconds=DOUBT_SECONDS)
-    return next_try(attempts, now)
+    return next_try(attempts, entry.created_at, now)
 
 
-def next_try(attempts: int, now: datetime) -> datetime | None:
-    """When to try again after so many failures: twice as long each time; None = it was the last."""
-    if attempts >= MAX_TRIES:
+def next_try(attempts: int, created_at: datetime, now: datetime) -> datetime | None:
+    """When to try again: after twice as long each time, then hourly, for three days; None = it was the last try."""
+    if attempts >= LEAST_TRIES and now >= created_at + KEPT_TRYING:
         return None
     return now + timedelta(seconds=RETRIES.delay(attempts - 1))
 

@@ -10,8 +10,11 @@ from datetime import datetime, timedelta
 from webordinary.mail.outbox import deliver_due
 from webordinary.mail.ports import Outbox, RawMails, Threads, Transport
 from webordinary.model.events import Events
+from webordinary.model.jobs import Job, JobState
+from webordinary.model.names import ProjectUser
+from webordinary.operations.ports import Overview
 from webordinary.pool.callbacks import deliver_pending_callbacks
-from webordinary.pool.ports import Pool
+from webordinary.pool.ports import Jobs, Pool
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.start import BrokenExecutions, Workflows, start_missing, started_with
 
@@ -92,6 +95,32 @@ class OwedCallbacks:
 
     def run_once(self, now: datetime) -> int:
         return deliver_pending_callbacks(self.pool)
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgements:
+    """Tells a customer, once, that a mail waits in line for longer than `after`."""
+
+    overview: Overview
+    jobs: Jobs
+    tell: Callable[[Job, int], None]
+    after: timedelta
+    name: str = "acknowledgements"
+
+    def run_once(self, now: datetime) -> int:
+        late = [one for queue in self.overview.pool(now).queues if queue.open for one in self._late(queue.key, now)]
+        for job, place in late:
+            self.tell(job, place)
+        return len(late)
+
+    def _late(self, key: ProjectUser, now: datetime) -> list[tuple[Job, int]]:
+        """Jobs that never started, with their place among the open jobs of their customer."""
+        placed = ((job, place) for place, job in enumerate(self.jobs.open_jobs(key), 1))
+        return [(job, place) for job, place in placed if self._is_late(job, now)]
+
+    def _is_late(self, job: Job, now: datetime) -> bool:
+        untouched = job.state is JobState.QUEUED and not (job.attempts or job.interruptions or job.held)
+        return untouched and now - job.recorded_at > self.after
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.ports import Outbox
 from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer
-from webordinary.mail.replies.compose import CONFIRM, HELD, answer_kind, compose
+from webordinary.mail.replies.compose import CONFIRM, HELD, WAITING, answer_kind, compose
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
@@ -114,6 +114,12 @@ class Answering:
         mail = self.mailroom.read(job.email_id).mail
         answer = answers.held(mail, paused=job.held is DeferReason.PAUSE)
         self._write(answer, job.email_id, mail, job.thread_id, kind=HELD)
+
+    def tell_waiting(self, job: Job, place: int) -> None:
+        """Say once that the mail waits in line; not where the customer got a mail about it before."""
+        if not self.outbox.of(job.email_id):
+            mail = self.mailroom.read(job.email_id).mail
+            self._write(answers.waiting(mail, place), job.email_id, mail, job.thread_id, kind=WAITING)
 
     def handle_timeout(self, payload: Payload) -> Payload:
         """Decide about a job that was awaited for a week: a job that no worker came for is given up.

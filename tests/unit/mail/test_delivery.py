@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.mail.letters import NOON
+from webordinary.adapters.files.smtp_client import email_id_in
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.mails import SqliteThreads
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
@@ -110,3 +111,8 @@ def test_what_the_writer_could_not_deliver_is_left_to_others(threads: SqliteThre
     outbox.mark_sent(REPLY, NOON)
     outbox.mark_bounced(REPLY, "no such user")
     assert outbox.of("e1")[0].bounced == "no such user"
+
+
+def test_the_answer_of_a_foreign_mail_server_names_no_mail_of_ours() -> None:
+    assert email_id_in("2.0.0 Ok: queued as 4XyZ") == ""
+    assert email_id_in(f"2.0.0 accepted as {'a' * 64}") == "a" * 64

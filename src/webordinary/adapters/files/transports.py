@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import smtplib
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from webordinary.adapters.durable import disk_errors, make_folder, sync_folder, write_durably
+from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent, Transient, reason_of
 from webordinary.model.mail import Reply
+
+_ABOUT_US = re.compile(r"\b5\.(7\.\d{1,3}|4\.5)\b|quota|limit exceeded|rate limit", re.I)
 
 
 class MaildirTransport:
@@ -73,6 +77,10 @@ class RelayTransport:
         except smtplib.SMTPAuthenticationError as problem:
             # Wrong for every reply, not for this one: it must wait until the operator has mended it.
             raise Transient(f"relay {where} refused our login: check its user and password") from problem
+        except (smtplib.SMTPSenderRefused, smtplib.SMTPConnectError, smtplib.SMTPHeloError) as problem:
+            # About us as a sender: quotas, suspended accounts, blocked addresses. No reply is at fault.
+            answer = f"{problem.smtp_code} {_text(problem.smtp_error)}"
+            raise Transient(f"relay {where} does not send for us now ({answer}): we try again") from problem
         except smtplib.SMTPRecipientsRefused as problem:
             code, words = next(iter(problem.recipients.values()), (550, b"refused"))
             raise _failure(code, f"relay {where} refused {reply.recipient}: {_text(words)}") from problem
@@ -93,8 +101,48 @@ class RelayTransport:
 
 
 def _failure(code: int, words: str) -> Transient | Permanent:
-    return Transient(words) if 400 <= code < 500 else Permanent(words)
+    """A relay's policy about us (5.7.x) and its sending limits (5.4.5) pass; other 5xx answers are about the reply."""
+    waits = 400 <= code < 500 or _ABOUT_US.search(words)
+    return Transient(words) if waits else Permanent(words)
 
 
 def _text(words: bytes | str) -> str:
     return words.decode("utf-8", "replace") if isinstance(words, bytes) else words
+
+
+_SIGNED_FIELDS = (
+    "From", "Reply-To", "To", "Subject", "Date", "Message-ID", "In-Reply-To", "References", "MIME-Version",
+    "Content-Type", "Content-Transfer-Encoding", "Auto-Submitted",
+)  # fmt: skip
+_SIGNED_ONCE_MORE = ("From", "To", "Subject", "Reply-To")  # so that nobody can add a second one
+
+
+class SigningTransport:
+    """See Transport. Signs each reply with DKIM as the domain of our mailbox, then hands it on."""
+
+    def __init__(self, transport: Transport, key_file: Path, selector: str, domain: str) -> None:
+        self._transport, self._key_file = transport, key_file
+        self._selector, self._domain = selector, domain
+
+    def send(self, reply: Reply) -> str | None:
+        return self._transport.send(replace(reply, raw=self.signature(reply.raw) + reply.raw))
+
+    def signature(self, raw: bytes) -> bytes:
+        """The field DKIM-Signature; raises Transient where the key cannot be used: an unsigned reply may be lost."""
+        import dkim  # noqa: PLC0415 - slow to import, and only the outbox needs it
+
+        fields = [name.lower().encode() for name in (*_SIGNED_FIELDS, *_SIGNED_ONCE_MORE)]
+        try:
+            key = self._key_file.read_bytes()
+            signed: bytes = dkim.sign(
+                raw,
+                self._selector.encode(),
+                self._domain.encode(),
+                key,
+                canonicalize=(b"relaxed", b"relaxed"),
+                include_headers=fields,
+            )
+        except (OSError, dkim.DKIMException, ValueError) as problem:
+            words = f"replies cannot be signed with {self._key_file} ({reason_of(problem)}): correct dkim_key_file"
+            raise Transient(words) from problem
+        return signed

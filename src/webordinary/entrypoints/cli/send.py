@@ -56,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
         print_json(answer | {"from": sender, "to": recipient})
     elif accepted.new:
         print(f"accepted from {sender} to {recipient}: {accepted.answer}")
+        if not accepted.email_id:
+            print("another mail server took it; `webordinary status` shows it once it arrives here")
     else:
         print(f"this mail from {sender} to {recipient} was here already, as {accepted.email_id}")
         print("nothing is done twice; to ask once more, give it another Message-ID")

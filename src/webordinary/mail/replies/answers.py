@@ -141,6 +141,16 @@ def held(mail: ParsedMail, *, paused: bool) -> Answer:
     return Answer("Your mail has to wait", (said, *_understood(mail)))
 
 
+_PLACES = ("next", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def waiting(mail: ParsedMail, place: int) -> Answer:
+    """The acknowledgement of a mail that waits; `place` counts the customer's own mails, from 1."""
+    where = f"{_PLACES[place - 1]} in line" if place <= len(_PLACES) else f"number {place} in line"
+    said = Paragraph("Thank you, your mail has arrived. The answer follows by itself; you need not send it again.")
+    return Answer(f"Your mail is {where}", (said, *_understood(mail)))
+
+
 def too_many(mail: ParsedMail) -> Answer:
     """The notice that a person has sent more mails within an hour than are done; it is sent once in that hour."""
     said = (

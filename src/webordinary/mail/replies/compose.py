@@ -166,6 +166,8 @@ CONFIRM = "confirm"
 """The kind of the question whether the sender wrote a mail; if so, its answer follows."""
 HELD = "held"
 """The kind of a notice that a mail has to wait; its answer follows."""
+WAITING = "waiting"
+"""The kind of an acknowledgement: the mail waits in line, and its answer follows."""
 MAX_REFERENCES = 20
 PICTURE_NAMES = ("before.png", "after.png")
 SENDER_NAME = "WebOrdinary"

@@ -28,6 +28,8 @@ _FOR_THE_OPERATOR = frozenset(
         "SendingPausedException",
     }
 )
+_NOT_FOR_NOW = ("not verified", "paused", "suspended", "quota", "rate exceeded")
+"""Words of an account in the sandbox, beyond its limits or stopped: they say nothing about the reply."""
 _TAG = re.compile(r"[A-Za-z0-9_-]{1,256}")
 
 
@@ -79,7 +81,7 @@ def _alone(request: AWSPreparedRequest, **_: object) -> None:
 
 def _failure(problem: ClientError, recipient: str) -> Transient | Permanent:
     code, words = code_of(problem), problem.response.get("Error", {}).get("Message", "")
-    if code in _FOR_THE_OPERATOR or "not verified" in words:  # of an account in the sandbox, or a setting that is gone
+    if code in _FOR_THE_OPERATOR or any(said in words.lower() for said in _NOT_FOR_NOW):
         return Transient(f"SES does not send for us now ({code}: {words}): run `webordinary doctor`")
     if code in _REFUSED:
         return Permanent(f"SES refused the reply to {recipient}: {words}")
