@@ -43,27 +43,25 @@ MAILS = ("", "change the title", "change “a” to ", "please add ", "add a par
 
 EVERYTHING = """change the title to Pots
 
-set the heading to Bowls
+set the heading on the homepage to Bowls
 
 add “Blue bowl” to the list
 
-add a paragraph “We are closed in May.”
+add a paragraph “We are closed in May.” to the homepage
 
 remove “Monday”
 
 remove the paragraph “a”
 
-change Monday to Friday everywhere
+change “Monday” to “Friday” everywhere
 
 change the background colour to green
 
-change the heading colour to red
+make the headings red
 
 replace the photo of the kiln
 
-add this photo
-
-add a page called Workshops with the text “Every Friday.”
+add this photo to the homepage
 """
 """One of each kind of wish."""
 

@@ -83,6 +83,8 @@ class Changed:
     session: str = ""
     cost_usd: float = 0.0
     agent: str = ""
+    then: str = ""
+    """`publish` or `undo`: what the customer wants done after it; empty for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ class Answered:
     session: str = ""
     cost_usd: float = 0.0
     agent: str = ""
+    then: str = ""
+    """`publish` or `undo`: what the customer wants done after it; empty for nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.builtin_world import ASTRO, HUGO, LAYOUT, MKDOCS, Site
-from webordinary.jobs.agent_task import Answered, Asked, Changed
+from tests.unit.jobs.builtin_world import ASTRO, HUGO, MKDOCS, Site
+from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
 
 ONE_EDIT = [
-    ("Hugo: a title in TOML", HUGO, "change the title to Pots \"now\" & then", "content/_index.md",
-     "\"Amelia's pots\"", '"Pots “now” & then"'),
+    ("Hugo: a title in TOML", HUGO, "change the title to “Pots 'now' & then”", "content/_index.md",
+     "\"Amelia's pots\"", '"Pots \'now\' & then"'),
     ("Hugo: a title in plain YAML", HUGO, "set the title of the about page to Who we are", "content/about.md",
      "title: About us", "title: Who we are"),
     ("Hugo: a title that YAML would misread is quoted", HUGO, "set the title of the about page to “Pots: all # of 'em”",
      "content/about.md", "title: About us", "title: \"Pots: all # of 'em\""),
     ("Hugo: a quoted title keeps its quotes", HUGO, "set the title of the pots page to “Zoe's pots”",
      "content/pots/index.md", "'Amelia''s pots'", "'Zoe''s pots'"),
-    ("Hugo: a heading", HUGO, "set the heading on the pots page to *New* pots", "content/pots/index.md",
+    ("Hugo: a heading", HUGO, "set the heading on the pots page to “*New* pots”", "content/pots/index.md",
      "# Pots", "# \\*New\\* pots"),
     ("Hugo: text over two lines, not in code", HUGO, "change “Open on Mondays” to “Open daily”", "content/about.md",
      "Open on\nMondays", "Open daily"),
     ("Hugo: text in a title", HUGO, "change “About us” to “About: us”", "content/about.md",
      "title: About us", 'title: "About: us"'),
-    ("Hugo: text in emphasis", HUGO, "change Kent to Wales_UK", "content/_index.md", "*Kent*", "*Wales\\_UK*"),
+    ("Hugo: text in emphasis", HUGO, "change “Kent” to “Wales_UK”", "content/_index.md", "*Kent*", "*Wales\\_UK*"),
     ("Hugo: a paragraph comes last", HUGO, "add a paragraph “# 1 <b>” to the homepage", "content/_index.md",
      "*Kent*.\n", "*Kent*.\n\n\\# 1 &lt;b&gt;\n"),
     ("Hugo: a list item", HUGO, "add “- Vases” to the list on the about page", "content/about.md",
@@ -103,7 +103,7 @@ def test_a_photo_goes_where_the_generator_wants_it(
 
 def test_an_astro_site_below_an_address_links_its_photos_there(tmp_path: Path) -> None:
     site = Site(tmp_path, {**ASTRO, "astro.config.mjs": "export default {\n  base: '/shop',\n};\n"})
-    site.write("add this photo", "a.jpg")
+    site.write("add this photo to the homepage", "a.jpg")
     assert 'src="/shop/images/a.jpg"' in site.changes()["src/pages/index.astro"]
 
 
@@ -113,56 +113,14 @@ def test_a_photo_in_markdown_takes_the_place_of_another(tmp_path: Path) -> None:
     assert '![The kiln](/images/new-kiln.jpg "Hot")' in site.changes()["content/pots/index.md"]
 
 
-def test_a_new_hugo_page_has_the_others_settings_but_not_their_address(tmp_path: Path) -> None:
-    site = Site(tmp_path, HUGO)
-    result = site.write("add a page called “Day: one” with the text “Come & see.”")
-    assert result == Changed("Added the page “Day: one”, made like the about page and put it into the menu.")
-    changes = site.changes()
-    assert changes["content/day-one.md"] == '---\ntitle: "Day: one"\nlayout: wide\n---\n\nCome &amp; see.\n'
-    assert changes["hugo.toml"] == HUGO["hugo.toml"] + (
-        '\n  [[menus.main]]\n    name = "Day: one"\n    pageRef = "/day-one"\n    weight = 11\n'
-    )
-    assert len(changes) == 2
-
-
-def test_a_new_mkdocs_page_is_in_the_navigation(tmp_path: Path) -> None:
-    site = Site(tmp_path, MKDOCS)
-    site.write("Please create a new page called Workshops: Every Friday. Bring friends.")
-    assert site.changes() == {
-        "docs/workshops.md": "# Workshops\n\nEvery Friday. Bring friends.\n",
-        "mkdocs.yml": MKDOCS["mkdocs.yml"].replace("about.md\n", "about.md\n  - Workshops: workshops.md\n"),
-    }
-
-
-def test_mkdocs_without_a_navigation_lists_a_new_page_by_itself(tmp_path: Path) -> None:
-    site = Site(tmp_path, {**MKDOCS, "mkdocs.yml": "site_name: Amelia\n"})
-    result = site.write("add a page called Workshops")
-    assert isinstance(result, Changed)
-    assert "its menu has it by itself" in result.summary
-    assert [*site.changes()] == ["docs/workshops.md"]
-
-
-def test_a_new_astro_page_uses_the_layout_and_is_linked_from_it(tmp_path: Path) -> None:
-    site = Site(tmp_path, ASTRO)
-    assert isinstance(site.write("add a page called Work{shops} with the text “Every Friday.”"), Changed)
-    changes = site.changes()
-    new = ASTRO["src/pages/about.astro"].replace("'About'", "'Work{shops}'").replace("One potter.", "Every Friday.")
-    assert changes["src/pages/work-shops.astro"] == new
-    entry = '    <li><a href="/about/">About</a></li>\n'
-    added = entry.replace("about", "work-shops").replace("About", "Work&#123;shops&#125;")
-    assert changes["src/layouts/Base.astro"] == LAYOUT.replace(entry, entry + added)
-    assert len(changes) == 2
-
-
 @pytest.mark.parametrize(
     ("files", "mail", "words"),
     [
         (MKDOCS, "add “Sunday” to the list on the about page", ["begins with “Monday”", "begins with “Mug, 24 €”"]),
-        (MKDOCS, "add a page called About", ["the about page already"]),
-        (HUGO, "change the colour of the sky to blue", ["no colour of “sky”", "--accent"]),
-        (HUGO, "change the background colour to greenish", ["do not know the colour “greenish”"]),
-        (HUGO, "change Mondays to “1” on the pots page", ["did not find the text “Mondays”"]),
-        (ASTRO, "add “Vase” to the list on the homepage", ["no list on the homepage"]),
+        (HUGO, "change the colour of the sky to blue", []),
+        (HUGO, "change the background colour to greenish", []),
+        (HUGO, "change “Mondays” to “1” on the pots page", ["did not find the text “Mondays”"]),
+        (ASTRO, "add “Vase” to the list on the homepage", ["no list"]),
         (ASTRO, "change “pots.length” to “x”", ["did not find"]),
         ({**ASTRO, "src/pages/about.astro": "<h1>{x}</h1>"}, "set the heading of the about page to A", ["program"]),
     ],
@@ -172,14 +130,15 @@ def test_what_is_not_clear_is_asked_and_nothing_changes(
 ) -> None:
     site = Site(tmp_path, files)
     result = site.write(mail)
-    assert isinstance(result, Asked), result
-    assert [word for word in words if word not in result.question] == []
+    assert isinstance(result, Asked | NotUnderstood), result
+    said = result.question if isinstance(result, Asked) else result.text
+    assert [word for word in words if word not in said] == []
     assert site.changes() == {}
 
 
 def test_new_words_that_would_turn_into_a_list_are_asked_about(tmp_path: Path) -> None:
     site = Site(tmp_path, {**MKDOCS, "docs/index.md": "# A\n\nRoom. Nice.\n"})
-    assert isinstance(site.write("change Room to “1”"), Asked)
+    assert isinstance(site.write("change “Room” to “1”"), Asked)
     assert site.changes() == {}
 
 
@@ -192,7 +151,7 @@ def test_an_item_that_is_there_is_not_added_again(tmp_path: Path) -> None:
 def test_a_docs_folder_outside_of_the_site_is_not_believed(tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("# Secret\n")
     site = Site(tmp_path, {**MKDOCS, "mkdocs.yml": "docs_dir: ../\n"})
-    site.write("change Secret to Public")
+    site.write("change “Secret” to “Public”")
     assert (tmp_path / "secret.md").read_text() == "# Secret\n"
 
 

@@ -16,13 +16,13 @@ from tests.hostile_texts import EVERYTHING, UNITS, put_into_site, repeated
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.agents.builtin.draft import read_page
-from webordinary.adapters.agents.builtin.sentences import MARK, Quotes, wishes_of
 from webordinary.jobs.agent_task import AgentResult, AgentTask, NotUnderstood
+from webordinary.mail.parsing.small_talk import MARK, Quotations, clauses_of
 from webordinary.model.errors import Interrupted, WebOrdinaryError
 
 pytestmark = pytest.mark.slow
 
-WISH, MAIL, PAGE = 19_000, 49_000, 150_000
+WISH, MAIL, PAGE = 5_000, 19_000, 150_000
 
 
 def follow(folder: Path, mail: str, kind: str = "html", page: str = "<title>Pots</title><p>Monday") -> AgentResult:
@@ -70,8 +70,9 @@ def test_a_mail_is_read_in_passing_whatever_it_repeats(tmp_path: Path, begin: st
     ],
 )  # fmt: skip
 def test_a_file_is_read_in_passing_whatever_it_repeats(tmp_path: Path, kind: str, begin: str, unit: str) -> None:
-    result = follow(tmp_path, EVERYTHING, kind, repeated(begin, unit, PAGE))
-    assert not isinstance(result, NotUnderstood)  # or not all wishes were followed
+    page = repeated(begin, unit, PAGE)
+    for wish in EVERYTHING.strip().split("\n\n"):
+        assert not isinstance(follow(tmp_path, wish, kind, page), NotUnderstood), wish
 
 
 PIECES = st.tuples(st.sampled_from(UNITS), st.integers(1, 300)).map(lambda piece: piece[0] * piece[1])
@@ -91,11 +92,11 @@ def test_a_page_of_any_pieces_has_places_within_it(source: str, name: str) -> No
 
 @settings(deadline=None, max_examples=150)
 @given(TEXTS)
-def test_a_mail_of_any_pieces_has_wishes_that_are_parts_of_it(text: str) -> None:
-    quotes = Quotes()
+def test_a_mail_of_any_pieces_has_clauses_that_are_parts_of_it(text: str) -> None:
+    quotes = Quotations()
     letters = {letter for letter in text if letter.isalnum()}
-    for wish in wishes_of(quotes.set_aside(text)):
-        assert {letter for letter in quotes.shown(wish) if letter.isalnum()} <= letters
+    for clause in clauses_of(quotes.set_aside(text)):
+        assert {letter for letter in quotes.shown(clause.text) if letter.isalnum()} <= letters
 
 
 @pytest.mark.parametrize(
@@ -108,27 +109,23 @@ def test_a_mail_of_any_pieces_has_wishes_that_are_parts_of_it(text: str) -> None
         ("change 'open' to 'it\u2019s shut'", ["open", "it\u2019s shut"]),
         ("Amelia's pots and Scott's", []),
         ("\u2018\u2019tis\u2019 here", ["\u2019tis"]),
-        ("“not closed\n”", []),
+        ("“two\nlines”", ["two lines"]),
+        ("“not closed\n\n”", []),
         ("““twice”", ["“twice"]),
-        ('a "" b "c"', [" b "]),
+        ('a "" b "c"', ["b"]),
         ("“" + "a" * 2_001 + "”", []),
     ],
 )
-def test_what_stands_between_quotation_marks_of_one_line_is_set_aside(mail: str, quoted: list[str]) -> None:
-    quotes = Quotes()
+def test_what_stands_between_quotation_marks_is_set_aside(mail: str, quoted: list[str]) -> None:
+    quotes = Quotations()
     marks = re.findall(MARK, quotes.set_aside(mail))
-    assert [quotes.literal(mark) for mark in marks] == quoted
+    assert [quotes.text(mark) for mark in marks] == quoted
 
 
 def test_a_mail_that_is_too_long_is_told_so(tmp_path: Path) -> None:
     result = follow(tmp_path, "change the title to Bowls\n\n" + "and so on " * 5_000)
     assert isinstance(result, NotUnderstood)
-    assert "longer than the 50,000 characters that I read, so nothing was changed" in result.text
-
-
-def test_a_text_with_many_ways_to_read_it_is_to_be_quoted(tmp_path: Path) -> None:
-    result = follow(tmp_path, "change " + " to ".join("abcdefghijklmnopq"))
-    assert "Please quote both: change “old text” to “new text”." in str(result)
+    assert "longer than the 20,000 characters that I read, so nothing was changed" in result.text
 
 
 def test_deep_nesting_and_numbers_without_end_are_no_errors() -> None:
@@ -161,7 +158,7 @@ def test_a_job_that_must_end_does_so_between_wishes_and_between_pages(tmp_path: 
     put_into_site(tmp_path, "html", "<title>Pots</title><p>Monday")
     for number in range(30):
         (tmp_path / f"page{number}.html").write_text("<p>Tuesday")
-    mail = "change the title to Bowls; change Monday to Friday everywhere"
+    mail = "change the title to Bowls; change “Monday” to “Friday” everywhere"
     with pytest.raises(WebOrdinaryError, match="a newer mail came"):
         BuiltinAgent().run(AgentTask(mail, tmp_path, ()), EndsAfter(looks))
     assert (tmp_path / "index.html").read_text() == "<title>Pots</title><p>Monday"

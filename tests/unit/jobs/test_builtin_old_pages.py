@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.builtin_world import ASTRO, Site
+from tests.unit.jobs.builtin_world import Site
 from webordinary.adapters.agents.builtin.html import parse_page
 from webordinary.adapters.agents.builtin.page import Overlap, Patch, patched
 from webordinary.jobs.agent_task import Asked, Changed
@@ -24,7 +24,7 @@ HIDDEN = "<script>say('Hello')</script><style>.a:after{content:'Hello'}</style>"
     [
         ("set the heading to Foo", "<h1>Shop</h1>", "<h1>Foo</h1>"),
         ("set the heading “More” to Foo", "<h2>More</h2>", "<h2>Foo</h2>"),
-        ("change Hello to Bye everywhere", "<i>Hello</i>", "<i>Bye</i>"),
+        ("change “Hello” to “Bye” everywhere", "<i>Hello</i>", "<i>Bye</i>"),
         ("remove the paragraph “Gone soon”", "<p>Gone soon</p>", ""),
         ("remove “Gone soon”", "<p>Gone soon</p>", ""),
         ("remove the item “b”", "<li>b</li>", ""),
@@ -69,22 +69,9 @@ def test_a_deep_element_with_others_in_it_is_no_place_but_its_text_is_found(tmp_
     site = Site(tmp_path, {"index.html": page})
     result = site.write("set the heading to Foo")
     assert isinstance(result, Asked)
-    assert "has no heading that I could change" in result.question
+    assert "has no single main heading that I could change" in result.question
     assert not site.changes()
-    site.becomes("change Shop to Kiln", "index.html", "<b>Shop</b>", "<b>Kiln</b>")
-
-
-def test_a_page_in_capital_letters_is_no_layout_of_a_generator(tmp_path: Path) -> None:
-    page = "<HTML><HEAD><TITLE>Home</TITLE></HEAD>\n<BODY>\n{}<H1>Home</H1>\n<P>Hi.</P>\n{}</BODY></HTML>\n"
-    bare = Site(tmp_path, {"index.html": page.format("", "")})
-    assert isinstance(bare.write("add a page called Workshops"), Asked)
-    assert not bare.changes()
-    site = Site(tmp_path, {"index.html": page.format("<MAIN>\n", "</MAIN>\n")})
-    site.write("add a page called Workshops with the text “Every Friday.”")
-    assert site.changes() == {
-        "workshops.html": "<HTML><HEAD><TITLE>Workshops</TITLE></HEAD>\n<BODY>\n<MAIN>\n<H1>Workshops</H1>\n"
-        "<p>Every Friday.</p>\n</MAIN>\n</BODY></HTML>\n"
-    }
+    site.becomes("change “Shop” to “Kiln”", "index.html", "<b>Shop</b>", "<b>Kiln</b>")
 
 
 def test_the_title_of_a_drawing_is_not_that_of_the_page(tmp_path: Path) -> None:
@@ -110,14 +97,7 @@ def test_patches_that_meet_are_refused(patches: list[Patch]) -> None:
 
 def test_a_wish_that_would_change_a_place_twice_is_asked_about(tmp_path: Path) -> None:
     site = Site(tmp_path, {"index.html": "<h1><title>Pots</title></h1><p>Hi"})
-    result = site.write("change the title to Foo; change Hi to Bye")
+    result = site.write("change the title to “Foo”; change “Hi” to “Bye”")
     assert isinstance(result, Asked)
-    assert "I could not do “change the title to Foo”" in result.question
+    assert "I could not do “change the title to “Foo””" in result.question
     assert not site.changes()
-
-
-def test_a_layout_of_astro_still_holds_the_page(tmp_path: Path) -> None:
-    about = ASTRO["src/pages/about.astro"].replace("  <main>\n", "").replace("  </main>\n", "")
-    site = Site(tmp_path, ASTRO | {"src/pages/about.astro": about.replace("Base", "Frame")})
-    assert isinstance(site.write("add a page called Workshops"), Changed)
-    assert "<h1>{title}</h1>\n</Frame>" in site.changes()["src/pages/workshops.astro"]

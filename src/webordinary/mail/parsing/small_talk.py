@@ -8,14 +8,14 @@ from __future__ import annotations
 
 # ruff: noqa: RUF001  dashes and quotation marks of all kinds are the point
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 
 _OPENING = re.compile(r"[“\"«„]|(?<![\w'\u2019])[\u2018']")
 _SINGLE = re.compile(r"[\u2019'](?!\w)|[\u2018]|\n\s*\n")
 _CLOSING = {
-    "“": re.compile(r"[”\"]|\n\s*\n"),
+    "“": re.compile(r"”|\"(?=[\s.,;:!?)]|\Z)|\n\s*\n"),
     '"': re.compile(r"[\"”]|\n\s*\n"),
     "«": re.compile(r"»|\n\s*\n"),
     "„": re.compile(r"[“”\"]|\n\s*\n"),
@@ -171,7 +171,7 @@ _SMILEY = re.compile(r"[:;]-?[)(D]|[\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u20
 _BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)|p\.?p?\.?s\.?[:,]?(?=\s))[ \t]+", re.I)
 _ENDS = re.compile(r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<=[.!?…])[\s)]+|;\s*")
 _CONTACT = re.compile(r"[\w.+-]+@[\w.-]+|https?://\S+|www\.\S+|[+(]?\d[\d\s()/-]{5,}")
-_MAX_NAME_LINES, _MAX_NAME_WORDS, _WRAPPED = 6, 5, 50
+_MAX_NAME_WORDS, _WRAPPED, _MAX_PIECES = 5, 50, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +180,8 @@ class Clause:
 
     text: str
     asks: bool = False
+    block: int = 0
+    """How many empty lines stand before it."""
 
 
 def words_in(text: str) -> list[str]:
@@ -207,7 +209,8 @@ def _nearest(word: str, language: Language) -> str:
     """The word of small talk that differs by one letter; negations and longer words stay what they are."""
     if not 4 <= len(word) <= 12 or not word.isalpha() or word in _NOT_A_TYPO:
         return word
-    return next((known for known in language.anchors | language.fillers if _one_apart(word, known)), word)
+    known = (*sorted(language.anchors), *sorted(language.fillers))
+    return next((one for one in known if _one_apart(word, one)), word)
 
 
 _NOT_A_TYPO = word_set("dont wont cant didnt isnt wait late later text dark bold move wide mean tall more none")
@@ -223,17 +226,26 @@ def _one_apart(word: str, known: str) -> bool:
     return swapped or rest[1:] == other[1:] or rest[1:] == other or rest == other[1:]
 
 
-def clauses_of(text: str, sender_name: str = "", starts: re.Pattern[str] | None = None) -> list[Clause]:
-    """The clauses of a mail whose quotations are set aside; a line that `starts` matches begins a new one."""
+def clauses_of(
+    text: str, sender_name: str = "", starts: re.Pattern[str] | None = None, *, name_below: bool = False
+) -> list[Clause]:
+    """The clauses of a mail whose quotations are set aside; a line that `starts` matches begins a new one.
+
+    With `name_below`, a last line of one or two words in capitals is a name also where no closing stands before it.
+    """
     found: list[Clause] = []
-    names_may_follow = False
-    for line in _lines(text, starts):
+    names_may_follow, block = False, 0
+    lines = _lines(text, starts)
+    if name_below and len(lines) > 1 and len(lines[-1].split()) <= 2 and lines[-1].istitle() and _is_name(lines[-1]):
+        lines.pop()
+    for line in lines:
+        block += line == ""
         if names_may_follow and (line == "" or _is_name(line)):
             continue
         if sender_name and set(words_in(line)) <= set(words_in(sender_name)):
             continue
         clauses, names_may_follow = _clauses_of_line(line)
-        found += clauses
+        found += [replace(clause, block=block) for clause in clauses]
     return found
 
 
@@ -274,6 +286,8 @@ def _is_end(line: str) -> bool:
 def _peeled(sentence: str) -> str:
     """The sentence without greeting before it and small talk before and after it, as far as commas set them apart."""
     pieces = re.split(r"(\s*,\s*|\s+[-–—]+\s+|:\s+(?=[A-Z]))", sentence)
+    if len(pieces) > _MAX_PIECES:
+        return sentence
     while pieces and (is_small_talk(pieces[-1]) or _thanks_a_person(pieces[-1]) or _signs(pieces)):
         pieces = pieces[:-2]
     while pieces and (is_small_talk(pieces[0]) or _is_greeting(pieces[0])):
@@ -288,7 +302,7 @@ def _is_greeting(piece: str) -> bool:
     return (
         greets is not None
         and len(rest) <= 3
-        and all(word[:1].isupper() or is_small_talk(f"hi {word}") for word in rest)
+        and all(word[:1].isupper() or word in ("or", "and") or is_small_talk(f"hi {word}") for word in rest)
     )
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import groupby
-from re import Match
 
-from webordinary.adapters.agents.builtin.draft import AlreadySo, Done, EditContext, Outcome, Unclear
+from webordinary.adapters.agents.builtin.draft import Draft
 from webordinary.adapters.agents.builtin.page import Patch
 
 _COLOUR_NAMES_NAMES = """
@@ -135,11 +134,15 @@ _BODY = frozenset(("body", "html", ":root"))
 _PARTS = {
     "background": _Part(_BODY, _BACKGROUND, frozenset(("background", "bg", "page-background", "page-bg"))),
     "text": _Part(_BODY, ("color",), frozenset(("text", "fg", "foreground", "body-text", "font"))),
-    "heading": _Part(_HEADINGS, ("color",), frozenset(("heading", "headings", "headline", "title"))),
+    "heading": _Part(frozenset(("h1",)), ("color",), frozenset(("heading", "headline", "title"))),
+    "headings": _Part(_HEADINGS, ("color",), frozenset(("heading", "headings", "headline", "title"))),
     "link": _Part(frozenset(("a", "a:link")), ("color",), frozenset(("link", "links", "anchor"))),
     "button": _Part(frozenset(("button", ".button", ".btn")), _BACKGROUND, frozenset(("button", "btn", "buttons"))),
 }
-_ALIASES = {"page background": "background", "site background": "background", "font": "text", "headline": "heading"}
+_ALIASES = {
+    "page background": "background", "site background": "background", "website background": "background",
+    "font": "text", "headline": "heading", "main heading": "heading", "big heading": "heading", "headlines": "headings",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,35 +164,30 @@ class _Place:
         return f"{owner} {self.name}"
 
 
-def change_colour(match: Match[str], desk: EditContext) -> Outcome | None:
-    """Change it where it is declared; ask where that could be several places."""
-    groups = match.groupdict()
-    colour = desk.quotes.literal(groups.get("colour") or groups.get("colour2") or "")
-    said = desk.quotes.literal(groups.get("part") or groups.get("part2") or "")
-    new = colour_of(colour)
+def change_colour(part: str, tint: str, draft: Draft) -> tuple[bool | None, str]:
+    """Change it where it is declared: True if done, False if it is so already, None with a question; and the words."""
+    said, new = " ".join(part.lower().removeprefix("all ").split()), colour_of(tint)
     if new is None:
-        return _no_colour(colour) if "colour" in match[0] or "color" in match[0] else None
-    part = " ".join(said.lower().split())
-    places = _places(desk, part, new)
+        return None, f"I do not know the colour “{tint}”. Please write a CSS name (dark green) or a number (#7a3b2e)."
+    places = _places(draft, said, new)
     if not places:
-        return Unclear(f"I found no colour of “{said}” in your site's styles. {_known(desk, new)}".strip())
-    if len(places) > 1 and not _all_meant(places):
+        return None, f"I found no colour of “{said}” in your site's styles. {_known(draft, new)}".strip()
+    if len(places) > 1 and not (said.endswith("s") and _all_headings(places)):
         listing = "\n".join(f"- {place.words} (now {place.was})" for place in places[:_LISTED])
-        return Unclear(f"“{said}” could be one of these colours:\n{listing}\nPlease name it as it stands here.")
+        return None, f"“{said}” could be one of these colours:\n{listing}\nPlease name it as it stands here."
     if all(place.was == new for place in places):
-        return AlreadySo(f"The colour of “{said}” is {new} already.")
+        return False, f"The colour of “{said}” is {new} already."
     for file, within in groupby(places, key=lambda place: place.file):
-        desk.draft.replace(file, *(place.patch for place in within))
+        draft.replace(file, *(place.patch for place in within))
     more = f" and {len(places) - _LISTED} more" if len(places) > _LISTED else ""
-    return Done(
-        f"Changed the colour of “{said}” to {new}: {', '.join(place.words for place in places[:_LISTED])}{more}."
-    )
+    listing = ", ".join(place.words for place in places[:_LISTED])
+    return True, f"Changed the colour of “{said}” to {new}: {listing}{more}."
 
 
-def _places(desk: EditContext, part: str, new: str) -> list[_Place]:
+def _places(draft: Draft, part: str, new: str) -> list[_Place]:
     """The colours that these words name: as they are declared, else by what people call the parts of a page."""
-    sheets = [(file, *read) for file, read in _sheets(desk)]
-    declared = [_place(desk, file, one, new) for file, _, colours in sheets for one in colours if one.rule.always]
+    sheets = [(file, *read) for file, read in _sheets(draft)]
+    declared = [_place(draft, file, one, new) for file, _, colours in sheets for one in colours if one.rule.always]
     exact = [place for place in declared if part == place.words] or [
         place for place in declared if part == place.name and part.startswith("--")
     ]
@@ -204,16 +202,16 @@ def _places(desk: EditContext, part: str, new: str) -> list[_Place]:
         for place in declared
         if place.name in known.properties and frozenset(place.rule.selectors) <= known.selectors
     ]
-    return direct or _undeclared(desk, sheets, known, new)
+    return direct or _undeclared(draft, sheets, known, new)
 
 
-def _place(desk: EditContext, file: str, one: Declared, new: str) -> _Place:
-    was = desk.draft.text(file)[one.start : one.end]
+def _place(draft: Draft, file: str, one: Declared, new: str) -> _Place:
+    was = draft.text(file)[one.start : one.end]
     return _Place(file, one.rule, one.name, Patch(one.start, one.end, new), was)
 
 
 def _undeclared(
-    desk: EditContext, sheets: list[tuple[str, list[CssRule], list[Declared]]], known: _Part, new: str
+    draft: Draft, sheets: list[tuple[str, list[CssRule], list[Declared]]], known: _Part, new: str
 ) -> list[_Place]:
     """The rule for all of the part, if there is one: it is given the colour."""
     rules = [
@@ -227,7 +225,7 @@ def _undeclared(
     if len(whole) != 1:
         return []
     (file, rule), name = whole[0], known.properties[0]
-    body = desk.draft.text(file)[rule.body_start :].partition("}")[0]
+    body = draft.text(file)[rule.body_start :].partition("}")[0]
     if re.search(rf"(?:\A|[;\s])(?:{'|'.join(known.properties)})\s*:", body):
         return []  # it has one already, which is not one plain colour
     return [_Place(file, rule, name, Patch(rule.body_start, rule.body_start, f" {name}: {new};"), "not set")]
@@ -253,26 +251,22 @@ def _calls(name: str, part: str, known: _Part) -> bool:
     return name.startswith("--") and (bare in known.synonyms or bare == part.replace(" ", "-"))
 
 
-def _all_meant(places: list[_Place]) -> bool:
+def _all_headings(places: list[_Place]) -> bool:
     """`The headings` are all of them, whichever rules they have."""
     return all(frozenset(place.rule.selectors) <= _HEADINGS and not place.name.startswith("--") for place in places)
 
 
-def _sheets(desk: EditContext) -> list[tuple[str, tuple[list[CssRule], list[Declared]]]]:
+def _sheets(draft: Draft) -> list[tuple[str, tuple[list[CssRule], list[Declared]]]]:
     """Style sheets, and the style parts of pages."""
-    found = [(file, read_rules(desk.draft.text(file))) for file in desk.draft.styles()]
-    for name in desk.draft.sources():
-        if "<style" in desk.draft.text(name):
-            styles = desk.draft.page(name).all("style")
-            found += [(name, read_rules(desk.draft.text(name), one.inner_start, one.inner_end)) for one in styles]
+    found = [(file, read_rules(draft.text(file))) for file in draft.styles()]
+    for name in draft.sources():
+        if "<style" in draft.text(name):
+            styles = draft.page(name).all("style")
+            found += [(name, read_rules(draft.text(name), one.inner_start, one.inner_end)) for one in styles]
     return found
 
 
-def _known(desk: EditContext, new: str) -> str:
-    names = {one.name for _, (_, colours) in _sheets(desk) for one in colours if one.name.startswith("--")}
+def _known(draft: Draft, new: str) -> str:
+    names = {one.name for _, (_, colours) in _sheets(draft) for one in colours if one.name.startswith("--")}
     listed = ", ".join(sorted(names)[:_LISTED])
     return f"These have names: {listed}. For example: change {min(names)} to {new}." if names else ""
-
-
-def _no_colour(words: str) -> Unclear:
-    return Unclear(f"I do not know the colour “{words}”. Please write a CSS name (dark green) or a number (#7a3b2e).")

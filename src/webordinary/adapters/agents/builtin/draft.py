@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from re import Match
 
 from webordinary.adapters.agents.builtin.html import HTML, HTML_IN_ASCII, parse_astro, parse_page
 from webordinary.adapters.agents.builtin.markdown import parse_markdown
 from webordinary.adapters.agents.builtin.page import UTF8, MarkupWriter, Page, Patch, decoded, encoded, hidden, patched
-from webordinary.adapters.agents.builtin.sentences import Quotes
 from webordinary.adapters.agents.builtin.values import read_front_matter
-from webordinary.jobs.agent_task import AttachedFile
 from webordinary.jobs.site_files import site_root
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent
@@ -222,14 +219,6 @@ class Draft:
         """Replace exactly these characters of a file."""
         self._texts[name] = patched(self.text(name), patches)
 
-    def add_page(self, name: str, text: str, like: str) -> None:
-        """A new page in the charset of another; the caller has seen that there is none of this name."""
-        if self.has(name):
-            raise Permanent(f"{name} exists already: it is not written over")
-        self._read[name] = None
-        self._charsets[name] = self._charsets[like]
-        self._texts[name] = text
-
     def add_file(self, name: str, source: Path) -> str:
         """Copy a file into the site; returns the name it gets, which no other content has."""
         stem, suffix = PurePosixPath(name).with_suffix(""), PurePosixPath(name).suffix
@@ -276,42 +265,3 @@ class Draft:
         if not target.resolve().is_relative_to(self._root.resolve()):
             raise Permanent(f"{name} leads out of the site: it is left alone")
         return target
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """It is in the draft; `summary` tells the customer."""
-
-    summary: str
-
-
-@dataclass(frozen=True, slots=True)
-class AlreadySo:
-    """The site is as wished."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unclear:
-    """It could mean several things, or something is missing: ask."""
-
-    question: str
-
-
-Outcome = Done | AlreadySo | Unclear
-
-
-@dataclass(slots=True)
-class EditContext:
-    """The draft being edited, the customer's files, and which page the mail spoke of last."""
-
-    draft: Draft
-    quotes: Quotes
-    attachments: tuple[AttachedFile, ...] = ()
-    page: str = ""
-    used: set[str] = field(default_factory=set)
-
-
-Edit = Callable[[Match[str], EditContext], Outcome | None]
-"""One kind of edit; None when, on a closer look, the wish is not of this kind."""

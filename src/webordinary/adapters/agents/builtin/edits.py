@@ -1,277 +1,319 @@
-"""Change this text to that."""
+"""What each kind of wish does to the draft of a site: it is done, it is so already, or something has to be asked."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import PurePosixPath
-from re import Match
 
-from webordinary.adapters.agents.builtin.draft import AlreadySo, Done, EditContext, Outcome, Unclear
+from webordinary.adapters.agents.builtin.colours import change_colour
+from webordinary.adapters.agents.builtin.draft import Draft
+from webordinary.adapters.agents.builtin.grammar import Wish
 from webordinary.adapters.agents.builtin.html import is_title
 from webordinary.adapters.agents.builtin.page import Element, Page, Patch, Span
-from webordinary.adapters.agents.builtin.pages import label, resolve
 from webordinary.jobs.agent_task import AttachedFile
 from webordinary.model.mail import AttachmentKind
 
-_EVERYWHERE = re.compile(
-    r"\s+(?:everywhere|on\s+(?:all|every)\s+pages?|(?:on|across)\s+the\s+whole\s+site)\Z", re.IGNORECASE
-)
-_ON_PAGE = re.compile(r"\s+(?:on|in|at)\s+((?:the\s+|my\s+|our\s+)?[\w\s.-]{1,40}?(?:page|\.html?))\Z", re.IGNORECASE)
-_TO = re.compile(r"\s+(?:to|with|by|into)\s+", re.IGNORECASE)
-_NOUN = re.compile(
-    r"\A(?:the|our|my)\s+(?:(?:text|words?|phrase|sentence|line|name|price|address|number|phone\s+number|e-?mail(?:\s+address)?)\s+)?",
-    re.IGNORECASE,
-)
-_CONTEXT = 40
-_LISTED = 6
-_MAX_READINGS = 12
-
-
-def replace_text(match: Match[str], desk: EditContext) -> Outcome | None:
-    """Replace text that stands in one place, or everywhere when the customer says so."""
-    wish, everywhere = _cut(match["wish"], _EVERYWHERE)
-    splits = list(islice(_splits(wish, desk), _MAX_READINGS + 1))
-    if not splits:
-        return None
-    if len(splits) > _MAX_READINGS:
-        return Unclear("I cannot tell which text is the old one. Please quote both: change “old text” to “new text”.")
-    readings = [_reading(old, new, page, desk) for old, new, page in splits]
-    clear = [reading for reading in readings if reading.hits and (len(reading.hits) == 1 or everywhere)]
-    if clear:
-        return _apply(max(clear, key=lambda reading: len(reading.old)), desk)
-    several = [reading for reading in readings if reading.hits]
-    if several:
-        return Unclear(_places(max(several, key=lambda reading: len(reading.old)), desk))
-    first = readings[0]
-    where = f" on {label(first.pages[0], desk)}" if len(first.pages) == 1 else " on your site"
-    return first.question or Unclear(
-        f"I did not find the text “{first.old}”{where}. Please copy it from the page exactly as it is there."
-    )
+LISTED = 8
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """One way to read a wish, and where the site holds its old text."""
+class Done:
+    """It is in the draft; `summary` tells the customer."""
 
-    old: str
-    new: str
-    pages: list[str]
-    hits: list[tuple[str, Span]]
-    question: Unclear | None = None
+    summary: str
 
 
-def _reading(old: str, new: str, page_words: str, desk: EditContext) -> _Reading:
-    pages = desk.draft.sources()
-    if page_words:
-        page = resolve(page_words, desk)
-        if isinstance(page, Unclear):
-            return _Reading(old, new, pages, [], page)
-        pages = [page]
-    return _Reading(old, new, pages, [(name, span) for name in pages for span in desk.draft.page(name).find(old)])
+@dataclass(frozen=True, slots=True)
+class AlreadySo:
+    """The site is as wished."""
+
+    summary: str
 
 
-def _splits(wish: str, desk: EditContext) -> Iterator[tuple[str, str, str]]:
-    """Every way to read `old to new`, the most literal first; the site decides which one is meant."""
-    for to in _TO.finditer(wish):
-        left, right = wish[: to.start()], wish[to.end() :]
-        if not left.strip() or not right.strip():
-            continue
-        right, page = _cut(right, _ON_PAGE)
-        left, page_before = _cut(left, _ON_PAGE)
-        new = re.sub(r"\A(?:say|read)\s+", "", right, flags=re.IGNORECASE)
-        bare = _NOUN.sub("", left)
-        for old in dict.fromkeys((left, bare)):
-            if old.strip():
-                yield desk.quotes.literal(old), desk.quotes.literal(new), page or page_before
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """It could mean several things, or something is missing; `choices` are pages, with the place on each."""
+
+    question: str
+    choices: tuple[tuple[str, int], ...] = ()
 
 
-def _apply(reading: _Reading, desk: EditContext) -> Outcome:
-    hits, old, new = reading.hits, reading.old, reading.new
-    names = list(dict.fromkeys(name for name, _ in hits))
+Outcome = Done | AlreadySo | Unclear
+
+
+@dataclass(slots=True)
+class Desk:
+    """The draft and the files of the mail."""
+
+    draft: Draft
+    attachments: tuple[AttachedFile, ...] = ()
+
+    def page_names(self) -> dict[str, str]:
+        """The pages by file name, by their name in the address, by title and heading; the homepage by "" as well."""
+        pages = self.draft.pages()
+        names: dict[str, set[str]] = {"": {pages[0]}} if pages else {}
+        for page in pages:
+            names.setdefault(page.lower(), set()).add(page)
+            for name in self._names(page):
+                names.setdefault(" ".join(name.lower().replace("\u2019", "'").split()), set()).add(page)
+        return {name: found.pop() for name, found in names.items() if len(found) == 1}
+
+    def _names(self, page: str) -> Iterable[str]:
+        slug = PurePosixPath(self.draft.layout.slug(page)).name
+        parsed = self.draft.page(page)
+        heads = [parsed.words(head) for head in (parsed.title, parsed.first("h1")) if head is not None]
+        parts = [part.strip() for head in heads for part in re.split(r"\s[|·–—:-]\s", head)[:1]]  # noqa: RUF001
+        return [name for name in (slug, re.sub(r"[-_]", " ", slug), *heads, *parts) if 0 < len(name) <= _LONGEST_NAME]
+
+    def label(self, page: str) -> str:
+        """How to call a page, or a part of pages, in a reply."""
+        layout = self.draft.layout
+        name = PurePosixPath(layout.slug(page)).name
+        if not name:
+            return "the homepage"
+        part = any(PurePosixPath(page).is_relative_to(folder) for folder in layout.parts)
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) if part else name
+        return f"the {name.replace('-', ' ').replace('_', ' ')} {'part' if part else 'page'}"
+
+    def labels(self, pages: Iterable[str]) -> str:
+        """A short list of pages."""
+        names = list(dict.fromkeys(map(self.label, pages)))
+        return ", ".join(names[:LISTED]) + (" and more" if len(names) > LISTED else "")
+
+    def target(self, wish: Wish) -> str | Unclear:
+        """The page of a wish: the named one, or the only one; a title without a page is that of the homepage."""
+        pages = self.draft.pages()
+        if not pages:
+            return Unclear("I found no page on your site that I could change.")
+        page = wish.page or (pages[0] if len(pages) == 1 or wish.kind == "title" else "")
+        if not page:
+            return Unclear(f"On which page? Your site has {self.labels(pages)}.", tuple((one, 0) for one in pages))
+        return page
+
+    def sources(self, wish: Wish) -> list[str]:
+        """Where a text may stand."""
+        return [wish.page] if wish.page else self.draft.sources()
+
+    def photos(self) -> list[AttachedFile]:
+        """The photos of the mail."""
+        return [file for file in self.attachments if file.attachment.kind is AttachmentKind.IMAGE]
+
+
+def follow(wish: Wish, desk: Desk) -> Outcome:
+    """Do one wish on the draft."""
+    if wish.doubt:
+        text = wish.get(wish.doubt)
+        return Unclear(
+            f"Shall the new text be exactly “{text}”? Reply “yes”, or write the new text in quotation marks: “…”."
+        )
+    return EDITS[wish.kind](wish, desk)
+
+
+def replace_text(wish: Wish, desk: Desk) -> Outcome:
+    """Replace text that stands in one place, or everywhere if the customer says so."""
+    old, new = wish.get("old"), wish.get("new")
+    hits = [(name, span) for name in desk.sources(wish) for span in desk.draft.page(name).find(old)]
+    hits = hits[wish.pick - 1 : wish.pick] if wish.pick else hits
+    if not hits:
+        where = f" on {desk.label(wish.page)}" if wish.page else " on your site"
+        return Unclear(f"I did not find the text “{old}”{where}. Please copy it from the page exactly as it is there.")
+    if len(hits) > 1 and not wish.everywhere:
+        return _which_place(old, hits, desk)
     for name, on_page in groupby(hits, key=lambda hit: hit[0]):
         page = desk.draft.page(name)
         spans = [(span, _cased(page.source[span.start : span.end], old, new)) for _, span in on_page]
         desk.draft.replace(name, *page.reworded(spans))
         if desk.draft.page(name).shape != page.shape:
-            return Unclear(f"“{new}” means something special at that place of {label(name, desk)}. Any other words?")
-    desk.page = names[0]
-    where = label(names[0], desk) if len(names) == 1 else f"{len(names)} pages"
+            return Unclear(f"“{new}” means something special at that place of {desk.label(name)}. Any other words?")
     times = f" in {len(hits)} places" if len(hits) > 1 else ""
-    return Done(f"Changed “{old}” to “{new}” on {where}{times}.")
+    return Done(f"Changed “{old}” to “{new}” on {desk.labels(name for name, _ in hits)}{times}.")
 
 
-def _cased(found: str, old: str, new: str) -> str:
-    """A sentence that began with a capital letter still does, unless the customer wrote it otherwise."""
-    return new[:1].upper() + new[1:] if found[:1].isupper() and old[:1].islower() else new
-
-
-def _places(reading: _Reading, desk: EditContext) -> str:
-    old, hits = reading.old, reading.hits
-    lines = [f"- on {label(name, desk)}: “{_around(desk.draft.page(name), span)}”" for name, span in hits[:_LISTED]]
-    if len(hits) > _LISTED:
-        lines.append(f"- and {len(hits) - _LISTED} more")
-    listing = "\n".join(lines)
-    return (
-        f"“{old}” stands in {len(hits)} places, so I have changed nothing yet:\n{listing}\n"
-        "Please quote a longer piece of the text, name the page (“… on the about page”), or say “everywhere”."
+def _which_place(old: str, hits: list[tuple[str, Span]], desk: Desk) -> Unclear:
+    lines = [
+        f"{n}. {desk.label(name)}: {_around(desk.draft.page(name), span)}" for n, (name, span) in enumerate(hits, 1)
+    ]
+    more = f"\nand {len(hits) - LISTED} more" if len(hits) > LISTED else ""
+    listing = "\n".join(lines[:LISTED]) + more
+    counts: dict[str, int] = {}
+    choices = []
+    for name, _ in hits:
+        counts[name] = counts.get(name, 0) + 1
+        choices.append((name, counts[name]))
+    return Unclear(
+        f"“{old}” is in {len(hits)} places:\n{listing}\nWhich one do you mean? Reply with its number or its page, "
+        "or with “everywhere”.",
+        tuple(choices),
     )
 
 
 def _around(page: Page, span: Span) -> str:
-    text = next(text for text in page.texts if text.start <= span.start < text.end)
-    start, end = max(text.start, span.start - _CONTEXT), min(text.end, span.end + _CONTEXT)
-    words = " ".join(page.source[start:end].split())
-    return f"{'…' if start > text.start else ''}{words}{'…' if end < text.end else ''}"
+    text = page.writing.read(page.source[max(0, span.start - 40) : span.end + 40])
+    return f"“…{text}…”"
 
 
-def _cut(text: str, pattern: re.Pattern[str]) -> tuple[str, str]:
-    found = pattern.search(text)
-    if found is None:
-        return text, ""
-    return text[: found.start()], found[1] if pattern.groups else found[0]
+def _cased(found: str, old: str, new: str) -> str:
+    """`open` for `Open`, where the page begins a sentence and the customer does not."""
+    if found[:1] != old[:1] and found[:1].isupper() and old[:1].islower():
+        return new[:1].upper() + new[1:]
+    return new
 
 
-_SEPARATOR = re.compile(r"((?<!\s)\s++(?:[|·•\u2013\u2014:-]|&[mn]dash;|&middot;)\s++)")
+_SEPARATOR = re.compile(r"((?<!\s)\s++(?:[|\u00b7\u2013\u2014:-]|&[mn]dash;|&middot;)\s++)")
 _LONGEST_TITLE = 1_000  # a longer one is not taken apart
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
-def set_title(match: Match[str], desk: EditContext) -> Outcome | None:
-    """Set a page's title, and its main heading where that said the same."""
-    name = resolve(match["page"] or match["of"], desk)
+def set_title(wish: Wish, desk: Desk) -> Outcome:
+    """Set a page's title, and its main heading where that says the same."""
+    name = desk.target(wish)
     if isinstance(name, Unclear):
         return name
-    new = desk.quotes.literal(match["new"])
-    page = desk.draft.page(name)
+    new, old, page = wish.get("new"), wish.get("old"), desk.draft.page(name)
     title, heading = page.title, page.first("h1")
+    says = page.words(heading) if heading and not heading.computed else ""
+    if old and old not in (says, page.words(title) if title else "", *_parts(page, title)):
+        return Unclear(f"The title of {desk.label(name)} is not “{old}”. What should be changed?")
     if title is None:
-        return _set(desk, name, heading, new, "heading") if heading else _no_such(desk, name, "title")
+        return _fill(desk, name, heading, new, "heading") if heading else _no_such(desk, name, "title")
     if title.computed:
         return _filled_in(desk, name, "title")
-    says = page.words(heading) if heading and not heading.computed else ""
-    segment = _segment(page, title, says)
-    patches, note = [retitled(page, title, segment, new)], ""
+    segment = next((i for i, part in enumerate(_parts(page, title)) if says and part == says and i % 2 == 0), None)
+    patches, note = [_retitled(page, title, segment, new)], ""
     if heading is not None and says and (segment is not None or says == page.words(title)):
         patches.append(page.filled(heading, new))
-    else:
-        note = _left_alone(page, heading, new)
+    elif heading is not None and not heading.computed and says != new:
+        note = f" The big heading on the page still says “{says}”."
     desk.draft.replace(name, *patches)
     if desk.draft.text(name) == page.source:
-        return AlreadySo(f"The title of {label(name, desk)} is “{new}” already.")
-    return Done(f"Changed the title of {label(name, desk)} to “{new}”.{note}")
+        return AlreadySo(f"The title of {desk.label(name)} is “{new}” already.")
+    return Done(f"Changed the title of {desk.label(name)} to “{new}”.{note}")
 
 
-def set_heading(match: Match[str], desk: EditContext) -> Outcome | None:
-    """Set a page's main heading, or the one that is quoted."""
-    name = resolve(match["page"] or match["of"], desk)
-    if isinstance(name, Unclear):
-        return name
-    page, new = desk.draft.page(name), desk.quotes.literal(match["new"])
-    if match["old"] is None:
-        heading = page.first("h1") or next(iter(page.all(*HEADINGS)), None)
-        return _set(desk, name, heading, new, "heading") if heading else _no_such(desk, name, "heading")
-    old = desk.quotes.literal(match["old"])
-    found = [heading for heading in page.all(*HEADINGS) if page.words(heading).lower() == old.lower()]
-    if len(found) == 1:
-        return _set(desk, name, found[0], new, f"heading “{old}”")
-    return None  # a plain change of text may still find it
-
-
-def _set(desk: EditContext, name: str, element: Element, new: str, what: str) -> Outcome:
-    page = desk.draft.page(name)
-    title = page.title
-    if element.computed and title is not None and title.value is not None and is_title(page, element):
-        element = title  # the heading shows the title, so that is the one to change
-    if element.computed:
-        return _filled_in(desk, name, what)
-    if page.words(element) == new:
-        return AlreadySo(f"The heading of {label(name, desk)} is “{new}” already.")
-    desk.draft.replace(name, page.filled(element, new))
-    return Done(f"Changed the {what} of {label(name, desk)} to “{new}”.")
-
-
-def segments(page: Page, title: Element) -> list[str]:
+def _segments(page: Page, title: Element) -> list[str]:
     """The parts of a title such as `Pots · Amelia` as they are written, and what stands between them."""
     inner = title.value.words if title.value else page.source[title.inner_start : title.inner_end]
     return _SEPARATOR.split(inner) if len(inner) <= _LONGEST_TITLE else [inner]
 
 
-def retitled(page: Page, title: Element, segment: int | None, new: str) -> Patch:
+def _parts(page: Page, title: Element | None) -> list[str]:
+    """The same as a visitor reads them."""
+    if title is None:
+        return []
+    return [part.strip() if title.value else page.writing.read(part) for part in _segments(page, title)]
+
+
+def _retitled(page: Page, title: Element, segment: int | None, new: str) -> Patch:
     """The title with new words for one part, or for all of it."""
     if segment is None:
         return page.filled(title, new)
-    parts = segments(page, title)
-    old = parts[segment]
-    lead, trail = old[: len(old) - len(old.lstrip())], old[len(old.rstrip()) :]
-    parts[segment] = lead + (new if title.value else page.writing.escape(new, title)) + trail
+    parts = _segments(page, title)
+    parts[segment] = new if title.value else page.writing.escape(new, title)
     if title.value:
         return page.filled(title, "".join(parts))
     return Patch(title.inner_start, title.inner_end, "".join(parts))
 
 
-def _segment(page: Page, title: Element, heading: str) -> int | None:
-    """Which part of `Pots · Amelia` the page's heading repeats."""
-    parts = [part.strip() if title.value else page.writing.read(part) for part in segments(page, title)]
-    return next((i for i in range(0, len(parts), 2) if heading and parts[i] == heading), None)
+def set_heading(wish: Wish, desk: Desk) -> Outcome:
+    """Set the quoted heading, or the main heading of a page."""
+    old, new = wish.get("old"), wish.get("new")
+    if not old:
+        name = desk.target(wish)
+        if isinstance(name, Unclear):
+            return name
+        page = desk.draft.page(name)
+        mains = page.all("h1") or page.all(*HEADINGS)
+        if len(mains) != 1:
+            return _no_such(desk, name, "single main heading")
+        return _fill(desk, name, mains[0], new, "heading")
+    found = [
+        (name, heading)
+        for name in desk.sources(wish)
+        for heading in desk.draft.page(name).all(*HEADINGS)
+        if desk.draft.page(name).words(heading).lower() == old.lower()
+    ]
+    if len(found) != 1:
+        where = f" ({desk.labels(name for name, _ in found)})" if found else ""
+        return Unclear(
+            f"I found {len(found) or 'no'} headings “{old}”{where}. Which heading on which page do you mean?"
+        )
+    return _fill(desk, *found[0], new, f"heading “{old}”")
 
 
-def _left_alone(page: Page, heading: Element | None, new: str) -> str:
-    if heading is None or heading.computed or page.words(heading) == new:
-        return ""
-    return (
-        f" The big heading on the page still says “{page.words(heading)}”; "
-        "write “set the heading to …” if that should change as well."
-    )
+def _fill(desk: Desk, name: str, element: Element, new: str, what: str) -> Outcome:
+    page = desk.draft.page(name)
+    title = page.title
+    if element.computed and title is not None and title.value is not None and is_title(page, element):
+        element = title  # the heading shows the title, so the title is changed
+    if element.computed:
+        return _filled_in(desk, name, what)
+    if page.words(element) == new:
+        return AlreadySo(f"The heading of {desk.label(name)} is “{new}” already.")
+    desk.draft.replace(name, page.filled(element, new))
+    return Done(f"Changed the {what} of {desk.label(name)} to “{new}”.")
 
 
-def _no_such(desk: EditContext, name: str, what: str) -> Unclear:
-    page = label(name, desk)
+def _no_such(desk: Desk, name: str, what: str) -> Unclear:
+    page = desk.label(name)
     return Unclear(f"{page[:1].upper()}{page[1:]} has no {what} that I could change. What should be changed instead?")
 
 
-def _filled_in(desk: EditContext, name: str, what: str) -> Unclear:
-    return Unclear(f"The {what} of {label(name, desk)} comes from the site's program. Please ask your web person.")
+def _filled_in(desk: Desk, name: str, what: str) -> Unclear:
+    return Unclear(f"The {what} of {desk.label(name)} comes from the site's program, which I do not change.")
 
 
-_SHOWN = 60
-
-
-def add_paragraph(match: Match[str], desk: EditContext) -> Outcome | None:
-    """Add it below the page's running text."""
-    groups = match.groupdict()
-    name = resolve(groups["page"] or groups["page2"], desk)
+def add_paragraph(wish: Wish, desk: Desk) -> Outcome:
+    """Add a paragraph below the page's running text, or below a heading."""
+    name = desk.target(wish)
     if isinstance(name, Unclear):
         return name
-    text = desk.quotes.literal(groups["new"] or groups["new2"] or groups["new3"])
-    page = desk.draft.page(name)
-    desk.draft.replace(name, page.writing.paragraph(page, text))
-    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-    return Done(f"Added the paragraph “{shown}” to {label(name, desk)}.")
+    page, text = desk.draft.page(name), wish.get("quote")
+    if wish.get("under"):
+        heading = _heading(page, wish.get("under"))
+        if heading is None:
+            return _no_heading(wish, desk, name)
+        desk.draft.replace(name, page.writing.paragraph_after(page, heading, text))
+    else:
+        desk.draft.replace(name, page.writing.paragraph(page, text))
+    return Done(f"Added the paragraph “{_short(text)}” to {desk.label(name)}.")
 
 
-_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+def _heading(page: Page, words: str) -> Element | None:
+    found = [heading for heading in page.all(*HEADINGS) if page.words(heading).lower() == words.lower()]
+    return found[0] if len(found) == 1 else None
 
 
-def add_item(match: Match[str], desk: EditContext) -> Outcome | None:
-    """Add it at the end of the page's list, or of the one that is named."""
-    groups = match.groupdict()
-    name = resolve(groups.get("page"), desk)
-    if isinstance(name, Unclear):
-        return name
-    page, text = desk.draft.page(name), desk.quotes.literal(groups["new"])
-    named = desk.quotes.literal(groups.get("called") or groups.get("about") or "")
-    lists = _lists(page)
-    found = _called(page, lists, named) if named else lists
+def _no_heading(wish: Wish, desk: Desk, name: str) -> Unclear:
+    known = [f"“{desk.draft.page(name).words(heading)}”" for heading in desk.draft.page(name).all(*HEADINGS)]
+    label = desk.label(name)
+    return Unclear(
+        f"I found no single heading “{wish.get('under')}” on {label}. It has: {', '.join(known[:LISTED])}. Which one?"
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def add_item(wish: Wish, desk: Desk) -> Outcome:
+    """Add an item at the end of the page's list, or of the named one."""
+    text, named = wish.get("quote"), wish.get("name", "name2", "first")
+    pages = [wish.page] if wish.page else desk.draft.pages()
+    lists = [(name, one) for name in pages for one in _lists(desk.draft.page(name))]
+    found = [(name, one) for name, one in lists if _is_called(desk.draft.page(name), one, named)] if named else lists
+    found = found[wish.pick - 1 : wish.pick] if wish.pick else found
     if len(found) != 1:
-        return Unclear(_which(page, found or lists, label(name, desk), named))
-    if text in (page.words(item) for item in page.children("li")[id(found[0])]):
-        return AlreadySo(f"“{text}” is in the list on {label(name, desk)} already.")
-    desk.draft.replace(name, page.writing.item(page, found[0], text))
-    return Done(f"Added “{text}” to the list on {label(name, desk)}.")
+        return _which_list(named, found or lists, desk)
+    (name, one), page = found[0], desk.draft.page(found[0][0])
+    if text in (page.words(item) for item in page.children("li")[id(one)]):
+        return AlreadySo(f"“{text}” is in the list on {desk.label(name)} already.")
+    desk.draft.replace(name, page.writing.item(page, one, text))
+    return Done(f"Added “{text}” to the list on {desk.label(name)}.")
 
 
 def _lists(page: Page) -> list[Element]:
@@ -285,69 +327,81 @@ def _lists(page: Page) -> list[Element]:
     ]  # fmt: skip
 
 
-def _called(page: Page, lists: list[Element], words: str) -> list[Element]:
-    """Those with these words in the heading above, or with an item that begins with them."""
+def _is_called(page: Page, one: Element, words: str) -> bool:
+    """Whether the heading above a list has these words, or its first item begins with them."""
     wanted = re.compile(rf"\b{re.escape(words.lower())}")
-    headings, items = page.all(*_HEADINGS), page.children("li")
-    headed = [bool(wanted.search(page.words(heading).lower())) for heading in headings]
-    above = (bisect_left(headings, one.start, key=lambda heading: heading.start) - 1 for one in lists)
-    return [
-        one
-        for one, heading in zip(lists, above, strict=True)
-        if (heading >= 0 and headed[heading]) or any(wanted.match(page.words(item).lower()) for item in items[id(one)])
-    ]
+    headings = page.all(*HEADINGS)
+    above = bisect_left(headings, one.start, key=lambda heading: heading.start) - 1
+    first = page.words(page.children("li")[id(one)][0]).lower()
+    return bool((above >= 0 and wanted.search(page.words(headings[above]).lower())) or wanted.match(first))
 
 
-def _which(page: Page, lists: list[Element], where: str, named: str) -> str:
+def _which_list(named: str, lists: list[tuple[str, Element]], desk: Desk) -> Unclear:
     if not lists:
-        return f"I found no list on {where}. To which page should it go?"
-    firsts = "\n".join(f"- the list that begins with “{_first(page, one)}”" for one in lists[:_LISTED])
-    known = f"no list “{named}”; it" if named else "more than one list; it"
-    return (
-        f"{where[:1].upper()}{where[1:]} has {known} has\n{firsts}\n"
-        "Please say which one, for example: add “…” to the list that begins with "
-        f"“{_first(page, lists[0])}”."
+        return Unclear("I found no list there. To which list on which page should it go?")
+    firsts = [
+        f"{n}. the list on {desk.label(name)} that begins with “{_first(desk.draft.page(name), one)}”"
+        for n, (name, one) in enumerate(lists[:LISTED], 1)
+    ]
+    known = f"I found no single list “{named}”" if named else "There is more than one list"
+    listing = "\n".join(firsts)
+    return Unclear(
+        f"{known}:\n{listing}\nWhich one do you mean? Reply with its number.", tuple((name, 0) for name, _ in lists)
     )
 
 
 def _first(page: Page, one: Element) -> str:
-    words = page.words(page.children("li")[id(one)][0])
-    return words if len(words) <= 60 else words[:59] + "…"
+    return _short(page.words(page.children("li")[id(one)][0]))
 
 
 _BLOCKS = ("p", "li", "h2", "h3", "h4", "h5", "h6")
-_NAMES = {"paragraph": ("p",), "item": ("li",), "heading": ("h2", "h3", "h4", "h5", "h6"), "": _BLOCKS}
+_KINDS = {
+    "paragraph": ("p",),
+    "item": ("li",),
+    "bullet": ("li",),
+    "entry": ("li",),
+    "point": ("li",),
+    "heading": HEADINGS[1:],
+}
 
 
-def remove_text(match: Match[str], desk: EditContext) -> Outcome | None:
+def remove_text(wish: Wish, desk: Desk) -> Outcome:
     """Remove a whole paragraph, item or heading where the words are all of it; else just the words."""
-    old, what = desk.quotes.literal(match["old"]), (match["what"] or "").split()[-1:]
-    pages = desk.draft.sources()
-    if match["page"]:
-        named = resolve(match["page"], desk)
-        if isinstance(named, Unclear):
-            return named
-        pages = [named]
-    kind = what[0].lower() if what and what[0].lower() in _NAMES else ""
-    found = [(name, place) for name in pages for place in _removals_places(desk.draft.page(name), old, kind)]
+    old, begins = wish.get("quote"), wish.get("begins")
+    kind = wish.get("kind").lower().split()[-1:]
+    names = _KINDS.get(kind[0] if kind else "", ())
+    found = [
+        (name, place)
+        for name in desk.sources(wish)
+        for place in _places(desk.draft.page(name), old or begins, names, begins=bool(begins))
+    ]
+    found = found[wish.pick - 1 : wish.pick] if wish.pick else found
     if not found:
-        return Unclear(f"I did not find “{old}” on your site. Please copy it from the page exactly as it is there.")
+        return Unclear(f"I did not find “{old or begins}”. Please copy it from the page exactly as it is there.")
     if len(found) > 1:
-        places = ", ".join(dict.fromkeys(label(name, desk) for name, _ in found[:6]))
-        return Unclear(f"“{old}” stands in {len(found)} places ({places}). Please quote more, or name the page.")
+        choices = (
+            tuple((name, n) for n, (name, _) in enumerate(found, 1)) if wish.page else tuple((n, 0) for n, _ in found)
+        )
+        where = desk.labels(name for name, _ in found)
+        return Unclear(f"“{old or begins}” is in {len(found)} places ({where}). Which one do you mean?", choices)
     (name, place), page = found[0], desk.draft.page(found[0][0])
-    desk.draft.replace(name, _without(page, place) if isinstance(place, Element) else _removals_cut(page, place))
-    desk.page = name
-    return Done(f"Removed “{old}” from {label(name, desk)}.")
+    desk.draft.replace(name, _without(page, place) if isinstance(place, Element) else _cut(page, place))
+    return Done(
+        f"Removed “{_short(page.words(place) if isinstance(place, Element) else old)}” from {desk.label(name)}."
+    )
 
 
-def _removals_places(page: Page, old: str, kind: str) -> Sequence[Element | Span]:
+def _places(page: Page, words: str, names: tuple[str, ...], *, begins: bool) -> list[Element | Span]:
     """The blocks that say this and nothing else; if there are none, where the words stand."""
-    wanted = " ".join(old.split())
-    blocks = [e for e in page.all(*_NAMES[kind]) if not e.computed and page.words(e) == wanted]
-    if blocks or kind:
+    wanted = " ".join(words.split())
+    blocks: list[Element | Span] = [
+        one
+        for one in page.all(*(names or _BLOCKS))
+        if not one.computed and (page.words(one).startswith(wanted) if begins else page.words(one) == wanted)
+    ]
+    if blocks or begins or names:
         return blocks
-    return [span for span in page.find(old) if not (span.element and span.element.inside("title", "h1"))]
+    return [span for span in page.find(words) if not (span.element and span.element.inside("title", "h1"))]
 
 
 def _without(page: Page, block: Element) -> Patch:
@@ -363,9 +417,11 @@ def _without(page: Page, block: Element) -> Patch:
     return Patch(start, empty.end() if empty and (before or start == 0) else end, "")
 
 
-def _removals_cut(page: Page, span: Span) -> Patch:
+def _cut(page: Page, span: Span) -> Patch:
     """The words, and the space that would be one too many."""
     source, start, end = page.source, span.start, span.end
+    if source[end : end + 1] in (".", "!", "?") and source[:start].rstrip()[-1:] in (".", "!", "?", ">", ""):
+        end += 1  # a whole sentence goes with its end
     after_end = source[end : end + 1] in (".", ",", "!", "?", "<", "\n", "\r", "")
     if source[start - 1 : start] == " " and (source[end : end + 1] == " " or after_end):
         start -= 1
@@ -377,46 +433,59 @@ def _removals_cut(page: Page, span: Span) -> Patch:
 _SUFFIXES = {
     "image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp", "image/avif": ".avif",
 }  # fmt: skip
-_NONE_ATTACHED = "There was no photo attached to your mail. Please send it again with the photo."
+_NONE_ATTACHED = "There was no photo attached to your mail. Please send your wish again with the photo."
 
 
-def add_photo(match: Match[str], desk: EditContext) -> Outcome | None:
-    """Put the attached photos onto a page, after its first section."""
-    groups = match.groupdict()
-    name = resolve(groups.get("page"), desk)
-    if isinstance(name, Unclear):
-        return name
-    photos = _photos(desk)
+def add_photo(wish: Wish, desk: Desk) -> Outcome:
+    """Put the attached photos onto a page: below a heading, or after its first section."""
+    photos = desk.photos()
     if not photos:
         return Unclear(_NONE_ATTACHED)
-    told = desk.quotes.literal(groups["of"]) if groups.get("of") else ""
+    many = re.search(r"\b(?:photo|picture|image|pic|photograph)s\b|\bthem\b|\bthese\b", wish.said, re.I)
+    counted = re.search(r"\b(?:two|three|four|five|both)\b", wish.said, re.I)
+    if (len(photos) > 1) != bool(many) or counted:
+        return Unclear(
+            f"Your mail has {len(photos)} photos attached. Which of them should be added, and to which page?"
+        )
+    name = desk.target(wish)
+    if isinstance(name, Unclear):
+        return Unclear(f"{name.question} Please attach the photo once more to your reply.", name.choices)
+    page, told = desk.draft.page(name), wish.get("alt")
+    heading = _heading(page, wish.get("under")) if wish.get("under") else None
+    if wish.get("under") and heading is None:
+        return _no_heading(wish, desk, name)
     pictures = [
         (desk.draft.layout.address(_store(desk, photo), name), told or _words_of(photo.attachment.name))
         for photo in photos
     ]
-    page = desk.draft.page(name)
-    desk.draft.replace(name, page.writing.pictures(page, pictures))
+    desk.draft.replace(name, page.writing.pictures(page, pictures, heading))
     what = "the photo" if len(photos) == 1 else f"{len(photos)} photos"
     about = f" ({told})" if told else ""
-    return Done(f"Added {what}{about} to {label(name, desk)}.")
+    return Done(f"Added {what}{about} to {desk.label(name)}.")
 
 
-def replace_photo(match: Match[str], desk: EditContext) -> Outcome | None:
+def _ask_for_place(wish: Wish, desk: Desk) -> Outcome:
+    del wish
+    pages = desk.labels(desk.draft.pages())
+    return Unclear(f"What shall I do with which photo? Your site has {pages}. Please attach it to your reply again.")
+
+
+def replace_photo(wish: Wish, desk: Desk) -> Outcome:
     """Show the attached photo where another one was."""
-    photos = _photos(desk)
-    wanted = desk.quotes.literal(match["of"])
-    pages = desk.draft.sources()
-    if match["page"]:
-        named = resolve(match["page"], desk)
-        if isinstance(named, Unclear):
-            return named
-        pages = [named]
-    found = [(name, image) for name in pages for image in desk.draft.page(name).all("img") if _shows(image, wanted)]
+    photos, wanted = desk.photos(), wish.get("subject")
+    if not wanted and not wish.page:
+        return Unclear("Which photo should be replaced, and on which page?")
+    pages = desk.sources(wish)
+    found = [(name, one) for name in pages for one in desk.draft.page(name).all("img") if _shows(one, wanted)]
+    found = found[wish.pick - 1 : wish.pick] if wish.pick else found
+    of = f" of “{wanted}”" if wanted else ""
     if not found:
-        return Unclear(f"I did not find a photo of “{wanted}”. On which page is it, and what does it show?")
+        return Unclear(f"I did not find a photo{of}. On which page is it, and what does it show?")
     if len(found) > 1:
-        places = ", ".join(f"“{image.attributes.get('alt', '')}” on {label(name, desk)}" for name, image in found[:6])
-        return Unclear(f"More than one photo could be the one of “{wanted}”: {places}. Which one do you mean?")
+        places = ", ".join(
+            f"“{image.attributes.get('alt', '')}” on {desk.label(name)}" for name, image in found[:LISTED]
+        )
+        return Unclear(f"More than one photo could be meant: {places}. Which one do you mean?")
     if len(photos) != 1:
         return Unclear(
             _NONE_ATTACHED if not photos else "Several photos are attached. Which one should be shown there?"
@@ -424,15 +493,10 @@ def replace_photo(match: Match[str], desk: EditContext) -> Outcome | None:
     (name, image), stored = found[0], _store(desk, photos[0])
     page, address = desk.draft.page(name), desk.draft.layout.address(stored, name)
     desk.draft.replace(name, page.writing.picture_address(page, image, address))
-    desk.page = name
-    return Done(f"Replaced the photo of “{wanted}” on {label(name, desk)}.")
+    return Done(f"Replaced the photo{of} on {desk.label(name)}.")
 
 
-def _photos(desk: EditContext) -> list[AttachedFile]:
-    return [file for file in desk.attachments if file.attachment.kind is AttachmentKind.IMAGE]
-
-
-def _store(desk: EditContext, photo: AttachedFile) -> str:
+def _store(desk: Desk, photo: AttachedFile) -> str:
     stem = re.sub(r"[^a-z0-9]+", "-", PurePosixPath(photo.attachment.name).stem.lower()).strip("-")[:60] or "photo"
     suffix = _SUFFIXES.get(photo.attachment.media_type) or PurePosixPath(photo.attachment.name).suffix.lower()
     return desk.draft.add_file(f"{desk.draft.layout.pictures}/{stem}{suffix}", photo.path)
@@ -440,13 +504,28 @@ def _store(desk: EditContext, photo: AttachedFile) -> str:
 
 def _shows(image: Element, wanted: str) -> bool:
     words = re.findall(r"[a-z0-9]+", wanted.lower())
-    words = [word for word in words if word not in {"the", "a", "an", "my", "our"}] or words
+    words = [word for word in words if word not in {"the", "a", "an", "my", "our"}]
     file = PurePosixPath(image.attributes.get("src", "")).stem.lower()
     told = f"{image.attributes.get('alt', '').lower()} {re.sub(r'[^a-z0-9]+', ' ', file)}"
     seen = set(re.findall(r"\w+", told))
-    return bool(words) and all(seen & {word, f"{word}s", f"{word}es"} for word in words)
+    return all(seen & {word, f"{word}s", f"{word}es"} for word in words)
 
 
 def _words_of(name: str) -> str:
     words = re.sub(r"[^\w]+|_+", " ", PurePosixPath(name).stem).strip()
     return "" if re.fullmatch(r"(?:img|image|dsc|photo|pxl|screenshot)?[\s\d]*", words, re.IGNORECASE) else words
+
+
+def set_colour(wish: Wish, desk: Desk) -> Outcome:
+    """Change a colour where the styles declare it."""
+    done, words = change_colour(wish.get("part", "plainpart"), wish.get("tint"), desk.draft)
+    if done is None:
+        return Unclear(words)
+    return Done(words) if done else AlreadySo(words)
+
+
+EDITS: dict[str, Callable[[Wish, Desk], Outcome]] = {
+    "title": set_title, "heading": set_heading, "text": replace_text, "photo": add_photo,
+    "attached": _ask_for_place, "it": _ask_for_place,
+    "swap": replace_photo, "paragraph": add_paragraph, "item": add_item, "remove": remove_text, "colour": set_colour,
+}  # fmt: skip

@@ -64,9 +64,13 @@ class HtmlWriting:
         lead = f"\n{indent(page, last)}" if own_line else ""
         return Patch(place, place, f"{lead}{tag}{self.escape(words)}</li>")
 
-    def pictures(self, page: Page, pictures: list[tuple[str, str]]) -> Patch:
-        """After the first section of the main part."""
-        place, lead = _picture_place(page)
+    def paragraph_after(self, page: Page, heading: Element, words: str) -> Patch:
+        """Right behind the heading."""
+        return Patch(heading.end, heading.end, f"\n{indent(page, heading)}<p>{self.escape(words)}</p>")
+
+    def pictures(self, page: Page, pictures: list[tuple[str, str]], heading: Element | None) -> Patch:
+        """Right behind the heading, or after the first section of the main part."""
+        place, lead = (heading.end, indent(page, heading)) if heading else _picture_place(page)
         figures = (self._figure(address, shows) for address, shows in pictures)
         lines = (f"\n{lead}{figure}" if lead is not None else f"{figure}\n" for figure in figures)
         return Patch(place, place, "".join(lines))
@@ -282,17 +286,3 @@ def _mark_computed(page: Page, readable: str) -> None:
 def _readable_parts(text: Span, readable: str) -> list[Span]:
     parts = re.compile(f"[^{HIDDEN}]+").finditer(readable, text.start, text.end)
     return [Span(part.start(), part.end(), text.element) for part in parts if part[0].strip()]
-
-
-def is_simple_script(source: str) -> bool:
-    """Whether a page has no script, or one that only imports things and names the title."""
-    script = _SCRIPT.match(source)
-    if script is None:
-        return True
-    rest = re.sub(r"^import\b[^;\n]*(?:;|$)|//[^\n]*|/\*.*?(?:\*/|\Z)", "", script["body"], flags=re.S | re.M)
-    return re.sub(r";", "", _TITLE.sub(_rest_of_line, rest)).strip() == ""
-
-
-def _rest_of_line(found: re.Match[str]) -> str:
-    value = script_value(found["value"], 0)
-    return found["value"][value.end :] if value else found[0]

@@ -98,9 +98,13 @@ class MarkdownWriting:
         lead = line * max(1, gap.count("\n"))
         return Patch(last.end, last.end, lead + _next_mark(items) + self.escape(words))
 
-    def pictures(self, page: Page, pictures: list[tuple[str, str]]) -> Patch:
-        """After the first paragraph; else below the heading, or at the end."""
-        tops = [element for element in page.all("p") if element.parent is None] or page.all("h1")
+    def paragraph_after(self, page: Page, heading: Element, words: str) -> Patch:
+        """Right behind the heading."""
+        return self._block_after(page, heading.end, self.escape(words))
+
+    def pictures(self, page: Page, pictures: list[tuple[str, str]], heading: Element | None) -> Patch:
+        """Right behind the heading; else after the first paragraph, below the first heading, or at the end."""
+        tops = [heading] if heading else [one for one in page.all("p") if one.parent is None] or page.all("h1")
         place = tops[0].end if tops else len(page.source.rstrip())
         lines = [f"![{self.escape(shows)}]({address})" for address, shows in pictures]
         return self._block_after(page, place, (_line_end(page.source) * 2).join(lines))

@@ -165,8 +165,11 @@ class MarkupWriter(Protocol):
     def item(self, page: Page, within: Element, words: str) -> Patch:
         """A new item at the end of a list."""
 
-    def pictures(self, page: Page, pictures: list[tuple[str, str]]) -> Patch:
-        """New pictures, each an address and what it shows."""
+    def paragraph_after(self, page: Page, heading: Element, words: str) -> Patch:
+        """A new paragraph below a heading."""
+
+    def pictures(self, page: Page, pictures: list[tuple[str, str]], heading: Element | None) -> Patch:
+        """New pictures below a heading, else after the first section; each an address and what it shows."""
 
     def picture_address(self, page: Page, picture: Element, address: str) -> Patch:
         """Another address for a picture."""

@@ -196,11 +196,6 @@ def _script(words: str, mark: str) -> str:
     return mark + re.sub(rf"[\\{mark}]|\$(?=\{{)", lambda found: "\\" + found[0], _tame(words)) + mark
 
 
-def yaml_text(words: str) -> str:
-    """A text that may stand as a key or a value of YAML."""
-    return _plain_yaml(words)
-
-
 _BLOCK = re.compile(r"\A\ufeff?(?P<fence>---|\+\+\+)[ \t]*\r?\n(?P<body>.*?)^(?P=fence)[ \t]*(?:\r?\n|\Z)", re.S | re.M)
 _JSON = re.compile(r"\A\ufeff?\{[ \t]*\r?\n.*?^\}[ \t]*(?:\r?\n|\Z)", re.S | re.M)
 _YAML_TITLE = re.compile(r"^title[ \t]*:[ \t]++(?P<value>[^\r\n]*+)(?!\r?\n[ \t]+\S)", re.M)

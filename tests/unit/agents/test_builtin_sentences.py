@@ -1,0 +1,100 @@
+"""What site owners write, and what the built-in agent makes of it: done exactly, or asked; never done wrongly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.agents.wishes_world import SITE, Pottery, is_as_expected, sentences
+from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
+
+LEAST_DONE = 0.9
+
+
+def outcome(folder: Path, mail: str, expected: str) -> str:
+    """`done`, `asked`, or `wrong` for every other change of the site."""
+    pottery = Pottery(folder)
+    photos = int("photo" in expected.split(": ", maxsplit=1)[0] or "photo" in expected or "[photo.jpg]" in mail)
+    result = pottery.write(mail.replace(" [photo.jpg]", ""), photos)
+    if pottery.files() == SITE:
+        return "wrong" if isinstance(result, Changed) else "asked"
+    return "done" if expected and is_as_expected(pottery.files(), expected) else "wrong"
+
+
+@pytest.mark.parametrize("name", ["development.txt", "held_out.txt"])
+def test_of_exact_wishes_nine_in_ten_are_done_and_none_is_done_wrongly(tmp_path: Path, name: str) -> None:
+    mails = list(sentences(name))
+    got = {mail: outcome(tmp_path / str(n), mail, expected) for n, (mail, expected) in enumerate(mails)}
+    assert [mail for mail, what in got.items() if what == "wrong"] == []
+    not_done = [mail for mail, what in got.items() if what != "done"]
+    assert len(not_done) <= (1 - LEAST_DONE) * len(mails), not_done
+
+
+def test_a_mail_that_is_not_understood_to_the_last_word_changes_nothing(tmp_path: Path) -> None:
+    mails = [mail for mail, _ in sentences("traps.txt")]
+    assert [mail for n, mail in enumerate(mails) if outcome(tmp_path / str(n), mail, "") != "asked"] == []
+
+
+@pytest.fixture
+def pottery(tmp_path: Path) -> Pottery:
+    return Pottery(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "pages"),
+    [
+        ("everywhere please", ["index.html", "about.html", "pots.html", "contact.html"]),
+        ("on the pots page", ["pots.html"]),
+        ("The homepage, please. Thanks!", ["index.html"]),
+        ("the second one", ["about.html"]),
+        ("2", ["about.html"]),
+    ],
+)
+def test_an_answer_is_joined_with_what_was_asked(pottery: Pottery, answer: str, pages: list[str]) -> None:
+    assert isinstance(pottery.write("Change “Fired in Kent” to “Fired in Wales”."), Asked)
+    assert isinstance(pottery.write(answer), Changed)
+    assert sorted(name for name, text in pottery.files().items() if "Fired in Wales" in text) == sorted(pages)
+
+
+def test_text_without_quotation_marks_that_may_be_prose_is_written_after_a_yes(pottery: Pottery) -> None:
+    assert isinstance(pottery.write("change the homepage title to our spring sale"), Asked)
+    assert pottery.files() == SITE
+    assert isinstance(pottery.write("Yes please"), Changed)
+    assert "<h1>our spring sale</h1>" in pottery.files()["index.html"]
+
+
+def test_an_answered_question_is_not_answered_again(pottery: Pottery) -> None:
+    pottery.write("Change “Fired in Kent” to “Fired in Wales”.")
+    pottery.write("on the pots page")
+    assert isinstance(pottery.write("on the about page"), NotUnderstood | Asked)
+    assert "Fired in Kent" in pottery.files()["about.html"]
+
+
+def test_a_new_wish_in_place_of_an_answer_is_followed(pottery: Pottery) -> None:
+    pottery.write("Change “Fired in Kent” to “Fired in Wales”.")
+    assert isinstance(pottery.write("Change “two cats” to “three cats”."), Changed)
+    assert "three cats" in pottery.files()["about.html"]
+
+
+def test_the_wish_that_stopped_the_others_is_named(pottery: Pottery) -> None:
+    result = pottery.write("Change “two cats” to “three cats”. Change “Open on Fridays” to “Closed”.")
+    assert isinstance(result, Asked)
+    assert "Open on Fridays" in result.question
+    assert "Nothing was changed yet" in result.question
+
+
+@pytest.mark.parametrize(
+    ("mail", "kind", "then"),
+    [
+        ("Change the homepage title to “Spring Sale” and publish it.", Changed, "publish"),
+        ("Please change “two cats” to “three cats”. Then publish. Thanks!", Changed, "publish"),
+        ("Change “two cats” to “two cats” and publish", Answered, "publish"),
+    ],
+)
+def test_a_wish_and_a_publish_in_one_mail_are_both_understood(
+    pottery: Pottery, mail: str, kind: type[Changed] | type[Answered], then: str
+) -> None:
+    result = pottery.write(mail)
+    assert isinstance(result, Changed | Answered)
+    assert (type(result), result.then) == (kind, then)

@@ -1,0 +1,136 @@
+"""The site that the sentences of tests/data/wishes are about, and the reader of those files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.unit.jobs.world import TestHold
+from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.jobs.agent_task import AgentResult, AgentTask, AttachedFile
+from webordinary.model.mail import Attachment, AttachmentKind
+
+DATA = Path(__file__).parents[2] / "data" / "wishes"
+_PAGE = """<!doctype html>
+<html><head><meta charset="utf-8"><title>{title} · Amelia</title><link rel="stylesheet" href="style.css"></head>
+<body>
+<nav><a href="index.html">Home</a> <a href="about.html">About</a></nav>
+<main>
+  <section>
+    <h1>{title}</h1>
+{text}
+  </section>
+</main>
+<footer><p>Fired in Kent</p></footer>
+</body></html>
+"""
+SITE = {
+    "index.html": _PAGE.format(
+        title="Hand-made pots",
+        text="""    <p>Thrown &amp; fired with care. Open on Mondays.</p>
+    <h2>Shop</h2>
+    <img src="images/kiln.svg" alt="The kiln at night">
+    <h2>Workshops</h2>
+    <p>Every Friday at 7 pm, 45 euros.</p>
+    <p>We are closed in May.</p>""",
+    ),
+    "about.html": _PAGE.format(
+        title="About us",
+        text="""    <p>One potter, two cats.</p>
+    <p>Amelia learned to throw in a barn.</p>
+    <img src="images/wheel.svg" alt="A bowl on the wheel">
+    <h2>Our story</h2>
+    <p>It began in 1998.</p>""",
+    ),
+    "pots.html": _PAGE.format(
+        title="Pots",
+        text="""    <h2>Mugs</h2>
+    <ul>
+      <li>Tall mug, 24 euros</li>
+      <li>Small mug, 18 euros</li>
+    </ul>
+    <h2>Bowls</h2>
+    <ul>
+      <li>Soup bowl, 28 euros</li>
+      <li>Rice bowl, 22 euros</li>
+    </ul>""",
+    ),
+    "contact.html": _PAGE.format(
+        title="Contact",
+        text="""    <p>Call 01234 567890 or write to hello@amelia.example.</p>
+    <p>The Old Barn, 7 River Lane</p>
+    <ul>
+      <li>Wednesday to Saturday</li>
+      <li>10 to 5</li>
+    </ul>""",
+    ),
+    "style.css": ":root { --accent: #b5573a; }\nbody { background: #fff; color: #333; }\nh1 { color: maroon; }\n"
+    "h2, h3 { color: navy; }\na { color: teal; }\n.button { background: tan; }\n",
+    "images/kiln.svg": "<svg/>",
+    "images/wheel.svg": "<svg/>",
+}
+
+
+class Pottery:
+    """The site in a folder, and its owner."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.session = folder / "site", ""
+        for name, text in SITE.items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(text)
+        self.photo = folder / "photo.jpg"
+        self.photo.write_bytes(b"\xff\xd8\xff photo")
+
+    def write(self, mail: str, photos: int = 0) -> AgentResult:
+        """Send a mail in the thread."""
+        attachment = Attachment("photo.jpg", "image/jpeg", AttachmentKind.IMAGE, 9, "0" * 64)
+        files = (AttachedFile(attachment, self.photo),) * photos
+        result = BuiltinAgent().run(AgentTask(mail, self.folder, files, session=self.session), TestHold())
+        self.session = result.session or self.session
+        return result
+
+    def files(self) -> dict[str, str]:
+        """The site as it is."""
+        return {
+            path.relative_to(self.folder).as_posix(): path.read_text("utf-8", "replace")
+            for path in self.folder.rglob("*")
+            if path.is_file()
+        }
+
+
+def sentences(name: str) -> Iterator[tuple[str, str]]:
+    """The mails of a file, each with the change that it asks for."""
+    expected = ""
+    for line in (DATA / name).read_text().splitlines():
+        if line.startswith("= "):
+            expected = line[2:]
+        elif line and not line.startswith("#"):
+            yield line.replace("\\n", "\n"), expected.replace("\\n", "\n")
+
+
+def is_as_expected(files: dict[str, str], expected: str) -> bool:
+    """Whether the site differs from SITE by these changes and nothing else."""
+    files, wanted = dict(files), dict(SITE)
+    for change in expected.split(" ;; "):
+        if change.startswith("photo "):
+            name, _, place = change.removeprefix("photo ").partition(" after ")
+            figure = re.search(r"\s*<figure[^\n]*images/photo\.jpg[^\n]*</figure>\n?", files[name])
+            if figure is None or (place and not files[name][: figure.start()].endswith(place)):
+                return False
+            files[name] = files[name].replace(figure[0], "\n", 1)
+            wanted[name] = _apply(wanted[name], "", "", every=False)
+            wanted["images/photo.jpg"] = files.get("images/photo.jpg", "")
+            continue
+        if change.startswith("swap "):
+            wanted["images/photo.jpg"] = files.get("images/photo.jpg", "")
+        file, _, rest = change.removeprefix("swap ").partition(": ")
+        old, arrow, new = re.split(r"( =>>? ?)", rest, maxsplit=1)
+        wanted[file] = _apply(wanted[file], old, new, every=">>" in arrow)
+    return {n: "".join(t.split()) for n, t in files.items()} == {n: "".join(t.split()) for n, t in wanted.items()}
+
+
+def _apply(text: str, old: str, new: str, *, every: bool) -> str:
+    assert not old or every or text.count(old) == 1, old
+    return text.replace(old, new) if old else text
