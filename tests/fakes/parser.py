@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from webordinary.mail.parsing.attachments import extract
 from webordinary.mail.parsing.message import parse
-from webordinary.mail.ports import ExtractedFile
+from webordinary.mail.ports import ExtractedFile, ReturnedMail
 from webordinary.model.mail import ParsedMail, RefusedAttachment
 
 
@@ -18,6 +18,10 @@ class InProcessParser:
 
     def files(self, raw: bytes) -> Iterator[ExtractedFile | RefusedAttachment]:
         return extract(raw)
+
+    def returned(self, raw: bytes) -> ReturnedMail | None:
+        """See MailParser. Tests of reports use the real one."""
+        return None
 
     def warm(self) -> None:
         """See MailParser."""

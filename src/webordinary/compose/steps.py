@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 
 from webordinary.compose.container import Container
+from webordinary.mail.bounces import take_returned
 from webordinary.mail.outbox import PromptOutbox
-from webordinary.mail.ports import Outbox
+from webordinary.mail.ports import Outbox, ParserBusy
+from webordinary.model.errors import Permanent
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import Reading
@@ -49,8 +52,17 @@ def steps_of(container: Container, answering: Answering) -> Mapping[str, Step]:
         if container.profile.runs_engine:  # on AWS only intake and reconciler may start executions
             start_released(email_id, container.workflows, container.raw_mails)
 
+    def came_back(email_id: str) -> None:
+        if container.profile.runs_engine:
+            with suppress(Permanent, ParserBusy):  # a report that cannot be read changes nothing
+                returned = container.mailroom.parser.returned(container.raw_mails.head(email_id).raw)
+                if returned:
+                    take_returned(returned, container.outbox, container.threads, events)
+
     return steps(
-        Reading(container.mailroom, container.pool.jobs, events, now, container.config.hourly_mails, released),
+        Reading(
+            container.mailroom, container.pool.jobs, events, now, container.config.hourly_mails, came_back, released
+        ),
         Queueing(container.pool, container.interruptions, events, now, answering.tell_held),
         answering,
     )

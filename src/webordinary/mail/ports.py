@@ -102,6 +102,15 @@ class ExtractedFile:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class ReturnedMail:
+    """What a report says: the mails that it may be about, the addresses that failed, and why."""
+
+    message_ids: tuple[str, ...]
+    recipients: tuple[str, ...]
+    reason: str
+
+
 class MailParser(Protocol):
     """Reads mails of entitled senders, each within limits on processor time and memory."""
 
@@ -110,6 +119,9 @@ class MailParser(Protocol):
 
     def files(self, raw: bytes) -> Iterator[ExtractedFile | RefusedAttachment]:
         """The files of a mail in their order, one at a time; raises as `parse` does."""
+
+    def returned(self, raw: bytes) -> ReturnedMail | None:
+        """What a delivery report or complaint says; None for any other mail. Raises as `parse` does."""
 
     def warm(self) -> None:
         """Start what takes time to start, so that the next mail does not wait for it."""

@@ -47,6 +47,18 @@ def alarm_of_machine(waiting: Iterable[tuple[datetime, str]], now: datetime) -> 
     return [Alert(f"machine-{at:%Y-%m-%d}", what, "webordinary doctor")]
 
 
+def alarms_of_bounces(bounced: Iterable[tuple[str, str, str]]) -> list[Alert]:
+    """One alarm for each reply that came back: its mail, its kind and the reason."""
+    return [
+        Alert(
+            f"bounced-{email_id}-{kind}",
+            f"The reply to mail {email_id[:12]} came back: {reason[:_REASON_CHARACTERS]}",
+            f"webordinary mails show {email_id[:12]}",
+        )
+        for email_id, kind, reason in bounced
+    ]
+
+
 def alert_mails(untold: Sequence[Alert], written: int) -> list[tuple[Alert, ...]]:
     """One mail per alarm, or one for all when they are many; none when `written` in this period are enough."""
     room = MAX_MAILS - written

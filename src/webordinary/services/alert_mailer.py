@@ -8,10 +8,12 @@ from datetime import datetime
 from typing import Protocol
 
 from webordinary.mail.replies.compose import compose_notice
+from webordinary.model.events import EventKind
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.mail import Reply
+from webordinary.model.snapshot import LoggedEvent
 from webordinary.operations.ports import EventLog, Overview
-from webordinary.pool.alerts import PERIOD, Alert, alarm_of_machine, alert_mails, alerts_for
+from webordinary.pool.alerts import PERIOD, Alert, alarm_of_machine, alarms_of_bounces, alert_mails, alerts_for
 
 MAX_LETTERS = 200
 RECENT_EVENTS = 500
@@ -51,7 +53,9 @@ class AlertMailer:
         if not self.operator:
             return 0
         current = alerts_for(self.alerts.untold_letters(MAX_LETTERS), self.overview.pool(now).queues, now)
-        current += alarm_of_machine(self._machine_faults(), now)
+        recent = self.event_log.after(self.event_log.start_of_last(RECENT_EVENTS), RECENT_EVENTS)
+        current += alarm_of_machine(_machine_faults(recent), now)
+        current += alarms_of_bounces(_bounces(recent))
         told = self.alerts.told([alert.name for alert in current])
         untold = [alert for alert in current if alert.name not in told]
         mails = alert_mails(untold, self.alerts.mails_since(now - PERIOD))
@@ -59,11 +63,6 @@ class AlertMailer:
         if written:
             self.wake_outbox()
         return written
-
-    def _machine_faults(self) -> list[tuple[datetime, str]]:
-        """When and why jobs began to wait for the machine, among the last events."""
-        recent = self.event_log.after(self.event_log.start_of_last(RECENT_EVENTS), RECENT_EVENTS)
-        return [(one.at, str(one.event.data.get("reason"))) for one in recent if one.event.data.get("machine_fault")]
 
     def _write(self, alerts: tuple[Alert, ...], now: datetime) -> bool:
         kind = alerts[0].name if len(alerts) == 1 else f"summary-{alerts[0].name}"
@@ -76,3 +75,14 @@ class AlertMailer:
             sent_at=now,
         )
         return self.alerts.tell([alert.name for alert in alerts], mail, now)
+
+
+def _machine_faults(recent: Sequence[LoggedEvent]) -> list[tuple[datetime, str]]:
+    """When and why jobs began to wait for the machine."""
+    return [(one.at, str(one.event.data.get("reason"))) for one in recent if one.event.data.get("machine_fault")]
+
+
+def _bounces(recent: Sequence[LoggedEvent]) -> list[tuple[str, str, str]]:
+    """The replies that came back: mail, kind, reason."""
+    bounced = (one.event for one in recent if one.event.kind == EventKind.REPLY_BOUNCED)
+    return [(one.email_id or "", str(one.data.get("kind")), str(one.data.get("reason"))) for one in bounced]

@@ -143,6 +143,8 @@ class Reading:
     now: Callable[[], datetime]
     hourly_mails: int = 0
     """Mails of one person that become jobs within one hour; 0 = no limit."""
+    came_back: Callable[[str], None] = lambda _: None
+    """Notes a reply that a machine reports as undelivered; on AWS SES tells of those."""
     released: Callable[[str], None] = lambda _: None
     """Starts the workflow of a released mail at once; without it the reconciler does."""
 
@@ -156,6 +158,8 @@ class Reading:
         if isinstance(verdict, Admitted):
             return {"verdict": "admitted"}
         word = self._stopped(email_id, verdict)
+        if outlined.mail.automatic or not outlined.envelope.mail_from:
+            self.came_back(email_id)
         asks = isinstance(verdict, AwaitsConfirmation) and bool(self.mailroom.entitlements(outlined.mail))
         return {"verdict": ASKED if asks else word}
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from webordinary.adapters.files.parser_child import Frame, read_frame, write_frame
 from webordinary.mail.parsing.message import outline
-from webordinary.mail.ports import ExtractedFile, ParserBusy, Unparseable
+from webordinary.mail.ports import ExtractedFile, ParserBusy, ReturnedMail, Unparseable
 from webordinary.mail.records import attachment_from_json, mail_from_json
 from webordinary.model.errors import Transient
 from webordinary.model.mail import AttachmentKind, ParsedMail, RefusedAttachment
@@ -71,6 +71,12 @@ class ProcessParser:
                 if "end" in said:
                     return
                 yield _file(said, data)
+
+    def returned(self, raw: bytes) -> ReturnedMail | None:
+        with self._process(raw) as process:
+            said, _ = next(process.ask("returned", raw))
+        told = said.get("returned")
+        return ReturnedMail(tuple(told["message_ids"]), tuple(told["recipients"]), told["reason"]) if told else None
 
     def warm(self) -> None:
         """See MailParser. Large mails wait for their process once, if any come."""

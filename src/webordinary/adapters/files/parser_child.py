@@ -14,6 +14,7 @@ import resource
 import signal
 import struct
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -76,6 +77,12 @@ def main(cpu_seconds: float, memory_bytes: int, niceness: int) -> None:
 
 def _answer(frame: Frame, target: IO[bytes]) -> None:
     said, raw = frame
+    if said["request"] == "returned":
+        from webordinary.mail.bounces import read_returned  # noqa: PLC0415 - few mails are reports
+
+        returned = read_returned(raw)
+        write_frame(target, {"returned": asdict(returned) if returned else None, "end": True})
+        return
     if said["request"] == "dkim":
         write_frame(target, {"verified": _verified(raw, said["keys"]), "end": True})
         return
