@@ -16,7 +16,7 @@ from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.jobs.history import LiveState
 from webordinary.jobs.job import SiteJobs
-from webordinary.jobs.report import NO_LONGER_PUBLIC, STILL_PUBLIC
+from webordinary.jobs.report import NO_LONGER_PUBLIC, NOTHING_WAITS, STILL_PUBLIC
 from webordinary.jobs.rollback import Rollback
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage, release_name
@@ -146,6 +146,15 @@ def test_a_change_on_top_of_a_commit_of_the_repository_goes_public_with_everythi
     assert "Look in" in public(amelia)
 
 
+def test_changes_that_end_where_they_began_are_not_told_as_published_by_another(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    publish(amelia, "job-2")
+    amelia.send("change “See what is new” to “See more”", "job-3", key=ZOE, thread=OTHER_THREAD)
+    amelia.send("change “See more” to “See what is new”", "job-4", key=ZOE, thread=NEW_THREAD)
+    result = publish(amelia, "job-5")
+    assert (result.summary, result.published, len(result.waiting)) == (NOTHING_WAITS, (), 2)
+
+
 def test_a_new_mail_that_only_says_publish_means_the_one_conversation_of_its_sender_that_waits(amelia: Amelia) -> None:
     amelia.send(TITLE, "job-1")
     publish(amelia, "job-2", thread=NEW_THREAD)
@@ -239,6 +248,24 @@ def test_a_rollback_of_the_public_site_takes_live_along_and_a_publish_brings_it_
     assert len(result.waiting) == 1
     publish(amelia, "job-7", thread=OTHER_THREAD)
     assert "Who we are" in public(amelia, "about.html")
+
+
+def test_what_was_undone_or_rolled_back_on_the_edit_site_is_not_published(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    amelia.send(ABOUT, "job-2", thread=OTHER_THREAD)
+    amelia.send("change “See what is new” to “See more”", "job-3")
+    amelia.send("undo", "job-4", command=Command.UNDO)
+    source = GitSourceRollback(amelia.folder / "mirrors", "operator")
+    rollback = Rollback(amelia.leases, amelia.releases, source, SystemClock().now, lambda _: None)
+    first = amelia.releases.list("amelia", Stage.EDIT)[-1]
+    rollback.roll_back(amelia.project, Stage.EDIT, first.name, "operator")
+    result = publish(amelia, "job-5")
+    assert len(result.published) == 1
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+    assert "See more" not in public(amelia)
+    gone = publish(amelia, "job-6", thread=OTHER_THREAD)
+    assert gone.summary == NOTHING_WAITS
+    assert "Who we are" not in public(amelia, "about.html")
 
 
 CALLS, UNDO_CALLS = 16, 33

@@ -156,6 +156,9 @@ def test_the_public_site_goes_back_with_its_own_line_and_without_touching_main(
     assert "<h1>Spring Sale</h1>" in site.page(Stage.PUBLIC)
     assert git(site, "rev-parse", "main") == main_before
     assert "<h1>Spring Sale</h1>" in git(site, "show", "live:index.html")
+    capsys.readouterr()
+    _, out, _ = run(site, capsys, "list", "amelia", "--stage", "public", "--json")
+    assert all(one["change"].startswith("Publish: ") for one in json.loads(out))
 
 
 def test_an_undo_after_a_rollback_does_not_bring_it_back(site: SiteHouse, capsys: pytest.CaptureFixture[str]) -> None:

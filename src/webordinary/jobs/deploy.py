@@ -51,6 +51,8 @@ class PublicDeployment:
     """Live holds these changes and the public site shows them."""
 
     release: Release
+    flipped: bool
+    """The public site showed another release before, or none."""
     brought: tuple[WaitingChange, ...]
     waiting: tuple[WaitingChange, ...]
     """What stays back."""

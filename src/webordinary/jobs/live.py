@@ -22,6 +22,7 @@ from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import Transient
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import Settlement
+from webordinary.model.mail import Command
 
 LIVE_MOVED_TRIES = 5
 _TITLES = 3
@@ -67,7 +68,7 @@ def _take_back(run: JobRun, workspace: Workspace, undo: str) -> Publication | No
 
 
 def _chosen(run: JobRun, workspace: Workspace, state: LiveState) -> Picks | Unchosen:
-    if run.instruction.named == ALL:
+    if _names(run, ALL):
         return None
     mine = tuple(one for one in state.waiting if one.thread_id == run.job.thread_id)
     if mine or state.made or not state.waiting or run.deps.workspaces.changes(workspace):
@@ -76,6 +77,11 @@ def _chosen(run: JobRun, workspace: Workspace, state: LiveState) -> Picks | Unch
     waiting = {(one.thread_id, one.customer) for one in state.waiting}
     own = len(waiting) == 1 and state.waiting[0].customer == run.job.key.user_id
     return state.waiting if own else Unchosen(state.waiting)
+
+
+def _names(run: JobRun, scope: str) -> bool:
+    """Whether this `publish` names a scope; the same word in an `undo` is the title of a change."""
+    return run.job.command is Command.PUBLISH and run.instruction.named == scope
 
 
 def _on_live(run: JobRun, workspace: Workspace, choose: Callable[[LiveState], Picks | Unchosen]) -> Publication:
@@ -90,25 +96,28 @@ def _on_live(run: JobRun, workspace: Workspace, choose: Callable[[LiveState], Pi
             merged = _merge(run, workspace, state, picks)
             if isinstance(merged, Entangled):
                 return merged
-            release = _push_and_show(run, workspace, merged, lease)
-        if isinstance(release, BuildFailed):
-            return release
-        if release is not None:
+            shown = _push_and_show(run, workspace, merged[0], lease)
+        if isinstance(shown, BuildFailed):
+            return shown
+        if shown is not None:
             url = run.deps.site_url(project_id, Stage.PUBLIC)
-            run.emit(EventKind.SITE_PUBLISHED, began, stage=Stage.PUBLIC.value, release=release.name, url=url)
-            return _published(run, workspace, release, state)
+            run.emit(EventKind.SITE_PUBLISHED, began, stage=Stage.PUBLIC.value, release=shown[0].name, url=url)
+            return _published(*shown, state, *merged)
     raise Transient(f"{project_id}: live moved {LIVE_MOVED_TRIES} times during the publication")
 
 
-def _published(run: JobRun, workspace: Workspace, release: Release, before: LiveState) -> PublicDeployment:
-    after = run.deps.live.compare(workspace, release.name)
-    left = {one.commit for one in after.waiting}
-    brought = before.brought or tuple(one for one in before.waiting if one.commit not in left)
-    return PublicDeployment(release, brought, after.waiting, after.unowned)
+def _published(release: Release, flipped: bool, state: LiveState, merged: Merged, picks: Picks) -> PublicDeployment:
+    """What the publication brought, and what stays back."""
+    if state.made:
+        return PublicDeployment(release, flipped, state.brought, state.waiting, state.unowned)
+    if picks is None or (picks and merged.like_main):
+        return PublicDeployment(release, flipped, state.waiting, ())
+    left = tuple(one for one in state.waiting if one not in picks)
+    return PublicDeployment(release, flipped, picks, left, state.unowned)
 
 
-def _merge(run: JobRun, workspace: Workspace, state: LiveState, picks: Picks) -> Merged | Entangled:
-    """Put the picks on live; after a conflict look for the conversations that they hang on."""
+def _merge(run: JobRun, workspace: Workspace, state: LiveState, picks: Picks) -> tuple[Merged, Picks] | Entangled:
+    """Put the picks on live, and return them; after a conflict look for the conversations that they hang on."""
     chosen = picks
     conflict: tuple[str, ...] = ()
     while True:
@@ -120,8 +129,8 @@ def _merge(run: JobRun, workspace: Workspace, state: LiveState, picks: Picks) ->
         if len(more) == len(chosen or ()):
             return Entangled((), conflict)
         chosen = more
-    if chosen is None or chosen == picks or run.instruction.named == BOTH:
-        return merged
+    if chosen is None or chosen == picks or _names(run, BOTH):
+        return merged, chosen
     return Entangled(tuple(one for one in chosen if one not in (picks or ())), conflict)
 
 
@@ -136,14 +145,14 @@ def _with_those_in(
 
 def _push_and_show(
     run: JobRun, workspace: Workspace, merged: Merged, lease: ProjectLease
-) -> Release | BuildFailed | None:
+) -> tuple[Release, bool] | BuildFailed | None:
     """Push live, then show its release; None if live had moved. No release exists for a commit that is not on live."""
     built, _ = find_or_build(run, merged, lease, Stage.PUBLIC)
     if isinstance(built, BuildFailed):
         return built
     if not run.deps.live.push_live(workspace, merged, lease):
         return None
-    return run.deployer.show(Stage.PUBLIC, merged.head, built, lease, run.token)[0]
+    return run.deployer.show(Stage.PUBLIC, merged.head, built, lease, run.token)
 
 
 def _message(run: JobRun, state: LiveState, picks: Picks) -> ChangeMessage:

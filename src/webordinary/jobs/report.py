@@ -19,6 +19,7 @@ LOG_CHARACTERS = 8000
 _CHOICES = 10
 _DIGITS = 8
 _LISTED_CHANGES = 20
+NOTHING_WAITS = "No change of this conversation waits to be published."
 NO_LONGER_PUBLIC = "Your public site does not show it any more, either."
 STILL_PUBLIC = (
     "Your public site still shows it: there it cannot be separated from other changes. Reply “publish all” to give "
@@ -102,10 +103,10 @@ def of_deployment(run: JobRun, outcome: EditDeployment | MergeConflict | BuildFa
 def of_publication(run: JobRun, outcome: PublicDeployment | Entangled | Unchosen | BuildFailed) -> Settlement:
     """The conversation's changes are public, or the reply asks which changes are meant."""
     match outcome:
-        case PublicDeployment(release=release, brought=brought):
+        case PublicDeployment(release=release, brought=brought, flipped=flipped):
             url = run.deps.site_url(run.project.project_id, Stage.PUBLIC)
             published = _told(run, brought)
-            words = "This is on your public site now." if published else "Your public site shows all of this already."
+            words = "This is on your public site now." if published or flipped else NOTHING_WAITS
             result = JobResult(words, release.name, url, published=published, waiting=_stays_back(run, outcome))
             return Settlement(JobOutcome.SUCCEEDED, result)
         case Entangled(others=(), files=files):

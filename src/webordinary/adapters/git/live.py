@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from webordinary.adapters.git import objects
-from webordinary.adapters.git.command import Git
+from webordinary.adapters.git.command import Git, GitFailed
 from webordinary.jobs.history import LiveState, Notes, WaitingChange
 from webordinary.model.errors import Permanent
 
@@ -14,15 +14,26 @@ _MOST_COMMITS = 2000
 
 
 class GitLines:
-    """See LineHistory."""
+    """See LineHistory. For one comparison: it reads each part of the history once."""
 
     def __init__(self, git: Git) -> None:
         self._git = git
+        self._read: dict[tuple[str, str], Notes] = {}
 
     def between(self, excluded: str, commit: str) -> Notes:
-        if self._git.attempt("cat-file", "-e", f"{commit}^{{commit}}").code != 0:
+        if (excluded, commit) not in self._read:
+            self._read[excluded, commit] = self._notes(excluded, commit)
+        return self._read[excluded, commit]
+
+    def _notes(self, excluded: str, commit: str) -> Notes:
+        if excluded == commit:
+            return ()
+        try:
+            return objects.notes(self._git, f"{excluded}..{commit}", "", _MOST_COMMITS)
+        except GitFailed:
+            if self._git.attempt("cat-file", "-e", f"{commit}^{{commit}}").code == 0:
+                raise
             return ()  # a rollback named a commit that a person has rewritten since
-        return objects.notes(self._git, f"{excluded}..{commit}", "", _MOST_COMMITS)
 
     def fork_point(self, main: str, commit: str) -> str:
         found = self._git.attempt("merge-base", main, commit)

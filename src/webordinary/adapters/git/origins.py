@@ -15,6 +15,7 @@ from webordinary.adapters.git.credentials import Credentials, check_writable, re
 from webordinary.adapters.git.durability import harden_origin
 from webordinary.adapters.git.mirrors import Mirrors, main_branch
 from webordinary.adapters.git.objects import check_sources
+from webordinary.jobs.history import live_branch
 from webordinary.jobs.source import SourceTree
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.projects import Project
@@ -142,10 +143,11 @@ class GitHistory:
             return known
         with suppress(WebOrdinaryError, OSError):
             known = _subjects(git, commits)
-            if len(known) < len(commits):  # the last ones come to a mirror with the next job; no ref moves for us
-                fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--", project.repo, "HEAD")
-                self._mirrors.remote(git, project).attempt(*fetch, seconds=_QUICKLY)
-                known = _subjects(git, commits)
+            for ref in ("HEAD", f"refs/heads/{live_branch(main_branch(git, project))}"):
+                if len(known) < len(commits):  # the last ones come to a mirror with the next job; no ref moves for us
+                    fetch = ("fetch", "--quiet", "--no-write-fetch-head", "--", project.repo, ref)
+                    self._mirrors.remote(git, project).attempt(*fetch, seconds=_QUICKLY)
+                    known = _subjects(git, commits)
         return known
 
 

@@ -167,15 +167,13 @@ class GitRepository:
         copy = self._workspaces.held(workspace)
         self._check_out(copy, workspace.work, state.head)
         done = bool(state.made) or (picks is not None and not picks and state.begun)
+        if not done and (files := take_over(copy.git, state, picks)):
+            return MergeConflict(objects.for_people(files))
+        like_main = state.main if objects.staged_tree(copy.git) == objects.tree_of(copy.git, state.main) else ""
         if not done:
-            if files := take_over(copy.git, state, picks):
-                return MergeConflict(objects.for_people(files))
-            same = objects.staged_tree(copy.git) == objects.tree_of(copy.git, state.main)
-            copy.checked = objects.commit(copy.git, replace(message, shows=state.main if same else ""), empty=True)
+            copy.checked = objects.commit(copy.git, replace(message, shows=like_main), empty=True)
         head = objects.head(copy.git)
-        same = objects.tree_of(copy.git, head) == objects.tree_of(copy.git, state.main)
-        change = Change(head, message.summary, objects.for_people(objects.files_of(copy.git, head)))
-        return Merged(head, change, objects.tree(copy.git), on_main=done, like_main=state.main if same else "")
+        return Merged(head, Change(head, message.summary), objects.tree(copy.git), on_main=done, like_main=like_main)
 
     def push_live(self, workspace: Workspace, merged: Merged, lease: ProjectLease) -> bool:
         """Move live under both fences; False if another job moved it."""
