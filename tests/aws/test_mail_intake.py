@@ -28,6 +28,7 @@ from webordinary.adapters.aws.mail.mails import (  # noqa: E402
 from webordinary.mail.addresses import Mailbox  # noqa: E402
 from webordinary.mail.auth import (  # noqa: E402
     Admitted,
+    AwaitsConfirmation,
     Refused,
     SesVerdicts,
     authenticate,
@@ -188,16 +189,17 @@ def test_stored_mails_of_one_name_keep_their_own_bytes(world: MailWorld) -> None
 
 
 def test_mails_that_were_never_admitted_go_early_and_beyond_their_quota_at_once(world: MailWorld) -> None:
-    """A mail's share is a third of the quota: mails of three days lie there together."""
+    """A day's share is a third of the quota, and refused mails have a half of that."""
     size = len(as_received(raw_mail(), Reception(SCOTT, "edit@example.org")))
-    mails = AwsRawMails(world.clients.s3, world.raw_bucket, world.items(), unadmitted_bytes=3 * (2 * size + 50))
-    keys = [received(world, raw_mail(message_id=f"<{number}@example.com>")) for number in range(4)]
+    mails = AwsRawMails(world.clients.s3, world.raw_bucket, world.items(), unadmitted_bytes=6 * (2 * size + 50))
+    keys = [received(world, raw_mail(message_id=f"<{number}@example.com>")) for number in range(5)]
     ids = [intake(mails).take(key, NOON)[0].email_id for key in keys]
     mails.mark_placed(ids[3])
     for email_id in (ids[0], ids[1], ids[1], ids[2]):
         mails.mark_placed(email_id, Refused("a stranger"))
-    assert world.objects(world.raw_bucket) == sorted([keys[0], keys[1], keys[3]])
-    assert [tags_of(world, key) for key in (keys[0], keys[1], keys[3])] == ["no", "no", ""]
+    mails.mark_placed(ids[4], AwaitsConfirmation("nothing proves it"))
+    assert world.objects(world.raw_bucket) == sorted([keys[0], keys[1], keys[3], keys[4]])
+    assert [tags_of(world, key) for key in (keys[0], keys[1], keys[3], keys[4])] == ["no", "no", "", "no"]
 
 
 def tags_of(world: MailWorld, key: str) -> str:

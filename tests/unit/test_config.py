@@ -155,3 +155,8 @@ def test_workers_get_no_secret_and_no_setting_that_needs_one() -> None:
         imap_password="s3",
     )
     assert "s3" not in config.without_secrets().environment().values()
+
+
+def test_the_mails_of_a_person_and_the_cost_of_a_site_are_bounded_without_any_setting() -> None:
+    assert Config().hourly_mails == 30
+    assert Config().daily_cap_usd == 20

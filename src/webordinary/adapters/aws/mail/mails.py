@@ -186,18 +186,21 @@ class AwsRawMails:
         write = update(self._items.table, key, "SET #stopped = :stopped", first, stopped=noted)
         found = self._items.dynamo.write(f"noting that mail {email_id} is {verdict}", write)
         if not isinstance(found, ConditionFailed):
-            self._limit_unadmitted(found["rawKey"], found["size"])
+            self._limit_unadmitted(found["rawKey"], found["size"], verdict)
 
-    def _limit_unadmitted(self, key: str, size: int) -> None:
-        """SES has accepted the mail: the bucket is all that can be kept small."""
+    def _limit_unadmitted(self, key: str, size: int, verdict: str) -> None:
+        """SES has accepted the mail: the bucket is all that can be kept small.
+
+        Refused and held mails have a half of the quota each: a stranger cannot crowd out a customer's held mail.
+        """
         now, what = self._items.now(), f"counting the unadmitted mail {key}"
-        today = self._items.key(f"unadmitted#{now.date()}", "bytes")
+        today = self._items.key(f"unadmitted#{now.date()}", verdict)
         expires = epoch(now, self._items.keep_days * _DAY_SECONDS)
         add = update(self._items.table, today, "SET #expiresAt = :expires ADD #bytes :size", expires=expires, size=size)
         counted = self._items.dynamo.write(what, add)
         assert not isinstance(counted, ConditionFailed), "a write without a condition is not refused"
         with translated(what):
-            if counted["bytes"] > self._unadmitted_bytes // UNADMITTED_DAYS:
+            if counted["bytes"] > self._unadmitted_bytes // UNADMITTED_DAYS // 2:
                 self._s3.delete_object(Bucket=self._bucket, Key=key)
             else:
                 name, value = UNADMITTED_TAG
