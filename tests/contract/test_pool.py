@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 from webordinary.adapters.sqlite.claims import SqliteClaims
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs, SqliteOutages
 from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus, Interrupt, StartedJob
 from webordinary.model.errors import ClaimLost, HourlyLimitReached, Permanent
 from webordinary.model.jobs import (
@@ -52,6 +52,8 @@ class Backend:
     interrupts: Interrupts
     in_one_step: bool = True
     """Whether a waiting key can be found and taken at once."""
+    excuse: Callable[[Callable[[str], bool]], int] = lambda is_dead: 0
+    """Gives the starts of dead workers back after an outage."""
 
 
 @pytest.fixture(params=["sqlite in memory", "sqlite", "aws", "aws, every first answer lost"])
@@ -64,7 +66,9 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Backend]:
         return
     db: Database = request.getfixturevalue("database" if request.param == "sqlite in memory" else "file_database")
     jobs = SqliteJobs(db)
-    yield Backend(jobs, jobs, SqliteClaims(db, 60), SqliteClaimRequests(db), SqliteInterrupts(db))
+    yield Backend(
+        jobs, jobs, SqliteClaims(db, 60), SqliteClaimRequests(db), SqliteInterrupts(db), excuse=SqliteOutages(db).excuse
+    )
 
 
 def on_aws(world: PoolWorld) -> Backend:
@@ -228,6 +232,20 @@ def test_a_running_job_is_only_asked_to_end(pool: Backend) -> None:
     claim(pool)
     job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
+
+
+@pytest.mark.parametrize("pool", ["sqlite in memory", "sqlite"], indirect=True)  # a machine that holds all of it
+def test_a_job_that_an_outage_cut_off_is_only_asked_to_end(pool: Backend) -> None:
+    queue(pool, "a")
+    claim(pool)
+    assert pool.excuse(lambda worker: worker == W1) == 1
+    over = pool.claims.look(AMELIA_SCOTT)
+    again = pool.claims.claim_and_start(AMELIA_SCOTT, W2, NOON, over)
+    assert isinstance(again, StartedJob)
+    assert (again.job.attempts, again.job.outages) == (1, 1)
+    pool.claims.end_and_take_next(again, Requeue(RequeueReason.STOPPED), NOON, more=False)
+    job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.CANCELLED, JobResult("stopped")), NOON)
+    assert (job.state, job.attempts, job.cancel_requested) == (JobState.QUEUED, 0, True)
 
 
 @pytest.mark.parametrize(
@@ -414,6 +432,11 @@ def test_a_stopping_worker_keeps_the_claim_and_starts_nothing(pool: Backend) -> 
     queue(pool, "b")
     turn = pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
     assert (turn.kept is not None, turn.started) == (True, None)
+
+
+def test_who_ends_the_last_job_of_a_key_is_told_that_nothing_is_left(pool: Backend) -> None:
+    queue(pool, "a")
+    assert pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=True).empty
 
 
 def test_a_key_is_never_called_empty_while_it_has_an_open_job(pool: Backend) -> None:

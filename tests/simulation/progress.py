@@ -180,7 +180,7 @@ class Progress:
             raise Broken(f"{email_id} was answered {len(replies)} times")
         if stored.execution.status is Status.SUCCEEDED and not replies:
             raise Broken(f"{email_id} ended without a reply")
-        if stored.execution.status is not Status.SUCCEEDED and not self._is_seen(email_id):
+        if not replies and not self._is_seen(email_id):
             raise Broken(f"{email_id} ended as {stored.execution.status} and no person sees it")
 
     def _is_seen(self, email_id: str) -> bool:
