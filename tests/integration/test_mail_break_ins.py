@@ -1,0 +1,155 @@
+"""Break-ins by mail, without trusted peers: 33 tricks with From and 25 hijacks of another customer's conversation.
+
+The attacker signs for evil.example with a valid key, and is a customer of the bakery where that helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.integration.house import AMELIA_SCOTT, SCOTT, House, open_house
+from tests.signed_mail import Key, Provider, Zone, letter, name_server
+from webordinary.mail.intake import accept
+from webordinary.model.mail import Delivery, TransportKind
+from webordinary.model.names import ProjectUser, job_id_of
+from webordinary.model.projects import Project, Sender
+from webordinary.workflow.start import start
+
+EVE = "eve@evil.example"
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def key() -> Key:
+    return Key.ed25519()
+
+
+@pytest.fixture
+def zone() -> Zone:
+    return Zone()
+
+
+@pytest.fixture
+def house(tmp_path: Path, zone: Zone) -> Iterator[House]:
+    with (
+        name_server(zone.records) as (address, _),
+        open_house(tmp_path, trusted_peers=(), dns_servers=(address,)) as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def evil(zone: Zone, key: Key) -> Provider:
+    return Provider("evil.example", key).publish(zone)
+
+
+def arrive(house: House, raw: bytes, recipient: str = "edit@localhost", mail_from: str = EVE) -> str:
+    services = house.services
+    told = Delivery(TransportKind.SMTP, "192.0.2.66", mail_from, (recipient,), services.clock.now())
+    [mail] = accept(raw, told, mails=services.raw_mails, events=services.events)
+    start(mail.email_id, house.engine, services.raw_mails)
+    house.engine.run_ready()
+    return mail.email_id
+
+
+FROM_TRICKS = {
+    "the plain address": [f"From: {SCOTT}"],
+    "the address with a name": [f"From: Scott <{SCOTT}>"],
+    "two From fields, theirs first": [f"From: {EVE}", f"From: {SCOTT}"],
+    "two From fields, ours first": [f"From: {SCOTT}", f"From: {EVE}"],
+    "a list": [f"From: {EVE}, {SCOTT}"],
+    "a list with ours first": [f"From: {SCOTT}, {EVE}"],
+    "a list with names": [f"From: Eve <{EVE}>, Scott <{SCOTT}>"],
+    "ours as the display name": [f"From: {SCOTT} <{EVE}>"],
+    "ours as a quoted display name": [f'From: "{SCOTT}" <{EVE}>'],
+    "ours as a bracketed display name": [f'From: "<{SCOTT}>" <{EVE}>'],
+    "two bracketed addresses": [f"From: <{SCOTT}> <{EVE}>"],
+    "an encoded address": ["From: =?utf-8?q?scott=40example=2Ecom?="],
+    "an encoded word around ours": [f"From: =?utf-8?b?c2NvdHRAZXhhbXBsZS5jb20=?= <{EVE}>"],
+    "a group": [f"From: Friends: {SCOTT};"],
+    "a group beside an address": [f"From: Friends: {SCOTT}; {EVE}"],
+    "a comment behind": [f"From: {EVE} ({SCOTT})"],
+    "a comment inside": ["From: scott(comment)@example.com"],
+    "a comment before": [f"From: ({EVE}) {SCOTT}"],
+    "a source route": [f"From: <@evil.example:{SCOTT}>"],
+    "a quoted local part": ['From: "scott"@example.com'],
+    "an escaped local part": ['From: "sco\\tt"@example.com'],
+    "the percent hack": ["From: scott%example.com@evil.example"],
+    "two at signs": [f"From: {SCOTT}@evil.example"],
+    "a Cyrillic letter in the domain": ["From: scott@exаmple.com"],  # noqa: RUF001
+    "a digit for a letter": ["From: scott@examp1e.com"],
+    "a longer domain": [f"From: {SCOTT}.evil.example"],
+    "a trailing dot": [f"From: {SCOTT}."],
+    "Sender names ours": [f"From: {EVE}", f"Sender: {SCOTT}"],
+    "Reply-To names ours": [f"From: {EVE}", f"Reply-To: {SCOTT}"],
+    "Resent-From names ours": [f"From: {EVE}", f"Resent-From: {SCOTT}"],
+    "a folded address": [f"From: Eve\r\n <{SCOTT}>"],
+    "a space before the colon": [f"From : {SCOTT}"],
+    "forged results of a check": [
+        f"Authentication-Results: localhost; dmarc=pass header.from=example.com; dkim=pass header.d=example.com\r\n"
+        f"From: {SCOTT}"
+    ],
+}
+
+
+@pytest.mark.parametrize("trick", FROM_TRICKS)
+def test_no_trick_with_from_makes_a_mail_a_customers(house: House, evil: Provider, trick: str) -> None:
+    rest = ["To: edit@localhost", "Subject: Title", f"Date: {format_datetime(datetime.now(UTC))}"]
+    fields = [*FROM_TRICKS[trick], *rest, f"Message-ID: <{next(NUMBERS)}@evil.example>", "Content-Type: text/plain"]
+    raw = "\r\n".join([*fields, "", "Change the title to Hacked", ""]).encode()
+    try:
+        raw = evil.sign(raw)
+    except Exception:
+        assert b"From : " in raw or raw
+    email_id = arrive(house, raw)
+    assert house.services.jobs.get(job_id_of(email_id)) is None
+    assert {entry.reply.recipient for entry in house.replies(email_id)} <= {SCOTT}, "a stranger gets no answer"
+
+
+def test_the_list_of_tricks_is_whole() -> None:
+    assert len(FROM_TRICKS) == 33
+
+
+COMMANDS = ("stop", "undo", "publish", "status", "Change the title to Hacked")
+MEANS = ("in-reply-to", "our reply", "references", "thread token", "project token")
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+@pytest.mark.parametrize("means", MEANS)
+def test_no_customer_enters_the_conversation_of_another(
+    house: House, zone: Zone, evil: Provider, key: Key, means: str, words: str
+) -> None:
+    services, now = house.services, house.services.clock.now()
+    services.directory.add_project(Project("bakery", "/nowhere.git"), now)
+    services.directory.add_sender(Sender(EVE, ProjectUser("bakery", "eve")), now)
+    scott = Provider("example.com", key).publish(zone)
+    theirs = arrive(house, scott.sign(letter(SCOTT, now, message_id="<s1@example.com>")), mail_from=SCOTT)
+    house.work()
+    second = letter(SCOTT, now, "Change the title to Two", message_id="<s2@example.com>", References="<s1@example.com>")
+    waiting = arrive(house, scott.sign(second), mail_from=SCOTT)
+    [reply] = house.replies(theirs)
+    thread = services.threads.find(["<s1@example.com>"])
+    assert thread
+    before = services.jobs.get(job_id_of(waiting))
+
+    token = {"thread token": f"+{thread.thread_id}", "project token": "+amelia"}.get(means, "")
+    answers = {"in-reply-to": "<s1@example.com>", "our reply": reply.reply.message_id}.get(means, "")
+    chain = "<s1@example.com> <s2@example.com>" if means == "references" else ""
+    recipient = f"edit{token}@localhost"
+    fields = {"In-Reply-To": answers, "References": chain}
+    raw = letter(EVE, now, words, recipient, f"<{next(NUMBERS)}@evil.example>", **fields)
+    email_id = arrive(house, evil.sign(raw), recipient)
+
+    job = services.jobs.get(job_id_of(email_id))
+    assert job is None or job.key.project_id == "bakery"
+    assert services.jobs.get(job_id_of(waiting)) == before, "the other customer's job waits as it did"
+    assert before
+    assert before.key == AMELIA_SCOTT
+    mine = [entry.reply for entry in house.replies(email_id)]
+    assert all(one.recipient == EVE and b"Spring Sale" not in one.raw for one in mine)
