@@ -99,11 +99,12 @@ def test_taken_mails_are_moved_where_a_folder_is_named(house: House, dovecot: Do
 
 def test_a_mail_that_another_reader_deletes_or_moves_disturbs_nobody(house: House, dovecot: Dovecot) -> None:
     dovecot.put(*(letter(f"wish {n}") for n in range(3)))
-    other = dovecot.client()
+    other, alone = dovecot.client(), threading.Lock()
     other.store("1", "+FLAGS", "\\Deleted")  # marked, and not expunged by its reader yet
 
     def accept_while_another_reads(raw: bytes, delivery: Delivery) -> Sequence[Accepted]:
-        other.store("3", "+FLAGS", "\\Seen")
+        with alone:
+            other.store("3", "+FLAGS", "\\Seen")
         return house.accept(raw, delivery)
 
     assert house.reader(house.open(settings_of(dovecot)), accept_while_another_reads).run_once(now()) == 2

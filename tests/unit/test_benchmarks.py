@@ -14,7 +14,10 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 BENCHMARKS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "harness")
 
 
-NEEDS = {"jail_start": pytest.mark.needs("bwrap")}
+NEEDS = {
+    "jail_start": pytest.mark.needs("bwrap"),
+    "mail_intake": pytest.mark.needs("dovecot", "openssl"),
+}
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -15,6 +16,7 @@ from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.mail import Delivery, TransportKind
 
+STORING_THREADS = 8
 _log = logging.getLogger(__name__)
 
 
@@ -31,10 +33,14 @@ class Intake:
         A workflow that cannot be started now does not fail the mail: the sweep starts it later.
         """
         accepted = self.accept(raw, delivery)
+        self.begin_new(accepted)
+        return accepted
+
+    def begin_new(self, accepted: Sequence[Accepted]) -> None:
+        """Start the workflows of the mails that were not here before."""
         for mail in accepted:
             if mail.is_new:
                 self._begin(mail.email_id)
-        return accepted
 
     def _begin(self, email_id: str) -> None:
         try:
@@ -73,25 +79,38 @@ class MailReader:
 
     def run_once(self, now: datetime) -> int:
         taken = 0
-        try:
-            for batch in self.source.batches(now):
-                done = [mail.ref for at, mail in enumerate(batch) if self._take(mail, now + timedelta(microseconds=at))]
-                self.source.mark_taken(done)
-                taken += len(done)
-        except Transient as problem:
-            _log.warning("%s: %s", self.name, problem)
+        with ThreadPoolExecutor(STORING_THREADS, thread_name_prefix=self.name) as threads:
+            try:
+                for batch in self.source.batches(now):
+                    done = self._take(batch, now, threads)
+                    self.source.mark_taken(done)
+                    taken += len(done)
+            except Transient as problem:
+                _log.warning("%s: %s", self.name, problem)
         return taken
 
-    def _take(self, mail: WaitingMail, now: datetime) -> bool:
-        """Whether the mail is done with here."""
+    def _take(self, batch: Sequence[WaitingMail], now: datetime, threads: Executor) -> list[str]:
+        """Store a batch; the refs of the mails that are done with here.
+
+        Threads share the syncs of the disk. Workflows start when the whole batch is stored, the oldest mail first: a
+        mail must not overtake an earlier one of its sender that is not stored yet.
+        """
+        times = [now + timedelta(microseconds=number) for number in range(len(batch))]
+        outcomes = list(threads.map(self._store, batch, times))
+        for accepted in outcomes:
+            self.intake.begin_new(accepted or ())
+        return [mail.ref for mail, accepted in zip(batch, outcomes, strict=True) if accepted is not None]
+
+    def _store(self, mail: WaitingMail, now: datetime) -> Sequence[Accepted] | None:
+        """What was accepted: nothing of a mail that is refused for good; None for a mail that has to wait."""
         try:
             if mail.refusal:
                 raise Permanent(mail.refusal)
-            self.intake.take(mail.raw, delivery_of(mail.raw, self.transport, self.mailbox, now))
+            return self.intake.accept(mail.raw, delivery_of(mail.raw, self.transport, self.mailbox, now))
         except Transient as problem:
             _log.warning("%s: mail %s waits: %s", self.name, mail.ref, problem)
-            return False
+            return None
         except Permanent as problem:
             data = {"reason": f"{self.name}: mail {mail.ref} was not taken: {problem}"}
             self.events.emit(Event(EventKind.MAIL_REFUSED, data=data))
-        return True
+            return ()
