@@ -128,7 +128,13 @@ def test_every_command_takes_the_common_flags() -> None:
             "backup": ["f"],
             "restore": ["f"],
         }
-        fillers |= {"domain": ["add", "x", "y.example"], "user add": ["x"], "sessions": ["x"], "token": ["x"]}
+        fillers |= {
+            "completion": ["bash"],
+            "domain": ["add", "x", "y.example"],
+            "user add": ["x"],
+            "sessions": ["x"],
+            "token": ["x"],
+        }
         fillers |= {
             "release list": ["x"],
             "rollback": ["x"],
@@ -136,7 +142,7 @@ def test_every_command_takes_the_common_flags() -> None:
             "mails release": ["x"],
             "mails drop": ["x"],
         }
-        filler = fillers.get(command) or fillers.get(words[-1], [])
+        filler = fillers.get(command, fillers.get(words[-1], []))
         flags = ["--data", "d", "--config", "c", "--json", "--debug"]
         for args in (root.parse_args([*words, *filler, *flags]), root.parse_args([*flags, *words, *filler])):
             assert (args.data, args.config, args.json, args.debug) == ("d", Path("c"), True, True)

@@ -43,6 +43,8 @@ COMMANDS = {
     "recover": "backup:add_recover",
     "doctor": "doctor:add_to",
     "service": "service:add_to",
+    "config": "settings:add_to",
+    "completion": "settings:add_completion",
     "aws": "aws:add_to",
     "simulate": "simulate:add_to",
 }

@@ -1,0 +1,37 @@
+"""`webordinary config` and `webordinary completion`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from webordinary.entrypoints.cli import main
+
+
+def test_settings_are_shown_as_they_are_in_force_and_secrets_are_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "webordinary.toml").write_text('port = 9000\nrelay_host = "r.example"\nrelay_password = "hunter2!"\n')
+    monkeypatch.setenv("WEBORDINARY_SLOTS", "7")
+    assert main(["config", "show", "--data", str(tmp_path), "--json", "--workers", "3"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["port"], shown["slots"], shown["workers"]) == ("9000", "7", "3")
+    assert shown["relay_password"] == "(set)"
+
+
+def test_settings_are_checked_without_starting_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "check", "--data", str(tmp_path)]) == 0
+    assert main(["config", "check", "--data", str(tmp_path), "--port", "nine"]) == 2
+    assert "port (--port)" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.needs("bash")
+def test_the_completion_is_a_script_that_bash_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert "redrive" in script
+    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False, timeout=60).returncode == 0
