@@ -18,7 +18,7 @@ from webordinary.adapters.sqlite import database as sqlite_database
 from webordinary.adapters.sqlite import database as sqlite_writer
 from webordinary.adapters.sqlite import events as sqlite_events
 from webordinary.adapters.sqlite import jobs as sqlite_jobs
-from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 from webordinary.adapters.sqlite.events import MAX_BATCH, SqliteEventLog, SqliteEvents
 from webordinary.adapters.sqlite.jobs import SqliteJobs
 from webordinary.model.errors import Transient
@@ -32,9 +32,13 @@ ADD = "INSERT INTO dead_letters (email_id, reason, died_at) VALUES (?, 'no', 0)"
 ORPHAN = "INSERT INTO senders (address, project_id, user_id, created_at) VALUES ('a', 'nowhere', 'b', 0)"
 
 
+both = pytest.mark.parametrize("db", [Database, MemoryDatabase], indirect=True, ids=["file", "memory"])
+
+
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
-    db = Database(tmp_path / "webordinary.db")
+def db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    in_memory = getattr(request, "param", Database) is MemoryDatabase
+    db = MemoryDatabase() if in_memory else Database(tmp_path / "webordinary.db")
     db.migrate()
     yield db
     db.close()
@@ -73,12 +77,47 @@ def fail_at_the_commit(conn: sqlite3.Connection) -> None:
     conn.execute(ORPHAN)
 
 
+def schema(db: Database) -> list[tuple[object, ...]]:
+    with db.read() as conn:
+        rows = conn.execute(
+            "SELECT type, name, sql, user_version FROM sqlite_master, pragma_user_version ORDER BY 1, 2"
+        )
+        return [tuple(row) for row in rows]
+
+
+def test_a_database_in_memory_has_the_schema_of_a_file(db: Database) -> None:
+    assert schema(MemoryDatabase()) == schema(db)
+
+
+class FullDisk:
+    """A commit hook that fails as SQLite does on a full disk."""
+
+    def before_commit(self, conn: sqlite3.Connection) -> None:
+        full = sqlite3.OperationalError("database or disk is full")
+        full.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise full
+
+    def committed(self) -> None: ...
+
+    def rolled_back(self) -> None: ...
+
+
+@both
+def test_a_commit_that_fails_leaves_nothing(db: Database) -> None:
+    db.carry(FullDisk())
+    with pytest.raises(Transient, match="free disk space"), db.write() as conn:
+        conn.execute(ADD, ("a",))
+    assert letters(db) == 0
+
+
+@both
 def test_a_failed_write_leaves_nothing(db: Database) -> None:
     with pytest.raises(sqlite3.IntegrityError), db.write() as conn:
         conn.executemany(ADD, [("a",), ("b",), ("a",)])
     assert letters(db) == 0
 
 
+@both
 def test_the_threads_of_a_process_take_turns(db: Database) -> None:
     def add(number: int) -> None:
         for count in range(20):
@@ -199,6 +238,7 @@ def test_a_writer_waits_for_another_process_and_gives_up_in_the_end(
     assert letters(db) == 1
 
 
+@both
 def test_a_write_inside_a_write_is_an_error_and_no_standstill(db: Database) -> None:
     with pytest.raises(RuntimeError, match="a write inside a write"), db.write(), db.write():
         pass
@@ -319,6 +359,7 @@ def add_and_fail(db: Database, meanwhile: Callable[[], object] = lambda: None) -
         raise Transient("the next write failed")
 
 
+@both
 def test_a_transaction_that_fails_leaves_nothing_of_its_writes(db: Database) -> None:
     with pytest.raises(Transient):
         add_and_fail(db)
@@ -327,6 +368,7 @@ def test_a_transaction_that_fails_leaves_nothing_of_its_writes(db: Database) -> 
     assert letters(db) == 1
 
 
+@both
 def test_a_part_of_a_transaction_that_fails_is_taken_back_alone(db: Database) -> None:
     with db.transaction():
         with db.write() as conn:
