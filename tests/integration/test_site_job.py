@@ -88,15 +88,15 @@ def test_undo_takes_it_back_and_a_second_undo_says_there_is_nothing(amelia: Amel
 
 def test_the_first_of_two_photos_that_stand_beside_each_other_is_undone(amelia: Amelia) -> None:
     vase = replace(PHOTO, name="vase.jpg")
-    before = amelia.send("Add this photo", "job-1", photos=(PHOTO,))
+    before = amelia.send("Add this photo to the homepage", "job-1", photos=(PHOTO,))
     with_one = amelia.page()
-    amelia.send("Add this photo", "job-2", photos=(vase,), thread=OTHER_THREAD)
+    amelia.send("Add this photo to the homepage", "job-2", photos=(vase,), thread=OTHER_THREAD)
     settled = amelia.send("undo", "job-3", command=Command.UNDO)
     assert settled.outcome is JobOutcome.SUCCEEDED, settled.result.summary
     assert settled.result.changed_files == before.result.changed_files
     assert "spring-table.jpg" not in amelia.page()
     amelia.send("undo", "job-4", command=Command.UNDO, thread=OTHER_THREAD)
-    amelia.send("Add this photo", "job-5", photos=(PHOTO,))
+    amelia.send("Add this photo to the homepage", "job-5", photos=(PHOTO,))
     assert amelia.page() == with_one, "nothing else was touched"
 
 
@@ -339,3 +339,41 @@ def test_two_users_publishing_at_once_lose_nothing(amelia: Amelia) -> None:
     assert "<h1>Visit 3</h1>" in amelia.page("contact.html")
     assert amelia.git("rev-list", "--merges", "main") == ""
     amelia.check()
+
+
+def test_a_mail_that_asks_for_a_change_and_to_publish_it_gets_both_in_order(amelia: Amelia) -> None:
+    settled = amelia.send(f"{TITLE} and publish it", "job-1")
+    assert settled.outcome is JobOutcome.SUCCEEDED, settled.result
+    assert settled.result.published
+    assert settled.result.summary.startswith("Changed the title of the homepage")
+    for stage in (Stage.EDIT, Stage.PUBLIC):
+        shown = amelia.releases.current("amelia", stage)
+        assert shown is not None
+        assert "<h1>Spring Sale</h1>" in (shown / "index.html").read_text()
+
+
+def test_a_change_that_is_asked_about_is_not_published(amelia: Amelia) -> None:
+    before = amelia.releases.current("amelia", Stage.PUBLIC)
+    settled = amelia.send("change the homepage title to something nicer and publish it", "job-1")
+    assert not settled.result.published
+    assert amelia.releases.current("amelia", Stage.PUBLIC) == before
+
+
+class EndsWith:
+    """An agent that changes nothing and ends with a follow-up."""
+
+    is_free = True
+
+    def __init__(self, then: str) -> None:
+        self._then = then
+
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
+        return Answered("As you wish.", then=self._then)
+
+
+def test_any_agent_may_end_with_an_undo(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    ends = replace(amelia.deps(), agents={amelia.project.agent: EndsWith("undo")})
+    settled = amelia.send("no, I liked the old title", "job-2", deps=ends)
+    assert settled.outcome is JobOutcome.SUCCEEDED, settled.result
+    assert "<h1>Pots for every day</h1>" in amelia.page()

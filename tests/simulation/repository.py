@@ -309,7 +309,7 @@ def _on_main(copy: Copy, work: JobContext) -> Commit | None:
 
 
 def _change(commit: Commit) -> Change:
-    return Change(commit.oid, commit.note.summary, tuple(sorted(commit.files)), commit.note.undoes)
+    return Change(commit.oid, commit.note.summary, tuple(sorted(commit.files)), commit.note.undoes, commit.note.then)
 
 
 def _tree(copy: Copy) -> SourceTree:

@@ -19,28 +19,36 @@ from webordinary.model.text import clean
 PROGRESS_CHARACTERS = 300
 
 
-def edit(run: JobRun, workspace: Workspace) -> Settlement:
-    """Edit the site. After a conflict, a failed build or an invalid file the agent gets one more try."""
+def edit(run: JobRun, workspace: Workspace) -> tuple[Settlement, str]:
+    """Edit the site, and say what the customer wants done after it: `publish`, `undo` or nothing.
+
+    After a conflict, a failed build or an invalid file the agent gets one more try.
+    """
     outcome = _edit_once(run, workspace)
     may_retry = not isinstance(outcome, BuildFailed) or outcome.mendable
-    if may_retry and not isinstance(outcome, Settlement | EditDeployment):
+    if may_retry and not isinstance(outcome, tuple | EditDeployment):
         outcome = _edit_once(run, check_out(run), report.note_on(outcome))
-    return outcome if isinstance(outcome, Settlement) else report.of_deployment(run, outcome)
+    if isinstance(outcome, tuple):
+        return outcome
+    return report.of_deployment(run, outcome), outcome.change.then if isinstance(outcome, EditDeployment) else ""
 
 
 def _edit_once(
     run: JobRun, workspace: Workspace, note: str = ""
-) -> Settlement | EditDeployment | MergeConflict | BuildFailed | InvalidChange:
+) -> tuple[Settlement, str] | EditDeployment | MergeConflict | BuildFailed | InvalidChange:
     if workspace.made is None:
         result = run_agent(run, workspace, note)
         if not isinstance(result, Changed) and not (workspace.resumed and isinstance(result, Answered)):
-            return report.of_agent(result)
+            return report.of_agent(result), result.then if isinstance(result, Answered) else ""
         # An agent that resumes may only answer: the changes it made before the interruption count as well.
-        change = commit_change(run, workspace, result.summary if isinstance(result, Changed) else result.text)
+        change = commit_change(
+            run, workspace, result.summary if isinstance(result, Changed) else result.text, then=result.then
+        )
         if isinstance(change, InvalidChange):
             return change
         if change is None:
-            return report.of_no_difference(result) if isinstance(result, Changed) else report.of_agent(result)
+            same = report.of_no_difference(result) if isinstance(result, Changed) else report.of_agent(result)
+            return same, result.then
         workspace = replace(workspace, made=change)
     return deploy_edit(run, workspace)
 
@@ -104,13 +112,15 @@ def _cleaned(result: AgentResult) -> AgentResult:
     return replace(result, **texts)
 
 
-def commit_change(run: JobRun, workspace: Workspace, summary: str, undoes: str = "") -> Change | InvalidChange | None:
+def commit_change(
+    run: JobRun, workspace: Workspace, summary: str, undoes: str = "", then: str = ""
+) -> Change | InvalidChange | None:
     """Commit the workspace's differences on the thread's branch; None if there are none.
 
     A job that must end ends after the commit: finished work is kept, and the agent does not run again.
     """
     began = run.now()
-    change = run.deps.workspaces.commit(workspace, run.message(summary, undoes))
+    change = run.deps.workspaces.commit(workspace, run.message(summary, undoes, then=then))
     if isinstance(change, Change):
         run.emit(EventKind.CHANGE_COMMITTED, began, commit=change.commit, files=list(change.changed_files[:20]))
     run.token.check()

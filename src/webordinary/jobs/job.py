@@ -16,7 +16,7 @@ from webordinary.jobs.undo import undo
 from webordinary.model.claims import CancelToken, StartedJob
 from webordinary.model.errors import NotNow, Permanent
 from webordinary.model.events import Events
-from webordinary.model.jobs import DeferReason, Job, Settlement
+from webordinary.model.jobs import DeferReason, Job, JobOutcome, Settlement
 from webordinary.model.mail import Command, Instruction
 
 MIN_DEFERRAL, MAX_DEFERRAL = timedelta(minutes=5), timedelta(hours=1)
@@ -62,7 +62,9 @@ class SiteJobs:
         if command not in (Command.EDIT, Command.UNDO):
             return None
         workspace = check_out(run)
-        return deploy_and_report(run, workspace) if workspace.on_main else None
+        if not workspace.on_main:
+            return None
+        return follow_up(run, deploy_and_report(run, workspace), workspace.made.then if workspace.made else "")
 
     def save(self, started: StartedJob, token: CancelToken) -> None:
         """Save the work of an interrupted edit, if it had begun."""
@@ -88,13 +90,22 @@ class SiteJobs:
         if command is Command.UNDO:
             return undo(run, workspace)  # quick to repeat, so an interrupted undo is not saved
         self._remember(run, workspace)
-        return edit(run, workspace)
+        return follow_up(run, *edit(run, workspace))
 
     def _remember(self, run: JobRun, workspace: Workspace) -> None:
         for job_id, (other, _) in list(self._unfinished.items()):
             if other.job.key == run.job.key:  # the key's only workspace serves this job now
                 self._unfinished.pop(job_id, None)
         self._unfinished[run.job.job_id] = (run, workspace)
+
+
+def follow_up(run: JobRun, done: Settlement, then: str) -> Settlement:
+    """Do what the customer wants after the edit, in the order of the mail; a change that failed is not published."""
+    if done.outcome is not JobOutcome.SUCCEEDED or done.result.question:
+        return done
+    if then == Command.PUBLISH:
+        return report.of_both(done, publish(run, check_out(run)))
+    return undo(run, check_out(run)) if then == Command.UNDO and not done.result.commit else done
 
 
 def check_budget(run: JobRun) -> None:

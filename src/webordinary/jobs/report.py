@@ -132,6 +132,15 @@ def of_publication(run: JobRun, outcome: PublicDeployment | Entangled | Unchosen
     return Settlement(JobOutcome.SUCCEEDED, JobResult(words, question=words))
 
 
+def of_both(done: Settlement, public: Settlement) -> Settlement:
+    """A change and its publication, asked for in one mail; the change stays where the publication did not work."""
+    first, second = done.result, public.result
+    words = first.summary if second.question else f"{first.summary}\n\n{second.summary}".strip()
+    url = first.url or second.url
+    result = replace(first, summary=words, url=url, question=second.question, error=second.error)
+    return Settlement(JobOutcome.SUCCEEDED, replace(result, published=second.published, waiting=second.waiting))
+
+
 def of_undo(
     run: JobRun, deployment: EditDeployment, public: PublicDeployment | Entangled | Unchosen | BuildFailed | None
 ) -> Settlement:

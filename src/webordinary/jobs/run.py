@@ -150,7 +150,7 @@ class JobRun:
             redriven=job.job_id != first,
         )
 
-    def message(self, summary: str, undoes: str = "", unfinished: bool = False) -> ChangeMessage:
+    def message(self, summary: str, undoes: str = "", unfinished: bool = False, then: str = "") -> ChangeMessage:
         """The message of this job's commit."""
         job = self.job
         return ChangeMessage(
@@ -162,6 +162,7 @@ class JobRun:
             self.instruction.sender,
             undoes,
             unfinished,
+            then=then,
         )
 
     def seconds_since_start(self) -> float:

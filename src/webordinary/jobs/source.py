@@ -39,6 +39,8 @@ class Change:
     changed_files: tuple[str, ...] = ()
     undoes: str = ""
     """The commit that it takes back."""
+    then: str = ""
+    """`publish` if the customer asked for that in the same mail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ class ChangeMessage:
     """On live: the commits of main whose changes this commit removes."""
     shows: str = ""
     """On live: the commit of main whose whole content this commit has."""
+    then: str = ""
+    """`publish` if the customer asked for that in the same mail."""
 
     def text(self) -> str:
         """The commit message; quoting keeps the customer's text from posing as a trailer."""
@@ -176,6 +180,8 @@ class ChangeMessage:
         ]
         if self.undoes:
             lines.append(f"Undoes: {self.undoes}")
+        if self.then:
+            lines.append(f"Then: {self.then}")
         lines += [f"Publishes: {commit}" for commit in self.publishes]
         lines += [f"Takes-Back: {commit}" for commit in self.takes_back]
         if self.shows:
@@ -192,6 +198,7 @@ class Note:
     saved_for: str = ""
     thread_id: str = ""
     undoes: str = ""
+    then: str = ""
     title: str = ""
     rolled_back_to: str = ""
     """The commit whose content an operator brought back."""
@@ -221,6 +228,7 @@ def read_note(text: str) -> Note:
         saved_for=trailers.get("Saved-For", ""),
         thread_id=trailers.get("Thread", ""),
         undoes=trailers.get("Undoes", ""),
+        then=trailers.get("Then", ""),
         title=paragraphs[0].strip() if "Job-Id" in trailers else "",
         rolled_back_to=trailers.get("Rolled-Back-To", ""),
         customer=trailers.get("Customer", "").partition(" <")[0],

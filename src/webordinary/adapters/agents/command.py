@@ -1,7 +1,8 @@
 """Any program as an agent: the instruction on stdin, the workspace as its folder, the result on stdout.
 
 The result is JSON, `{"changed": "…"}`, `{"answered": "…"}`, `{"asked": "…"}` or `{"not_understood": "…"}`,
-with an optional `session` and `cost_usd`; plain text counts as the summary of a change.
+with an optional `session` and `cost_usd`, and beside `changed` or `answered` an optional `"then": "publish"` or
+`"then": "undo"`. Plain text counts as the summary of a change.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood, ignore_progress
@@ -88,7 +90,11 @@ def read_result(text: str, tell: Callable[[str], None] = ignore_progress) -> Age
     for name, kind in _KINDS.items():
         if name in told:
             words = str(told[name])[:_TEXT_CHARACTERS]
-            return kind(words, str(told.get("session") or ""), _cost(told.get("cost_usd", 0.0), tell))
+            result = kind(words, str(told.get("session") or ""), _cost(told.get("cost_usd", 0.0), tell))
+            then = told.get("then")
+            if isinstance(result, Changed | Answered) and then in ("publish", "undo"):
+                return replace(result, then=str(then))
+            return result
     raise Permanent(f"the agent's answer has none of {', '.join(_KINDS)}: {text[:200]}")
 
 

@@ -166,7 +166,7 @@ def files_removed(git: Git) -> tuple[str, ...]:
 
 def change(git: Git, commit: str, note: Note) -> Change:
     """A commit of ours as the change that it is."""
-    return Change(commit, note.summary, for_people(files_of(git, commit)), note.undoes)
+    return Change(commit, note.summary, for_people(files_of(git, commit)), note.undoes, note.then)
 
 
 def for_people(names: Iterable[str]) -> tuple[str, ...]:

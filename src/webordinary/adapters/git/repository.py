@@ -81,7 +81,7 @@ class GitRepository:
             self._workspaces.distrust(copy)  # it holds objects that nobody wants
             return problem
         copy.checked = objects.commit(copy.git, message)
-        return Change(copy.checked, message.summary, objects.for_people(changed), message.undoes)
+        return Change(copy.checked, message.summary, objects.for_people(changed), message.undoes, message.then)
 
     def save(self, workspace: Workspace) -> None:
         """Put the thread's branch on the origin under the claim's fence."""

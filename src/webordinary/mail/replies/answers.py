@@ -88,7 +88,7 @@ def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) ->
         blocks.append(Link(f"See it on your {site} site", result.url))
     if result.changed_files:
         blocks.append(Listing("What changed", _bounded(result.changed_files)))
-    if result.published and mail.command is Command.PUBLISH:
+    if result.published and mail.command is not Command.UNDO:
         blocks.append(Listing("On your public site now", _bounded(result.published)))
     if result.waiting:
         blocks.append(Listing("Not public yet", _bounded(result.waiting)))
@@ -97,7 +97,8 @@ def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) ->
         what = "change" if result.commit else "answer"
         blocks.append(Paragraph(f"This {what} cost ${result.cost_usd:.2f}."))
     if mail.command is Command.EDIT:
-        blocks += map(Paragraph, _AFTER_A_CHANGE if result.commit else _AFTER_AN_ANSWER)
+        after = _AFTER_A_CHANGE if result.commit else _AFTER_AN_ANSWER
+        blocks += map(Paragraph, after[:1] if result.commit and result.published else () if result.published else after)
     return Answer(_headline(mail.command, result), (*blocks, *notes))
 
 
@@ -117,6 +118,8 @@ def _headline(command: Command, result: JobResult) -> str:
             return "Taken back on your edit site and your public site"
         case Command.UNDO:
             return "Taken back on your edit site" if result.commit else "Nothing to undo"
+        case _ if result.published:
+            return "Done and published" if result.commit else "Published"
         case _:
             return "Done on your edit site" if result.commit else "Here is my answer"
 

@@ -86,7 +86,7 @@ TEMPLATES: tuple[tuple[str, str], ...] = (
     ("remove", "REMOVE [THE] <kind> (that begins with|that starts with|beginning with|starting with) <begins>"),
     ("colour", "[CHANGE] [THE] <part> COLOUR TO <tint>"),
     ("colour", "[CHANGE] [THE] COLOUR of [THE] <part> TO <tint>"),
-    ("colour", "(make|paint|colour|color) [THE] <part> <tint>"),
+    ("colour", "(make|paint|colour|color) [THE] <part> [COLOUR] <tint>"),
     ("colour", "[THE] <part> [COLOUR] SHOULD <tint>"),
     ("colour", "[THE] COLOUR of [THE] <part> SHOULD <tint>"),
     ("colour", "[CHANGE|want|like] [THE] <plainpart> TO <tint>"),
