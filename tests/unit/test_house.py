@@ -129,6 +129,7 @@ def test_every_command_takes_the_common_flags() -> None:
             "restore": ["f"],
         }
         fillers |= {
+            "config show": [],
             "completion": ["bash"],
             "domain": ["add", "x", "y.example"],
             "user add": ["x"],
