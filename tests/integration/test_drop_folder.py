@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import mailbox
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.integration.house import open_house as open_data_folder
 from tests.integration.intake_house import House, letter, now, open_house
 from webordinary.adapters.mailboxes.folder import DropFolder
+from webordinary.compose.background import alert_mailer
+from webordinary.mail.replies.compose import OPERATOR
 from webordinary.model.events import EventKind
+from webordinary.model.mail import TransportKind
+from webordinary.services.mail_intake import Intake, MailReader
 
 
 @pytest.fixture
@@ -73,3 +79,22 @@ def test_a_missing_folder_is_told_and_looked_for_again(
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop" / "1.eml").write_bytes(letter("wish"))
     assert reader.run_once(now()) == 1
+
+
+def test_a_place_that_cannot_be_read_for_five_minutes_is_an_alarm_for_the_operator(tmp_path: Path) -> None:
+    with open_data_folder(tmp_path / "data", operator="ops@example.com") as house:
+        services = house.services
+        intake = Intake(services.accept_mail, lambda email_id: None)
+        reader = MailReader(TransportKind.FOLDER, drop(tmp_path), intake, services.mailroom.mailbox, services.events)
+        began = services.clock.now() - timedelta(minutes=6)
+        for minutes in (0, 4):
+            reader.run_once(began + timedelta(minutes=minutes))
+        assert alert_mailer(services).run_once(services.clock.now()) == 0
+        reader.run_once(began + timedelta(minutes=6))
+        services.events.close()
+        assert [alert_mailer(services).run_once(services.clock.now()) for _ in range(2)] == [1, 0]
+        (mail,) = services.outbox.of(OPERATOR)
+        assert b"No mail is taken from folder" in mail.reply.raw
+        (tmp_path / "drop").mkdir()
+        reader.run_once(services.clock.now())
+        assert reader._failing_since is None

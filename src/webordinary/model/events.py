@@ -20,6 +20,7 @@ class EventKind(StrEnum):
     MAIL_RELEASED = "MailReleased"
     MAIL_DROPPED = "MailDropped"
     SITE_ADDED = "SiteAdded"
+    MAILS_NOT_READ = "MailsNotRead"
     JOB_RECORDED = "JobRecorded"
     ATTACHMENT_STORED = "AttachmentStored"
     ATTACHMENT_REFUSED = "AttachmentRefused"

@@ -47,6 +47,19 @@ def alarm_of_machine(waiting: Iterable[tuple[datetime, str]], now: datetime) -> 
     return [Alert(f"machine-{at:%Y-%m-%d}", what, "webordinary doctor")]
 
 
+def alarms_of_sources(failing: Iterable[tuple[datetime, str, str]], now: datetime) -> list[Alert]:
+    """One alarm a day for each place that mails cannot be read from; `failing` says when, where and why."""
+    recent = {source: (at, reason) for at, source, reason in failing if now - at < MACHINE_FAULT_RECENT}
+    return [
+        Alert(
+            f"unread-{source}-{at:%Y-%m-%d}",
+            f"No mail is taken from {source}; customers wait: {reason[:_REASON_CHARACTERS]}",
+            "webordinary doctor",
+        )
+        for source, (at, reason) in recent.items()
+    ]
+
+
 def alarms_of_bounces(bounced: Iterable[tuple[str, str, str]]) -> list[Alert]:
     """One alarm for each reply that came back: its mail, its kind and the reason."""
     return [

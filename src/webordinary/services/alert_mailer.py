@@ -13,7 +13,15 @@ from webordinary.model.jobs import DeadLetter
 from webordinary.model.mail import Reply
 from webordinary.model.snapshot import LoggedEvent
 from webordinary.operations.ports import EventLog, Overview
-from webordinary.pool.alerts import PERIOD, Alert, alarm_of_machine, alarms_of_bounces, alert_mails, alerts_for
+from webordinary.pool.alerts import (
+    PERIOD,
+    Alert,
+    alarm_of_machine,
+    alarms_of_bounces,
+    alarms_of_sources,
+    alert_mails,
+    alerts_for,
+)
 
 MAX_LETTERS = 200
 RECENT_EVENTS = 500
@@ -56,6 +64,7 @@ class AlertMailer:
         recent = self.event_log.after(self.event_log.start_of_last(RECENT_EVENTS), RECENT_EVENTS)
         current += alarm_of_machine(_machine_faults(recent), now)
         current += alarms_of_bounces(_bounces(recent))
+        current += alarms_of_sources(_unread_sources(recent), now)
         told = self.alerts.told([alert.name for alert in current])
         untold = [alert for alert in current if alert.name not in told]
         mails = alert_mails(untold, self.alerts.mails_since(now - PERIOD))
@@ -80,6 +89,12 @@ class AlertMailer:
 def _machine_faults(recent: Sequence[LoggedEvent]) -> list[tuple[datetime, str]]:
     """When and why jobs began to wait for the machine."""
     return [(one.at, str(one.event.data.get("reason"))) for one in recent if one.event.data.get("machine_fault")]
+
+
+def _unread_sources(recent: Sequence[LoggedEvent]) -> list[tuple[datetime, str, str]]:
+    """When, where and why mails could not be read."""
+    failed = [one for one in recent if one.event.kind == EventKind.MAILS_NOT_READ]
+    return [(one.at, str(one.event.data.get("source")), str(one.event.data.get("reason"))) for one in failed]
 
 
 def _bounces(recent: Sequence[LoggedEvent]) -> list[tuple[str, str, str]]:

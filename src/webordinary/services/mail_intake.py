@@ -17,6 +17,7 @@ from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.mail import Delivery, TransportKind
 
 STORING_THREADS = 8
+ALARM_AFTER = timedelta(minutes=5)
 _log = logging.getLogger(__name__)
 
 
@@ -59,7 +60,7 @@ class MailSource(Protocol):
         """These do not wait any more; raises Transient."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MailReader:
     """Takes every mail that waits at a source.
 
@@ -72,6 +73,8 @@ class MailReader:
     intake: Intake
     mailbox: Mailbox
     events: Events
+    _failing_since: datetime | None = None
+    _told_at: datetime | None = None
 
     @property
     def name(self) -> str:
@@ -85,9 +88,19 @@ class MailReader:
                     done = self._take(batch, now, threads)
                     self.source.mark_taken(done)
                     taken += len(done)
+                self._failing_since = self._told_at = None
             except Transient as problem:
                 _log.warning("%s: %s", self.name, problem)
+                self._note_failure(str(problem), now)
         return taken
+
+    def _note_failure(self, reason: str, now: datetime) -> None:
+        """An event for the operator after ALARM_AFTER, and again as long as it lasts."""
+        self._failing_since = self._failing_since or now
+        if now - (self._told_at or self._failing_since) >= ALARM_AFTER:
+            self._told_at = now
+            data = {"source": str(self.transport), "reason": reason}
+            self.events.emit(Event(EventKind.MAILS_NOT_READ, data=data))
 
     def _take(self, batch: Sequence[WaitingMail], now: datetime, threads: Executor) -> list[str]:
         """Store a batch; the refs of the mails that are done with here.

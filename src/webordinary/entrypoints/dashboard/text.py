@@ -119,6 +119,7 @@ _TEXTS = {
     "ReplyBounced": "The reply came back, or was not wanted",
     "DeadLettered": "Given up",
     "SiteAdded": "A site and its person were added: {key}",
+    "MailsNotRead": "Mails wait where they cannot be read",
     "WorkerStarted": "{worker} started",
     "WorkerStopped": "{worker} stopped",
     "WorkerDied": "{worker} died",
