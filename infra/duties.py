@@ -92,7 +92,11 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
         *_answer(settings),
     ),
     "HandleTimeout": lambda _: (rights.read_tables(JOBS),),
-    "GiveUp": lambda _: (rights.move_in_tables(JOBS), rights.write_tables(MAILS), rights.send_to(rights.INPUT)),
+    "GiveUp": lambda _: (
+        rights.move_in_tables(JOBS),
+        rights.write_tables(MAILS, INTERRUPTIONS),
+        rights.send_to(rights.INPUT),
+    ),
     "Reply": lambda settings: (rights.read_tables(JOBS), rights.write_tables(INTERRUPTIONS), *_answer(settings)),
 }
 

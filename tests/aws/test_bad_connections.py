@@ -53,7 +53,9 @@ def ask_dynamodb(endpoint: str, patience: Config = PATIENT, session: boto3.Sessi
 
 def ask_sqs(endpoint: str, patience: Config = PATIENT, session: boto3.Session | None = None) -> None:
     sqs = client_for("sqs", endpoint, patience, session)
-    Queues(sqs, QueueUrls(sqs, f"{endpoint}/{ACCOUNT}/any")).send("tickets", {"jobId": "job-1"})
+    Queues(sqs, QueueUrls(sqs, f"{endpoint}/{ACCOUNT}/any")).send(
+        "tickets", {"jobId": "job-1"}, "TICKET", ProjectUser("amelia", "scott")
+    )
 
 
 def ask_s3(endpoint: str, patience: Config = PATIENT, session: boto3.Session | None = None) -> None:

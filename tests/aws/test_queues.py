@@ -13,7 +13,14 @@ from tests.aws.queue_world import MINUTE, NOON, SECOND, QueueWorld, queued, runn
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.pool.claim_requests import BORROWED_SECONDS, ENOUGH_RECEIVES, SqsClaimRequests
 from webordinary.adapters.aws.pool.claim_table import RemoteLiveness
-from webordinary.adapters.aws.pool.queues import LONGEST_DELAY_SECONDS, AwsOutputs, QueueUrls, is_old, ticket_id
+from webordinary.adapters.aws.pool.queues import (
+    LONGEST_DELAY_SECONDS,
+    AwsInterrupts,
+    AwsOutputs,
+    QueueUrls,
+    is_old,
+    ticket_id,
+)
 from webordinary.adapters.aws.provision.shapes import (
     create_key_queues,
     create_shared_queues,
@@ -427,3 +434,20 @@ def test_nobody_is_declared_dead_from_afar() -> None:
     liveness = RemoteLiveness()
     assert not liveness.is_dead("container-1")
     liveness.end_survivors("container-1", ["job-1"])
+
+
+def test_every_message_carries_its_type_project_and_user_as_attributes(world: QueueWorld) -> None:
+    key = world.key()
+    queues = names.queues_of(key)
+    AwsInterrupts(world.queues).send(Interrupt(key, "job-a", "thread-b", "another"), NOON)
+    AwsOutputs(world.queues, lambda _: True).send(settled(queued(key)))
+    world.tickets.notify_owner(queued(key))
+    expected = {queues.interrupts: "INTERRUPT", queues.output: "OUTPUT", queues.input: "TICKET"}
+    for queue, kind in expected.items():
+        received = world.clients.sqs.receive_message(
+            QueueUrl=world.queues.url_of(queue), MessageAttributeNames=["All"], WaitTimeSeconds=5
+        )
+        attributes = {
+            name: value["StringValue"] for name, value in received["Messages"][0]["MessageAttributes"].items()
+        }
+        assert attributes == {"type": kind, "projectId": key.project_id, "userId": key.user_id}

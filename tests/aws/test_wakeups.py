@@ -108,7 +108,7 @@ def test_nor_is_it_when_the_job_has_ended_meanwhile(world: QueueWorld, sleeper: 
 def test_what_nobody_of_us_wrote_wakes_too_and_goes(world: QueueWorld, sleeper: Sleeper) -> None:
     key, wakeups = world.key(), sleeper()
     queue = names.queues_of(key).input
-    world.queues.send_once(queue, {}, "other", "once")
+    world.queues.send_once(queue, {}, "TICKET", ProjectUser("other", "one"), "once")
     wakeups.attend({key: None}, 0)
     assert wakeups.wait(LONG) == [f"ticket {key}"]
     world.wait_empty(queue)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 
@@ -12,7 +13,8 @@ from webordinary.adapters.sqlite.dead_letters import SqliteInterruptions
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.pool.ports import Interruptions
+from webordinary.model.snapshot import Interruption
+from webordinary.pool.ports import InterruptionAudit, Interruptions
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 JOB = Job(
@@ -54,3 +56,16 @@ def test_an_interruption_is_kept_as_it_was_first_written_down(audit: tuple[Inter
     assert kept() == ["first"]
     interruptions.record(JOB._replace(worker="second", interruptions=2), "another thread", NOON)
     assert kept() == ["first", "second"]
+
+
+@pytest.mark.parametrize("audit", ["sqlite", "aws"], indirect=True)
+def test_an_operator_reads_which_thread_a_job_made_way_for(audit: tuple[Interruptions, Kept]) -> None:
+    interruptions = cast(InterruptionAudit, audit[0])
+    interruptions.record(JOB, "another thread", NOON, "thread-b")
+    later = NOON + timedelta(hours=1)
+    interruptions.record(JOB._replace(interruptions=2), "JobTimedOut: ran longer than 3600 seconds", later)
+    interruptions.record(JOB._replace(job_id="job-b", email_id="mail-b"), "another thread", later)
+    first, second = interruptions.listing(10, "mail-a")
+    assert first == Interruption("mail-a", "job-a", "first", "JobTimedOut: ran longer than 3600 seconds", "", later)
+    assert second == Interruption("mail-a", "job-a", "first", "another thread", "thread-b", NOON)
+    assert interruptions.listing(1, "mail-a") == [first]

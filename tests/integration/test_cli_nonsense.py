@@ -19,7 +19,7 @@ COMMANDS = (
     ("project", "show", IT), ("project", "remove", "--yes", IT), ("project", "credential", "--remove", IT),
     ("project", "set", "--daily-cap", "1", IT),
     ("release", "list", IT), ("release", "rollback", IT), ("release", "rollback", "amelia", IT), ("send", IT),
-    ("worker", "health", "--name", IT), ("worker", "health", "--id", IT),
+    ("worker", "health", "--name", IT), ("worker", "health", "--id", IT), ("interruptions", IT),
 )  # fmt: skip
 NOTHING = (
     "nope",

@@ -19,7 +19,10 @@ from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
 from tests.processes import stop_between_writes
 from webordinary.entrypoints.cli import main
 from webordinary.model.claims import StartedJob
+from webordinary.model.jobs import Requeue, RequeueReason
+from webordinary.model.names import job_id_of
 from webordinary.model.snapshot import WorkerEntry
+from webordinary.pool.callbacks import deliver_pending_callbacks
 
 
 @pytest.fixture
@@ -77,6 +80,21 @@ def test_the_claim_of_a_dead_worker_is_neither_live_nor_busy_and_its_queue_has_n
     assert look["queues"][0]["owner"] is None
     assert main(["claims", "--data", str(house.services.config.data)]) == 0
     assert "its worker is dead" in capsys.readouterr().out
+
+
+def test_interruptions_tell_which_thread_a_job_made_way_for(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    email_id = house.receive()
+    started = claim(house)
+    newcomer = house.services.jobs.get(job_id_of(house.receive("Change the title to Autumn")))
+    assert newcomer
+    services, now = house.services, house.services.clock.now()
+    services.pool.claims.end_and_take_next(started, Requeue(RequeueReason.INTERRUPTED), now, more=True)
+    deliver_pending_callbacks(services.pool)
+    house.engine.run_ready()
+    [told] = plain(house, capsys, "interruptions", email_id)  # type: ignore[misc]
+    assert (told["email_id"], told["new_thread_id"]) == (email_id, newcomer.thread_id)
+    assert main(["interruptions", "--data", str(services.config.data)]) == 0
+    assert newcomer.thread_id in capsys.readouterr().out
 
 
 def test_a_claim_is_shown_with_its_worker_fence_and_lease_and_the_queue_with_its_owner(

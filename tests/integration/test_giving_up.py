@@ -87,6 +87,8 @@ def test_a_job_over_its_limit_leaves_a_dead_letter_that_can_be_redriven_and_an_a
     assert (letter.email_id, letter.reason) == (email_id, f"JobTimedOut: {limit}")
     [reply] = house.replies(email_id)
     assert b"It took too long." in reply.reply.raw
+    [audited] = house.services.interruptions.listing(10)
+    assert (audited.email_id, audited.reason, audited.new_thread_id) == (email_id, letter.reason, "")
     redrive(letter, house.engine, house.services.dead_letters)
     house.engine.run_ready()
     house.work()

@@ -24,7 +24,7 @@ from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels
 from webordinary.pool.metrics import MetricsState
-from webordinary.pool.ports import Interruptions, Pool
+from webordinary.pool.ports import InterruptionAudit, Pool
 from webordinary.workflow.reading import Mailroom
 from webordinary.workflow.start import Workflows
 
@@ -176,7 +176,7 @@ class Container(Protocol):
     @property
     def dead_letters(self) -> Letters: ...
     @property
-    def interruptions(self) -> Interruptions: ...
+    def interruptions(self) -> InterruptionAudit: ...
 
     @property
     def releases(self) -> Releases: ...

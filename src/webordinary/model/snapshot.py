@@ -159,6 +159,19 @@ class ClaimSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Interruption:
+    """One entry of the audit: a job that made way for another thread, or used up its time."""
+
+    email_id: str
+    job_id: str
+    worker: str
+    reason: str
+    new_thread_id: str
+    """The thread whose mail interrupted it; empty if it is not known."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class QueueSummary:
     """The open jobs of a key; `unowned_since` is set where nobody alive owns the oldest one that could run."""
 

@@ -10,6 +10,7 @@ from typing import Protocol
 from webordinary.model.claims import Claim, ClaimRequest, FinishResult, Interrupt, StartedJob
 from webordinary.model.jobs import DeadLetter, Ending, Job, NewJob, Settlement
 from webordinary.model.names import ProjectUser
+from webordinary.model.snapshot import Interruption
 
 QUEUED, INTERRUPT, STOP, RESUMED = "queued", "interrupt", "stop", "resumed"
 """The news of a ticket."""
@@ -180,8 +181,15 @@ class NoOutputs:
 class Interruptions(Protocol):
     """The audit of what was interrupted, kept 30 days."""
 
-    def record(self, job: Job, reason: str, now: datetime) -> None:
-        """Write down a job's last interruption, unless it is written down."""
+    def record(self, job: Job, reason: str, now: datetime, new_thread_id: str = "") -> None:
+        """Write down a job's last interruption, unless it is written down, and the thread that it made way for."""
+
+
+class InterruptionAudit(Interruptions, Protocol):
+    """The same, for operators who read it."""
+
+    def listing(self, limit: int, email_id: str = "") -> Sequence[Interruption]:
+        """The newest first, of all mails or of one."""
 
 
 class DeadLetters(Protocol):

@@ -153,7 +153,12 @@ class Answering:
         if job and job.outcome not in (None, *GIVEN_UP):
             return {"gaveUp": False}  # a worker was faster: that is the answer, and nothing is left to redrive
         self._dead_letter(payload, job)
-        return {"gaveUp": not (job and job.outcome is JobOutcome.TIMED_OUT)}
+        if job and job.outcome is JobOutcome.TIMED_OUT:
+            # A number of its own: the audit has one entry for each end of a run.
+            ended = job._replace(interruptions=job.interruptions + 1)
+            self.interruptions.record(ended, _reason(payload), self.now())
+            return {"gaveUp": False}
+        return {"gaveUp": True}
 
     def owes_answer(self, payload: Payload) -> bool:
         """Whether an execution that was started with this must have answered its mail, and has not."""

@@ -90,8 +90,14 @@ class Queueing:
         if job.open and job.held:
             self.tell_held(job)
         else:
-            self.interruptions.record(job, ANOTHER_THREAD, self.now())
+            self.interruptions.record(job, ANOTHER_THREAD, self.now(), self._newcomer_of(job))
         return {}
+
+    def _newcomer_of(self, job: Job) -> str:
+        """The thread that this job made way for: its job runs now, or comes next."""
+        others = [other for other in self.pool.jobs.open_jobs(job.key) if other.thread_id != job.thread_id]
+        others.sort(key=lambda other: (other.state is not JobState.RUNNING, other.order))
+        return others[0].thread_id if others else ""
 
     def _key(self, payload: Payload) -> ProjectUser:
         """Whose job it is. An execution that began before places were told asks the record."""

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.rows import at
 from webordinary.model.jobs import DeadLetter, Job
-from webordinary.model.snapshot import Spent
+from webordinary.model.snapshot import Interruption, Spent
 
 LETTERS = "letters"
 """Who listens under this name is woken when something was given up."""
@@ -25,9 +25,12 @@ SELECT * FROM dead_letters WHERE email_id >= :start AND email_id < :start || '~'
 CLEAR = "DELETE FROM dead_letters WHERE email_id = ? AND redrives <= ?"
 
 INTERRUPTED = """
-INSERT INTO interruptions (email_id, job_id, worker, times, reason, at)
-VALUES (:email_id, :job_id, :worker, :times, :reason, :now)
+INSERT INTO interruptions (email_id, job_id, worker, times, reason, new_thread_id, at)
+VALUES (:email_id, :job_id, :worker, :times, :reason, :new_thread_id, :now)
 ON CONFLICT (job_id, times) DO NOTHING"""
+
+INTERRUPTIONS = """
+SELECT * FROM interruptions WHERE :email_id = '' OR email_id = :email_id ORDER BY interruption_id DESC LIMIT :limit"""
 
 FORGET = "DELETE FROM interruptions WHERE at < ?"
 
@@ -85,9 +88,10 @@ class SqliteInterruptions:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def record(self, job: Job, reason: str, now: datetime) -> None:
+    def record(self, job: Job, reason: str, now: datetime, new_thread_id: str = "") -> None:
         """Write down a job's last interruption, unless it is written down."""
         fields = {
+            "new_thread_id": new_thread_id,
             "email_id": job.email_id,
             "job_id": job.job_id,
             "worker": job.worker or "",
@@ -97,6 +101,17 @@ class SqliteInterruptions:
         }
         with self._db.write() as conn:
             conn.execute(INTERRUPTED, fields)
+
+    def listing(self, limit: int, email_id: str = "") -> Sequence[Interruption]:
+        """The newest first, of all mails or of one."""
+        with self._db.read() as conn:
+            rows = conn.execute(INTERRUPTIONS, {"email_id": email_id, "limit": limit}).fetchall()
+        return [
+            Interruption(
+                row["email_id"], row["job_id"], row["worker"], row["reason"], row["new_thread_id"], at(row["at"])
+            )
+            for row in rows
+        ]
 
     def forget(self, before: datetime) -> int:
         """Delete what is past its retention."""

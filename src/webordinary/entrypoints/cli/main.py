@@ -26,6 +26,7 @@ COMMANDS = {
     "status": "status:add_to",
     "claims": "status:add_claims",
     "queues": "status:add_queues",
+    "interruptions": "status:add_interruptions",
     "dlq": "dlq:add_to",
     "replies": "replies:add_to",
     "mails": "mails:add_to",

@@ -13,7 +13,7 @@ from webordinary.compose.container import profile_of
 from webordinary.config import Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exit_codes import Exit
-from webordinary.entrypoints.cli.options import Commands, add_command, find_site, given, load_existing, whole
+from webordinary.entrypoints.cli.options import Commands, add_command, find_mail, find_site, given, load_existing, whole
 from webordinary.entrypoints.cli.output import clock, print_json, table
 from webordinary.entrypoints.dashboard.text import duration
 from webordinary.entrypoints.dashboard.views import status_of, steps_of
@@ -139,6 +139,30 @@ def _plain(claim: ClaimSummary, now: datetime) -> dict[str, object]:
         "live": claim.lease_expires_at > now and not claim.dead,
         "busy": claim.busy,
     }
+
+
+INTERRUPTIONS_HEAD = ("mail", "at", "worker", "made way for", "reason")
+
+
+def add_interruptions(commands: Commands) -> None:
+    parser = add_command(commands, "interruptions", run_interruptions, "show which jobs were interrupted, and by what")
+    parser.add_argument("mail", nargs="?", type=given, help="one mail (all of them if not given)")
+    parser.add_argument("--limit", type=whole(1, MAX_CLAIMS), default=50, metavar="N", help="the last N (50)")
+
+
+def run_interruptions(args: argparse.Namespace) -> int:
+    """Read once and print."""
+    with open_container(load_existing(args)) as services:
+        found = services.interruptions.listing(args.limit, find_mail(services, args.mail) if args.mail else "")
+    if args.json:
+        print_json([asdict(one) for one in found])
+        return Exit.OK
+    rows = [
+        (one.email_id[:SHORT_ID], clock(one.at), one.worker or "-", one.new_thread_id or "-", one.reason[:100])
+        for one in found
+    ]
+    print(table(INTERRUPTIONS_HEAD, rows))
+    return Exit.OK
 
 
 MAX_QUEUES = 1000

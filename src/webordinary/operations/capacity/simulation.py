@@ -391,7 +391,7 @@ class CallbackRecorder:
     def heartbeat(self, token: str) -> bool:
         return True
 
-    def record(self, job: Job, reason: str, now: datetime) -> None:
+    def record(self, job: Job, reason: str, now: datetime, new_thread_id: str = "") -> None:
         """See Interruptions; the events count them already."""
 
 

@@ -111,13 +111,13 @@ class SqsClaimRequests:
         Delayed requests are not deduplicated: they must not suppress a request for earlier work.
         """
         if delay := _seconds_until(request.ready_at, now):
-            self._queues.send(self._queue, self._body(request), delay)
+            self._queues.send(self._queue, self._body(request), CLAIM_REQUEST, request.key, delay)
             return True
         saying = self._requests.first_to_say(request.key, request.fence, now, again=again)
         if saying is None:
             return False
         try:
-            self._queues.send(self._queue, self._body(request))
+            self._queues.send(self._queue, self._body(request), CLAIM_REQUEST, request.key)
         except WebOrdinaryError:
             self._requests.take_back(request.key, saying, again=again)
             raise

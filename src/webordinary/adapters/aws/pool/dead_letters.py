@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import ConditionFailed, Dynamo, Fields, at, delete, epoch, moment, put, update
-from webordinary.model.errors import Transient
+from webordinary.model.errors import Permanent, Transient
 from webordinary.model.jobs import DeadLetter, Job
+from webordinary.model.snapshot import Interruption
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
@@ -140,15 +141,20 @@ def _mark(email_id: str, redrives: int, reason: str) -> dict[str, object]:
 RETENTION_SECONDS = 30 * 24 * 3600
 
 
+_MOST_OF_MAIL = 100
+"""A job is interrupted three times at most, and a mail redriven by hand."""
+
+
 class AwsInterruptions:
     """What was interrupted, as items."""
 
     def __init__(self, dynamo: Dynamo, table: str = names.INTERRUPTIONS) -> None:
         self._dynamo, self._table = dynamo, table
 
-    def record(self, job: Job, reason: str, now: datetime) -> None:
+    def record(self, job: Job, reason: str, now: datetime, new_thread_id: str = "") -> None:
         """Write down a job's last interruption, unless it is written down."""
         fields = {
+            "newThreadId": new_thread_id,
             "messageId": job.email_id,
             "recordId": f"{job.job_id}#{job.interruptions}",
             "jobId": job.job_id,
@@ -161,3 +167,23 @@ class AwsInterruptions:
         }
         first = put(self._table, fields, "attribute_not_exists(#recordId)")
         self._dynamo.write(f"recording that job {job.job_id} was interrupted", first)
+
+    def listing(self, limit: int, email_id: str = "") -> Sequence[Interruption]:
+        """The newest first, of one mail: the table has no order over all mails."""
+        if not email_id:
+            raise Permanent("on AWS interruptions are kept by mail: name one, as `webordinary status --json` shows it")
+        found = self._dynamo.query(
+            "reading interruptions", self._table, "#messageId = :mail", {"mail": email_id}, _MOST_OF_MAIL
+        )
+        entries = [
+            Interruption(
+                email_id,
+                item["jobId"],
+                item.get("interruptedContainer") or "",
+                item["reason"],
+                item.get("newThreadId") or "",
+                at(item["timestamp"]),
+            )
+            for item in found
+        ]
+        return sorted(entries, key=lambda entry: entry.at, reverse=True)[:limit]

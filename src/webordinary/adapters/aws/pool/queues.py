@@ -23,7 +23,7 @@ from webordinary.pool.ports import QUEUED, RESUMED
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
-    from types_boto3_sqs.type_defs import MessageTypeDef
+    from types_boto3_sqs.type_defs import MessageAttributeValueTypeDef, MessageTypeDef
 
 
 class QueueUrls:
@@ -62,6 +62,7 @@ def at_queue(what: str, name: str) -> Iterator[None]:
 
 
 BATCH = 10
+TICKET, INTERRUPT, OUTPUT = "TICKET", "INTERRUPT", "OUTPUT"
 VISIBILITY_SECONDS = 10
 """Longer than deleting a ticket or claiming a hint's key takes; a dead worker's messages come again after it."""
 LONGEST_DELAY_SECONDS = 900  # what SQS allows
@@ -95,19 +96,25 @@ class Queues:
             )
         return int(asked["Attributes"]["ApproximateNumberOfMessages"])
 
-    def send(self, name: str, body: Mapping[str, object], after_seconds: int = 0) -> None:
+    def send(self, name: str, body: Mapping[str, object], kind: str, key: ProjectUser, after_seconds: int = 0) -> None:
         """Send one message to a standard queue, delivered after the delay."""
         delay = min(after_seconds, LONGEST_DELAY_SECONDS)
         with at_queue("sending to", name):
-            self._sqs.send_message(QueueUrl=self._urls.of(name), MessageBody=_text(body), DelaySeconds=delay)
+            self._sqs.send_message(
+                QueueUrl=self._urls.of(name),
+                MessageBody=_text(body),
+                DelaySeconds=delay,
+                MessageAttributes=_attributes(kind, key),
+            )
 
-    def send_once(self, name: str, body: Mapping[str, object], group: str, once: str) -> None:
+    def send_once(self, name: str, body: Mapping[str, object], kind: str, key: ProjectUser, once: str) -> None:
         """One message to a FIFO queue; of those with the same `once`, within five minutes, only the first."""
         with at_queue("sending to", name):
             self._sqs.send_message(
                 QueueUrl=self._urls.of(name),
                 MessageBody=_text(body),
-                MessageGroupId=group,
+                MessageAttributes=_attributes(kind, key),
+                MessageGroupId=str(key),
                 MessageDeduplicationId=once,
             )
 
@@ -145,6 +152,12 @@ class Queues:
                         for n, one in enumerate(some)
                     ],
                 )
+
+
+def _attributes(kind: str, key: ProjectUser) -> dict[str, MessageAttributeValueTypeDef]:
+    """For consumers that filter without reading bodies."""
+    values = {"type": kind, "projectId": key.project_id, "userId": key.user_id}
+    return {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
 
 
 def _text(body: Mapping[str, object]) -> str:
@@ -187,7 +200,7 @@ class SqsNotifier:
             "interruptions": job.interruptions,
             "news": news,
         }
-        self._queues.send_once(names.queues_of(job.key).input, body, str(job.key), ticket_id(job, news))
+        self._queues.send_once(names.queues_of(job.key).input, body, TICKET, job.key, ticket_id(job, news))
 
     def notify_unclaimed(self) -> None:
         """The hint in the unclaimed queue is the message."""
@@ -212,7 +225,6 @@ def is_old(ticket: Mapping[str, object], started: Job | None) -> bool:
     return announced == (started.job_id, started.interruptions, started.attempts - 1)
 
 
-INTERRUPT = "INTERRUPT"
 _MOST_ROUNDS = 10
 
 
@@ -232,7 +244,7 @@ class AwsInterrupts:
             "newThreadId": interrupt.new_thread_id,
             "reason": interrupt.reason,
         }
-        self._queues.send(names.queues_of(interrupt.key).interrupts, body)
+        self._queues.send(names.queues_of(interrupt.key).interrupts, body, INTERRUPT, interrupt.key)
 
     def take(self, key: ProjectUser) -> Sequence[Interrupt]:
         """Receive and delete the interrupts for this key, with messages that cannot be read."""
@@ -276,6 +288,6 @@ class AwsOutputs:
             "error": result.error if result else None,
         }
         try:
-            self._queues.send(names.queues_of(job.key).output, body)
+            self._queues.send(names.queues_of(job.key).output, body, OUTPUT, job.key)
         except Permanent as problem:
             _log.warning("job %s: its output message is not sent: %s", job.job_id, problem)
