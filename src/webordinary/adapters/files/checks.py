@@ -6,6 +6,7 @@ import shutil
 import smtplib
 import socket
 import sqlite3
+import ssl
 import subprocess
 import tempfile
 from contextlib import closing
@@ -93,7 +94,7 @@ def look_at_relay(host: str, port: int, user: str, password: str, *, starttls: b
     try:
         with smtplib.SMTP(host, port, timeout=_RELAY_SECONDS) as relay:
             if starttls:
-                relay.starttls()
+                relay.starttls(context=ssl.create_default_context())
             if user:
                 relay.login(user, password)
             relay.noop()
