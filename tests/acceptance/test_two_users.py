@@ -152,7 +152,7 @@ def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_th
 ) -> None:
     up, scott, bob = start_up(), Customer(), Customer("bob@example.com")
     add_user(up.data, "bob", "bob@example.com")
-    wait_for_reply(up, bob.write(up, "Change the title of the about page to Half a thought", subject="About"))
+    wait_for_reply(up, bob.write(up, "Change the title of the about page to “Half a thought”", subject="About"))
     done = wait_for_reply(up, scott.write(up, "Change the homepage title to Open House"))
     told = text_of(wait_for_reply(up, scott.write(up, "publish", reply_to=done)))
     assert "<title>Open House" in get(up, stage="public")

@@ -158,7 +158,7 @@ def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_into_
         bucket = world.bucket("amelia", Stage.PUBLIC)
         return world.s3.get_object(Bucket=bucket, Key=name)["Body"].read().decode()
 
-    send("change the title of the about page to Half a thought", "job-1", key=ZOE, thread=OTHER_THREAD)
+    send("change the title of the about page to “Half a thought”", "job-1", key=ZOE, thread=OTHER_THREAD)
     send("change the homepage title to Spring Sale", "job-2")
     send("publish", "job-3", Command.PUBLISH)
     assert "<h1>Spring Sale</h1>" in public("index.html")
