@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import House, open_house
+from tests.integration.site_house import open_site_house
 from webordinary.entrypoints.cli.main import main
+from webordinary.mail.parsing.message import parse
 from webordinary.model.names import job_id_of
 
 
@@ -98,3 +100,21 @@ def test_a_time_that_is_none_is_named(operator: Operator) -> None:
     with pytest.raises(SystemExit):
         operator.run("list", "--since", "yesterday")
     assert "is no time" in operator.capsys.readouterr().err
+
+
+def test_a_mail_that_no_agent_understood_waits_for_a_person_whose_answer_goes_out_in_the_thread(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_site_house(tmp_path) as site:
+        operator = Operator(site.house, tmp_path, capsys)
+        job = site.mail("Could you make everything a bit more festive?")
+        site.mail("change the homepage title to Spring Sale", "<other@example.com>")
+        told = parse(site.house.replies(job.email_id)[-1].reply.raw)
+        assert "the person who looks after your site" in " ".join(told.text.split())
+        assert operator.ids("--needs-person") == [job.email_id]
+        assert operator.run("answer", job.email_id[:12], "Gladly: which page first?")[0] == 0
+        answer = site.house.replies(job.email_id)[-1].reply
+        assert "Gladly: which page first?" in parse(answer.raw).text
+        assert answer.thread_id == job.thread_id
+        assert parse(answer.raw).in_reply_to == told.in_reply_to
+        assert operator.ids("--needs-person") == []

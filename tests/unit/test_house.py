@@ -135,6 +135,7 @@ def test_every_command_takes_the_common_flags() -> None:
             "user add": ["x"],
             "sessions": ["x"],
             "token": ["x"],
+            "answer": ["x", "y"],
         }
         fillers |= {
             "release list": ["x"],

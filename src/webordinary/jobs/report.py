@@ -11,7 +11,7 @@ from webordinary.jobs.history import Entangled, Unchosen, WaitingChange
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange
-from webordinary.model.jobs import JobOutcome, JobResult, Settlement
+from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Attachment
 
 LISTED_FILES = 50
@@ -35,7 +35,7 @@ def of_agent(result: Answered | Asked | NotUnderstood) -> Settlement:
         case Asked(question=question):
             return Settlement(JobOutcome.SUCCEEDED, JobResult(question, question=question))
         case NotUnderstood(text=text):
-            return Settlement(JobOutcome.FAILED, JobResult(text, error="the agent did not understand the instruction"))
+            return Settlement(JobOutcome.FAILED, JobResult(text, error=NOT_UNDERSTOOD))
 
 
 def of_no_words(files: Sequence[Attachment]) -> Settlement:

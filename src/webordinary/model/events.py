@@ -19,6 +19,7 @@ class EventKind(StrEnum):
     MAIL_HELD = "MailHeld"
     MAIL_RELEASED = "MailReleased"
     MAIL_DROPPED = "MailDropped"
+    OPERATOR_ANSWERED = "OperatorAnswered"
     SITE_ADDED = "SiteAdded"
     MAILS_NOT_READ = "MailsNotRead"
     JOB_RECORDED = "JobRecorded"

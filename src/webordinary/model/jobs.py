@@ -20,6 +20,10 @@ class JobState(StrEnum):
     SETTLED = "settled"
 
 
+NOT_UNDERSTOOD = "the agent did not understand the instruction"
+"""The error of a job that needs a person."""
+
+
 class JobOutcome(StrEnum):
     """How a job settled."""
 

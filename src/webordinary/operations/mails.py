@@ -8,12 +8,17 @@ from datetime import datetime
 
 from webordinary.compose.container import Container
 from webordinary.mail.parsing.message import outline
+from webordinary.mail.replies.answers import by_operator
+from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
+from webordinary.model.jobs import NOT_UNDERSTOOD
 from webordinary.model.snapshot import MailSummary
 from webordinary.workflow.start import start_released
 
-MAX_SEARCHED = 5000
+MAX_SEARCHED, MAX_ANSWER = 5000, 20_000
+BY_OPERATOR = "operator"
+"""The beginning of the kind of replies that an operator writes."""
 _PAGE = 200
 STATES = ("open", "held", "refused", "dropped", "answered", "dead")
 
@@ -65,6 +70,41 @@ def _fits(mail: MailSummary, wanted: MailFilter, projects: dict[str, set[str]]) 
         and wanted.sender.lower() in mail.sender.lower()
         and (not wanted.project_id or wanted.project_id in of_project)
     )
+
+
+def mails_for_a_person(services: Container, limit: int) -> list[MailSummary]:
+    """The newest mails that no agent understood and no operator has answered, among the last MAX_SEARCHED."""
+    found = (
+        mail for mail in _recent(services, None) if _needs_a_person(mail) and not _answers(services, mail.email_id)
+    )
+    return [mail for mail, _ in zip(found, range(limit), strict=False)]
+
+
+def _needs_a_person(mail: MailSummary) -> bool:
+    result = mail.job.result if mail.job else None
+    return result is not None and result.error == NOT_UNDERSTOOD
+
+
+def _answers(services: Container, email_id: str) -> int:
+    return sum(entry.reply.kind.startswith(BY_OPERATOR) for entry in services.outbox.of(email_id))
+
+
+def answer_mail(services: Container, email_id: str, text: str, by: str) -> None:
+    """Write to the customer in the conversation of a mail.
+
+    Raises Permanent where the mail was not read or the answer is empty.
+    """
+    detail, mail = services.overview.mail(email_id), services.mailroom.parsed_mails.load(email_id)
+    if mail is None or detail is None or not text.strip():
+        raise Permanent(f"mail {email_id[:12]} cannot be answered: it was not read, or the answer has no words")
+    now, thread = services.clock.now(), detail.summary.job.thread_id if detail.summary.job else ""
+    kind = f"{BY_OPERATOR}-{_answers(services, email_id) + 1}"
+    reply = compose(
+        by_operator(text[:MAX_ANSWER]),
+        email_id=email_id, mail=mail, mailbox=services.config.mailbox, sent_at=now, kind=kind, thread_id=thread,
+    )  # fmt: skip
+    services.outbox.put(reply, now)
+    services.events.emit(Event(EventKind.OPERATOR_ANSWERED, email_id, data={"by": by}))
 
 
 def release_mail(services: Container, email_id: str, by: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from webordinary.config import Config
-from webordinary.entrypoints.cli.up import banner, ready_plain
+from webordinary.entrypoints.cli.up import banner, has_model, ready_plain
 from webordinary.entrypoints.running import Endpoints
 
 CONFIG = Config(data=Path("/somewhere"), port=8180, preview_port=8181, smtp_port=2626)
@@ -46,3 +46,13 @@ def test_on_aws_it_speaks_of_the_mail_address_and_its_bucket_and_never_of_smtp()
     plain = ready_plain(config, ENDS)
     assert (plain["mailbox"], plain["bucket"]) == ("edit@example.net", "webordinary-mail-123456789012")
     assert "smtp_port" not in plain
+
+
+def test_a_start_without_a_model_says_what_the_built_in_agent_does_and_how_to_attach_a_real_one() -> None:
+    assert not has_model(CONFIG, {})
+    assert has_model(CONFIG, {"ANTHROPIC_API_KEY": "k"})
+    assert has_model(CONFIG, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"})
+    text = banner(CONFIG, ENDS, [], "webordinary", has_model=False)
+    for word in ("simple, exact edits", "ANTHROPIC_API_KEY", "Bedrock", "Vertex", "gateway", "ACP", "agent test"):
+        assert word in text
+    assert "built-in" not in banner(CONFIG, ENDS, [], "webordinary", has_model=True)

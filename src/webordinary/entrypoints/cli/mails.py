@@ -18,7 +18,16 @@ from webordinary.entrypoints.cli.release import add_replay
 from webordinary.model.events import Event, EventKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import MailDetail, MailSummary
-from webordinary.operations.mails import STATES, MailFilter, drop_mail, find_mails, release_mail, state_of
+from webordinary.operations.mails import (
+    STATES,
+    MailFilter,
+    answer_mail,
+    drop_mail,
+    find_mails,
+    mails_for_a_person,
+    release_mail,
+    state_of,
+)
 
 MAX_LISTED, SHORT_ID, HEAD_CHARACTERS = 1000, 12, 2000
 HEAD = ("mail", "received", "state", "from", "subject")
@@ -36,8 +45,12 @@ def add_to(commands: Commands) -> None:
     found.add_argument("--project", metavar="ID", default="", help="only mails to this site")
     found.add_argument("--since", type=_since, metavar="WHEN", help="only later ones: 30m, 12h, 7d or 2026-05-01")
     found.add_argument("--limit", type=whole(1, MAX_LISTED), default=50, help="at most so many; 50 if not given")
+    found.add_argument("--needs-person", action="store_true", help="only mails that no agent understood, unanswered")
     show = add_command(parts, "show", show_mail, "show a mail, what happened to it and why")
     show.add_argument("mail", type=given, help="a mail's id, or its beginning")
+    answer = add_command(parts, "answer", answer_customer, "write to the customer in the conversation of a mail")
+    answer.add_argument("mail", type=given, help="a mail's id, or its beginning")
+    answer.add_argument("text", type=given, help="what to write")
     release = add_command(parts, "release", release_mails, "do held mails although nothing proves their sender")
     drop = add_command(parts, "drop", drop_mails, "never do held mails")
     for command in (release, drop):
@@ -59,7 +72,9 @@ def list_mails(args: argparse.Namespace) -> int:
     """One line per mail."""
     wanted = MailFilter(args.state, args.sender, args.project, args.since)
     with open_container(load_existing(args)) as services:
-        mails = find_mails(services, wanted, args.limit)
+        mails = (
+            mails_for_a_person(services, args.limit) if args.needs_person else find_mails(services, wanted, args.limit)
+        )
     if args.json:
         print_json([_plain(mail) for mail in mails])
     else:
@@ -78,6 +93,18 @@ def show_mail(args: argparse.Namespace) -> int:
         print_json(_plain(detail.summary) | {"text": text, "timeline": timeline})
     else:
         print("\n".join(_lines(detail)))
+    return Exit.OK
+
+
+def answer_customer(args: argparse.Namespace) -> int:
+    """The reply goes out with the others."""
+    with open_container(load_existing(args)) as services:
+        email_id = find_mail(services, args.mail)
+        answer_mail(services, email_id, args.text, BY)
+    if args.json:
+        print_json({"mail": email_id})
+    else:
+        print(f"the answer to mail {email_id[:SHORT_ID]} is on its way")
     return Exit.OK
 
 

@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
@@ -35,7 +35,7 @@ from webordinary.operations import onboarding
 SAMPLE = "amelia"
 
 
-def banner(config: Config, ends: Endpoints, projects: Collection[str], command: str) -> str:
+def banner(config: Config, ends: Endpoints, projects: Collection[str], command: str, *, has_model: bool = True) -> str:
     """The text after the start, with a last line for scripts."""
     lines = ["", f"WebOrdinary runs; its data is in {config.data}", "", f"  Page    {config.public_url or ends.page}"]
     if SAMPLE in projects:
@@ -51,8 +51,30 @@ def banner(config: Config, ends: Endpoints, projects: Collection[str], command: 
             "  Next    add a site; it asks for what it needs:",
             f"          {command} project add --data {config.data}",
         ]
+    if not has_model:
+        lines += ["", *_about_the_agent(config, command)]
     lines += ["", "  Stop    Ctrl-C; started again, it goes on where it was", "", ready_line(config, ends)]
     return "\n".join(lines)
+
+
+MODEL_VARIABLES = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL",
+    "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX",
+)  # fmt: skip
+
+
+def has_model(config: Config, env: Mapping[str, str]) -> bool:
+    """Whether the settings or the environment name an agent with a model; no key is tried."""
+    return config.agent not in ("auto", "builtin") or any(env.get(name) for name in MODEL_VARIABLES)
+
+
+def _about_the_agent(config: Config, command: str) -> list[str]:
+    return [
+        "  Agent   built-in: it does simple, exact edits (a title, a quoted text, a photo) and asks about the rest",
+        "          For ordinary mails attach a real one and start again: Claude with ANTHROPIC_API_KEY, Bedrock,",
+        "          Vertex, a gateway or a local model (ANTHROPIC_BASE_URL), or an ACP agent; docs/agents.md says how",
+        f"          Try it: {command} agent test --data {config.data}",
+    ]
 
 
 def _try(config: Config, ends: Endpoints, command: str) -> list[str]:
@@ -270,7 +292,7 @@ def _announce(services: Container, *, as_json: bool) -> None:
         if link := _first_link(services):
             print(f"\nNobody can sign in yet. Open this once, within 24 hours, to become the operator:\n\n  {link}")
         projects = [project.project_id for project in services.directory.projects()]
-        print(banner(config, ends, projects, command_name()), flush=True)
+        print(banner(config, ends, projects, command_name(), has_model=has_model(config, os.environ)), flush=True)
 
 
 def _first_link(services: Container) -> str:

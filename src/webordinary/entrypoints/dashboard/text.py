@@ -88,6 +88,7 @@ _TEXTS = {
     "MailRefused": "Refused",
     "MailHeld": "Held until the sender confirms",
     "MailReleased": "Confirmed and released",
+    "OperatorAnswered": "The operator answered",
     "MailDropped": "Dropped: it was not confirmed",
     "JobRecorded": "Recorded as a job of {key}",
     "AttachmentStored": "Attachment stored",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webordinary.mail.parsing.commands import own_words
-from webordinary.model.jobs import JobOutcome, JobResult
+from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
 
 MAX_LISTED = 20
@@ -78,7 +78,8 @@ def answer_job(
             return gave_up(mail, refused)
         case JobOutcome.FAILED:
             said = Paragraph(result.summary or "It did not work, and your site is as it was before.")
-            return Answer("Nothing was changed", (said, *notes))
+            person = (_A_PERSON_LOOKS,) if result.error == NOT_UNDERSTOOD else ()
+            return Answer("Nothing was changed", (said, *person, *notes))
 
 
 def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) -> Answer:
@@ -122,6 +123,16 @@ def _headline(command: Command, result: JobResult) -> str:
             return "Done and published" if result.commit else "Published"
         case _:
             return "Done on your edit site" if result.commit else "Here is my answer"
+
+
+_A_PERSON_LOOKS = Paragraph(
+    "Write it again in other words, or wait: the person who looks after your site sees this mail and answers you here."
+)
+
+
+def by_operator(text: str) -> Answer:
+    """What an operator writes to the customer in the conversation of a mail."""
+    return Answer("About your mail", tuple(Paragraph(part) for part in text.split("\n\n") if part.strip()))
 
 
 def gave_up(mail: ParsedMail, refused: Sequence[RefusedAttachment] = ()) -> Answer:
