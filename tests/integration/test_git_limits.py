@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.integration.test_git_workspace import World, changed
 from tests.integration.test_site_job import Amelia
 from tests.unit.jobs.world import OTHER_THREAD, SCOTT, ZOE, work
 from webordinary.adapters.git import GitRepository, WorkspaceCache
-from webordinary.adapters.git.durability import harden_origin, harden_origins
+from webordinary.adapters.git.durability import clear_leftovers, harden_origin, harden_origins
 from webordinary.adapters.git.mirrors import (
     MANY_PACKS,
     MANY_PUSHES,
@@ -227,3 +228,18 @@ def test_a_mirror_goes_only_when_no_workspace_borrows_from_it(world: World) -> N
     (world.folder / "w1").rename(world.folder / "gone")
     assert "removed" in maintain_mirrors(world.folder / "mirrors", world.folder)
     assert world.worker("w2").prepare(work(world.project, worker="w2", fence=11)).path.is_dir()
+
+
+def test_what_killed_git_processes_left_is_cleared_at_start_and_what_is_under_way_stays(tmp_path: Path) -> None:
+    objects = tmp_path / "amelia.git" / "objects"
+    (objects / "pack").mkdir(parents=True)
+    left = (objects / "tmp_objdir-incoming-a", objects / "pack" / "tmp_pack_b", objects / "pack" / ".tmp-1-pack-c.pack")
+    kept = (objects / "tmp_objdir-incoming-young", objects / "pack" / "pack-d.pack")
+    left[0].mkdir()
+    kept[0].mkdir()
+    for path in (*left[1:], kept[1]):
+        path.touch()
+    for path in (*left, kept[1]):
+        os.utime(path, (0, 0))
+    assert clear_leftovers(tmp_path, datetime.now(UTC)) == len(left)
+    assert [path.exists() for path in (*left, *kept)] == [False, False, False, True, True]

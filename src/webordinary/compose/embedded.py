@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from webordinary.adapters.git.durability import harden_origins
+from webordinary.adapters.git.durability import clear_leftovers, harden_origins
 from webordinary.adapters.sqlite.jobs import SqliteOutages
 from webordinary.compose.container import Runnable
 from webordinary.mail.intake import Accepted, UnadmittedQuota, accept, envelopes_of_delivery
@@ -353,8 +353,10 @@ class EmbeddedContainer:
         return self.levels.look(len(alive)), self.meter.read()
 
     def prepare(self) -> None:
-        """Make origins durable. Jobs that ran when everything went down are not blamed for it."""
+        """Make origins durable, clear what kills left in repositories, and blame no job for an outage of everything."""
         harden_origins(self.config.data / ORIGINS)
+        for folder in (ORIGINS, MIRRORS):
+            clear_leftovers(self.config.data / folder, self.clock.now())
         if count := SqliteOutages(self.db).excuse(self.workers.is_dead):
             self.events.emit(Event(EventKind.OUTAGE_EXCUSED, data={"jobs": count}))
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from webordinary.adapters.durable import disk_errors, sync_folder, write_durably
 from webordinary.adapters.git.command import local_origin
 
+_LEFTOVERS = ("incoming-*", "tmp_objdir-*", "pack/tmp_*", "pack/.tmp-*", "??/tmp_obj_*")
+"""Quarantine folders of pushes, and unfinished packs and objects."""
+_LEFTOVER_AGE = timedelta(hours=1)
 _ORIGIN_SETTINGS = """\
 [core]
 	fsync = all
@@ -37,6 +42,21 @@ def harden_origins(folder: Path) -> int:
         with suppress(FileNotFoundError):  # a damaged repository: the first job on it says so
             hardened += harden_origin(git_dir)
     return hardened
+
+
+def clear_leftovers(folder: Path, now: datetime) -> int:
+    """Remove what killed git processes left in the repositories of a folder; returns how many.
+
+    A worker started by hand may be fetching at this moment: young files stay.
+    """
+    before, removed = (now - _LEFTOVER_AGE).timestamp(), 0
+    for pattern in _LEFTOVERS:
+        for path in folder.glob(f"[!.]*.git/objects/{pattern}"):
+            with suppress(OSError):  # another process has removed it
+                if path.stat().st_mtime < before:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+                    removed += 1
+    return removed
 
 
 def sync_refs(repo: str, refs: Iterable[str]) -> None:
