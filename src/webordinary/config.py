@@ -384,6 +384,12 @@ class Config:
     hourly_mails: Annotated[
         int, Setting(number(0, 100_000), "mails of one person that are done within one hour; 0: no limit")
     ] = 30
+    hourly_project_mails: Annotated[
+        int, Setting(number(0, 100_000), "mails to one site that are done within one hour; 0: no limit")
+    ] = 0
+    hourly_domain_mails: Annotated[
+        int, Setting(number(0, 100_000), "mails of one domain of senders that are done within one hour; 0: no limit")
+    ] = 0
     allow_unjailed_agents: Annotated[
         bool, Setting(flag(), "where no jail works, let outside agents and builds do all that this user can")
     ] = False

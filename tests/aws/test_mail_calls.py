@@ -21,7 +21,7 @@ from tests.unit.mail.test_delivery import Told  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.mail.directory import FRESH_SECONDS, AwsDirectory  # noqa: E402
 from webordinary.adapters.aws.mail.emulated import Reception, as_received  # noqa: E402
-from webordinary.adapters.aws.mail.mails import AwsConfirmations, AwsIntake  # noqa: E402
+from webordinary.adapters.aws.mail.mails import AwsConfirmations, AwsHourlyRates, AwsIntake  # noqa: E402
 from webordinary.adapters.aws.mail.ses import SesTransport  # noqa: E402
 from webordinary.mail.addresses import Mailbox  # noqa: E402
 from webordinary.mail.auth import SesVerdicts  # noqa: E402
@@ -56,7 +56,7 @@ class Counted:
         world, items = self.world, self.world.items()
         return Mailroom(
             world.raw_mails(items), world.parsed_mails(items), world.manifest(), world.blobs(), world.threads(),
-            world.directory(), InProcessParser(), SesVerdicts(), EDIT, AwsConfirmations(items),
+            world.directory(), InProcessParser(), SesVerdicts(), EDIT, AwsConfirmations(items), AwsHourlyRates(items),
         )  # fmt: skip
 
     def reading(self) -> Reading:

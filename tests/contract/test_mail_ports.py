@@ -17,6 +17,7 @@ from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,
     SqliteConfirmations,
     SqliteDirectory,
+    SqliteHourlyRates,
     SqliteParsedMails,
     SqliteRawMails,
     SqliteThreads,
@@ -30,6 +31,7 @@ from webordinary.mail.ports import (
     Blobs,
     Confirmations,
     Directory,
+    HourlyRates,
     Outbox,
     ParsedMails,
     RawMails,
@@ -68,6 +70,7 @@ class Backend:
     directory: Directory
     outbox: Outbox
     confirmations: Confirmations
+    rates: HourlyRates
 
 
 @pytest.fixture(params=["sqlite in memory", "sqlite", "aws"])
@@ -76,19 +79,20 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
         emulator = request.getfixturevalue("ministack")
         from tests.aws.mail_world import MailWorld
 
-        from webordinary.adapters.aws.mail.mails import AwsConfirmations
+        from webordinary.adapters.aws.mail.mails import AwsConfirmations, AwsHourlyRates
 
         world = MailWorld(emulator.endpoint)
         yield Backend(
             world.raw_mails(), world.parsed_mails(), world.manifest(), world.blobs(), world.threads(),
             world.directory(), world.outbox(), AwsConfirmations(world.items()),
+            AwsHourlyRates(world.items()),
         )  # fmt: skip
         return
     db: Database = request.getfixturevalue("database" if request.param == "sqlite in memory" else "file_database")
     yield Backend(
         SqliteRawMails(db, tmp_path), SqliteParsedMails(db), SqliteAttachmentManifest(db),
         LocalBlobs(tmp_path / "blobs"), SqliteThreads(db), SqliteDirectory(db), SqliteOutbox(db),
-        SqliteConfirmations(db),
+        SqliteConfirmations(db), SqliteHourlyRates(db),
     )  # fmt: skip
 
 
@@ -154,6 +158,13 @@ def test_an_address_is_asked_about_few_mails_on_one_day(backend: Backend) -> Non
     assert ask(SenderQuestion("other", "mail9", ann, NOON), 2)
     assert ask(SenderQuestion("later", "mail3", scott, tomorrow), 2)
     assert backend.confirmations.find("d2", NOON) == ""
+
+
+def test_an_hour_has_room_for_so_many_mails_of_a_scope(backend: Backend) -> None:
+    admit, later = backend.rates.admit, NOON + timedelta(hours=1)
+    assert [admit("project amelia", mail, 2, NOON) for mail in ("a", "b", "c", "a")] == [True, True, False, True]
+    assert admit("project bakery", "c", 2, NOON)
+    assert admit("project amelia", "c", 2, later)
 
 
 # raw mails

@@ -11,6 +11,8 @@ import pytest
 
 from tests.integration.house import House, open_house
 from webordinary.compose import engine
+from webordinary.model.names import ProjectUser, job_id_of
+from webordinary.model.projects import Sender
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -89,3 +91,14 @@ def test_the_notice_says_what_to_do(house: House) -> None:
     with house.services.db.read() as conn:
         raw = conn.execute("SELECT raw FROM outbox WHERE kind = 'limited'").fetchone()["raw"].decode()
     assert "next full hour" in " ".join(raw.replace("=\r\n", "").split())
+
+
+@pytest.mark.parametrize("setting", ["hourly_project_mails", "hourly_domain_mails"])
+def test_a_site_and_a_domain_have_their_limits_for_all_persons_together(tmp_path: Path, setting: str) -> None:
+    with open_house(tmp_path, **{setting: 2}) as house:
+        now = house.services.clock.now()
+        house.services.directory.add_sender(Sender("ann@example.com", ProjectUser("amelia", "ann")), now)
+        mails = [house.receive(), house.receive(sender="ann@example.com"), house.receive(sender="ann@example.com")]
+        jobs = [house.services.jobs.get(job_id_of(email_id)) for email_id in mails]
+        assert [job is not None for job in jobs] == [True, True, False]
+        assert house.services.jobs.get(job_id_of(mails[0])) is not None

@@ -22,6 +22,7 @@ from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,
     SqliteConfirmations,
     SqliteDirectory,
+    SqliteHourlyRates,
     SqliteParsedMails,
     SqliteThreads,
 )
@@ -101,4 +102,5 @@ class Durable:
             policy=TrustedPeers(["127.0.0.1"]),
             mailbox=MAILBOX,
             confirmations=SqliteConfirmations(self.db),
+            rates=SqliteHourlyRates(self.db),
         )

@@ -23,6 +23,7 @@ from webordinary.adapters.aws.mail.emulated import put_emulated_mail
 from webordinary.adapters.aws.mail.mails import (
     AwsAttachmentManifest,
     AwsConfirmations,
+    AwsHourlyRates,
     AwsIntake,
     AwsParsedMails,
     AwsRawMails,
@@ -228,6 +229,7 @@ class AwsContainer:
             policy=SesVerdicts(),
             mailbox=Mailbox.parse(self.config.mailbox),
             confirmations=AwsConfirmations(self.mail_items),
+            rates=AwsHourlyRates(self.mail_items),
         )
 
     @cached_property

@@ -45,6 +45,7 @@ from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,
     SqliteConfirmations,
     SqliteDirectory,
+    SqliteHourlyRates,
     SqliteParsedMails,
     SqliteRawMails,
     SqliteThreads,
@@ -166,6 +167,7 @@ class EmbeddedContainer:
             policy=ProofChain(TrustedPeers(self.config.trusted_peers), self._own_check),
             mailbox=Mailbox.parse(self.config.mailbox),
             confirmations=SqliteConfirmations(self.db),
+            rates=SqliteHourlyRates(self.db),
             atomically=self.db.transaction,
         )
 

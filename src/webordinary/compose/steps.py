@@ -13,7 +13,7 @@ from webordinary.mail.ports import Outbox, ParserBusy
 from webordinary.model.errors import Permanent
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.queueing import Queueing
-from webordinary.workflow.reading import Reading
+from webordinary.workflow.reading import HourlyLimits, Reading
 from webordinary.workflow.start import start_released
 from webordinary.workflow.steps import Step, steps
 
@@ -46,7 +46,7 @@ def answering_of(
 
 def steps_of(container: Container, answering: Answering) -> Mapping[str, Step]:
     """The steps of the workflow by name."""
-    events, now = container.events, container.clock.now
+    events, now, config = container.events, container.clock.now, container.config
 
     def released(email_id: str) -> None:
         if container.profile.runs_engine:  # on AWS only intake and reconciler may start executions
@@ -61,7 +61,14 @@ def steps_of(container: Container, answering: Answering) -> Mapping[str, Step]:
 
     return steps(
         Reading(
-            container.mailroom, container.pool.jobs, events, now, container.config.hourly_mails, came_back, released
+            container.mailroom,
+            container.pool.jobs,
+            events,
+            now,
+            config.hourly_mails,
+            HourlyLimits(config.hourly_project_mails, config.hourly_domain_mails),
+            came_back,
+            released,
         ),
         Queueing(container.pool, container.interruptions, events, now, answering.tell_held),
         answering,

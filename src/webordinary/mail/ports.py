@@ -52,6 +52,13 @@ class Confirmations(Protocol):
         """The token is worth nothing from now on; again is harmless."""
 
 
+class HourlyRates(Protocol):
+    """Counts admitted mails by scope (a domain of senders, a project) and clock hour."""
+
+    def admit(self, scope: str, email_id: str, limit: int, now: datetime) -> bool:
+        """Count a mail; False = `limit` other mails were counted in this hour. The same mail counts once."""
+
+
 class RawMails(Protocol):
     """Accepted mails, byte for byte; what is stored here is promised to the sender."""
 

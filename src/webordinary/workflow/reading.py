@@ -31,6 +31,7 @@ from webordinary.mail.ports import (
     Confirmations,
     Directory,
     EarlierMailFirst,
+    HourlyRates,
     MailParser,
     ParsedMails,
     RawMails,
@@ -40,7 +41,7 @@ from webordinary.model.errors import HourlyLimitReached
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command, Envelope, ParsedMail
-from webordinary.model.names import job_id_of
+from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Sender, Thread
 from webordinary.pool.ports import Jobs
 
@@ -98,6 +99,7 @@ class Mailroom:
     policy: SenderPolicy
     mailbox: Mailbox
     confirmations: Confirmations
+    rates: HourlyRates
     atomically: Callable[[], AbstractContextManager[object]] = nullcontext
     """Stores all writes of a block or none, where the backend can; each write alone is safe to repeat."""
     recent: RecentMails = field(default_factory=RecentMails, compare=False)
@@ -134,6 +136,14 @@ class Mailroom:
 
 
 @dataclass(frozen=True, slots=True)
+class HourlyLimits:
+    """Mails that become jobs within one hour; 0 = no limit."""
+
+    project_mails: int = 0
+    domain_mails: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """Each method is one state of the workflow, idempotent, ids in and ids out."""
 
@@ -143,6 +153,7 @@ class Reading:
     now: Callable[[], datetime]
     hourly_mails: int = 0
     """Mails of one person that become jobs within one hour; 0 = no limit."""
+    limits: HourlyLimits = HourlyLimits()
     came_back: Callable[[str], None] = lambda _: None
     """Notes a reply that a machine reports as undelivered; on AWS SES tells of those."""
     released: Callable[[str], None] = lambda _: None
@@ -238,6 +249,9 @@ class Reading:
         redrive = payload.get("redrive", 0)
         new = NewJob(job_id_of(email_id, redrive), thread.key, thread.thread_id, email_id, mail.command)
         limit = 0 if redrive else self.hourly_mails  # a redrive is the operator's
+        if not redrive and (crowded := self._crowded(email_id, thread.key, mail)):
+            self._stopped(email_id, Refused(crowded))
+            return {"route": LIMITED, "key": str(thread.key)}
         try:
             job = self.jobs.record(new, self.now(), ready=not mail.attachment_count, hourly_limit=limit)
         except HourlyLimitReached as reached:
@@ -247,6 +261,18 @@ class Reading:
         self.events.emit(Event(EventKind.JOB_RECORDED, email_id, job.job_id, job.key, data={"order": job.order}))
         place = {"key": str(job.key), "order": job.order}
         return {"route": ROUTES[mail.command], "jobId": job.job_id, "threadId": thread.thread_id, "place": place}
+
+    def _crowded(self, email_id: str, key: ProjectUser, mail: ParsedMail) -> str:
+        """Why the mail is one too many of its project or domain in this hour; empty if it is not."""
+        domain = mail.sender.rpartition("@")[2]
+        scopes = (
+            (f"project {key.project_id}", self.limits.project_mails),
+            (f"domain {domain}", self.limits.domain_mails),
+        )
+        for scope, limit in scopes:
+            if limit and not self.mailroom.rates.admit(scope, email_id, limit, self.now()):
+                return f"{scope}: more than {limit} mails came within this hour (settings hourly_…_mails)"
+        return ""
 
     def store_attachment(self, payload: Payload) -> Payload:
         """Keep the files of the mail, each or the reason why not."""

@@ -34,6 +34,7 @@ from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,
     SqliteConfirmations,
     SqliteDirectory,
+    SqliteHourlyRates,
     SqliteParsedMails,
     SqliteThreads,
 )
@@ -168,7 +169,7 @@ class Cloud:
         self.inbox, self.outbox, self.post = Inbox(db), SqliteOutbox(db), Post()
         self.dead_letters, self.interruptions = SqliteDeadLetters(db), SqliteInterruptions(db)
         self.workflows = Workflows()
-        self.confirmations = SqliteConfirmations(db)
+        self.confirmations, self.rates = SqliteConfirmations(db), SqliteHourlyRates(db)
         self.directory, self.threads = SqliteDirectory(db), SqliteThreads(db)
         self.parsed, self.manifest, self.blobs = SqliteParsedMails(db), SqliteAttachmentManifest(db), MemoryBlobs()
         executions = SqliteExecutions(db)
@@ -198,7 +199,7 @@ class Cloud:
     def services(self, events: Events) -> AwsContainer:
         mailroom = Mailroom(
             self.inbox, self.parsed, self.manifest, self.blobs, self.threads, self.directory,
-            InProcessParser(), SesVerdicts(), Mailbox.parse(MAILBOX), self.confirmations,
+            InProcessParser(), SesVerdicts(), Mailbox.parse(MAILBOX), self.confirmations, self.rates,
         )  # fmt: skip
         config = Config(backend="aws", aws_account=ACCOUNT, aws_region="us-east-1", mailbox=MAILBOX, hourly_mails=0)
         container = AwsContainer(config, events=events)

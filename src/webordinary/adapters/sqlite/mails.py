@@ -250,6 +250,27 @@ class SqliteConfirmations:
             conn.execute(MARK_USED, (now.timestamp(), digest))
 
 
+COUNTED = "SELECT count(*) FROM hourly_mails WHERE scope = ? AND hour = ? AND email_id <> ?"
+COUNT = "INSERT OR IGNORE INTO hourly_mails (scope, hour, email_id) VALUES (?, ?, ?)"
+FORGET_HOURS = "DELETE FROM hourly_mails WHERE scope = ? AND hour < ?"
+
+
+class SqliteHourlyRates:
+    """See HourlyRates. Rows of earlier hours are deleted with the next mail of their scope."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def admit(self, scope: str, email_id: str, limit: int, now: datetime) -> bool:
+        hour = int(now.timestamp() // 3600)
+        with self._db.write() as conn:
+            if conn.execute(COUNTED, (scope, hour, email_id)).fetchone()[0] >= limit:
+                return False
+            conn.execute(COUNT, (scope, hour, email_id))
+            conn.execute(FORGET_HOURS, (scope, hour))
+            return True
+
+
 class SqliteParsedMails:
     """Readings as JSON, with the columns that lists are made of."""
 

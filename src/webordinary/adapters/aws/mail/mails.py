@@ -342,6 +342,21 @@ class AwsConfirmations:
         self._items.dynamo.write("noting that a question was answered", write)
 
 
+class AwsHourlyRates:
+    """See HourlyRates. One item for each scope and hour; it expires."""
+
+    def __init__(self, items: MailItems) -> None:
+        self._items = items
+
+    def admit(self, scope: str, email_id: str, limit: int, now: datetime) -> bool:
+        key = self._items.key(f"rate#{scope}", f"{now:%Y-%m-%dT%H}")
+        counted = update(
+            self._items.table, key, "ADD #mails :mails SET #expiresAt = :expires", _ROOM,
+            mails={email_id}, mail=email_id, most=limit, expires=epoch(now, _DAY_SECONDS),
+        )  # fmt: skip
+        return not isinstance(self._items.dynamo.write(f"counting mails of {scope}", counted), ConditionFailed)
+
+
 class AwsParsedMails:
     """See ParsedMails. `bodies` take the readings that are too large for an item."""
 
