@@ -22,7 +22,7 @@ from webordinary.model.errors import Interrupted, WebOrdinaryError
 
 pytestmark = pytest.mark.slow
 
-WISH, MAIL, PAGE = 5_000, 19_000, 150_000
+WISH, MAIL, PAGE = 5_000, 19_000, 40_000
 
 
 def follow(folder: Path, mail: str, kind: str = "html", page: str = "<title>Pots</title><p>Monday") -> AgentResult:

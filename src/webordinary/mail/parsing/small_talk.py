@@ -37,23 +37,24 @@ class Quotations:
     def set_aside(self, text: str) -> str:
         """The text with a mark in place of each quotation."""
         text, parts, done = re.sub(MARK, "", text), [], 0
-        ends: dict[str, int] = {}
+        ends: dict[str, tuple[int, bool]] = {}
         for opening in _OPENING.finditer(text):
             begin, mark = opening.end(), opening[0]
             if opening.start() < done or len(self._texts) > _LAST - _FIRST:
                 continue
-            if ends.get(mark, -1) < begin:
+            if ends.get(mark, (-1, False))[0] < begin:
                 ends[mark] = self._end(text, mark, begin)
-            if 0 < ends[mark] - begin <= _LONGEST_QUOTE:
-                parts += [text[done : opening.start()], self.mark(text[begin : ends[mark]])]
-                done = ends[mark] + 1
+            end, closes = ends[mark]
+            if closes and 0 < end - begin <= _LONGEST_QUOTE:
+                parts += [text[done : opening.start()], self.mark(text[begin:end])]
+                done = end + 1
         return "".join([*parts, text[done:]])
 
     @staticmethod
-    def _end(text: str, mark: str, begin: int) -> int:
+    def _end(text: str, mark: str, begin: int) -> tuple[int, bool]:
+        """Where the next closing mark is, or what shows that there is none, and which of both it is."""
         found = _CLOSING[mark].search(text, begin)
-        closes = found is not None and found[0][0] not in "\n\u2018"
-        return found.start() if found and closes else found.end() if found else len(text) + _LONGEST_QUOTE
+        return (found.start(), found[0][0] not in "\n\u2018") if found else (len(text), False)
 
     def mark(self, quotation: str) -> str:
         """Set one text aside."""
