@@ -131,7 +131,9 @@ def test_every_command_takes_the_common_flags() -> None:
         fillers |= {
             "config show": [],
             "completion": ["bash"],
-            "domain": ["add", "x", "y.example"],
+            "project domain add": ["x", "y.example"],
+            "project domain check": ["x", "y.example"],
+            "project domain remove": ["x", "y.example"],
             "user add": ["x"],
             "sessions": ["x"],
             "token": ["x"],

@@ -145,10 +145,17 @@ def set_project(args: argparse.Namespace) -> int:
 
 
 def add_domain(parts: Commands) -> None:
-    command = add_command(parts, "domain", change_domains, "show a site under a domain of its own")
-    command.add_argument("action", choices=("add", "remove", "check"))
-    command.add_argument("name", help="the site")
-    command.add_argument("domain", type=_as(config.host_name()), help="such as www.example.com")
+    parser = parts.add_parser("domain", help="domains of a site's own", description="Domains of a site's own.")
+    actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for action, about in (
+        ("add", "show a site under a domain of its own, and say what to put into DNS"),
+        ("remove", "show nothing under this domain any more"),
+        ("check", "say whether DNS leads a domain here"),
+    ):
+        command = add_command(actions, action, change_domains, about)
+        command.set_defaults(action=action)
+        command.add_argument("name", help="the site")
+        command.add_argument("domain", type=_as(config.host_name()), help="such as www.example.com")
 
 
 def change_domains(args: argparse.Namespace) -> int:
