@@ -16,6 +16,7 @@ from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.auth import AwaitsConfirmation
+from webordinary.mail.parsing.message import parse
 from webordinary.model.mail import Delivery, TransportKind
 from webordinary.operations import onboarding
 from webordinary.operations.console import Console
@@ -135,3 +136,16 @@ def test_mails_are_found_by_sender_site_and_state(container: Container, page: Te
     email_id = hold(container)
     for query, found in (("sender=SCOTT", True), ("state=held&project=amelia", True), ("state=answered", False)):
         assert (f"/mails/{email_id}" in page.get(f"/mails?{query}").text) is found, query
+
+
+def test_the_operator_answers_a_customer_in_the_conversation_from_the_page(
+    container: Container, page: TestClient
+) -> None:
+    [accepted] = container.accept_mail(MAIL, DELIVERY)
+    unread = page.post(f"/mails/{accepted.email_id}/answers", data={"text": "Hello Scott"}, headers=FORM)
+    assert (unread.status_code, "cannot be answered" in unread.text) == (409, True)
+    container.mailroom.parsed_mails.save(accepted.email_id, parse(MAIL), NOON)
+    done = page.post(f"/mails/{accepted.email_id}/answers", data={"text": "Hello Scott"}, headers=FORM)
+    assert done.status_code == 303
+    [entry] = container.outbox.of(accepted.email_id)
+    assert b"Hello Scott" in entry.reply.raw

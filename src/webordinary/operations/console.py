@@ -41,6 +41,7 @@ class NeedsPerson:
     """What waits for a decision of the operator."""
 
     held: Sequence[MailSummary]
+    not_understood: Sequence[MailSummary]
     dead_letters: Sequence[DeadLetter]
     undelivered: Sequence[Undelivered]
 
@@ -72,8 +73,12 @@ class Console:
     def needs_person(self) -> NeedsPerson:
         """What waits for the operator, bounded."""
         services = self._services
-        held = mails.find_mails(services, HELD, MOST_ITEMS)
-        return NeedsPerson(held, services.dead_letters.all(MOST_ITEMS), services.undelivered.all(MOST_ITEMS))
+        return NeedsPerson(
+            mails.find_mails(services, HELD, MOST_ITEMS),
+            mails.mails_for_a_person(services, MOST_ITEMS),
+            services.dead_letters.all(MOST_ITEMS),
+            services.undelivered.all(MOST_ITEMS),
+        )
 
     def find(self, wanted: MailFilter, limit: int) -> Sequence[MailSummary]:
         """The newest mails that fit."""
@@ -82,6 +87,10 @@ class Console:
     def release(self, email_id: str, by: str) -> None:
         """Let a held mail act for its sender."""
         mails.release_mail(self._services, email_id, by)
+
+    def answer(self, email_id: str, text: str, by: str) -> None:
+        """Write to the customer in the conversation of a mail."""
+        mails.answer_mail(self._services, email_id, text, by)
 
     def drop_held(self, email_id: str, by: str) -> None:
         """Never do a held mail."""

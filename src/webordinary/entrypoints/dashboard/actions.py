@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webordinary.entrypoints.dashboard.login import read_fields
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.entrypoints.dashboard.text import moment
 from webordinary.entrypoints.dashboard.views import mail_line
@@ -34,6 +35,7 @@ class ActionPages:
         return self._templates.page(
             "attention.html",
             held=[(mail, moment(mail.received_at, now)) for mail in waiting.held],
+            not_understood=[(mail, moment(mail.received_at, now)) for mail in waiting.not_understood],
             letters=[(letter, moment(letter.died_at, now)) for letter in waiting.dead_letters],
             replies=[(reply, moment(reply.written_at, now)) for reply in waiting.undelivered],
         )
@@ -60,6 +62,12 @@ class ActionPages:
     async def release(self, request: Request) -> Response:
         """Let a held mail act for its sender."""
         await self._do(self._console.release, _email_id(request), _user(request))
+        return RedirectResponse("/attention", status_code=303)
+
+    async def answer(self, request: Request) -> Response:
+        """Write to the customer in the conversation of a mail."""
+        text = (await read_fields(request)).get("text", "")
+        await self._do(self._console.answer, _email_id(request), text, _user(request))
         return RedirectResponse("/attention", status_code=303)
 
     async def drop_held(self, request: Request) -> Response:

@@ -131,7 +131,7 @@ class LoginPages:
         following = _own_path(request.query_params.get("next", "/"))
         if request.method != "POST":
             return self._templates.page("login.html", next=following, problem="")
-        form, access = await _form(request), self._access()
+        form, access = await read_fields(request), self._access()
         try:
             session = await self._look(
                 access.sign_in, form.get("name", ""), form.get("password", ""), client_of(request.scope)
@@ -162,7 +162,7 @@ class LoginPages:
             raise HTTPException(404, "This link was used already, or is too old. Ask for another.")
         if request.method != "POST":
             return self._templates.page("link.html", user=user, problem="")
-        password = (await _form(request)).get("password", "")
+        password = (await read_fields(request)).get("password", "")
         try:
             session = await self._look(access.redeem_link, secret, password, client_of(request.scope))
         except Permanent as problem:
@@ -194,7 +194,8 @@ class LoginPages:
         return response
 
 
-async def _form(request: Request) -> Mapping[str, str]:
+async def read_fields(request: Request) -> Mapping[str, str]:
+    """The text fields of a small form; a larger one is refused before it is read."""
     if int(request.headers.get("content-length") or MAX_FORM_BYTES + 1) > MAX_FORM_BYTES:
         raise HTTPException(413, "This form is too large.")
     async with request.form(max_files=0, max_fields=10, max_part_size=MAX_FORM_BYTES) as form:

@@ -143,6 +143,7 @@ def _action_routes(actions: ActionPages) -> list[BaseRoute]:
         Route("/mails/{email_id}/replies", actions.send_again, methods=post),
         Route("/mails/{email_id}/releases", actions.release, methods=post),
         Route("/mails/{email_id}/drops", actions.drop_held, methods=post),
+        Route("/mails/{email_id}/answers", actions.answer, methods=post),
         Route("/mails", actions.mails, methods=["GET"]),
         Route("/sites", actions.sites),
         Route("/sites/{project_id}", actions.site),
