@@ -32,10 +32,10 @@ class TimedMain:
     inside: GitSourceRollback
     asked_at: float = 0.0
 
-    def restore(self, project: Project, name: str, lease: ProjectLease) -> str | None:
+    def restore(self, project: Project, stage: Stage, name: str, lease: ProjectLease) -> str | None:
         """As inside."""
         self.asked_at = time.perf_counter()
-        return self.inside.restore(project, name, lease)
+        return self.inside.restore(project, stage, name, lease)
 
 
 class Operator:

@@ -124,7 +124,7 @@ class Bench:
         folder = workbench.folder
         repository = GitRepository(mirrors or folder / "mirrors", folder / "workspaces" / name, name)
         self._kit = JobDeps(
-            workspaces=repository, main=repository,
+            workspaces=repository, main=repository, live=repository,
             leases=SqliteProjectLeases(workbench.db, lambda worker: False), releases=workbench.releases,
             agents={"builtin": TimedAgent(self._timed)}, builders={"plain": TimedFiles(self._timed)},
             project_of=lambda _: workbench.project, attachment_path=lambda attachment: folder,
