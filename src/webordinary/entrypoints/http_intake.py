@@ -30,6 +30,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from webordinary.mail.addresses import MAX_ADDRESS, Mailbox
+from webordinary.mail.parsing.headers import with_crlf
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Delivery, TransportKind
 from webordinary.services.mail_intake import Intake
@@ -107,7 +108,7 @@ class PushIntake:
     def _take(self, request: Request, raw: bytes) -> JSONResponse:
         delivery = self._verified(request, raw)
         try:
-            accepted = self._intake.take(raw, delivery)
+            accepted = self._intake.take(with_crlf(raw), delivery)
         except Transient as problem:
             raise _Answer(503, f"cannot store mail at the moment: {problem}") from problem
         except Permanent as problem:

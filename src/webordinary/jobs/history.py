@@ -14,7 +14,8 @@ from typing import NamedTuple, Protocol
 from webordinary.jobs.source import Note
 
 _JUMPS = 100
-_LINE = 160
+_LINE = 300
+"""A mail with several wishes is named with all of them: what is published must be seen."""
 Notes = Sequence[tuple[str, Note]]
 History = Callable[[str], Iterable[tuple[str, Note]]]
 
@@ -169,7 +170,7 @@ def _waiting(lines: LineHistory, main: str, head: str) -> tuple[tuple[WaitingCha
 
 
 def _in_a_line(note: Note) -> str:
-    words = note.summary.partition("\n")[0].strip() or note.title
+    words = " ".join(note.summary.split()) or note.title
     return words if len(words) <= _LINE else f"{words[: _LINE - 1].rstrip()}…"
 
 

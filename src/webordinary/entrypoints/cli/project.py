@@ -155,7 +155,8 @@ def add_domain(parts: Commands) -> None:
         command = add_command(actions, action, change_domains, about)
         command.set_defaults(action=action)
         command.add_argument("name", help="the site")
-        command.add_argument("domain", type=_as(config.host_name()), help="such as www.example.com")
+        # Not `domain`: that is the setting, which an argument of this name would replace.
+        command.add_argument("own_domain", metavar="DOMAIN", type=_as(config.host_name()), help="www.example.com")
 
 
 def change_domains(args: argparse.Namespace) -> int:
@@ -165,13 +166,15 @@ def change_domains(args: argparse.Namespace) -> int:
         site_name = f"{project.project_id}.{settings.domain}"
         ours = [settings.domain, *filter(None, [urlsplit(settings.public_url).hostname])]
         if args.action == "add":
-            domains.add_domain(services.directory, project, args.domain, ours, now)
+            domains.add_domain(services.directory, project, args.own_domain, ours, now)
         elif args.action == "remove":
-            domains.remove_domain(services.directory, project, args.domain, now)
-            return _said(args, {"removed": args.domain}, [f"{args.domain} shows nothing of {args.name} any more."])
-    found = domains.check_domain(args.domain, site_name, _addresses)
-    records = domains.dns_records(args.domain, site_name)
-    plain = {"domain": args.domain, "points_here": found.points_here, "dns": records}
+            domains.remove_domain(services.directory, project, args.own_domain, now)
+            return _said(
+                args, {"removed": args.own_domain}, [f"{args.own_domain} shows nothing of {args.name} any more."]
+            )
+    found = domains.check_domain(args.own_domain, site_name, _addresses)
+    records = domains.dns_records(args.own_domain, site_name)
+    plain = {"domain": args.own_domain, "points_here": found.points_here, "dns": records}
     return _said(args, plain, [f"{found.words}.", *([] if found.points_here else ["In its DNS:", *records])])
 
 

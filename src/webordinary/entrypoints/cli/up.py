@@ -20,7 +20,7 @@ from typing import Any
 
 from webordinary.compose.backends import open_container, write_durably
 from webordinary.compose.checks import REMOVE_TRUST, why_trust_is_unsafe
-from webordinary.compose.container import Container, profile_of
+from webordinary.compose.container import Container, profile_of, site_url
 from webordinary.config import FILE_NAME, SECRETS, Config, flag_of, variable_of
 from webordinary.entrypoints import lifecycle, running
 from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
@@ -29,6 +29,7 @@ from webordinary.entrypoints.cli.output import print_json
 from webordinary.entrypoints.lifecycle import run_until_stopped
 from webordinary.entrypoints.running import Endpoints, bound, bound_anywhere
 from webordinary.entrypoints.supervisor import Child, Supervisor
+from webordinary.jobs.site_files import Stage
 from webordinary.model.console import Role
 from webordinary.operations import onboarding
 
@@ -38,7 +39,9 @@ SAMPLE = "amelia"
 def banner(config: Config, ends: Endpoints, projects: Collection[str], command: str, *, has_model: bool = True) -> str:
     """The text after the start, with a last line for scripts."""
     lines = ["", f"WebOrdinary runs; its data is in {config.data}", "", f"  Page    {config.public_url or ends.page}"]
-    if SAMPLE in projects:
+    if SAMPLE in projects and config.public_url:
+        lines += [f"  Sample  {site_url(config, SAMPLE, Stage.EDIT)}"]
+    elif SAMPLE in projects:
         lines += [
             f"  Sample  http://edit.{SAMPLE}.{config.domain}:{config.port}/",
             f"          or through {ends.preview} if your browser does not find that name",

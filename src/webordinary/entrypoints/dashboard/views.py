@@ -278,13 +278,13 @@ def _end_of(job: JobSummary) -> StatusView:
         return StatusView("answered", "good")
     if job.outcome is not JobOutcome.SUCCEEDED:
         return StatusView("not done", "warn")
+    if job.result is not None and job.result.question:
+        return StatusView("asked back", "warn")
     changed = job.result is not None and job.result.commit is not None
     if job.command is Command.UNDO and not changed:
         return StatusView("nothing to undo", "warn")
     if job.command is not Command.EDIT:
         return StatusView(_COMMAND_DONE[job.command], "good")
-    if job.result is not None and job.result.question:
-        return StatusView("answered", "good")  # with a question back
     return StatusView("on the edit site" if changed else "answered, nothing changed", "good")
 
 
