@@ -371,9 +371,19 @@ class EndsWith:
         return Answered("As you wish.", then=self._then)
 
 
+@pytest.mark.parametrize("then", ["publish", "undo"])
+def test_the_word_of_an_agent_alone_publishes_and_takes_back_nothing(amelia: Amelia, then: str) -> None:
+    amelia.send(TITLE, "job-1")
+    shown = amelia.page()
+    ends = replace(amelia.deps(), agents={amelia.project.agent: EndsWith(then)})
+    amelia.send("please fix the typo on the home page", "job-2", deps=ends)
+    assert amelia.page() == shown
+    assert amelia.releases.current("amelia", Stage.PUBLIC) is None
+
+
 def test_any_agent_may_end_with_an_undo(amelia: Amelia) -> None:
     amelia.send(TITLE, "job-1")
     ends = replace(amelia.deps(), agents={amelia.project.agent: EndsWith("undo")})
-    settled = amelia.send("no, I liked the old title", "job-2", deps=ends)
+    settled = amelia.send("no, I liked the old title: undo it, would you", "job-2", deps=ends)
     assert settled.outcome is JobOutcome.SUCCEEDED, settled.result
     assert "<h1>Pots for every day</h1>" in amelia.page()

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from webordinary.adapters.durable import FileLock, is_locked, write_durably
 from webordinary.adapters.files.liveness import LockFiles
@@ -14,7 +15,9 @@ from webordinary.compose.container import AWS, AcceptedMail, Container
 from webordinary.compose.embedded import open_embedded, send_by_smtp
 from webordinary.config import Config
 from webordinary.model.errors import Permanent
-from webordinary.operations.ports import WorkerRegistry
+
+if TYPE_CHECKING:  # a lambda starts without it
+    from webordinary.operations.ports import WorkerRegistry
 
 __all__ = [
     "AWS",

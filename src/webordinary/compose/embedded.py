@@ -15,6 +15,7 @@ from webordinary.pool.metrics import MetricsRecorder, MetricsState
 
 if TYPE_CHECKING:
     from webordinary.asl.engine import Engine
+    from webordinary.operations.access import Access
     from webordinary.services.loop import Loop
 
 import shutil
@@ -68,7 +69,6 @@ from webordinary.model.errors import Permanent
 from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
-from webordinary.operations.access import Access
 from webordinary.pool.ports import Pool
 from webordinary.workflow.reading import Mailroom
 
@@ -133,6 +133,8 @@ class EmbeddedContainer:
 
     @cached_property
     def access(self) -> Access:
+        from webordinary.operations.access import Access  # noqa: PLC0415 - only the page and `user` need it
+
         stores = (SqliteConsoleUsers(self.db), SqliteConsoleSecrets(self.db), SqliteActionLog(self.db))
         return Access(*stores, self.clock.now, self.clock.monotonic, always=self.config.needs_login)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -36,8 +37,10 @@ from webordinary.model.mail import Delivery, TransportKind
 from webordinary.services.mail_intake import Intake
 
 MAX_AGE_SECONDS = 300
-MAX_CONNECTIONS = 8  # each may hold one mail in memory
-BODY_SECONDS = 120.0
+MAX_CONNECTIONS = 200
+_SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
+MAX_BODIES = 8  # each may hold one mail in memory
+BODY_SECONDS = 30.0
 GRACE_SECONDS = 5
 RETRY_SECONDS = 60
 
@@ -73,6 +76,7 @@ class PushIntake:
 
     def __init__(self, settings: PushSettings, intake: Intake) -> None:
         self._settings, self._intake = settings, intake
+        self._bodies = asyncio.Semaphore(MAX_BODIES)
 
     def app(self) -> Starlette:
         """The web application; it knows this one address."""
@@ -81,7 +85,9 @@ class PushIntake:
     async def post(self, request: Request) -> JSONResponse:
         try:
             self._require_recent(request)
-            raw = await asyncio.wait_for(self._body(request), BODY_SECONDS)
+            self._require_signature(request)
+            async with self._bodies:
+                raw = await asyncio.wait_for(self._body(request), BODY_SECONDS)
             return await run_in_threadpool(self._take, request, raw)
         except (TimeoutError, ClientDisconnect):
             return _refusal(408, "the mail took too long: send it again")
@@ -95,6 +101,12 @@ class PushIntake:
         if not (given.isascii() and given.isdecimal() and len(given) < 12 and abs(now - int(given)) <= MAX_AGE_SECONDS):
             words = f"X-WebOrdinary-Timestamp must be the time in seconds, at most {MAX_AGE_SECONDS} s off"
             raise _Answer(401, words)
+
+    @staticmethod
+    def _require_signature(request: Request) -> None:
+        """Refuse what is not signed at all before its body is read."""
+        if not _SIGNATURE.fullmatch(request.headers.get("x-webordinary-signature", "")):
+            raise _Answer(401, "X-WebOrdinary-Signature does not fit: it must be sha256= and 64 hex digits")
 
     async def _body(self, request: Request) -> bytes:
         most = self._settings.max_bytes

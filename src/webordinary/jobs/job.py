@@ -13,6 +13,7 @@ from webordinary.jobs.live import deploy_and_report, find_published, publish
 from webordinary.jobs.run import JobDeps, JobRun
 from webordinary.jobs.source import Workspace
 from webordinary.jobs.undo import undo
+from webordinary.mail.parsing.commands import mentions
 from webordinary.model.claims import CancelToken, StartedJob
 from webordinary.model.errors import NotNow, Permanent
 from webordinary.model.events import Events
@@ -100,8 +101,13 @@ class SiteJobs:
 
 
 def follow_up(run: JobRun, done: Settlement, then: str) -> Settlement:
-    """Do what the customer wants after the edit, in the order of the mail; a change that failed is not published."""
+    """Do what the customer wants after the edit, in the order of the mail; a change that failed is not published.
+
+    An agent reads untrusted pages, so its word alone publishes nothing: the customer's own words must name the command.
+    """
     if done.outcome is not JobOutcome.SUCCEEDED or done.result.question:
+        return done
+    if not then or not mentions(Command(then), f"{run.instruction.subject} {run.request}"):
         return done
     if then == Command.PUBLISH:
         return report.of_both(done, publish(run, check_out(run)))

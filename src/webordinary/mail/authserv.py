@@ -22,7 +22,7 @@ _OF_AUTHOR = frozenset(
     {"from", "sender", "reply-to", "to", "cc", "subject", "date", "message-id", "mime-version", "content-type"}
 )
 _MAX_RESULTS = 4096
-_BY = re.compile(r"(?:^|\s)by\s+\[?([A-Za-z0-9.:_-]{1,253})", re.I)
+_BY = re.compile(r"(?<!\S)by\s+(?=\[?([A-Za-z0-9.:_-]{1,253}))", re.I)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\\.|[()]|[^"\\()]+')
 _DMARC = re.compile(r"dmarc\s*=\s*([a-z]+)(?=\s|$)(.*)", re.I | re.S)
 _HEADER_FROM = re.compile(r"(?:^|\s)header\.from\s*=\s*([^\s;\"]+)", re.I)
@@ -68,12 +68,15 @@ class PinnedProvider:
         return ""
 
     def _is_foreign(self, received: str) -> bool:
-        """Whether another organisation took the mail after the provider did."""
-        by = _BY.search(without_comments(received))
-        host = by[1].lower() if by else ""
-        if "." not in host or host.replace(".", "").isdecimal() or host.partition(".")[0] == "localhost":
-            return False  # a machine without a public name is inside
-        return organisation(host) not in {organisation(one) for one in self._ids}
+        """Whether another organisation took the mail after the provider did. A HELO name may be `by`: all count."""
+        hosts = [host.lower() for host in _BY.findall(without_comments(received))]
+        ours = {organisation(one) for one in self._ids}
+        return not hosts or any(_is_public(host) and organisation(host) not in ours for host in hosts)
+
+
+def _is_public(host: str) -> bool:
+    """A machine without a public name is inside."""
+    return "." in host and not host.replace(".", "").isdecimal() and host.partition(".")[0] != "localhost"
 
 
 def without_comments(value: str) -> str:

@@ -33,6 +33,11 @@ _NO = frozenset(
     {"no", "not", "n", "nope", "never", "nein", "nicht", "nee", "nei", "nej", "niet", "non", "pas", "não", "nao", "nie"}
     | {"ne", "nem", "ei", "нет", "не", "ні", "いいえ", "不", "不是", "아니요"}
 )
+_BESIDE_YES = frozenset(
+    {"i", "it", "this", "that", "did", "do", "was", "is", "me", "wrote", "sent", "please", "thanks", "thank", "you"}
+    | {"ich", "das", "war", "es", "bitte", "danke"}
+)
+"""Words that may stand beside a yes; any other word makes it unclear, since a forged mail is at stake."""
 
 
 class Said(StrEnum):
@@ -86,9 +91,10 @@ def is_answer(mailbox: Mailbox, recipient: str) -> bool:
 
 def said_in(text: str) -> Said:
     """The first word decides; a yes beside a no is neither."""
-    line = next((line for line in text.splitlines() if line.strip()), "")
-    words = [word.casefold() for word in _WORD.findall(line[:500])]
+    lines = [line[:500] for line in text.splitlines() if line.strip()][:5] or [""]
+    words, more = ([word.casefold() for word in _WORD.findall(part)] for part in (lines[0], " ".join(lines)))
     first = words[0] if words else ""
     if first in _NO:
         return Said.NO
-    return Said.YES if first in _YES and not _NO & set(words) else Said.UNCLEAR
+    plain = first in _YES and set(words) <= _YES | _BESIDE_YES and not _NO & set(more)
+    return Said.YES if plain else Said.UNCLEAR

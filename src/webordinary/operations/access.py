@@ -163,9 +163,9 @@ class Access:
         keys = (f"client {client}", f"user {name.lower()[:64]}")
         if wait := self._throttle.wait_seconds(*keys):
             raise TooManyTries(wait)
+        self._throttle.failed(*keys)  # before the comparison, so that tries side by side count too
         user = self.users.get(name.lower())
         if not is_password(password, self.users.password_hash(user.name) if user else "") or user is None:
-            self._throttle.failed(*keys)
             return None
         self._throttle.succeeded(*keys)
         self.record(user.name, "signed in", client)
@@ -181,6 +181,12 @@ class Access:
     def sign_out(self, secret: str) -> None:
         """End a session."""
         self.secrets.remove(digest_of(secret))
+
+    def end_sessions(self, user: str) -> None:
+        """End the sessions and unused links of a user, as a new password does; API tokens stay."""
+        for old in self.secrets.of(user):
+            if old.kind is not SecretKind.API:
+                self.secrets.remove(old.digest)
 
     def issue_token(self, user: str, label: str, lasts: timedelta) -> str:
         """Make an API token; the caller shows it once."""
@@ -199,6 +205,7 @@ class Access:
         if user is None or not self.secrets.remove(digest_of(secret)):
             return None
         self.users.put(user, hashed)
+        self.end_sessions(user.name)
         self.record(user.name, "set a password by a one-time link", client)
         return self._issue(user.name, SecretKind.SESSION, f"from {client}", SESSION_LASTS)
 

@@ -6,17 +6,20 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from webordinary.mail.outbox import deliver_due
 from webordinary.mail.ports import Outbox, RawMails, Threads, Transport
 from webordinary.model.events import Events
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
-from webordinary.operations.ports import Overview
 from webordinary.pool.callbacks import deliver_pending_callbacks
 from webordinary.pool.ports import Jobs, Pool
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.start import BrokenExecutions, Workflows, start_missing, started_with
+
+if TYPE_CHECKING:  # a lambda starts without it
+    from webordinary.operations.ports import Overview
 
 LOOK_EACH, LOOK_BACK = timedelta(minutes=5), timedelta(days=14)
 MOST_REMEMBERED = 1000

@@ -295,3 +295,38 @@ def test_a_draft_is_not_for_search_engines_and_may_have_a_password(console: Cons
         assert page.get("/", headers=basic(PASSWORD)).headers["x-robots-tag"] == "noindex, nofollow"
         shown = page.get("/", headers=public)
         assert (shown.status_code, "x-robots-tag" in shown.headers) == (200, False)
+
+
+def test_a_cookie_of_another_site_does_not_hide_the_session(console: Console) -> None:
+    olga, vera = (console.access.sign_in(name, PASSWORD, "here") for name in ("olga", "vera"))
+    planted = f'__Host-session={olga}; x=a __Host-session={vera}; y={{"a":1}}'
+    with console.visitor() as page:
+        fields = {"from": "scott@example.com", "text": "Hello"}
+        assert page.post("/mails", data=fields, headers={**FORM, "Cookie": planted}).status_code == 303
+
+
+def test_a_new_password_ends_the_sessions_and_links_of_before(console: Console) -> None:
+    session = console.access.sign_in("olga", PASSWORD, "here") or ""
+    first, second = (console.access.issue_link("olga", Role.OPERATOR) for _ in range(2))
+    assert console.access.redeem_link(second, "a new password", "here")
+    assert console.access.identify(session) is None
+    assert console.access.redeem_link(first, "another password", "here") is None
+
+
+def test_visitors_through_the_proxy_do_not_learn_which_names_are_ours(console: Console) -> None:
+    settings = {"project_settings": lambda: [OWN], "trusted_proxies": frozenset({"127.0.0.1"})}
+    with console.visitor(base_url="http://127.0.0.1:8080", **settings) as page:
+        forwarded = {"X-Forwarded-For": "198.51.100.7"}
+        asked = page.get("/tls/ask", params={"domain": "amelia.sites.example"}, headers=forwarded)
+        assert asked.status_code == 404
+
+
+def test_the_password_of_a_draft_cannot_be_guessed_at_speed(console: Console) -> None:
+    closed = Project("amelia", "amelia.git", edit_password=hash_password(PASSWORD))
+    with console.visitor(base_url="http://x:8081", project_settings=lambda: [closed]) as page:
+        answers = []
+        for number in range(6):
+            guess = b64encode(f"x:wrong {number}".encode()).decode()
+            headers = {"Host": "edit.amelia.sites.example", "Authorization": f"Basic {guess}"}
+            answers.append(page.get("/", headers=headers).status_code)
+        assert answers == [401] * 5 + [429]

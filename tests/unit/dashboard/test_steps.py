@@ -85,10 +85,10 @@ def test_a_mail_that_was_not_understood_leaves_editing_and_publishing_out() -> N
     assert status_of(seen, steps_of(seen)).label == "not done"
 
 
-def test_a_question_back_is_an_answer() -> None:
+def test_a_question_back_is_no_success() -> None:
     asked = settled(JobOutcome.SUCCEEDED, None)
     seen = mail(replace(asked, result=JobResult("Which page?", question="Which page?")), answered_at=later(4))
-    assert status_of(seen, steps_of(seen)).label == "answered"
+    assert status_of(seen, steps_of(seen)).label == "asked back"
 
 
 def test_an_answer_without_a_change_is_no_half_done_change() -> None:

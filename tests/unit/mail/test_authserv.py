@@ -47,6 +47,8 @@ def test_comments_versions_and_folded_lines_are_read() -> None:
         "Authentication-Results: (unclosed mx.provider.example; dmarc=fail",
         "Received: from evil.example by mx.evil.example with ESMTP id 1",
         "Received: from mx.provider.example (x) by relay.evil.example; now",
+        "Received: from by (evil [192.0.2.9]) by relay.evil.example with ESMTP",
+        "Received: from x (unclosed by relay.evil.example with ESMTP",
         "Subject: hello",
         "Message-ID: <1@example.com>",
     ],

@@ -27,7 +27,7 @@ def add_to(commands: Commands) -> None:
     add_command(parts, "list", list_users, "list the users")
     add = add_command(parts, "add", add_user, "add a user, or change a role; prints a link to set the password")
     add.add_argument("name")
-    add.add_argument("--role", choices=tuple(Role), default=Role.OPERATOR.value, help="operator acts, viewer looks")
+    add.add_argument("--role", choices=tuple(Role), help="viewer looks, operator acts; a new user is a viewer")
     add.add_argument("--password-stdin", action="store_true", help="read the password from standard input instead")
     remove = add_command(parts, "remove", remove_user, "remove a user with all sessions and tokens")
     remove.add_argument("name")
@@ -57,11 +57,14 @@ def add_user(args: argparse.Namespace) -> int:
     """Add a user; doing it again changes the role and makes a new link."""
     config = running.as_it_runs(load_folder(args))
     with open_container(config) as services:
-        access, name, role = _access(services), checked_name(args.name), Role(args.role)
+        access, name = _access(services), checked_name(args.name)
         password = hash_password(_password()) if args.password_stdin else None
         known = access.users.get(name)
+        role = Role(args.role) if args.role else known.role if known else Role.VIEWER
         created = known.created_at if known else services.clock.now()
         access.users.put(ConsoleUser(name, role, created), password)
+        if password:
+            access.end_sessions(name)
         link = "" if password else _address(services, access.issue_link(name, role))
         access.record(_me(), f"made {name} {role}", "command line")
     if args.json:

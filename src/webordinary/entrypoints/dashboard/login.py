@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
 
 from starlette.datastructures import Headers
@@ -108,11 +107,11 @@ def cookie_name(dashboard: Dashboard) -> str:
 
 def session_in(headers: Headers, cookie: str) -> str:
     """The session that a request carries; empty if none."""
-    try:
-        found = SimpleCookie(headers.get("cookie", "")[:8000]).get(cookie)
-    except CookieError:
-        return ""
-    return found.value if found else ""
+    for piece in headers.get("cookie", "").split(";"):  # as browsers write them; SimpleCookie also splits at spaces
+        name, _, value = piece.strip(" \t").partition("=")
+        if name == cookie:
+            return value
+    return ""
 
 
 def client_of(scope: Scope) -> str:
@@ -125,6 +124,7 @@ class LoginPages:
 
     def __init__(self, dashboard: Dashboard, readers: Readers, templates: Templates) -> None:
         self._d, self._look, self._templates = dashboard, readers.look, templates
+        self._check = readers.check_password
 
     async def login(self, request: Request) -> Response:
         """The form; and what it sends."""
@@ -133,7 +133,7 @@ class LoginPages:
             return self._templates.page("login.html", next=following, problem="")
         form, access = await read_fields(request), self._access()
         try:
-            session = await self._look(
+            session = await self._check(
                 access.sign_in, form.get("name", ""), form.get("password", ""), client_of(request.scope)
             )
         except TooManyTries as problem:
@@ -164,7 +164,7 @@ class LoginPages:
             return self._templates.page("link.html", user=user, problem="")
         password = (await read_fields(request)).get("password", "")
         try:
-            session = await self._look(access.redeem_link, secret, password, client_of(request.scope))
+            session = await self._check(access.redeem_link, secret, password, client_of(request.scope))
         except Permanent as problem:
             return self._templates.page("link.html", 400, user=user, problem=f"{problem}.".capitalize())
         if session is None:

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.write import OutgoingFile
 from webordinary.model.projects import Project
-from webordinary.operations.access import Access
+from webordinary.operations.access import Access, TooManyTries
 from webordinary.operations.console import Console
 from webordinary.operations.ports import Overview
 
@@ -167,6 +167,8 @@ class Dashboard:
 
 
 READERS = 4
+MAX_CHECKS = 20
+"""Passwords that wait to be compared; each takes 50 ms of a core on purpose."""
 
 T = TypeVar("T")
 
@@ -176,14 +178,27 @@ class Readers:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="page")
+        self._checking = ThreadPoolExecutor(1, thread_name_prefix="passwords")
+        self._checks = 0
 
     async def look(self, function: Callable[..., T], *arguments: object) -> T:
         """Call a function in one of the threads."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
+    async def check_password(self, function: Callable[..., T], *arguments: object) -> T:
+        """Compare a password in a thread of its own, so that guesses hold up no page. Raises TooManyTries."""
+        if self._checks >= MAX_CHECKS:
+            raise TooManyTries(1)
+        self._checks += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._checking, function, *arguments)
+        finally:
+            self._checks -= 1
+
     def close(self) -> None:
         """Wait for the running reads, and end the threads."""
         self._threads.shutdown()
+        self._checking.shutdown()
 
 
 FOLDER = Path(__file__).parent / "templates"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from base64 import b64decode
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -23,9 +24,10 @@ from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, R
 from starlette.types import Receive, Scope, Send
 
 from webordinary.entrypoints.dashboard.hosts import LOOPBACK, SiteHost, SitePort, site_address, site_of, split_host
+from webordinary.entrypoints.dashboard.login import client_of
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.jobs.site_files import OPENING, Stage, is_foreign, is_textual, media_type_of
-from webordinary.operations.access import is_password
+from webordinary.operations.access import SignInThrottle, TooManyTries, is_password
 
 _NOT_FOUND = "<!doctype html><meta charset=utf-8><title>Not found</title><h1>Not found</h1><p>{}</p>"
 
@@ -149,6 +151,7 @@ class Sites:
 
     def __init__(self, dashboard: Dashboard, readers: Readers, templates: Templates) -> None:
         self._dashboard, self._look, self._templates = dashboard, readers.look, templates
+        self._readers, self._throttle = readers, SignInThrottle(time.monotonic)
         self._proven: set[str] = set()  # digests of passwords that were right: scrypt is slow on purpose
 
     async def __call__(self, door: SiteHost | SitePort, scope: Scope, receive: Receive, send: Send) -> None:
@@ -167,26 +170,45 @@ class Sites:
         await response(scope, receive, send)
 
     async def _serve(self, site: SiteHost, request: Request) -> Response:
-        if site.stage is Stage.EDIT and not await self._look(self._may_see, site.project_id, request.headers):
-            challenge = {"WWW-Authenticate": f'Basic realm="{site}", charset="UTF-8"'}
-            return PlainTextResponse("This draft has a password. Ask the operator for it.", 401, challenge)
+        if site.stage is Stage.EDIT and (refused := await self._closed(site, request)):
+            return refused
         release = await self._look(self._dashboard.current_release, site.project_id, site.stage)
         if release is None and self._dashboard.domain == THIS_MACHINE:
             return await self._nothing_there(site, request)
         return await self._look(answer, release, request.scope["path"], request.headers)
 
-    def _may_see(self, project_id: str, headers: Headers) -> bool:
-        """Whether a visitor of an edit site gave its password, if it has one. Any user name will do."""
-        project = next((p for p in self._dashboard.project_settings() if p.project_id == project_id), None)
-        if project is None or not project.edit_password:
-            return True
-        given = headers.get("authorization", "")
-        proof = hashlib.sha256(f"{project.edit_password}\0{given}".encode()).hexdigest()
-        if proof not in self._proven and is_password(_basic_password(given), project.edit_password):
-            if len(self._proven) >= MOST_PROVEN:
-                self._proven.clear()
-            self._proven.add(proof)
-        return proof in self._proven
+    async def _closed(self, site: SiteHost, request: Request) -> Response | None:
+        """The refusal where an edit site has a password and the visitor did not give it; any user name will do."""
+        password = await self._look(self._password_of, site.project_id)
+        if not password:
+            return None
+        given = request.headers.get("authorization", "")
+        proof = hashlib.sha256(f"{password}\0{given}".encode()).hexdigest()
+        if proof in self._proven:
+            return None
+        guess, who = _basic_password(given), f"{client_of(request.scope)} {site.project_id}"
+        try:
+            if guess and await self._is_right(guess, password, who):
+                self._proven = {*(self._proven if len(self._proven) < MOST_PROVEN else ()), proof}
+                return None
+        except TooManyTries as problem:
+            return PlainTextResponse(
+                f"{problem}.".capitalize(), 429, {"Retry-After": str(max(1, round(problem.seconds)))}
+            )
+        challenge = {"WWW-Authenticate": f'Basic realm="{site}", charset="UTF-8"'}
+        return PlainTextResponse("This draft has a password. Ask the operator for it.", 401, challenge)
+
+    async def _is_right(self, guess: str, password: str, who: str) -> bool:
+        if wait := self._throttle.wait_seconds(who):
+            raise TooManyTries(wait)
+        self._throttle.failed(who)  # before the comparison, so that guesses side by side count too
+        right = await self._readers.check_password(is_password, guess, password)
+        if right:
+            self._throttle.succeeded(who)
+        return right
+
+    def _password_of(self, project_id: str) -> str:
+        return next((p.edit_password for p in self._dashboard.project_settings() if p.project_id == project_id), "")
 
     async def _nothing_there(self, site: SiteHost, request: Request) -> Response:
         """What there is instead: told where only this machine's own browser asks, never to visitors of a domain."""

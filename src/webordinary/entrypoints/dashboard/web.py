@@ -172,7 +172,8 @@ class SiteNames:
 
     async def ask(self, request: Request) -> Response:
         """Whether a proxy may get a certificate for a name. Answers this machine and trusted proxies only."""
-        if not _is_neighbour(request.scope.get("peer", ""), self._d.trusted_proxies):
+        forwarded = "x-forwarded-for" in request.headers or "forwarded" in request.headers
+        if forwarded or not _is_neighbour(request.scope.get("peer", ""), self._d.trusted_proxies):
             raise HTTPException(404, "There is no such page.")
         await self._refresh()
         name = request.query_params.get("domain", "").lower()[:253]

@@ -124,6 +124,11 @@ def command_of(text: str, subject: str, sender_name: str = "") -> Command:
     return found[0] if found else Command.EDIT
 
 
+def mentions(command: Command, text: str) -> bool:
+    """Whether a mail's words hold the words of a command anywhere. An agent may then conclude that it is meant."""
+    return bool(_COMMANDS[command].search(" ".join(text.casefold().split())))
+
+
 def named_change(text: str, subject: str, sender_name: str = "") -> str:
     """Which change an `undo` names, or what a `publish` names, ALL or BOTH; else empty."""
     named = _NAMED.fullmatch(_plainly(_said(text, subject)))
