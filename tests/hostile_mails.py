@@ -7,8 +7,11 @@ import io
 import zipfile
 from collections.abc import Callable
 
+from tests.photos import picture
+
 MB = 1024 * 1024
 _ROOM = 39 * MB
+_JPEG = picture("JPEG")
 
 
 def mail(body: bytes, content_type: str = "text/plain", sender: str = "scott@example.com", extra: bytes = b"") -> bytes:
@@ -96,14 +99,14 @@ def almost_delimiters(sender: str) -> bytes:
 
 
 def one_photo(sender: str) -> bytes:
-    photo = base64.encodebytes(b"\xff\xd8\xff\xe0" + bytes(25 * MB - 4))
+    photo = base64.encodebytes(_JPEG + bytes(25 * MB - len(_JPEG)))
     return of_parts(
         [(b"", b"add it"), (b"Content-Type: image/jpeg\r\nContent-Transfer-Encoding: base64", photo)], sender
     )
 
 
 def twenty_photos(sender: str) -> bytes:
-    photo = base64.encodebytes(b"\xff\xd8\xff\xe0" + bytes(1400 * 1024))
+    photo = base64.encodebytes(_JPEG + bytes(1400 * 1024))
     head = b'Content-Type: image/jpeg; name="photo.jpg"\r\nContent-Transfer-Encoding: base64'
     return of_parts([(b"", b"add them"), *[(head, photo)] * 20], sender)
 

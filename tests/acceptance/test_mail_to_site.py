@@ -13,6 +13,7 @@ import pytest
 
 from tests.acceptance.world import Customer, get, get_bytes, replies, text_of, wait_for_reply, wait_until
 from tests.conftest import Up
+from tests.photos import exif, opened, picture
 from webordinary.mail.write import OutgoingFile
 from webordinary.operations import sample
 
@@ -43,11 +44,25 @@ def test_a_customer_changes_a_title_adds_a_photo_and_takes_it_back(up: Up) -> No
     page = get(up)
     assert "<title>Spring Sale" in page
     image = next(part.split('"')[0] for part in page.split('src="')[1:] if ".jpg" in part.split('"')[0])
-    assert get_bytes(up, f"/{image.lstrip('/')}", "edit.amelia.localhost") == sample.sample_photo()
+    shown = opened(get_bytes(up, f"/{image.lstrip('/')}", "edit.amelia.localhost"))
+    assert (shown.format, shown.size) == ("JPEG", opened(sample.sample_photo()).size)
 
     undo = customer.write(up, "undo", subject="Re: Spring sale, photo attached", reply_to=reply)
     assert "taken back" in text_of(wait_for_reply(up, undo)).lower()
     assert get(up) == before
+
+
+def test_a_photo_with_a_gps_position_goes_public_without_it(up: Up) -> None:
+    customer, sent = Customer(), picture("JPEG", (2400, 1800), exif=exif())
+    assert b"Phone of Scott" in sent
+    photo = OutgoingFile("Kiln.jpeg", "image/jpeg", sent)
+    asked = customer.write(up, "Add the attached photo to the homepage", subject="The kiln", files=(photo,))
+    wait_for_reply(up, customer.write(up, "publish", reply_to=wait_for_reply(up, asked)))
+    page = get(up, stage="public")
+    image = next(part.split('"')[0] for part in page.split('src="')[1:] if "kiln" in part.split('"')[0])
+    public = get_bytes(up, f"/{image.lstrip('/')}", "amelia.localhost")
+    assert (opened(public).size, dict(opened(public).getexif())) == ((1500, 2000), {})
+    assert b"Phone of Scott" not in public
 
 
 def test_the_commit_names_the_instruction_and_the_job(up: Up) -> None:

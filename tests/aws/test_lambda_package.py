@@ -52,7 +52,7 @@ def test_the_zip_for_aws_is_small_native_to_arm_and_without_what_lambda_brings()
         native = [name for name in entries if name.endswith(".so")]
         machines = {int.from_bytes(packed.read(name)[18:20], "little") for name in native}
     tops = {name.partition("/")[0] for name in entries}
-    assert {"webordinary", "aws_lambda_powertools", "selectolax"} <= tops
+    assert {"webordinary", "aws_lambda_powertools", "selectolax", "PIL", "pi_heif"} <= tops
     assert tops.isdisjoint({"boto3", "botocore", "bootstrap"})
     assert machines == {AARCH64}
     assert "webordinary/workflow/email_processor.asl.json" in entries
@@ -71,7 +71,7 @@ sys.path.insert(0, sys.argv[1])
 
 from webordinary.entrypoints.lambdas import functions
 getattr(functions, sys.argv[2])
-loaded = [name for name in sys.modules if name.startswith("webordinary.")]
+loaded = [name for name in sys.modules if name.startswith(("webordinary.", "PIL."))]
 # Not ru_maxrss: a child inherits that from whoever started it.
 peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:"))
 print(json.dumps({"peak_mb": peak / 1024, "loaded": loaded}))
@@ -101,6 +101,7 @@ def test_a_function_starts_from_the_zip_alone_in_little_memory_and_without_what_
     assert seen["peak_mb"] < SMALL_MB * 0.75
     packages = {module.split(".")[1] for module in seen["loaded"]}
     assert packages.isdisjoint({"asl", "worker", "operations"})
+    assert not [module for module in seen["loaded"] if module.startswith("PIL.")]
     heavy = ("git", "sandbox", "builders", "agents", "sqlite", "aws.site")
     assert not [
         module for module in seen["loaded"] if module.startswith(tuple(f"webordinary.adapters.{p}" for p in heavy))

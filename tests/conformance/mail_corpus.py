@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from webordinary.mail.parsing.attachments import extract
+from webordinary.mail.parsing.attachments import FileType, extract
 from webordinary.mail.parsing.headers import with_crlf
 from webordinary.mail.parsing.message import parse
 from webordinary.mail.ports import ExtractedFile, Unparseable
@@ -18,6 +18,11 @@ Row = dict[str, Any]
 def raw(row: Row) -> bytes:
     """As `webordinary send` would hand it over; some of the corpus are files with LF line ends."""
     return with_crlf(base64.b64decode(row["eml_b64"]))
+
+
+def as_it_came(data: bytes, found: FileType) -> bytes:
+    """Instead of preparing a picture: many of the corpus are no real ones."""
+    return data
 
 
 def squeezed(text: str) -> str:
@@ -57,7 +62,7 @@ def judged(row: Row) -> dict[str, bool]:
     if {"text", "text_nows"} & expect.keys():
         found["not lost"] = not is_lost(mail, expect)
     if "n_images" in expect:
-        files = [file for file in extract(raw(row)) if isinstance(file, ExtractedFile)]
+        files = [file for file in extract(raw(row), as_it_came) if isinstance(file, ExtractedFile)]
         found["n_images"] = sum(file.kind is AttachmentKind.IMAGE for file in files) == expect["n_images"]
     return {"read": True} | found
 

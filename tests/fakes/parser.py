@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from webordinary.mail.parsing.attachments import extract
 from webordinary.mail.parsing.message import parse
+from webordinary.mail.parsing.photos import prepared
 from webordinary.mail.ports import ExtractedFile, ReturnedMail
 from webordinary.model.mail import ParsedMail, RefusedAttachment
 
@@ -17,7 +18,7 @@ class InProcessParser:
         return parse(raw)
 
     def files(self, raw: bytes) -> Iterator[ExtractedFile | RefusedAttachment]:
-        return extract(raw)
+        return extract(raw, prepared)
 
     def returned(self, raw: bytes) -> ReturnedMail | None:
         """See MailParser. Tests of reports use the real one."""

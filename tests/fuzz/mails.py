@@ -19,6 +19,7 @@ from webordinary.mail.addresses import Mailbox, is_address
 from webordinary.mail.auth import Admitted, SesVerdicts, authenticate, envelopes_of
 from webordinary.mail.parsing.attachments import MAX_ATTACHMENTS, extract
 from webordinary.mail.parsing.message import MAX_TEXT, outline, parse
+from webordinary.mail.parsing.photos import prepared
 from webordinary.mail.ports import ExtractedFile, Unparseable
 from webordinary.mail.records import mail_from_json, mail_to_json
 from webordinary.model.mail import ParsedMail
@@ -97,7 +98,7 @@ class MailParserTarget:
         self._check_author(data, header)
         try:
             found = parse(data)
-            files = list(extract(data))
+            files = list(extract(data, prepared))
         except Unparseable:
             return
         seconds = time.process_time() - began

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -14,15 +15,18 @@ from typing import Any
 
 import pytest
 
-from tests.hostile_mails import HOSTILE, mail, one_photo, plain_text, quotes_and_answers, twenty_photos
+from tests.hostile_mails import HOSTILE, mail, of_parts, one_photo, plain_text, quotes_and_answers, twenty_photos
 from tests.integration.house import SCOTT, House, open_house
+from tests.photos import HEIC, exif, opened, picture
 from tests.processes import children_of, wait_gone
 from webordinary.adapters.files.parser import ParserLimits, ProcessParser
 from webordinary.mail.intake import accept
+from webordinary.mail.parsing.attachments import JPEG
 from webordinary.mail.parsing.message import parse
+from webordinary.mail.parsing.photos import prepared
 from webordinary.mail.ports import ExtractedFile, ParserBusy, Unparseable
 from webordinary.model.errors import Transient
-from webordinary.model.mail import Command, Delivery, TransportKind
+from webordinary.model.mail import Command, Delivery, RefusedAttachment, TransportKind
 from webordinary.workflow.start import start
 
 STATUS = mail(b"status")
@@ -85,11 +89,61 @@ def test_files_come_out_of_the_child_byte_for_byte(parser: ProcessParser) -> Non
     (attached,) = parser.files(HOSTILE["attached_mail"](SCOTT))
     assert isinstance(attached, ExtractedFile)
     assert (attached.name, attached.data) == ("mail.txt", b"Subject: a\x0cb: c\n\nhello")
+
+
+def test_photos_come_out_of_the_child_prepared_for_the_site(parser: ProcessParser) -> None:
     photos = list(parser.files(twenty_photos(SCOTT)))
     assert len(photos) == 20
-    assert {file.data for file in photos if isinstance(file, ExtractedFile)} == {
-        b"\xff\xd8\xff\xe0" + bytes(1400 * 1024)
-    }
+    assert {file.data for file in photos if isinstance(file, ExtractedFile)} == {prepared(picture("JPEG"), JPEG)}
+
+
+def with_photos(*photos: bytes) -> bytes:
+    head = b"Content-Disposition: attachment\r\nContent-Transfer-Encoding: base64"
+    return of_parts([(head, base64.encodebytes(photo)) for photo in photos], SCOTT)
+
+
+def large_photo(megapixels: int, **options: Any) -> bytes:  # noqa: ANN401
+    return picture("JPEG", (1000 * megapixels // 6, 6000), **options)
+
+
+def test_a_photo_of_48_megapixels_from_a_phone_is_taken(parser: ProcessParser) -> None:
+    (photo,) = parser.files(with_photos(large_photo(48, exif=exif())))
+    assert isinstance(photo, ExtractedFile)
+    assert opened(photo.data).size == (1500, 2000)
+
+
+def test_a_heic_photo_comes_out_of_the_child_as_jpeg(parser: ProcessParser) -> None:
+    (photo,) = parser.files(with_photos(HEIC.read_bytes()))
+    assert isinstance(photo, ExtractedFile)
+    assert (photo.name, photo.media_type, opened(photo.data).format) == ("file.jpg", "image/jpeg", "JPEG")
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (ParserLimits(photo_cpu_seconds=0.05), "takes longer than a picture may take"),
+        (ParserLimits(photo_memory_bytes=20 * 1024 * 1024), "smaller"),
+    ],
+)
+def test_a_photo_beyond_its_limits_is_refused_in_words_and_the_other_files_still_come(
+    limits: ParserLimits, words: str
+) -> None:
+    with limited(limits) as parser:
+        first, large, last = parser.files(with_photos(b"text", picture("PNG", (5000, 5000)), b"text"))
+    assert isinstance(large, RefusedAttachment)
+    assert words in large.reason
+    assert [isinstance(file, ExtractedFile) for file in (first, last)] == [True, True]
+
+
+def test_a_photo_that_brings_its_decoder_down_costs_no_other_file(parser: ProcessParser) -> None:
+    fatal = HEIC.read_bytes().replace(b"Exif", b"Ex\x80f", 1)  # pi-heif 1.4 ends with SIGSEGV
+    first, _, last = parser.files(with_photos(b"text", fatal, HEIC.read_bytes()))
+    assert [isinstance(file, ExtractedFile) for file in (first, last)] == [True, True]
+
+
+def test_a_process_that_reads_no_photo_does_not_load_the_decoders(parser: ProcessParser) -> None:
+    child = child_of(parser)
+    assert "PIL" not in Path(f"/proc/{child}/maps").read_text()
 
 
 def test_a_mail_that_takes_too_much_processor_time_is_refused_and_the_next_one_is_read() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.certificates import Certificate, certificate
+from tests.photos import picture
 from webordinary.adapters.files import smtp_client
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.mails import SqliteRawMails
@@ -269,7 +270,7 @@ def _ignore_disconnect(smtp: smtplib.SMTP) -> None:
 @pytest.mark.needs("swaks")
 def test_swaks_sends_a_mail_with_a_photo(house: House, server: SmtpServer, tmp_path: Path) -> None:
     photo = tmp_path / "mug.png"
-    photo.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20)
+    photo.write_bytes(picture("PNG"))
     done = subprocess.run(
         ["swaks", "--to", "edit@localhost", "--from", SCOTT, "--server", f"127.0.0.1:{server.port}",
          "--header", "Subject: A photo", "--body", "add this photo", "--attach", f"@{photo}"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.photos import picture
 from tests.simulation.scenario import DAY, PEOPLE, Intervention, Letter
 from webordinary.mail.intake import name_of
 from webordinary.mail.write import CustomerMail as Written
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 MAILBOX = "edit@localhost"
 RETRIES = Backoff(10.0, cap=300.0)
 """Of the mail servers of the customers."""
-_PHOTO = b"\x89PNG\r\n\x1a\n" + bytes(32)
+_PHOTO = picture("PNG", (8, 6))
 
 
 class Customers:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from tests.photos import picture
 from webordinary.model.mail import Command, Delivery, Envelope, ParsedMail, TransportKind
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SCOTT = "scott@example.com"
-PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
-JPEG = b"\xff\xd8\xff\xe0" + b"pixels"
+PNG = picture("PNG")
+JPEG = picture("JPEG")
 
 
 def raw_mail(body: str = "hello", **fields: str) -> bytes:

@@ -1,7 +1,8 @@
 """The table of the lambdas: name, settings and trigger of each. Infrastructure and emulators read it.
 
 Memory was measured: every function stands at 63 MB when it is ready. With the largest mail, of 40 MB, the intake
-reaches 140 MB, and so do the steps that parse, whose child process takes 130 MB beside them. A reply carries pictures.
+reaches 140 MB, and so do the steps that parse, whose child process takes 130 MB beside them. A photo takes up to 300 MB
+more. A reply carries pictures.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ MODULE = "webordinary.entrypoints.lambdas.functions"
 PYTHON = (3, 13)
 RUNTIME, ARCHITECTURE = f"python{PYTHON[0]}.{PYTHON[1]}", "arm64"
 
-SMALL_MB, MAIL_MB, PARSING_MB = 128, 256, 512
+SMALL_MB, MAIL_MB, PARSING_MB, PHOTO_MB = 128, 256, 512, 1024
 _STEP_SECONDS = 30  # twice a slow answer of DynamoDB with its retries; the workflow tries again after it
 _MAIL_SECONDS = 60
 _SWEEP_SECONDS = 120
+_PHOTO_SECONDS = 150  # 20 photos at their limit of 3 processor seconds, with the half processor that 1,024 MB bring
 
 PARSING_STEPS = ("ParseEmail", "StoreAttachment")
 """They parse in a child process, started while the function starts; its limits are those of one machine."""
-_MEMORY = dict.fromkeys(PARSING_STEPS, PARSING_MB) | {"Reply": MAIL_MB}
+_MEMORY = {"ParseEmail": PARSING_MB, "StoreAttachment": PHOTO_MB, "Reply": MAIL_MB}
+_SECONDS = {SMALL_MB: _STEP_SECONDS, PHOTO_MB: _PHOTO_SECONDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Function:
 
 def _step(step: str) -> Function:
     memory = _MEMORY.get(step, SMALL_MB)
-    return Function(names.function_of(step), step, memory, _STEP_SECONDS if memory == SMALL_MB else _MAIL_SECONDS)
+    return Function(names.function_of(step), step, memory, _SECONDS.get(memory, _MAIL_SECONDS))
 
 
 INTAKE = Function(names.INTAKE, memory_mb=MAIL_MB, timeout_seconds=_MAIL_SECONDS, retries=2)

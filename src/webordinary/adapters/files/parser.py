@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from webordinary.adapters.files.parser_child import Frame, read_frame, write_frame
+from webordinary.adapters.files.parser_child import OUT_OF_TIME, Frame, read_frame, write_frame
 from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import ExtractedFile, ParserBusy, ReturnedMail, Unparseable
 from webordinary.mail.records import attachment_from_json, mail_from_json
@@ -25,7 +25,6 @@ from webordinary.model.mail import AttachmentKind, ParsedMail, RefusedAttachment
 
 _CHILD = "webordinary.adapters.files.parser_child"
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "LANG", "LC_ALL")
-_OUT_OF_TIME = (-signal.SIGPROF, -signal.SIGXCPU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +34,9 @@ class ParserLimits:
     cpu_seconds: float = 1.0
     memory_bytes: int = 150 * 1024 * 1024
     """On top of the 35 MB that the process has to begin with."""
+    photo_cpu_seconds: float = 3.0
+    photo_memory_bytes: int = 300 * 1024 * 1024
+    """For each photo, in a process of its own and on top of what its mail took; see `photos` for the largest."""
     wall_seconds: float = 60.0
     """A process that does not answer for so long is replaced: the machine is overloaded, or the process stopped."""
     small_bytes: int = 64 * 1024
@@ -66,7 +68,7 @@ class ProcessParser:
             raise _unreadable(f"its parser answered nonsense, {problem!r}") from problem
 
     def files(self, raw: bytes) -> Iterator[ExtractedFile | RefusedAttachment]:
-        with self._process(raw) as process:
+        with self._large.at_once() as process:  # a small file can be a photo of many pixels
             for said, data in process.ask("files", raw):
                 if "end" in said:
                     return
@@ -188,7 +190,8 @@ class _Process:
         self.ready = True
         # Nothing of our environment: it may hold keys, and a mail must not find any.
         kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-        limited = [str(limits.cpu_seconds), str(limits.memory_bytes), str(niceness)]
+        photo = (limits.photo_cpu_seconds, limits.photo_memory_bytes)
+        limited = map(str, (limits.cpu_seconds, limits.memory_bytes, niceness, *photo))
         self._child = subprocess.Popen(
             [sys.executable, "-s", "-P", "-m", _CHILD, *limited],
             stdin=subprocess.PIPE,
@@ -237,7 +240,7 @@ class _Process:
 
     def _died(self) -> Frame:
         code = self._child.wait()
-        if code in _OUT_OF_TIME:
+        if -code in OUT_OF_TIME:
             raise _unreadable(f"reading it takes longer than {2 * self._limits.cpu_seconds:.0f} seconds")
         if code in (-signal.SIGKILL, -signal.SIGTERM, 0):
             raise Transient("the process that parses mails was ended: the mail is read again by a new one")

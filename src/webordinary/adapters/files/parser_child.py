@@ -2,7 +2,8 @@
 
 Requests and answers are frames of JSON and bytes on standard input and output. The limits are the kernel's: beyond the
 processor time of a mail it ends this process, beyond the memory it fails an allocation. The process ends with its
-standard input, so it never outlives its parent by more than one mail.
+standard input, so it never outlives its parent by more than one mail. Each photo is prepared in a process of its own
+with limits of its own: a photo beyond them is refused, and the other files still come.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import resource
 import signal
 import struct
 import sys
+from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
-from webordinary.mail.parsing.attachments import extract
+from webordinary.mail.parsing.attachments import FileType, PreparePhoto, extract
 from webordinary.mail.parsing.message import parse
 from webordinary.mail.ports import Unparseable
 from webordinary.mail.records import attachment_to_json, mail_to_json
@@ -27,7 +30,11 @@ from webordinary.model.mail import RefusedAttachment
 HEAD = struct.Struct(">IQ")
 MAX_JSON = 16 * 1024 * 1024
 MAX_DATA = 64 * 1024 * 1024
+OUT_OF_TIME = (signal.SIGPROF, signal.SIGXCPU)
+_PHOTO_WALL_SECONDS = 90
+"""Longer than the parent waits for an answer: a photo on an overloaded machine is tried again, not refused."""
 _TOO_MUCH_MEMORY = "reading this mail takes more memory than a mail may take: send it again in a simpler form"
+_TOO_LONG = "preparing this picture takes longer than a picture may take; send it smaller or as JPEG"
 
 Frame = tuple[dict[str, Any], bytes]
 
@@ -54,18 +61,19 @@ def write_frame(target: IO[bytes], said: dict[str, Any], data: bytes = b"") -> N
     target.flush()
 
 
-def main(cpu_seconds: float, memory_bytes: int, niceness: int) -> None:
+def main(cpu_seconds: float, memory_bytes: int, niceness: int, photo_seconds: float, photo_bytes: int) -> None:
     """Answer requests until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     source = sys.stdin.buffer
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     os.nice(niceness)
-    _limit_memory(memory_bytes)
+    _limit_memory(memory_bytes, photo_bytes)
+    prepare = partial(_prepared_apart, photo_seconds, photo_bytes)
     while frame := read_frame(source):
         _limit_cpu(cpu_seconds)
         try:
-            _answer(frame, target)
+            _answer(frame, target, prepare)
         except Unparseable as problem:
             write_frame(target, {"unparseable": str(problem)})
         except MemoryError:
@@ -75,7 +83,7 @@ def main(cpu_seconds: float, memory_bytes: int, niceness: int) -> None:
         del frame
 
 
-def _answer(frame: Frame, target: IO[bytes]) -> None:
+def _answer(frame: Frame, target: IO[bytes], prepare: PreparePhoto) -> None:
     said, raw = frame
     if said["request"] == "returned":
         from webordinary.mail.bounces import read_returned  # noqa: PLC0415 - few mails are reports
@@ -89,12 +97,50 @@ def _answer(frame: Frame, target: IO[bytes]) -> None:
     if said["request"] == "parse":
         write_frame(target, {"mail": mail_to_json(parse(raw))})
         return
-    for file in extract(raw):
+    for file in extract(raw, prepare):
         if isinstance(file, RefusedAttachment):
             write_frame(target, {"refused": attachment_to_json(file)})
         else:
             write_frame(target, {"name": file.name, "mediaType": file.media_type, "kind": file.kind}, file.data)
     write_frame(target, {"end": True})
+
+
+def _prepared_apart(seconds: float, memory_bytes: int, data: bytes, found: FileType) -> bytes | str:
+    """See `photos.prepared`. What a photo does to its process, no other file notices."""
+    from webordinary.mail.parsing import photos  # noqa: PLC0415 - few mails carry photos
+
+    source, target = os.pipe()
+    child = os.fork()
+    if not child:
+        _prepare_and_exit(seconds, memory_bytes, data, found, target)
+    os.close(target)
+    answer = None
+    with os.fdopen(source, "rb") as answers, suppress(ValueError):
+        answer = read_frame(answers)
+    _, status = os.waitpid(child, 0)
+    if answer is None:
+        is_late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in OUT_OF_TIME
+        return _TOO_LONG if is_late else photos.UNREADABLE
+    said, picture = answer
+    return str(said["refused"]) if "refused" in said else picture
+
+
+def _prepare_and_exit(seconds: float, memory_bytes: int, data: bytes, found: FileType, target: int) -> NoReturn:
+    from webordinary.mail.parsing import photos  # noqa: PLC0415 - see above
+
+    try:
+        os.closerange(0, target)  # a photo that takes over this process has no way to the parent
+        _limit_memory(memory_bytes)
+        _limit_cpu(seconds)
+        signal.alarm(_PHOTO_WALL_SECONDS)
+        made = photos.prepared(data, found)
+        with os.fdopen(target, "wb") as answers:
+            if isinstance(made, str):
+                write_frame(answers, {"refused": made})
+            else:
+                write_frame(answers, {}, made)
+    finally:
+        os._exit(0)  # also after an error, which must not go on in the caller's place
 
 
 def _verified(raw: bytes, keys: dict[str, str]) -> list[int]:
@@ -114,13 +160,13 @@ def _verified(raw: bytes, keys: dict[str, str]) -> list[int]:
     return [int(place) for place, record in keys.items() if is_valid(int(place), record.encode("latin-1"))]
 
 
-def _limit_memory(memory_bytes: int) -> None:
+def _limit_memory(memory_bytes: int, raisable_by: int = 0) -> None:
     """What this process has now, and so much more: the bound is on what a mail takes."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     pages = Path("/proc/self/statm")
     if pages.exists():
         taken = int(pages.read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (taken + memory_bytes,) * 2)
+        resource.setrlimit(resource.RLIMIT_AS, (taken + memory_bytes, taken + memory_bytes + raisable_by))
 
 
 def _limit_cpu(seconds: float) -> None:
@@ -132,4 +178,4 @@ def _limit_cpu(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5]))

@@ -8,7 +8,7 @@ import re
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -132,6 +132,7 @@ JPEG = FileType("image/jpeg", _IMAGE, ".jpg")
 GIF = FileType("image/gif", _IMAGE, ".gif")
 WEBP = FileType("image/webp", _IMAGE, ".webp")
 AVIF = FileType("image/avif", _IMAGE, ".avif")
+HEIC = FileType("image/heic", _IMAGE, ".heic")
 PDF = FileType("application/pdf", _DOCUMENT, ".pdf")
 DOCX = FileType("application/vnd.openxmlformats-officedocument.wordprocessingml.document", _DOCUMENT, ".docx")
 XLSX = FileType("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", _DOCUMENT, ".xlsx")
@@ -145,7 +146,8 @@ _MAGIC = (
     (re.compile(rb"\xff\xd8\xff"), JPEG),
     (re.compile(rb"GIF8[79]a"), GIF),
     (re.compile(rb"RIFF....WEBP", re.S), WEBP),
-    (re.compile(rb"....ftyp(?:avif|avis)", re.S), AVIF),
+    (re.compile(rb"....ftyp(?:avi[fs]|m(?:if|sf)1.{4}(?:.{4})*?avi[fs])", re.S), AVIF),
+    (re.compile(rb"....ftyp(?:he(?:ic|ix|im|is|vc|vx|vm|vs)|m(?:if|sf)1)", re.S), HEIC),
     (re.compile(rb"%PDF-"), PDF),
 )
 _CONTENT_TYPES = "[Content_Types].xml"
@@ -158,10 +160,6 @@ _REFUSED = (
     (_ACTIVE, "it is a web or SVG file, which can carry programs; send drawings as PNG, JPEG or PDF"),
     (re.compile(rb"x\x9f\x3e\x22"), "Outlook packed it as winmail.dat; send the mail as plain text or HTML"),
     (re.compile(rb"MZ|\x7fELF|#!|\xca\xfe\xba\xbe"), "it is a program, and we take none"),
-    (
-        re.compile(rb"....ftyp(?:heic|heix|mif1)", re.S),
-        "it is a HEIC photo; send it as JPEG (a phone can convert it)",
-    ),
     (
         re.compile(rb"II\*\0|MM\0\*|BM"),
         "its picture format does not work on websites; send it as JPEG or PNG",
@@ -176,7 +174,7 @@ MAX_ARCHIVED = 5000
 """Files in an Office document; reading the names of a million takes seconds."""
 _PIECE = 1024 * 1024
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
-_ANYTHING_ELSE = "we cannot use files of its kind; send pictures (JPEG, PNG, GIF, WebP, AVIF), PDF, Word or text"
+_ANYTHING_ELSE = "we cannot use files of its kind; send pictures (JPEG, PNG, GIF, WebP, AVIF, HEIC), PDF, Word or text"
 
 
 def sniff(data: bytes, name: str) -> FileType | str:
@@ -242,21 +240,27 @@ def surplus(files: Sequence[Part]) -> tuple[RefusedAttachment, ...]:
     return tuple(RefusedAttachment(_shown(part.name), reason) for part in files[MAX_ATTACHMENTS:][:MAX_LISTED])
 
 
-def extract(raw: bytes) -> Iterator[ExtractedFile | RefusedAttachment]:
+PreparePhoto = Callable[[bytes, FileType], bytes | str]
+"""Makes a picture fit for a website, or says why not; `photos.prepared`, in whatever process."""
+
+
+def extract(raw: bytes, prepare: PreparePhoto) -> Iterator[ExtractedFile | RefusedAttachment]:
     """The files of a mail in their order, one at a time; the same each time."""
     files = take_apart(raw).files[:MAX_ATTACHMENTS]
-    return (_extracted(part, stem) for part, stem in zip(files, _unique_stems(files), strict=True))
+    return (_extracted(part, stem, prepare) for part, stem in zip(files, _unique_stems(files), strict=True))
 
 
-def _extracted(part: Part, stem: str) -> ExtractedFile | RefusedAttachment:
+def _extracted(part: Part, stem: str, prepare: PreparePhoto) -> ExtractedFile | RefusedAttachment:
     data = part.data
     if len(data) > MAX_ATTACHMENT_BYTES:
         size, allowed = len(data) // 2**20, MAX_ATTACHMENT_BYTES // 2**20
         return RefusedAttachment(_shown(part.name), f"it has {size} MB and we take {allowed} MB; send it smaller")
     found = sniff(data, part.name)
-    if isinstance(found, str):
-        return RefusedAttachment(_shown(part.name), found)
-    return ExtractedFile(stem + found.ending, found.media_type, found.kind, data)
+    content = found if isinstance(found, str) else prepare(data, found) if found.kind is _IMAGE else data
+    if isinstance(found, str) or isinstance(content, str):
+        return RefusedAttachment(_shown(part.name), str(content))
+    published = JPEG if found is HEIC else found
+    return ExtractedFile(stem + published.ending, published.media_type, published.kind, content)
 
 
 def store_attachments(
