@@ -100,6 +100,12 @@ def _own_environment() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _usual_umask() -> None:
+    """A command that ran in this process has closed its files to other users, which programs under test may be."""
+    os.umask(0o022)
+
+
 @pytest.fixture(scope="session")
 def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     """An emulator of AWS, started once per test process; tests keep apart by names of their own."""

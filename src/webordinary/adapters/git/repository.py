@@ -156,6 +156,8 @@ class GitRepository:
     def compare(self, workspace: Workspace, public: str) -> LiveState:
         """See LiveBranch."""
         copy = self._workspaces.held(workspace)
+        if public and copy.live_ref not in copy.refs:  # another job may have begun live since the last read
+            copy.read(workspace.work.branch)
         main, live = copy.refs[copy.main_ref], copy.refs.get(copy.live_ref, "")
         head = live or live_start(copy.git, main, public)
         return compare(GitLines(copy.git), main, head, workspace.work.job_id, begun=bool(live or public))
