@@ -41,6 +41,7 @@ SETTINGS: dict[str, object] = {
     "retry_seconds": 0.2,
     "releases_kept": 200,
     "hourly_mails": 0,
+    "acknowledge_seconds": 0,
 }
 
 

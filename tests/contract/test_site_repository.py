@@ -436,6 +436,15 @@ def test_a_publisher_with_an_old_claim_or_lease_does_not_move_live(backend: Back
     assert not compared(backend, one, fence=12).begun
 
 
+def test_a_first_publication_that_meets_another_one_finds_the_line_that_it_began(backend: Backend) -> None:
+    one, two = backend.worker("w-1"), backend.worker("w-2")
+    published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
+    theirs = two.prepare(work(backend.project, "job-2", key=ZOE, thread=OTHER_THREAD, worker="w-2"))
+    _, first = made_live(backend, one, "job-3", 5, THREAD)
+    state = two.compare(theirs, release_name(first.head))
+    assert (state.head, state.begun) == (first.head, True)
+
+
 def test_live_that_moved_in_the_meantime_is_not_overwritten(backend: Backend) -> None:
     one, two = backend.worker("w-1"), backend.worker("w-2")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))
