@@ -14,9 +14,10 @@ from infra.settings import Settings
 def removal_of(settings: Settings) -> RemovalPolicy:
     """What becomes of things that hold something when their stack goes.
 
-    CloudFormation takes over what exists already only if it would leave it behind again, too.
+    What a failed creation has made goes again, so that the next try does not find it in its way. CloudFormation adopts
+    what exists already only if it has a literal name and would be left behind again, too.
     """
-    return RemovalPolicy.RETAIN if settings.keep else RemovalPolicy.DESTROY
+    return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if settings.keep else RemovalPolicy.DESTROY
 
 
 def private_bucket(

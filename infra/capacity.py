@@ -18,8 +18,13 @@ AGENT = (
     "ECS_CONTAINER_STOP_TIMEOUT=120s",
     "ECS_ENABLE_SPOT_INSTANCE_DRAINING=true",
     "ECS_RESERVED_MEMORY=256",
+    "ECS_SELINUX_CAPABLE=true",
 )
-"""For the ECS agent: no task reaches the machine's own credentials; a worker has its time to save."""
+"""For the ECS agent: no task reaches the machine's own credentials; a worker has its time to save.
+
+Without ECS_SELINUX_CAPABLE the agent does not offer security options, and a task that has one is never placed
+(API reference of ECS, ContainerDefinition, dockerSecurityOptions).
+"""
 ROOT_DEVICE = "/dev/xvda"
 
 
@@ -50,7 +55,7 @@ def _group(
         vpc=vpc,
         vpc_subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS),
         min_capacity=0,
-        max_capacity=settings.max_workers,
+        max_capacity=2 * settings.max_workers,  # a deployment starts the new workers beside the old ones
         mixed_instances_policy=_policy(_launch_template(scope, _role(scope), wall, settings), settings),
         new_instances_protected_from_scale_in=True,
         group_metrics=[autoscaling.GroupMetrics.all()],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import Aws, Duration, Stack
+from aws_cdk import Aws, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
@@ -27,7 +27,6 @@ from webordinary.adapters.aws.provision.shapes import (
 
 FOLDERS = ("parsed/", "replies/", "build-logs/", "blobs/", "sessions/")
 """What the store forgets after `retention_days`; a thread that is quiet for longer begins a new session."""
-ACCESS_LOGS = f"{names.PREFIX}-access-logs-{Aws.ACCOUNT_ID}"
 LOG_DAYS = 90
 _KINDS = {"S": dynamodb.AttributeType.STRING, "N": dynamodb.AttributeType.NUMBER}
 
@@ -76,7 +75,7 @@ class DataStack(Stack):
             dead_letter_queue=sqs.DeadLetterQueue(queue=given_up, max_receive_count=shape.receives)
             if given_up
             else None,
-            removal_policy=self._removal,
+            removal_policy=RemovalPolicy.DESTROY,  # it only wakes; one left behind could not be adopted again
         )
         if shape.name == names.DEAD_LETTERS:
             accept(queue, "AwsSolutions-SQS3", "It is itself where given-up messages end; an alarm watches it.")
@@ -88,7 +87,7 @@ class DataStack(Stack):
             self,
             "store",
             self._settings,
-            bucket_name=names.store_bucket(Aws.ACCOUNT_ID),
+            bucket_name=names.store_bucket(self._settings.account_id),
             access_logs=access_logs,
             log_folder="store/",
             lifecycle_rules=[
@@ -104,7 +103,8 @@ class DataStack(Stack):
 
     def _access_logs(self) -> s3.Bucket:
         forget = s3.LifecycleRule(expiration=Duration.days(LOG_DAYS))
-        bucket = private_bucket(self, "access-logs", self._settings, bucket_name=ACCESS_LOGS, lifecycle_rules=[forget])
+        called = names.access_logs_bucket(self._settings.account_id)
+        bucket = private_bucket(self, "access-logs", self._settings, bucket_name=called, lifecycle_rules=[forget])
         bucket.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal("logging.s3.amazonaws.com")],

@@ -42,7 +42,7 @@ def _answer(settings: Settings) -> Statements:
         rights.write_tables(MAILS, THREADS),
         rights.read_store("blobs"),
         rights.write_store("replies"),
-        rights.send_mail(settings.mail_domain),
+        rights.send_mail(settings.mailbox),
     )
 
 

@@ -13,7 +13,6 @@ from constructs import Construct
 
 from infra import arns
 from infra.buckets import private_bucket
-from infra.data import ACCESS_LOGS
 from infra.nag import accept
 from infra.settings import Settings
 from webordinary.adapters.aws import names
@@ -41,8 +40,10 @@ class MailStack(Stack):
             self,
             "raw",
             self._settings,
-            bucket_name=names.raw_bucket(Aws.ACCOUNT_ID),
-            access_logs=s3.Bucket.from_bucket_name(self, "access-logs", ACCESS_LOGS),
+            bucket_name=names.raw_bucket(self._settings.account_id),
+            access_logs=s3.Bucket.from_bucket_name(
+                self, "access-logs", names.access_logs_bucket(self._settings.account_id)
+            ),
             log_folder="mail/",
             lifecycle_rules=[
                 s3.LifecycleRule(id="forget", expiration=Duration.days(self._settings.retention_days)),
@@ -108,13 +109,14 @@ class MailStack(Stack):
             destination=ses.EventDestination.sns_topic(self._bounces()),
             events=[ses.EmailSendingEvent.BOUNCE, ses.EmailSendingEvent.COMPLAINT, ses.EmailSendingEvent.REJECT],
         )
-        ses.EmailIdentity(
-            self,
-            "identity",
-            identity=ses.Identity.domain(self._settings.mail_domain),
-            configuration_set=told,
-            mail_from_domain=f"bounce.{self._settings.mail_domain}",
-        )
+        if self._settings.identity == "made":  # a domain that was verified before is used as it is
+            ses.EmailIdentity(
+                self,
+                "identity",
+                identity=ses.Identity.domain(self._settings.mail_domain),
+                configuration_set=told,
+                mail_from_domain=f"bounce.{self._settings.mail_domain}",
+            )
 
     def _bounces(self) -> sns.Topic:
         # The event destination adds the permission to publish, for its configuration set only.

@@ -27,12 +27,14 @@ def unclaimed_age() -> cloudwatch.Metric:
 def asked_in_vain() -> cloudwatch.MathExpression:
     """One while somebody asks for a worker and none is there to tell how many claims it holds.
 
-    SQS measures a queue that was quiet for hours only after a quarter of an hour; this is told at once.
+    SQS measures a queue that was quiet for hours only after a quarter of an hour; this is told at once. Metrics of
+    logs come late and are asked for again each five minutes: shorter periods would miss them, and a filled `asked`
+    would read as "nobody asks" for as long as the newest minute has no data.
     """
     return cloudwatch.MathExpression(
-        expression="IF(FILL(asked, 0) > 0 AND FILL(told, 0) < 1, 1, 0)",
-        using_metrics={"asked": ours("ClaimRequested", "Sum", 1), "told": ours(CLAIMS_HELD, "SampleCount", 1)},
-        period=Duration.minutes(1),
+        expression="IF(asked > 0 AND FILL(told, 0) < 1, 1, 0)",
+        using_metrics={"asked": ours("ClaimRequested", "Sum"), "told": ours(CLAIMS_HELD, "SampleCount")},
+        period=Duration.minutes(PERIOD_MINUTES),
     )
 
 

@@ -113,10 +113,16 @@ def ask_model(model: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=actions, resources=resources)
 
 
-def send_mail(domain: str) -> iam.PolicyStatement:
-    """Mail of our own domain, and of no other."""
-    resources = [arns.identity(domain), arns.configuration_set(names.CONFIGURATION_SET)]
-    return iam.PolicyStatement(actions=["ses:SendEmail", "ses:SendRawEmail"], resources=resources)
+def send_mail(mailbox: str) -> iam.PolicyStatement:
+    """Mail of our own mailbox, and of no other.
+
+    Every identity, because in the sandbox SES asks for the right on the recipient's verified identity as well.
+    """
+    return iam.PolicyStatement(
+        actions=["ses:SendEmail", "ses:SendRawEmail"],
+        resources=[arns.identity("*"), arns.configuration_set(names.CONFIGURATION_SET)],
+        conditions={"StringEquals": {"ses:FromAddress": mailbox}},
+    )
 
 
 def _tables(actions: tuple[str, ...], tables: tuple[str, ...]) -> iam.PolicyStatement:

@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from aws_cdk import Aws
+
+from webordinary.adapters.aws import names
 from webordinary.adapters.aws.names import MIN_RETENTION_DAYS
 
 _PROJECT = re.compile(r"[a-z0-9-]{1,32}")
@@ -16,8 +19,10 @@ _MODEL = re.compile(r"([a-z-]{1,16}\.)?anthropic\.[a-z0-9.:-]{1,100}")
 class Settings:
     """Every choice there is; docs/aws.md has a row for each."""
 
+    account: str = ""
     domain: str = "example.com"
     mailbox: str = ""
+    identity: str = "made"
     operator: str = ""
     projects: tuple[str, ...] = ()
     hosted_zone: str = ""
@@ -40,6 +45,7 @@ class Settings:
     def __post_init__(self) -> None:
         _one_of("capacity", self.capacity, ("ec2", "fargate"))
         _one_of("nat", self.nat, ("gateway", "instance"))
+        _one_of("identity", self.identity, ("made", "existing"))
         for project in self.projects:
             if not _PROJECT.fullmatch(project):
                 raise ValueError(f"projects: {project!r} is no project's name: take a-z, 0-9 and -, at most 32")
@@ -52,7 +58,15 @@ class Settings:
             why = f"a mail may wait for a week: take {MIN_RETENTION_DAYS} or more"
             raise ValueError(f"retention_days is {self.retention_days}, and {why}")
         if not self.mailbox:
-            object.__setattr__(self, "mailbox", f"edit@{self.domain}")
+            object.__setattr__(self, "mailbox", names.mailbox_of(self.domain))
+        if self.operator.rpartition("@")[2].lower() == self.mail_domain:
+            why = f"mail to {self.mail_domain} comes to WebOrdinary: alarms and their confirmation would never arrive"
+            raise ValueError(f"operator is {self.operator}, but {why}. Take an address of another domain")
+
+    @property
+    def account_id(self) -> str:
+        """The account, as a literal where it is known: CloudFormation adopts a bucket only by a literal name."""
+        return self.account or Aws.ACCOUNT_ID
 
     @property
     def mail_domain(self) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from aws_cdk import Annotations, CfnOutput, Stack
+import jsii
+from aws_cdk import Annotations, Aspects, CfnOutput, IAspect, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from infra.capacity import make_capacity
 from infra.nag import accept
@@ -20,6 +21,24 @@ FARGATE_LOSES = (
     "Fargate has no user namespaces, so no jail: outside agents and builds are refused with words, and only the "
     "built-in agent and sites of plain files work. Set capacity=ec2 for the rest."
 )
+
+
+@jsii.implements(IAspect)
+class AfterAssociation:
+    """Makes a service after the capacity provider belongs to its cluster, and removes it before (aws-cdk#19275).
+
+    CDK adds the association while it synthesises, so it is looked for then.
+    """
+
+    def __init__(self, cluster: ecs.Cluster) -> None:
+        self._cluster = cluster
+
+    def visit(self, node: IConstruct) -> None:
+        """See IAspect."""
+        if isinstance(node, ecs.CfnService):
+            for found in self._cluster.node.find_all():
+                if isinstance(found, ecs.CfnClusterCapacityProviderAssociations):
+                    node.add_resource_dependency(found)
 
 
 class WorkersStack(Stack):
@@ -51,7 +70,7 @@ class WorkersStack(Stack):
         )
         add_container(task, self._repository, settings, jail=True)
         provider = make_capacity(self, cluster, wall, settings)
-        return ecs.Ec2Service(
+        service = ecs.Ec2Service(
             self,
             "service",
             service_name=names.SERVICE,
@@ -67,6 +86,8 @@ class WorkersStack(Stack):
             security_groups=[wall],
             vpc_subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS),
         )
+        Aspects.of(service).add(AfterAssociation(cluster))
+        return service
 
     def _on_fargate(self, cluster: ecs.Cluster, wall: ec2.SecurityGroup, settings: Settings) -> ecs.BaseService:
         Annotations.of(self).add_warning_v2("webordinary:no-jail", FARGATE_LOSES)

@@ -47,7 +47,7 @@ class WorkflowStack(Stack):
             role=role,
             tracing_enabled=True,
             logs=sfn.LogOptions(destination=self._log(), level=sfn.LogLevel.ALL, include_execution_data=False),
-            removal_policy=RemovalPolicy.RETAIN if settings.keep else RemovalPolicy.DESTROY,
+            removal_policy=RemovalPolicy.DESTROY,  # one left behind could not be adopted again
         )
         accept(role, "AwsSolutions-IAM5[Resource::*]", "Traces and the delivery of logs know no narrower resource.")
         self._on_broken(machine)

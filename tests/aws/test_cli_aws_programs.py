@@ -25,6 +25,8 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.package import AWS
 from webordinary.entrypoints.cli import main
 
+pytestmark = pytest.mark.xdist_group("cdk")  # they share infra/cdk/node_modules
+
 ACCOUNT = "345678901234"
 INSTALL = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
 # Writes down how it was called, and what it was given to read.
@@ -34,6 +36,8 @@ given = sys.stdin.read() if "--password-stdin" in sys.argv else ""
 open({log!r} + "." + os.path.basename(sys.argv[0]) + ".env", "w").write(json.dumps(dict(os.environ)))
 with open({log!r}, "a") as log:
     print(json.dumps([os.path.basename(sys.argv[0]), *sys.argv[1:], *([given] if given else [])]), file=log)
+if sys.argv[1:] == ["--version"]:
+    print("v22.1.0")
 sys.exit({code})
 """
 
@@ -76,44 +80,69 @@ def calls(log: Path) -> list[list[str]]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-def test_deploy_packs_the_lambdas_and_hands_our_settings_to_the_cdk(
+def test_deploy_looks_makes_what_is_missing_and_hands_our_settings_to_the_cdk(
     account: str, programs: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = programs("npm", "cdk")
-    said = ["--domain", "example.com", "-c", "projects=amelia", "--endpoint", account]
+    log = programs("npm", "cdk", "node")
+    said = ["--domain", "example.com", "-c", "nat=instance", "--endpoint", account]
     assert main(["aws", "deploy", "--yes", *said]) == 0
-    [installed, [cdk, deploy, *told]] = calls(log)
+    [_, installed, bootstrap, _, _, [cdk, deploy, *told]] = calls(log)
     assert installed == INSTALL
+    assert bootstrap == ["cdk", "bootstrap", f"aws://{ACCOUNT}/{REGION}"]
     assert (cdk, deploy) == ("cdk", "deploy")
-    take_over = "--import-existing-resources"  # such as buckets that onboarding made
-    context = ["-c", "domain=example.com", "-c", "projects=amelia"]
+    take_over = "--import-existing-resources"  # such as buckets that a removed stack left behind
+    settings = ("domain=example.com", "nat=instance", f"account={ACCOUNT}", "identity=made")
+    context = [part for one in settings for part in ("-c", one)]
     assert told == ["--all", take_over, "--require-approval", "never", *context]
     assert (ROOT / "build" / "lambda" / "aws.zip").is_file()
-    assert "webordinary aws image" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "dollars a month" in out
+    assert "webordinary aws image" in out
+
+
+def test_deploy_asks_once_and_changes_nothing_where_it_cannot(
+    account: str, programs: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = programs("npm", "cdk", "node")
+    assert main(["aws", "deploy", "--domain", "example.com", "--endpoint", account]) == 2
+    assert "nothing was changed: nobody can be asked here; say --yes" in capsys.readouterr().err
+    assert (
+        main(
+            [
+                "aws",
+                "deploy",
+                "--yes",
+                "--domain",
+                "a.example",
+                "--operator",
+                "me@mail.a.example",
+                "--endpoint",
+                account,
+            ]
+        )
+        == 1
+    )
+    assert "would come to WebOrdinary itself; nothing was changed" in capsys.readouterr().err
+    assert calls(log) == []
 
 
 def test_the_cdk_comes_from_its_lock_file_and_never_from_elsewhere(
     account: str, programs: Callable[..., Path], tmp_path: Path
 ) -> None:
     """It gets the operator's credentials; the program that installs it gets none."""
-    log = programs("npm", "npx", "cdk")
+    log = programs("npm", "npx", "cdk", "node")
     put_program(tmp_path / "bin" / "cdk", tmp_path / "another", code=1)
     assert main(["aws", "diff", "-c", "domain=a.example", "--domain", "b.example", "--endpoint", account]) == 0
-    assert calls(log) == [INSTALL, ["cdk", "diff", "-c", "domain=a.example"]]
+    told = ["-c", "domain=a.example", "-c", "identity=made"]
+    assert calls(log) == [["node", "--version"], INSTALL, ["cdk", "diff", *told]]
     assert (tmp_path / "calls.npm.env").read_text().count("AWS_SECRET_ACCESS_KEY") == 0
     assert (tmp_path / "calls.cdk.env").read_text().count("AWS_SECRET_ACCESS_KEY") == 1
 
 
-def test_destroy_can_take_one_site(account: str, programs: Callable[..., Path]) -> None:
-    log = programs("npm", "cdk")
-    assert main(["aws", "destroy", "--site", "jam", "--yes", "--endpoint", account]) == 0
-    assert main(["aws", "destroy", "--endpoint", account]) == 0
-    assert calls(log) == [
-        INSTALL,
-        ["cdk", "destroy", "site-jam", "-c", "projects=jam", "--force"],
-        INSTALL,
-        ["cdk", "destroy", "--all"],
-    ]
+def test_destroy_stops_the_workers_and_removes_every_stack(account: str, programs: Callable[..., Path]) -> None:
+    log = programs("npm", "cdk", "node")
+    assert main(["aws", "destroy", "--yes", "--endpoint", account]) == 0
+    assert calls(log) == [["node", "--version"], INSTALL, ["cdk", "destroy", "--all", "--force", "-c", "identity=made"]]
 
 
 def test_what_is_missing_or_fails_is_told(
@@ -121,15 +150,15 @@ def test_what_is_missing_or_fails_is_told(
 ) -> None:
     programs()
     assert main(["aws", "diff", "--endpoint", account]) == 1
-    assert "npm is not installed; install Node" in capsys.readouterr().err
+    assert "node is not installed; install Node" in capsys.readouterr().err
     assert main(["aws", "image"]) == 1
     assert "docker is not installed; install Docker" in capsys.readouterr().err
     assert main(["aws", "deploy", "-c", "domain"]) == 2
     assert "-c domain has no value; write -c name=value" in capsys.readouterr().err
-    programs("npm")
+    programs("npm", "node")
     programs("cdk", code=3)
     assert main(["aws", "diff", "--endpoint", account]) == 1
-    assert "cdk diff` ended with code 3; its words stand above" in capsys.readouterr().err
+    assert "` ended with code 3; its words stand above" in capsys.readouterr().err
 
 
 def test_the_image_is_built_tagged_pushed_and_taken(
@@ -145,7 +174,7 @@ def test_the_image_is_built_tagged_pushed_and_taken(
     log = programs("docker")
     assert main(["aws", "image", "--extras", "claude", "--endpoint", account, "--json"]) == 0
     image = json.loads(capsys.readouterr().out)["image"]
-    assert re.fullmatch(rf"{re.escape(uri)}:[0-9.]+-\d{{14}}", image)
+    assert re.fullmatch(rf"{re.escape(uri)}:[0-9.]+-\d{{14}}-arm64", image)
     built, login, pushed = calls(log)
     tag = ["--tag", image]
     assert built == ["docker", "build", "--platform", "linux/arm64", "--build-arg", "EXTRAS=claude", *tag, "."]

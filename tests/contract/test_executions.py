@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 from webordinary.adapters.sqlite.executions import NEXT_LOOK_AT, RUNNABLE, SqliteExecutions
 from webordinary.asl.errors import HistoryMoved
 from webordinary.asl.ports import Append, Execution, HistoryEvent, Status, TaskAnswer
@@ -272,3 +272,14 @@ def test_looking_for_due_executions_does_not_read_the_finished_ones(tmp_path: Pa
     for plan in plans:
         assert any("executions_due" in row["detail"] for row in plan), [row["detail"] for row in plan]
         assert not any("TEMP B-TREE" in row["detail"] for row in plan)
+
+
+@pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED])
+def test_the_history_of_a_success_can_be_dropped_with_its_end_and_that_of_a_failure_stays(status: Status) -> None:
+    store = SqliteExecutions(MemoryDatabase(), keep_histories=False)
+    start(store)
+    store.append("one", ended(status))
+    stored = store.load("one")
+    assert stored is not None
+    assert stored.execution.status is status
+    assert bool(stored.events) == (status is Status.FAILED)

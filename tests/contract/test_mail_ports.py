@@ -463,6 +463,15 @@ def test_the_name_under_which_a_reply_left_and_its_return_are_remembered(backend
     assert backend.outbox.due(NOON + 1000 * MINUTE, 10) == ()
 
 
+@pytest.mark.parametrize("size", [10, 40_000])
+def test_a_secret_of_the_receiver_is_kept_only_until_the_reply_was_sent(backend: Backend, size: int) -> None:
+    secret = replace(reply(), raw=b"the secret" + b"." * size)
+    backend.outbox.put(secret, NOON)
+    backend.outbox.mark_sent(secret, NOON, "<0100@email.amazonses.com>", kept=b"none")
+    (entry,) = backend.outbox.of("e1")
+    assert (entry.reply.raw, entry.sent_as) == (b"none", "<0100@email.amazonses.com>")
+
+
 def test_what_becomes_of_a_reply_that_was_never_written_changes_nothing(backend: Backend) -> None:
     backend.outbox.mark_sent(reply(), NOON)
     backend.outbox.mark_failed(reply(), "late", NOON)

@@ -19,6 +19,7 @@ needs_extra("boto3", "aws")
 needs_extra("aws_cdk", "infra")
 
 Resource = dict[str, Any]
+ACCOUNT = "111122223333"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ def synthesise(folder: Path, **context: str) -> Cloud:
     code = folder / "code"
     code.mkdir()
     (code / "empty.py").write_text("")
-    settings = Settings.read({"lambda_code": str(code), "domain": "example.com", **context}.get)
+    given = {"lambda_code": str(code), "domain": "example.com", "account": ACCOUNT, **context}
+    settings = Settings.read(given.get)
     assembly = build(App(outdir=str(folder / "out"), post_cli_context=FLAGS), settings).synth()
     stacks = {
         file.name.removesuffix(".template.json"): Stack(json.loads(file.read_text()))

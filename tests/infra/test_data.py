@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.templates import Cloud, Resource, plain  # isort: skip - skips where the extras are missing
-from aws_cdk import App
-from aws_cdk.assertions import Template
-from infra.app import FLAGS
-from infra.data import DataStack
-from infra.mail import MailStack
-from infra.settings import Settings
-
+from tests.infra.templates import ACCOUNT, Cloud, Resource, plain, ready
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.shapes import SHARED_QUEUES, TABLES, Attribute, IndexShape, QueueShape
 
@@ -46,14 +39,6 @@ def test_a_table_is_encrypted_and_can_be_taken_back_to_any_second(cloud: Cloud, 
     made = _table(cloud, name)
     assert made["SSESpecification"] == {"SSEEnabled": True}
     assert made["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"] is True
-
-
-def test_what_must_survive_outlives_its_stack(cloud: Cloud) -> None:
-    kept = {"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::S3::Bucket"}
-    for stack in cloud.stacks.values():
-        for name, resource in stack.template["Resources"].items():
-            if resource["Type"] in kept:
-                assert resource["DeletionPolicy"] == "Retain", name
 
 
 @pytest.mark.parametrize("shape", SHARED_QUEUES, ids=lambda shape: shape.name)
@@ -100,12 +85,20 @@ def test_every_bucket_is_private_and_encrypted(cloud: Cloud) -> None:
 
 
 def test_the_store_forgets(cloud: Cloud) -> None:
-    store = cloud.data.named("AWS::S3::Bucket", "BucketName")["webordinary-store-<AWS::AccountId>"]
+    store = cloud.data.named("AWS::S3::Bucket", "BucketName")[names.store_bucket(ACCOUNT)]
     rules = {rule["Prefix"]: rule["ExpirationInDays"] for rule in store["LifecycleConfiguration"]["Rules"]}
     assert rules == dict.fromkeys(("parsed/", "replies/", "build-logs/", "blobs/", "sessions/"), 30)
 
 
 def test_retention_follows_the_setting(tmp_path: Path) -> None:
+    ready()
+    from aws_cdk import App
+    from aws_cdk.assertions import Template
+    from infra.app import FLAGS
+    from infra.data import DataStack
+    from infra.mail import MailStack
+    from infra.settings import Settings
+
     app = App(outdir=str(tmp_path), context=FLAGS)
     settings = Settings(retention_days=77)
     kept = [

@@ -69,7 +69,7 @@ def test_a_lambda_understands_what_it_is_told(cloud: Cloud, function: Function) 
     made = cloud.lambdas.named("AWS::Lambda::Function", "FunctionName")[function.name]
     told = {name: str(plain(value)) for name, value in made["Environment"]["Variables"].items()}
     config = Config.load(env={**told, "AWS_REGION": "eu-west-1"})
-    assert (config.backend, config.mailbox, config.aws_region) == ("aws", "edit@example.com", "eu-west-1")
+    assert (config.backend, config.mailbox, config.aws_region) == ("aws", "edit@mail.example.com", "eu-west-1")
     assert config.aws_unclaimed_url.endswith(names.UNCLAIMED)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.infra.templates import Cloud, plain
+from tests.infra.templates import ACCOUNT, Cloud, plain, synthesise
 from webordinary.adapters.aws import names
 
 pytestmark = pytest.mark.xdist_group("infra")
@@ -14,7 +16,7 @@ def test_ses_keeps_every_mail_of_our_domain_in_the_raw_bucket(cloud: Cloud) -> N
     rule = cloud.mail.only("AWS::SES::ReceiptRule")["Rule"]
     assert rule["Enabled"] is True
     assert rule["ScanEnabled"] is True
-    assert rule["Recipients"] == ["example.com"]
+    assert rule["Recipients"] == ["mail.example.com"]
     [action] = rule["Actions"]
     assert action["S3Action"]["ObjectKeyPrefix"] == "raw/"
     [bucket] = cloud.mail.of_type("AWS::S3::Bucket")
@@ -23,7 +25,7 @@ def test_ses_keeps_every_mail_of_our_domain_in_the_raw_bucket(cloud: Cloud) -> N
 
 def test_raw_mails_go_after_the_retention_and_unadmitted_ones_after_three_days(cloud: Cloud) -> None:
     bucket = cloud.mail.only("AWS::S3::Bucket")
-    assert plain(bucket["BucketName"]) == names.raw_bucket("<AWS::AccountId>")
+    assert bucket["BucketName"] == names.raw_bucket(ACCOUNT)
     all_of_them, unadmitted = bucket["LifecycleConfiguration"]["Rules"]
     assert all_of_them["ExpirationInDays"] == 30
     assert "Prefix" not in all_of_them
@@ -80,15 +82,24 @@ def test_bounces_and_complaints_are_heard(cloud: Cloud) -> None:
     assert cloud.mail.only("AWS::SES::ConfigurationSet")["Name"] == names.CONFIGURATION_SET
 
 
-def test_mail_goes_out_in_the_name_of_our_domain_only(cloud: Cloud) -> None:
-    assert cloud.mail.only("AWS::SES::EmailIdentity")["EmailIdentity"] == "example.com"
-    sending = {
-        resource
+def test_mail_goes_out_in_the_name_of_our_mailbox_only(cloud: Cloud) -> None:
+    """In the sandbox SES authorises the recipient's identity as well (cloudposse/terraform-aws-ses#40)."""
+    assert cloud.mail.only("AWS::SES::EmailIdentity")["EmailIdentity"] == "mail.example.com"
+    sending = [
+        statement
         for role in cloud.lambdas.of_type("AWS::IAM::Role")
-        for action, resource in cloud.lambdas.rights(role)
-        if action.startswith("ses:")
-    }
-    assert {resource.rpartition(":")[2] for resource in sending} == {
-        "identity/example.com",
-        f"configuration-set/{names.CONFIGURATION_SET}",
-    }
+        for statement in cloud.lambdas.statements(role)
+        if "ses:SendEmail" in statement["Action"]
+    ]
+    assert sending
+    for statement in sending:
+        assert statement["Condition"] == {"StringEquals": {"ses:FromAddress": "edit@mail.example.com"}}
+        resources = {str(plain(resource)).rpartition(":")[2] for resource in statement["Resource"]}
+        assert resources == {"identity/*", f"configuration-set/{names.CONFIGURATION_SET}"}
+
+
+def test_an_identity_that_exists_already_is_left_alone(tmp_path: Path) -> None:
+    """CloudFormation could not make AWS::SES::EmailIdentity a second time: AlreadyExists."""
+    cloud = synthesise(tmp_path, identity="existing")
+    assert not cloud.mail.of_type("AWS::SES::EmailIdentity")
+    assert cloud.mail.only("AWS::SES::ConfigurationSet")["Name"] == names.CONFIGURATION_SET

@@ -10,8 +10,8 @@ from infra.settings import Settings
 
 def test_a_domain_is_enough() -> None:
     settings = Settings.read({"domain": "example.org"}.get)
-    assert settings.mailbox == "edit@example.org"
-    assert settings.mail_domain == "example.org"
+    assert settings.mailbox == "edit@mail.example.org"  # never the domain itself, whose mail is read elsewhere
+    assert settings.mail_domain == "mail.example.org"
     assert settings.projects == ()
     assert settings.capacity == "ec2"
 
@@ -30,6 +30,8 @@ def test_words_of_the_command_line_become_values() -> None:
     [
         ("capacity", "lambda", "take ec2 or fargate"),
         ("nat", "none", "take gateway or instance"),
+        ("identity", "new", "take made or existing"),
+        ("operator", "me@mail.example.com", "Take an address of another domain"),
         ("spot", "perhaps", "take true or false"),
         ("projects", "Amelia", "take a-z"),
         ("retention_days", "13", "take 14 or more"),

@@ -36,7 +36,7 @@ def test_a_worker_understands_what_it_is_told(cloud: Cloud) -> None:
     told = {one["Name"]: plain(one["Value"]) for one in _container(cloud.workers)["Environment"]}
     config = Config.load(env={**told, "AWS_REGION": "eu-west-1", "AWS_ACCOUNT_ID": "123456789012"})
     assert (config.backend, str(config.data)) == ("aws", "/work")
-    assert (config.domain, config.mailbox) == ("example.com", "edit@example.com")
+    assert (config.domain, config.mailbox) == ("example.com", "edit@mail.example.com")
     assert (config.aws_jobs_table, config.aws_ownership_table) == (names.JOBS, names.OWNERSHIP)
     assert config.aws_project_role.endswith(f":role/{names.PUBLISHER_ROLE}")
 

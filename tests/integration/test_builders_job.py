@@ -34,6 +34,9 @@ class Building:
         return self._outcome(tree)
 
 
+FAILING = Building(lambda tree: BuildFailed("npm ended with an error.", "the oven is cold\n"))
+
+
 class Asked(BuiltinAgent):
     """Remembers what it was told."""
 
@@ -62,16 +65,24 @@ def test_what_a_build_said_is_kept_by_job(amelia: Amelia, tmp_path: Path) -> Non
 
 def test_a_failed_build_goes_to_the_agent_once_with_its_log(amelia: Amelia, tmp_path: Path) -> None:
     logs, agent = FolderBuildLogs(tmp_path / "builds"), Asked()
-    failing = Building(lambda tree: BuildFailed("npm ended with an error.", "the oven is cold\n"))
-    deps = replace(amelia.deps(), builders={"npm": failing}, build_logs=logs, agents={"builtin": agent})
-    settled = amelia.send(TITLE, "job-1", deps=deps)
+    amelia.send("change the homepage title to Autumn Sale", "job-1")
+    deps = replace(amelia.deps(), builders={"npm": FAILING}, build_logs=logs, agents={"builtin": agent})
+    settled = amelia.send(TITLE, "job-2", deps=deps)
     assert settled.outcome is JobOutcome.FAILED
     assert "npm ended with an error." in settled.result.summary
     assert settled.result.error == "the oven is cold\n"
     assert len(agent.notes) == 2
     assert "the oven is cold" in agent.notes[1]
-    assert logs.of("job-1") == "the oven is cold\n" * 2
+    assert logs.of("job-2") == "the oven is cold\n" * 2
     assert amelia.heard.kinds().count("SiteNotBuilt") == 2
+
+
+def test_a_customer_is_not_blamed_for_a_site_that_was_never_built(amelia: Amelia) -> None:
+    settled = amelia.send(TITLE, "job-1", deps=replace(amelia.deps(), builders={"npm": FAILING}))
+    assert settled.outcome is JobOutcome.FAILED
+    assert "the fault is not in your change" in settled.result.summary
+    assert "npm" not in settled.result.summary
+    assert settled.result.error == "the oven is cold\n"
 
 
 def test_what_no_change_can_mend_is_not_tried_again(amelia: Amelia) -> None:

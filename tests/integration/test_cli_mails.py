@@ -48,7 +48,9 @@ def test_mails_are_found_by_state_sender_project_and_time(operator: Operator) ->
     assert set(operator.ids()) == {held, strange}
     assert operator.ids("--state", "held") == [held]
     assert operator.ids("--state", "refused") == [strange]
-    assert operator.ids("--state", "answered") == []
+    assert operator.ids("--state", "done") == []
+    assert operator.ids("--text", "evil") == [strange]
+    assert operator.ids("--limit", "1", "--page", "2") == [held]
     assert operator.ids("--sender", "EVIL") == [strange]
     assert operator.ids("--project", "amelia") == [held]
     assert operator.ids("--project", "bakery") == []
@@ -118,3 +120,12 @@ def test_a_mail_that_no_agent_understood_waits_for_a_person_whose_answer_goes_ou
         assert answer.thread_id == job.thread_id
         assert parse(answer.raw).in_reply_to == told.in_reply_to
         assert operator.ids("--needs-person") == []
+
+
+def test_mails_are_exported_as_csv_that_no_spreadsheet_runs(operator: Operator) -> None:
+    operator.house.receive(sender="=cmd@evil.example")
+    code, out, _ = operator.run("export", "--csv", "--state", "refused")
+    head, row = out.splitlines()
+    assert (code, head.split(",")[:3]) == (0, ["mail", "received_at", "state"])
+    assert ",'=cmd@evil.example," in row
+    assert json.loads(operator.run("export")[1])["state"] == "refused"

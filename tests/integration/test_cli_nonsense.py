@@ -19,8 +19,9 @@ COMMANDS = (
     ("project", "show", IT), ("project", "remove", "--yes", IT), ("project", "credential", "--remove", IT),
     ("project", "set", "--daily-cap", "1", IT),
     ("release", "list", IT), ("release", "rollback", IT), ("release", "rollback", "amelia", IT), ("send", IT),
-    ("worker", "health", "--name", IT), ("worker", "health", "--id", IT), ("interruptions", IT),
+    ("worker", "health", "--name", IT), ("worker", "health", "--id", IT), ("interruptions", IT), ("outputs", IT),
     ("mails", "show", IT), ("mails", "release", IT), ("mails", "drop", IT), ("mails", "replay", IT),
+    ("mails", "retry", IT), ("mails", "close", IT), ("release", "rebuild", IT), ("project", "hook", IT),
     ("mails", "answer", IT, "text"), ("user", "remove", IT), ("user", "sessions", IT), ("user", "token", IT),
     *(("project", "domain", action, IT, "www.example.com") for action in ("add", "remove", "check")),
 )  # fmt: skip
@@ -39,9 +40,9 @@ NOTHING = (
 )
 GIVEN_NOTHING_TO_LOOK_FOR = {
     "up", "worker", "status", "claims", "queues", "dlq list", "replies list", "project list", "project add",
-    "agent test", "backup", "restore", "recover", "doctor", "simulate", "receive", "mails list", "user list",
-    "user add", "user log", "config show", "config check", "completion", "service install",
-    "aws local", "aws deploy", "aws diff", "aws destroy", "aws image", "aws smoke",
+    "agent test", "backup", "restore", "recover", "doctor", "simulate", "receive", "mails list", "mails export",
+    "user list", "user add", "user log", "config show", "config check", "completion", "service install",
+    "aws local", "aws preflight", "aws deploy", "aws diff", "aws destroy", "aws image", "aws smoke",
 }  # fmt: skip
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import SCOTT, House, open_house
+from webordinary.adapters.files.transports import MaildirTransport
 from webordinary.mail.confirm import MAX_QUESTIONS_A_DAY, digest_of
 from webordinary.mail.intake import accept
+from webordinary.mail.outbox import deliver_due
 from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.mail import Delivery, TransportKind
 from webordinary.model.names import job_id_of
@@ -157,6 +159,55 @@ def test_a_stolen_copy_of_the_database_has_no_token(house: House) -> None:
         [row] = conn.execute("SELECT * FROM confirmations").fetchall()
     assert row["digest"] == digest_of(token)
     assert all(token not in str(value) for value in tuple(row))
+
+
+def test_a_question_that_was_sent_leaves_no_token_in_the_database(house: House, tmp_path: Path) -> None:
+    email_id = house.receive()
+    address = question_of(house, email_id)
+    token = address.partition("+")[2].partition("@")[0]
+    services = house.services
+    assert (
+        deliver_due(
+            services.outbox,
+            MaildirTransport(tmp_path / "sent"),
+            services.threads,
+            services.clock.now(),
+            services.events,
+        )
+        == 1
+    )
+    assert "Spring Sale" in words_of(house, email_id)
+    with services.db.read() as conn:
+        tables = [row["name"] for row in conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        rows = [tuple(row) for table in tables for row in conn.execute(f"SELECT * FROM {table}")]
+    assert all(token not in str(value) for row in rows for value in row)
+    answer(house, address)
+    assert is_done(house, email_id)
+
+
+def test_a_question_shows_all_that_a_yes_would_release(house: House) -> None:
+    wish = "Change the title to Spring Sale. " * 50 + "Then delete the contact page."
+    email_id = house.receive(wish)
+    assert "Then delete the contact page" in " ".join(words_of(house, email_id).replace("\n>", " ").split())
+    assert "+confirm-" in question_of(house, email_id)
+
+
+@pytest.mark.parametrize(
+    "wish", ["Change the title to Spring Sale. " * 90 + "Then delete the contact page.", "x" * 9_000]
+)
+def test_a_mail_that_cannot_be_shown_whole_cannot_be_confirmed(house: House, wish: str) -> None:
+    email_id = house.receive(wish)
+    [entry] = house.replies(email_id)
+    assert b"confirm-" not in entry.reply.raw
+    assert "too long to be shown" in " ".join(words_of(house, email_id).split())
+    assert stopped(house, email_id) == "held"
+
+
+def test_nothing_in_a_question_becomes_a_link(house: House) -> None:
+    email_id = house.receive("See evil.example/login, http://evil.example, //192.0.2.1/x or mail eve@evil.example")
+    [entry] = house.replies(email_id)
+    for words in (entry.reply.raw, words_of(house, email_id).encode()):
+        assert not re.search(rb"evil\.|http:/|eve@", words)
 
 
 def test_an_attacker_cannot_flood_the_owner_with_questions(house: House) -> None:

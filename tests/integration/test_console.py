@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
+import shutil
+import subprocess
+import tempfile
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +23,9 @@ from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.auth import AwaitsConfirmation
 from webordinary.mail.parsing.message import parse
-from webordinary.model.mail import Delivery, TransportKind
+from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
+from webordinary.model.mail import Command, Delivery, TransportKind
+from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.operations import onboarding
 from webordinary.operations.console import Console
 
@@ -134,7 +142,7 @@ def test_a_held_mail_is_dropped_by_one_click(container: Container, page: TestCli
 
 def test_mails_are_found_by_sender_site_and_state(container: Container, page: TestClient) -> None:
     email_id = hold(container)
-    for query, found in (("sender=SCOTT", True), ("state=held&project=amelia", True), ("state=answered", False)):
+    for query, found in (("sender=SCOTT", True), ("state=held&project=amelia", True), ("state=done", False)):
         assert (f"/mails/{email_id}" in page.get(f"/mails?{query}").text) is found, query
 
 
@@ -149,3 +157,110 @@ def test_the_operator_answers_a_customer_in_the_conversation_from_the_page(
     assert done.status_code == 303
     [entry] = container.outbox.of(accepted.email_id)
     assert b"Hello Scott" in entry.reply.raw
+
+
+def fail(container: Container) -> str:
+    """A mail whose job failed and whose reply has left."""
+    email_id = hold(container)
+    container.raw_mails.release(email_id)
+    new = NewJob(job_id_of(email_id), ProjectUser("amelia", "scott"), "0" * 16, email_id, Command.EDIT)
+    container.jobs.record(new, NOON, ready=True)
+    settled = Settlement(JobOutcome.FAILED, JobResult("", error="npm ended with an error"))
+    container.jobs.settle_waiting(new.job_id, settled, NOON)
+    return email_id
+
+
+def test_a_failed_mail_is_tried_again_or_closed_by_one_click(container: Container, page: TestClient) -> None:
+    email_id = fail(container)
+    assert "npm ended with an error" in page.get("/attention").text
+    assert page.post(f"/mails/{email_id}/closings", headers=FORM).status_code == 303
+    container.events.close()
+    assert "Nothing waits for you" in page.get("/attention").text
+    back = page.post(f"/mails/{email_id}/retries", headers=FORM, data={"back": f"/mails/{email_id}"})
+    assert (back.status_code, back.headers["location"]) == (303, f"/mails/{email_id}")
+    assert container.workflows.start(f"{email_id}-r1", {"emailId": email_id, "redrive": 1}) is False
+    elsewhere = page.post(f"/mails/{email_id}/retries", headers=FORM, data={"back": "//evil.example"})
+    assert elsewhere.headers["location"] == "/attention"
+
+
+def test_a_refused_address_is_let_in_by_one_click(container: Container, page: TestClient) -> None:
+    form = {"address": "Scott@new.example", "key": "amelia#scott"}
+    assert page.post("/senders", headers=FORM, data=form).status_code == 303
+    assert [str(one.key) for one in container.directory.entries("scott@new.example")] == ["amelia#scott"]
+    for wrong in (
+        {"address": "no", "key": "amelia#scott"},
+        {"address": "a@b.c", "key": "gone#x"},
+        {"address": "a@b.c"},
+    ):
+        assert page.post("/senders", headers=FORM, data=wrong).status_code == 409
+
+
+def test_what_a_search_found_is_exported(container: Container, page: TestClient) -> None:
+    email_id = hold(container)
+    head, row = page.get("/mails.csv?state=held").text.splitlines()
+    assert (head.split(",")[0], row.split(",")[0]) == ("mail", email_id)
+    assert page.get("/mails.jsonl?state=dead").text == ""
+
+
+def push(container: Container, name: str, text: str) -> None:
+    """A developer's commit on main of the sample."""
+    origin = container.config.data / "origins" / "amelia.git"
+    with tempfile.TemporaryDirectory() as scratch:
+        git = ["git", "-C", scratch, "-c", "user.name=dev", "-c", "user.email=dev@example.com"]
+        subprocess.run(["git", "clone", "--quiet", str(origin), scratch], check=True)
+        (Path(scratch) / name).write_text(text)
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "commit", "--quiet", "-m", "A push"], check=True)
+        subprocess.run([*git, "push", "--quiet", "origin", "HEAD:main"], check=True)
+
+
+def wait_for_build() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "rebuild amelia":
+            thread.join()
+
+
+def shown(container: Container, name: str) -> str:
+    release = container.current_site("amelia", Stage.EDIT)
+    assert release
+    return (release / name).read_text()
+
+
+def test_a_push_is_shown_after_one_click_and_by_a_signed_webhook_only(container: Container, page: TestClient) -> None:
+    push(container, "new.html", "<h1>One</h1>")
+    assert page.post("/sites/amelia/builds", headers=FORM).status_code == 303
+    wait_for_build()
+    assert shown(container, "new.html") == "<h1>One</h1>"
+    push(container, "new.html", "<h1>Two</h1>")
+    body, secret = b'{"ref": "refs/heads/main"}', onboarding.new_hook(container, "amelia")
+    signature = "sha256=" + hmac.new(secret.encode(), body, "sha256").hexdigest()
+    for wrong in ("", "sha256=", signature[:-1], "sha256=\u00e9"):
+        sent = {"X-Hub-Signature-256": wrong.encode()}
+        assert page.post("/hooks/amelia", content=body, headers=sent).status_code == 403
+    assert page.post("/hooks/gone", content=body, headers={"X-Hub-Signature-256": signature}).status_code == 403
+    assert (
+        page.post("/hooks/amelia", content=body + b" ", headers={"X-Hub-Signature-256": signature}).status_code == 403
+    )
+    assert page.post("/hooks/amelia", content=body, headers={"X-Hub-Signature-256": signature}).status_code == 202
+    wait_for_build()
+    assert shown(container, "new.html") == "<h1>Two</h1>"
+    assert secret not in page.get("/sites/amelia").text
+
+
+def test_a_site_whose_build_fails_is_red_until_it_is_mended(container: Container, page: TestClient) -> None:
+    project = container.directory.project("amelia")
+    assert project
+    container.directory.add_project(replace(project, builder="nonsense"), NOON)
+    assert "in order" in page.get("/sites").text
+    push(container, "new.html", "<h1>One</h1>")
+    assert "nonsense" in onboarding.rebuild(container, "amelia")
+    assert "its last build failed" in page.get("/sites").text
+    assert "known are" in page.get("/sites/amelia").text
+    shutil.rmtree(container.config.data / "sites" / "amelia")
+    assert "nothing is shown" in page.get("/sites").text
+    assert "Sites that show nothing" in page.get("/attention").text
+    broken = replace(onboarding.project_of(container, "amelia"), builder="")
+    container.directory.add_project(broken, NOON)
+    assert onboarding.rebuild(container, "amelia") == ""
+    assert "in order" in page.get("/sites").text
+    assert "known are" not in page.get("/sites/amelia").text

@@ -204,7 +204,9 @@ def test_an_origin_of_many_pushes_is_packed_and_keeps_its_history(world: World) 
     packs, origins = world.origin / "objects" / "pack", world.origin.parent
     assert len(list(packs.glob("*.pack"))) > MANY_PUSHES
     assert tend_origins(origins) == 1
-    assert len(list(packs.glob("*.pack"))) == 1
+    # Unreachable objects of the last two weeks are in a pack of their own, marked by a file of their times.
+    reachable = [pack for pack in packs.glob("*.pack") if not pack.with_suffix(".mtimes").exists()]
+    assert len(reachable) == 1
     assert tend_origins(origins) == 0
     subprocess.run(["git", "-C", str(world.origin), "fsck", "--strict"], check=True, capture_output=True)
     one.save(changed(one, one.prepare(work(world.project)), "about.html", "Us again\n"))

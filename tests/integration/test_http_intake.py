@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import select
+import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +16,8 @@ import pytest
 
 from tests.integration.intake_house import EDIT, SCOTT, House, letter, now, open_house
 from webordinary.adapters.passwords import password_source
-from webordinary.entrypoints.http_intake import PushIntake, PushServer, PushSettings, signature_of
+from webordinary.entrypoints import http_intake, http_server
+from webordinary.entrypoints.http_intake import MAX_CONNECTIONS, PushIntake, PushServer, PushSettings, signature_of
 from webordinary.entrypoints.running import bound
 from webordinary.model.errors import Transient
 from webordinary.model.mail import Delivery
@@ -105,6 +109,50 @@ def test_a_new_secret_needs_no_restart(house: House, port: int, tmp_path: Path) 
     assert post(port, letter("wish"), secret="e" * 64)[0] == 200
     (tmp_path / "secret").unlink()
     assert post(port, letter("wish"), secret="")[0] == 503, "without a secret nothing is taken"
+
+
+def test_a_connection_that_sends_no_whole_request_is_closed(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "REQUEST_SECONDS", 0.05)
+    for said in (b"", b"POST /mail HTTP/1.1\r\nHost: x\r\nX-A: ", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"):
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as sock:
+            sock.sendall(said)
+            while sock.recv(1000):
+                pass  # the answer to a whole request, and then the end
+
+
+def test_idle_and_unfinished_connections_do_not_shut_others_out(port: int) -> None:
+    unfinished = signed_head(port, length=1000)
+    with ExitStack() as closing:
+        for number in range(MAX_CONNECTIONS + 20):
+            sock = closing.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            sock.sendall(unfinished if number % 2 else b"")
+        assert post(port, letter("wish"))[0] == 200
+
+
+def test_many_large_mails_at_once_cost_the_slowest_its_place_and_small_ones_never(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_intake, "MAX_IN_FLIGHT", 60_000)
+    monkeypatch.setattr(http_intake, "ALWAYS_TAKEN", 10_000)
+    monkeypatch.setattr(http_intake, "BODY_SECONDS", 3600.0)
+    with ExitStack() as closing:
+        slow, small = (closing.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)) for _ in "ab")
+        slow.sendall(signed_head(port, length=90_000) + b"x" * 20_000)
+        small.sendall(signed_head(port, length=9_000) + b"x" * 8_000)
+        while not select.select([slow], [], [], 0.1)[0]:  # until its bytes have arrived before another's
+            assert post(port, letter("wish") + b"x" * 50_000)[0] == 200
+        assert slow.recv(1000).startswith(b"HTTP/1.1 503")
+        small.sendall(b"x" * 1_000)
+        assert small.recv(1000).startswith(b"HTTP/1.1 401")
+
+
+def signed_head(port: int, length: int) -> bytes:
+    """The header of a request that looks signed, as far as a server can tell before its end."""
+    return (
+        f"POST /mail HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {length}\r\n"
+        f"X-WebOrdinary-Timestamp: {int(now().timestamp())}\r\nX-WebOrdinary-To: {EDIT.address}\r\n"
+        f"X-WebOrdinary-Signature: sha256={'0' * 64}\r\n\r\n"
+    ).encode()
 
 
 def test_a_full_disk_means_try_again(house: House, tmp_path: Path) -> None:

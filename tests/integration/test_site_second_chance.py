@@ -12,7 +12,7 @@ from tests.integration.test_site_job import Amelia
 from tests.unit.jobs.world import OTHER_THREAD, ZOE
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
-from webordinary.jobs.agent_task import AgentResult, AgentTask
+from webordinary.jobs.agent_task import AgentResult, AgentTask, Changed
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
 from webordinary.model.claims import CancelToken
 from webordinary.model.jobs import JobOutcome
@@ -95,4 +95,60 @@ def test_a_failed_build_goes_back_to_the_agent_with_its_log_and_never_replaces_t
     assert "line 3: Explode" in agent.notes[1]
     assert "<h1>Before</h1>" in amelia.page()
     assert "job-1" not in amelia.jobs_on_main()
+    amelia.check()
+
+
+class WritingAgent:
+    """Appends these texts to the homepage, one in each run."""
+
+    def __init__(self, *texts: str) -> None:
+        self.notes: list[str] = []
+        self._texts = list(texts)
+
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
+        self.notes.append(task.note)
+        page = task.workspace / "index.html"
+        page.write_text(page.read_text().replace("</body>", f"{self._texts.pop(0)}</body>"))
+        return Changed("I added it.")
+
+
+DEAD_LINK = '<a href="shop.html">Shop</a>'
+SCRIPT = '<script src="https://cdn.example/x.js"></script>'
+
+
+def test_a_dead_link_goes_back_to_the_agent_once_and_then_to_the_owner_in_words(amelia: Amelia) -> None:
+    amelia.send('change the homepage title to "First"', "job-0")
+    agent = WritingAgent(DEAD_LINK, DEAD_LINK)
+    deps = replace(amelia.deps(), agents={"builtin": agent})
+    settled = amelia.send("link the shop", "job-1", deps=deps)
+    assert settled.outcome is JobOutcome.SUCCEEDED
+    assert "shop.html" in agent.notes[1]
+    assert [(kind, detail) for kind, _, detail in settled.result.checks] == [("link", "shop.html")]
+    assert settled.result.pages_changed == 1
+    amelia.check()
+
+
+def test_a_dead_link_that_the_agent_mends_is_never_shown(amelia: Amelia) -> None:
+    amelia.send('change the homepage title to "First"', "job-0")
+    deps = replace(amelia.deps(), agents={"builtin": WritingAgent(DEAD_LINK, "<p>Shop soon</p>")})
+    settled = amelia.send("link the shop", "job-1", deps=deps)
+    assert settled.result.checks == ()
+    assert "shop.html" not in amelia.page()
+
+
+def test_a_new_script_of_a_foreign_host_is_left_out_until_the_operator_allows_it(amelia: Amelia) -> None:
+    amelia.send('change the homepage title to "First"', "job-0")
+    deps = replace(amelia.deps(), agents={"builtin": WritingAgent(SCRIPT, SCRIPT)})
+    settled = amelia.send("add a counter", "job-1", deps=deps)
+    assert settled.outcome is JobOutcome.FAILED
+    assert "cdn.example" in settled.result.summary
+    assert "cdn.example" not in amelia.page()
+    site = deps.project_of("amelia")
+    allowed = replace(
+        amelia.deps(),
+        agents={"builtin": WritingAgent(SCRIPT)},
+        project_of=lambda _: replace(site, allowed_hosts=("cdn.example",)),
+    )
+    assert amelia.send("add a counter", "job-2", deps=allowed).outcome is JobOutcome.SUCCEEDED
+    assert "cdn.example" in amelia.page()
     amelia.check()

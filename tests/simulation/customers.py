@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 MAILBOX = "edit@localhost"
-RETRIES = Backoff(10.0, cap=300.0)
+RETRIES = Backoff(10.0, cap=3600.0)
 """Of the mail servers of the customers."""
 _PHOTO = picture("PNG", (8, 6))
 

@@ -138,6 +138,10 @@ def test_every_command_takes_the_common_flags() -> None:
             "sessions": ["x"],
             "token": ["x"],
             "answer": ["x", "y"],
+            "retry": ["x"],
+            "hook": ["x"],
+            "release rebuild": ["x"],
+            "close": ["x"],
         }
         fillers |= {
             "release list": ["x"],

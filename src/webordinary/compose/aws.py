@@ -61,6 +61,7 @@ from webordinary.mail.auth import SesVerdicts, envelopes_of
 from webordinary.mail.intake import HERE_ALREADY, Accepted, emails_of
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, Events
+from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels, LoggedEvent
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from webordinary.adapters.files.liveness import LockFiles
     from webordinary.adapters.git import GitHistory
     from webordinary.compose.aws_credentials import FetchedCredentials
+    from webordinary.operations.mails import ScannedMails
 
 PAGE_SECONDS = 5.0
 """No notification reaches the page: it looks for new events."""
@@ -204,6 +206,12 @@ class AwsContainer:
             PoolSnapshotReader(self.clients.dynamodb, self.claim_table, self.job_table, self.queues),
             WorkflowSteps(self.clients.stepfunctions, state_machine_arn(self.config)),
         )
+
+    @cached_property
+    def mail_index(self) -> ScannedMails:
+        from webordinary.operations.mails import ScannedMails  # noqa: PLC0415 - a lambda starts without it
+
+        return ScannedMails(self.overview, self.directory)
 
     @cached_property
     def workers(self) -> LockFiles:
@@ -409,6 +417,9 @@ class AwsContainer:
     def current_site(self, project_id: str, stage: Stage) -> Path | None:
         return self._shown.current(project_id, stage)
 
+    def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
+        return ()
+
     def provision(self, key: ProjectUser) -> None:
         create_key_queues(self.clients, key)
         for stage in Stage:
@@ -462,6 +473,8 @@ def _configuration_set(config: Config) -> str:
 
 def with_account(config: Config, session: boto3.Session | None = None) -> Config:
     """The settings, with the account that our credentials belong to where they do not name it."""
+    if config.mailbox == Config().mailbox and config.domain != Config().domain:
+        config = replace(config, mailbox=names.mailbox_of(config.domain))  # as infra/settings.py has it
     if config.aws_account:
         return config
     endpoint = config.aws_endpoint or None

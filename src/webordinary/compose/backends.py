@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from webordinary.compose.container import AWS, AcceptedMail, Container
 from webordinary.compose.embedded import open_embedded, send_by_smtp
 from webordinary.config import Config
 from webordinary.model.errors import Permanent
+from webordinary.model.names import ProjectUser
 
 if TYPE_CHECKING:  # a lambda starts without it
     from webordinary.operations.ports import WorkerRegistry
@@ -84,6 +85,15 @@ def log_groups(config: Config) -> dict[str, str]:
         names.log_group(RECONCILE.name): "each minute: hints, replies that wait",
         **others,
     }
+
+
+def output_queues(config: Config, keys: Iterable[ProjectUser]) -> dict[ProjectUser, str]:
+    """The output queues of customers; empty if `Container.settled_since` has what they would hold."""
+    if config.backend != AWS:
+        return {}
+    from webordinary.adapters.aws import names  # noqa: PLC0415 - for one command only
+
+    return {key: names.queues_of(key).output for key in keys}
 
 
 def outage_of(problem: Exception) -> tuple[str, bool] | None:

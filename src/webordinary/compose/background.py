@@ -35,6 +35,8 @@ PAGE = "page"
 ALERT_SECONDS, SWEEP_SECONDS, RETENTION_SECONDS = 30.0, 60.0, 3600.0
 UNADMITTED_DAYS = 3
 DROP_FOLDER_SECONDS = 1.0
+INDEX_SECONDS = 10.0
+"""The index catches up when it is asked, too: this keeps a burst from waiting for the first look."""
 ACKNOWLEDGE_SECONDS = 15.0
 
 
@@ -66,6 +68,7 @@ def background_services(
         each(SWEEP_SECONDS, MissingWorkflows(container.workflows, container.raw_mails)),
         each(SWEEP_SECONDS, OwedCallbacks(container.pool)),
         each(SWEEP_SECONDS, PackedOrigins(lambda: tend_origins(config.data / ORIGINS))),
+        each(INDEX_SECONDS, container.mail_index),
         each(RETENTION_SECONDS, retention(container)),
         Loop(PageWaker(wake_page), None, now, heard(PAGE)),
         *mail_readers(container, closing),

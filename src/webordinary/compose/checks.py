@@ -29,7 +29,7 @@ from webordinary.mail.dmarc import Dns, DnsFailed, dmarc_record, is_strict, orga
 from webordinary.model.checks import Check, CheckResult, Verdict, broken, doubtful, good
 from webordinary.model.errors import Transient, WebOrdinaryError
 from webordinary.model.projects import Project
-from webordinary.operations import sample
+from webordinary.operations import onboarding, sample
 from webordinary.operations.doctor import CheckRun, run_checks
 from webordinary.operations.onboarding import origins_of
 
@@ -189,6 +189,20 @@ def _senders(services: Container) -> CheckResult:
     return good("senders are proven by a DKIM signature that is checked here")
 
 
+def shown_checks(services: EmbeddedContainer) -> Iterator[Check]:
+    """Does each edit site show something, and the newest main?"""
+    for project in services.directory.projects():
+        yield Check(f"edit site of {project.project_id}", partial(_is_shown, services, project))
+
+
+def _is_shown(services: EmbeddedContainer, project: Project) -> CheckResult:
+    health, command = onboarding.health_of(services, project), f"webordinary release rebuild {project.project_id}"
+    if health.tone == "good":
+        return good("it shows its newest build")
+    last = f"{health.words}. {health.log.splitlines()[0][:200]}" if health.log else health.words
+    return broken(last, f"mend it, then run `{command}`") if health.tone == "bad" else doubtful(last, command)
+
+
 def sender_checks(services: EmbeddedContainer) -> Iterator[Check]:
     """Can the mail of each entitled sender prove itself? One look for each domain."""
     if services.config.trusted_peers:  # a trial on localhost: every sender is believed
@@ -237,6 +251,6 @@ def run_doctor(config: Config, *, running: bool) -> Iterator[CheckRun]:
 def _examine_sites(config: Config) -> Iterator[CheckRun]:
     try:
         with open_embedded(config) as services:
-            yield from run_checks([*projects_checks(services), *sender_checks(services)])
+            yield from run_checks([*projects_checks(services), *shown_checks(services), *sender_checks(services)])
     except WebOrdinaryError as problem:
         yield CheckRun("sites", broken(f"the sites cannot be listed: {problem}", "mend what is above first"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.mail.intake import Accepted
 from webordinary.mail.ports import Blobs, Directory, Outbox, RawMails, Threads, Transport, UndeliveredReplies
 from webordinary.model.events import Events
+from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels
@@ -36,6 +37,7 @@ if TYPE_CHECKING:  # a lambda starts without them
         Accounts,
         EventLog,
         Letters,
+        MailIndex,
         Overview,
         StoredBuildLogs,
         WaitingJobs,
@@ -137,6 +139,8 @@ class Container(Protocol):
     @property
     def overview(self) -> Overview: ...
     @property
+    def mail_index(self) -> MailIndex: ...
+    @property
     def workers(self) -> WorkerRegistry: ...
 
     @property
@@ -207,6 +211,9 @@ class Container(Protocol):
 
     def deprovision(self, project_id: str, keys: Sequence[ProjectUser]) -> None:
         """Remove the resources of a project and its customers; its repository stays. Idempotent."""
+
+    def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
+        """Settled jobs in the order of their ends; none on AWS, where output queues have them."""
 
     def metrics(self) -> tuple[Levels, MetricsState] | None:
         """Levels and counters now; None where CloudWatch has them."""

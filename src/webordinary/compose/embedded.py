@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -42,6 +42,7 @@ from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteIn
 from webordinary.adapters.sqlite.events import SqliteEventLog, SqliteEvents, SqliteLevels, SqliteMetrics
 from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
+from webordinary.adapters.sqlite.mail_index import SqliteMailIndex
 from webordinary.adapters.sqlite.mails import (
     SqliteAttachmentManifest,
     SqliteConfirmations,
@@ -66,6 +67,7 @@ from webordinary.mail.authserv import PinnedProvider
 from webordinary.mail.dmarc import AlignedSignature, Dns
 from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent
+from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
@@ -122,6 +124,10 @@ class EmbeddedContainer:
     @cached_property
     def overview(self) -> SqliteOverview:
         return SqliteOverview(self.db, self.workers.is_dead)
+
+    @cached_property
+    def mail_index(self) -> SqliteMailIndex:
+        return SqliteMailIndex(self.db)
 
     @cached_property
     def workers(self) -> RegisteredWorkers:
@@ -239,7 +245,7 @@ class EmbeddedContainer:
 
     @cached_property
     def executions(self) -> SqliteExecutions:
-        return SqliteExecutions(self.db)
+        return SqliteExecutions(self.db, keep_histories=False)
 
     @cached_property
     def engine(self) -> Engine:
@@ -337,6 +343,9 @@ class EmbeddedContainer:
 
     def current_site(self, project_id: str, stage: Stage) -> Path | None:
         return self.releases.current(project_id, stage)
+
+    def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
+        return self.jobs.settled_since(since, limit)
 
     def provision(self, key: ProjectUser) -> None:
         """Nothing beside records is needed."""

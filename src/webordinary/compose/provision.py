@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import boto3
@@ -26,9 +27,25 @@ from webordinary.adapters.aws.provision.package import (
     registry_of,
     renew_service,
 )
+from webordinary.adapters.aws.provision.preflight import (
+    BOOTSTRAP_VERSION,
+    ClientOf,
+    DeploymentIntent,
+    Preflight,
+    active_rules,
+    bootstrap_version,
+    clear_the_way,
+    existing_identity,
+    make_ecs_role,
+)
 from webordinary.compose.aws import open_aws
+from webordinary.compose.aws_checks import account_checks
 from webordinary.config import Config, variable_of
+from webordinary.model.checks import Verdict
 from webordinary.operations import onboarding, sample
+from webordinary.operations.doctor import CheckRun, run_checks
+
+PAUSE_SECONDS, EMULATED_PAUSE_SECONDS = 10.0, 0.1
 
 
 def package_lambdas(root: Path) -> None:
@@ -42,8 +59,8 @@ def activate_receipt_rules(config: Config) -> str:
     if endpoint:
         return "an emulator receives no mail: `webordinary send` puts mails where SES would"
     ses = boto3.client("ses", config=config_of(config.aws_region))
+    active = active_rules(ses)
     with translated("making our receipt rules the active ones"):
-        active = ses.describe_active_receipt_rule_set().get("Metadata", {}).get("Name", "")
         if active and active != names.RECEIPT_RULES:
             return (
                 f"SES receives by the rules {active}; if ours shall take their place: "
@@ -51,6 +68,55 @@ def activate_receipt_rules(config: Config) -> str:
             )
         ses.set_active_receipt_rule_set(RuleSetName=names.RECEIPT_RULES)
     return f"SES receives by the rules {names.RECEIPT_RULES}"
+
+
+def examine_before_deploying(config: Config, said: Mapping[str, str], *, take_over_mail: bool) -> Iterator[CheckRun]:
+    """Run every check of `aws preflight`; `said` are the settings of the deployment. Changes nothing."""
+    intent = DeploymentIntent(
+        region=config.aws_region,
+        mailbox=_mailbox(said),
+        take_over_mail=take_over_mail,
+        max_workers=int(said.get("max_workers", "10")),
+        **{name: said[name] for name in ("operator", "hosted_zone", "capacity", "nat") if name in said},
+    )
+    identity, *others = account_checks(config)
+    [known] = run_checks([identity])
+    yield known
+    if known.finding.verdict is not Verdict.FAIL:
+        found = Preflight(_client_of(config), intent, emulated=bool(config.aws_endpoint))
+        yield from run_checks([*others, *found.checks()])
+
+
+def identity_to_use(config: Config, said: Mapping[str, str]) -> str:
+    """Whether the deployment makes SES's identity or uses an existing one: the setting `identity`."""
+    return existing_identity(_client_of(config), _mailbox(said).rpartition("@")[2])
+
+
+def _mailbox(said: Mapping[str, str]) -> str:
+    return said.get("mailbox") or names.mailbox_of(said.get("domain", "example.com"))
+
+
+def is_bootstrapped(config: Config) -> bool:
+    """Whether the CDK's bucket and roles are there, as the stacks require them."""
+    return bootstrap_version(_client_of(config)("ssm")) >= BOOTSTRAP_VERSION
+
+
+def make_roles(config: Config) -> None:
+    """The role that ECS needs before its first cluster."""
+    make_ecs_role(_client_of(config)("iam"))
+
+
+def prepare_removal(config: Config, report: Callable[[str], None]) -> None:
+    """Stop receiving, workers and machines, so that the stacks can be removed."""
+    pause = EMULATED_PAUSE_SECONDS if config.aws_endpoint else PAUSE_SECONDS
+    clear_the_way(_client_of(config), report, lambda: time.sleep(pause))
+
+
+def _client_of(config: Config) -> ClientOf:
+    endpoint = config.aws_endpoint or None
+    return lambda service, region=config.aws_region: boto3.client(
+        service, config=config_of(region, endpoint), endpoint_url=endpoint
+    )
 
 
 def registry(config: Config) -> ImageRegistry:

@@ -18,18 +18,18 @@ import hashlib
 import hmac
 import re
 import socket
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from webordinary.entrypoints.http_server import HttpServer
 from webordinary.mail.addresses import MAX_ADDRESS, Mailbox
 from webordinary.mail.parsing.headers import with_crlf
 from webordinary.model.errors import Permanent, Transient
@@ -39,7 +39,9 @@ from webordinary.services.mail_intake import Intake
 MAX_AGE_SECONDS = 300
 MAX_CONNECTIONS = 200
 _SIGNATURE = re.compile(r"sha256=[0-9a-f]{64}")
-MAX_BODIES = 8  # each may hold one mail in memory
+MAX_IN_FLIGHT = 200 * 1024 * 1024
+"""Bytes of all mails that are being received; beyond that the slowest large one has to come again."""
+ALWAYS_TAKEN = 512 * 1024
 BODY_SECONDS = 30.0
 GRACE_SECONDS = 5
 RETRY_SECONDS = 60
@@ -64,6 +66,24 @@ class _Answer(Exception):
         self.status = status
 
 
+class _Transfer:
+    """A mail that is being received. Not even its signature can be checked before its end."""
+
+    def __init__(self) -> None:
+        self.size, self.is_running = 0, True
+        self.limit, self._began = asyncio.timeout(BODY_SECONDS), asyncio.get_running_loop().time()
+
+    def bytes_per_second(self) -> float:
+        """The mean speed; a second counts at least, as what has just begun has none yet."""
+        return self.size / max(1.0, asyncio.get_running_loop().time() - self._began)
+
+    def end(self) -> None:
+        """Let its request fail; its bytes go with it."""
+        self.is_running = False
+        if not self.limit.expired():
+            self.limit.reschedule(0.0)
+
+
 def signature_of(secret: str, timestamp: str, mail_from: str, recipient: str, raw: bytes) -> str:
     """The signature that a request must carry."""
     mac = hmac.new(secret.encode(), f"{timestamp}\n{mail_from}\n{recipient}\n".encode(), hashlib.sha256)
@@ -76,7 +96,7 @@ class PushIntake:
 
     def __init__(self, settings: PushSettings, intake: Intake) -> None:
         self._settings, self._intake = settings, intake
-        self._bodies = asyncio.Semaphore(MAX_BODIES)
+        self._transfers: set[_Transfer] = set()
 
     def app(self) -> Starlette:
         """The web application; it knows this one address."""
@@ -86,11 +106,13 @@ class PushIntake:
         try:
             self._require_recent(request)
             self._require_signature(request)
-            async with self._bodies:
-                raw = await asyncio.wait_for(self._body(request), BODY_SECONDS)
-            return await run_in_threadpool(self._take, request, raw)
+            with self._transfer() as transfer:
+                async with transfer.limit:
+                    raw = await self._body(request, transfer)
+                    transfer.is_running = False
+                return await run_in_threadpool(self._take, request, raw)
         except (TimeoutError, ClientDisconnect):
-            return _refusal(408, "the mail took too long: send it again")
+            return _refusal(503, "the mail took too long, or too many came at once: send it again")
         except _Answer as answer:
             return _refusal(answer.status, str(answer))
 
@@ -108,14 +130,32 @@ class PushIntake:
         if not _SIGNATURE.fullmatch(request.headers.get("x-webordinary-signature", "")):
             raise _Answer(401, "X-WebOrdinary-Signature does not fit: it must be sha256= and 64 hex digits")
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: Request, transfer: _Transfer) -> bytes:
         most = self._settings.max_bytes
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
+            transfer.size = len(body)
             if len(body) > most:
                 raise _Answer(413, f"this mail is too big: at most {most} bytes are taken")
+            self._make_room(transfer)
         return bytes(body)
+
+    @contextmanager
+    def _transfer(self) -> Iterator[_Transfer]:
+        transfer = _Transfer()
+        self._transfers.add(transfer)
+        try:
+            yield transfer
+        finally:
+            self._transfers.discard(transfer)
+
+    def _make_room(self, growing: _Transfer) -> None:
+        """End the slowest transfer of a large mail if too many bytes are in flight."""
+        if growing.size <= ALWAYS_TAKEN or sum(one.size for one in self._transfers) <= MAX_IN_FLIGHT:
+            return
+        large = [one for one in self._transfers if one.size > ALWAYS_TAKEN and one.is_running]
+        min(large, key=_Transfer.bytes_per_second).end()
 
     def _take(self, request: Request, raw: bytes) -> JSONResponse:
         delivery = self._verified(request, raw)
@@ -148,34 +188,8 @@ def _refusal(status: int, words: str) -> JSONResponse:
     return JSONResponse({"error": words}, status, headers)
 
 
-class PushServer:
-    """Serves `PushIntake` in a thread, on a socket that is bound already."""
+class PushServer(HttpServer):
+    """Serves `PushIntake`."""
 
     def __init__(self, intake: PushIntake, sock: socket.socket) -> None:
-        self._socket = sock
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                intake.app(),
-                lifespan="off",
-                ws="none",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                limit_concurrency=MAX_CONNECTIONS,
-                timeout_graceful_shutdown=GRACE_SECONDS,
-            )
-        )
-        self._thread = threading.Thread(target=self._run, name="push-intake", daemon=True)
-
-    def start(self) -> None:
-        """Listen and serve."""
-        self._socket.listen(64)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Take no more mail and wait for the ones being stored."""
-        self._server.should_exit = True
-        self._thread.join(GRACE_SECONDS + 3)
-
-    def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
+        super().__init__(intake.app(), [sock], connections=MAX_CONNECTIONS, grace_seconds=GRACE_SECONDS, lifespan="off")

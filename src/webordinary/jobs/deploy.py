@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from webordinary.jobs.history import WaitingChange
+from webordinary.jobs.page_checks import NOT_COMPARED, SiteComparison
 from webordinary.jobs.ports import MainBranch, ProjectLeases, Releases, Workspaces
 from webordinary.jobs.site_files import Release, Stage
 from webordinary.jobs.source import Change, MergeConflict, Merged, Workspace
@@ -44,6 +45,8 @@ class EditDeployment:
     """The changed page, as a file of the release; empty if it is unknown."""
     pictures: tuple[str, ...] = ()
     """Digests of screenshots of the changed page: before (if it existed), then after."""
+    comparison: SiteComparison = NOT_COMPARED
+    """With the release that it showed before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class PublicDeployment:
     """What stays back."""
     unowned: int = 0
     """Commits that stay back and that no conversation made."""
+    comparison: SiteComparison = NOT_COMPARED
+    """With the release that the public site showed before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 from webordinary.jobs import report
 from webordinary.jobs.agent_task import SMALLER, AgentResult, AgentTask, Answered, AttachedFile, Changed, NotUnderstood
 from webordinary.jobs.deploy import EditDeployment
+from webordinary.jobs.page_checks import Flawed
 from webordinary.jobs.publish import deploy_edit
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.source import BuildFailed, Change, InvalidChange, MergeConflict, Workspace
@@ -22,10 +23,12 @@ PROGRESS_CHARACTERS = 300
 def edit(run: JobRun, workspace: Workspace) -> tuple[Settlement, str]:
     """Edit the site, and say what the customer wants done after it: `publish`, `undo` or nothing.
 
-    After a conflict, a failed build or an invalid file the agent gets one more try.
+    After a conflict, a failed build, an invalid file or a broken page the agent gets one more try. An agent without a
+    model does the same again, so its pages are not held up by flaws.
     """
-    outcome = _edit_once(run, workspace)
+    outcome = _edit_once(run, workspace, lenient=run.agent_is_free)
     may_retry = not isinstance(outcome, BuildFailed) or outcome.mendable
+    may_retry &= not (isinstance(outcome, Flawed) and run.agent_is_free)
     if may_retry and not isinstance(outcome, tuple | EditDeployment):
         outcome = _edit_once(run, check_out(run), report.note_on(outcome))
     if isinstance(outcome, tuple):
@@ -34,8 +37,8 @@ def edit(run: JobRun, workspace: Workspace) -> tuple[Settlement, str]:
 
 
 def _edit_once(
-    run: JobRun, workspace: Workspace, note: str = ""
-) -> tuple[Settlement, str] | EditDeployment | MergeConflict | BuildFailed | InvalidChange:
+    run: JobRun, workspace: Workspace, note: str = "", *, lenient: bool = True
+) -> tuple[Settlement, str] | EditDeployment | MergeConflict | BuildFailed | InvalidChange | Flawed:
     if workspace.made is None:
         result = run_agent(run, workspace, note)
         if not isinstance(result, Changed) and not (workspace.resumed and isinstance(result, Answered)):
@@ -50,7 +53,7 @@ def _edit_once(
             same = report.of_no_difference(result) if isinstance(result, Changed) else report.of_agent(result)
             return same, result.then
         workspace = replace(workspace, made=change)
-    return deploy_edit(run, workspace)
+    return deploy_edit(run, workspace, lenient=lenient)
 
 
 def check_out(run: JobRun) -> Workspace:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from webordinary.jobs import report
 from webordinary.jobs.deploy import EditDeployment, PublicDeployment
 from webordinary.jobs.edit import check_out
 from webordinary.jobs.history import Entangled, LiveState, Unchosen, WaitingChange
+from webordinary.jobs.page_checks import SiteComparison, compare_releases
 from webordinary.jobs.publish import deploy_edit, find_or_build
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Release, Stage
@@ -102,7 +104,8 @@ def _on_live(run: JobRun, workspace: Workspace, choose: Callable[[LiveState], Pi
         if shown is not None:
             url = run.deps.site_url(project_id, Stage.PUBLIC)
             run.emit(EventKind.SITE_PUBLISHED, began, stage=Stage.PUBLIC.value, release=shown[0].name, url=url)
-            return _published(*shown, state, *merged)
+            release, flipped, comparison = shown
+            return replace(_published(release, flipped, state, *merged), comparison=comparison)
     raise Transient(f"{project_id}: live moved {LIVE_MOVED_TRIES} times during the publication")
 
 
@@ -145,14 +148,15 @@ def _with_those_in(
 
 def _push_and_show(
     run: JobRun, workspace: Workspace, merged: Merged, lease: ProjectLease
-) -> tuple[Release, bool] | BuildFailed | None:
+) -> tuple[Release, bool, SiteComparison] | BuildFailed | None:
     """Push live, then show its release; None if live had moved. No release exists for a commit that is not on live."""
-    built, _ = find_or_build(run, merged, lease, Stage.PUBLIC)
+    built, before = find_or_build(run, merged, lease, Stage.PUBLIC)
     if isinstance(built, BuildFailed):
         return built
+    comparison = compare_releases(before, built if isinstance(built, Path) else built.path)
     if not run.deps.live.push_live(workspace, merged, lease):
         return None
-    return run.deployer.show(Stage.PUBLIC, merged.head, built, lease, run.token)
+    return *run.deployer.show(Stage.PUBLIC, merged.head, built, lease, run.token), comparison
 
 
 def _message(run: JobRun, state: LiveState, picks: Picks) -> ChangeMessage:

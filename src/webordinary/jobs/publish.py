@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from webordinary.jobs.deploy import EditDeployment
+from webordinary.jobs.page_checks import Flawed, SiteComparison, compare_releases
 from webordinary.jobs.ports import Builder
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Release, Stage, manifest_of, page_to_show, release_name
@@ -14,14 +15,20 @@ from webordinary.jobs.source import BuildFailed, Built, Change, MergeConflict, M
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import Transient
 from webordinary.model.events import EventKind
+from webordinary.model.mail import Command
 
 MAIN_MOVED_TRIES = 5
 
 
-def deploy_edit(run: JobRun, workspace: Workspace) -> EditDeployment | MergeConflict | BuildFailed:
-    """Bring the committed change to main and to the edit site; after a failure the thread's branch is main again."""
+def deploy_edit(
+    run: JobRun, workspace: Workspace, *, lenient: bool = True
+) -> EditDeployment | MergeConflict | BuildFailed | Flawed:
+    """Bring the committed change to main and to the edit site; after a failure the thread's branch is main again.
+
+    A `lenient` deployment takes pages with flaws, which the reply names; never a host that is not allowed.
+    """
     began = run.now()
-    outcome = _deploy(run, workspace)
+    outcome = _deploy(run, workspace, lenient=lenient)
     if not isinstance(outcome, EditDeployment):
         run.deps.workspaces.abandon(workspace)
         return outcome
@@ -36,7 +43,9 @@ def deploy_edit(run: JobRun, workspace: Workspace) -> EditDeployment | MergeConf
     return replace(outcome, pictures=take_screenshots(run, outcome))
 
 
-def _deploy(run: JobRun, workspace: Workspace) -> EditDeployment | MergeConflict | BuildFailed:
+def _deploy(
+    run: JobRun, workspace: Workspace, *, lenient: bool
+) -> EditDeployment | MergeConflict | BuildFailed | Flawed:
     """Merge, build, push and show under the project's lease; again from the merge when main has moved."""
     deployer, project_id = run.deployer, run.project.project_id
     for _ in range(MAIN_MOVED_TRIES):
@@ -47,10 +56,22 @@ def _deploy(run: JobRun, workspace: Workspace) -> EditDeployment | MergeConflict
             built, before = find_or_build(run, merged, lease, Stage.EDIT)
             if isinstance(built, BuildFailed):
                 return built
+            comparison = compare_releases(before, built if isinstance(built, Path) else built.path)
+            if not merged.on_main and (flawed := _flaws(run, comparison, lenient=lenient)):
+                return flawed
             shown = deployer.push_and_show(workspace, merged, built, lease, run.token)
         if shown is not None:
-            return replace(shown, before=before)
+            return replace(shown, before=before, comparison=comparison)
     raise Transient(f"{project_id}: main moved {MAIN_MOVED_TRIES} times during the deployment")
+
+
+def _flaws(run: JobRun, comparison: SiteComparison, *, lenient: bool) -> Flawed | None:
+    """Why an edit is not deployed. An undo restores what was there, so that it is always taken."""
+    if run.job.command is not Command.EDIT:
+        return None
+    refused = comparison.refused(run.project.allowed_hosts)
+    findings = () if lenient else comparison.findings
+    return Flawed(findings, refused) if findings or refused else None
 
 
 def find_or_build(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
 from webordinary.jobs.deploy import EditDeployment, PublicDeployment
 from webordinary.jobs.history import Entangled, Unchosen, WaitingChange
+from webordinary.jobs.page_checks import Flawed, SiteComparison
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange
@@ -19,6 +20,7 @@ LOG_CHARACTERS = 8000
 _CHOICES = 10
 _DIGITS = 8
 _LISTED_CHANGES = 20
+NOT_ALLOWED = "not allowed on this site; see `webordinary project set --allow-host`"
 NOTHING_WAITS = "No change of this conversation waits to be published."
 NO_LONGER_PUBLIC = "Your public site does not show it any more, either."
 STILL_PUBLIC = (
@@ -57,7 +59,7 @@ def of_no_difference(result: Changed) -> Settlement:
     return Settlement(JobOutcome.SUCCEEDED, JobResult(words))
 
 
-def note_on(outcome: MergeConflict | BuildFailed | InvalidChange) -> str:
+def note_on(outcome: MergeConflict | BuildFailed | InvalidChange | Flawed) -> str:
     """The note to the agent for its second try, which starts from the current site."""
     if isinstance(outcome, MergeConflict):
         return (
@@ -70,6 +72,11 @@ def note_on(outcome: MergeConflict | BuildFailed | InvalidChange) -> str:
             f"Your first try could not be published: {outcome.reason} The workspace holds the state before your "
             "change. Follow the instruction again, without that."
         )
+    if isinstance(outcome, Flawed):
+        return (
+            "Your first try could not be published. The workspace holds the state before your change. Follow the "
+            f"instruction again, and avoid this:\n{_flaws(outcome)}"
+        )
     log = (outcome.log or outcome.reason)[-LOG_CHARACTERS:]
     return (
         "Your first try could not be published: the site did not build with it. The workspace holds the state before "
@@ -77,7 +84,14 @@ def note_on(outcome: MergeConflict | BuildFailed | InvalidChange) -> str:
     )
 
 
-def of_deployment(run: JobRun, outcome: EditDeployment | MergeConflict | BuildFailed | InvalidChange) -> Settlement:
+def _flaws(flawed: Flawed) -> str:
+    lines = [f"{flaw} on the page {page!r}: {detail}" for flaw, page, detail in flawed.findings]
+    return "\n".join([*lines, *(f"new on this site and not allowed: {host}" for host in flawed.refused)])
+
+
+def of_deployment(
+    run: JobRun, outcome: EditDeployment | MergeConflict | BuildFailed | InvalidChange | Flawed
+) -> Settlement:
     """The change is on the edit site, or the site is unchanged."""
     match outcome:
         case EditDeployment(stands=False, change=change):
@@ -89,7 +103,13 @@ def of_deployment(run: JobRun, outcome: EditDeployment | MergeConflict | BuildFa
         case EditDeployment(change=change, page=page, pictures=pictures):
             files = change.changed_files[:LISTED_FILES]
             result = JobResult(change.summary, change.commit, run.edit_url(page), None, files, pictures=pictures)
-            return Settlement(JobOutcome.SUCCEEDED, result)
+            return Settlement(JobOutcome.SUCCEEDED, _compared(result, outcome.comparison))
+        case Flawed(refused=refused):
+            words = (
+                "Your change was left out, and the site is as it was: it would bring something to your pages that the "
+                f"person who looks after your site has not allowed yet ({_named(refused)})."
+            )
+            return Settlement(JobOutcome.FAILED, JobResult(words, error=f"{NOT_ALLOWED}: {', '.join(refused)}"))
         case MergeConflict(files=files):
             return Settlement(JobOutcome.FAILED, _conflict(files))
         case InvalidChange(reason=reason):
@@ -97,7 +117,27 @@ def of_deployment(run: JobRun, outcome: EditDeployment | MergeConflict | BuildFa
             return Settlement(JobOutcome.FAILED, JobResult(words, error=reason))
         case BuildFailed(reason=reason, log=log):
             words = f"The site could not be built with your change, so it stays as it was. {reason}"
+            if run.deps.releases.current(run.project.project_id, Stage.EDIT) is None:  # it was broken before
+                words = (
+                    "This site could not be built before your change either, so the fault is not in your change. "
+                    "The people who run the site see that, and your mail is kept."
+                )
             return Settlement(JobOutcome.FAILED, JobResult(words, error=(log or reason)[-LOG_CHARACTERS:]))
+
+
+def _compared(result: JobResult, comparison: SiteComparison) -> JobResult:
+    return replace(
+        result,
+        pages_total=comparison.pages_total,
+        pages_changed=comparison.pages_changed,
+        changed_pages=comparison.changed_pages,
+        checks=comparison.findings,
+        is_checked=comparison.is_checked,
+    )
+
+
+def _named(refused: Sequence[str]) -> str:
+    return ", ".join("a new script" if one == "script" else one for one in refused)
 
 
 def of_publication(run: JobRun, outcome: PublicDeployment | Entangled | Unchosen | BuildFailed) -> Settlement:
@@ -108,7 +148,7 @@ def of_publication(run: JobRun, outcome: PublicDeployment | Entangled | Unchosen
             published = _told(run, brought)
             words = "This is on your public site now." if published or flipped else NOTHING_WAITS
             result = JobResult(words, release.name, url, published=published, waiting=_stays_back(run, outcome))
-            return Settlement(JobOutcome.SUCCEEDED, result)
+            return Settlement(JobOutcome.SUCCEEDED, _compared(result, outcome.comparison))
         case Entangled(others=(), files=files):
             words = (
                 f"This cannot go public by itself: it touches the same lines{_in(files)} as other changes that are "

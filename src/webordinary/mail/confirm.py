@@ -2,7 +2,8 @@
 
 The question goes to the registered address only. Its Reply-To carries a one-time token; knowing the token is the proof,
 so the answer itself needs no signature. Tokens are random, stored as hashes, valid for two days and for one mail. An
-answer must say yes in words: an automatic reply, or a "no", must not release a forged mail.
+answer must say yes in words: an automatic reply, or a "no", must not release a forged mail. A mail that the question
+cannot show whole gets no token: its sender would confirm words that they have not read.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from webordinary.mail.addresses import Mailbox, with_token
 VALID = timedelta(hours=48)
 MAX_QUESTIONS_A_DAY = 3
 """Questions to one address within a day: a forger must not flood it. Further mails are held in silence."""
-MAX_EXCERPT = 600
-MAX_PARSED_BYTES = 1_000_000
-"""Of a larger mail the question shows the subject only: it is parsed for nothing else."""
+MAX_SHOWN = 2_000
+"""Characters of a mail that a question shows; a longer mail cannot be confirmed by an answer."""
+MAX_PARSED_BYTES = 10_000_000
+"""A larger mail is not parsed for a question: on AWS it would not fit into the memory of the step."""
 _PREFIX = "confirm-"
 _TOKEN = re.compile(r"confirm-[0-9a-f]{32}")
+_TOKEN_BYTES = re.compile(_TOKEN.pattern.encode())
 _WORD = re.compile(r"[^\W\d_]+")
 _YES = frozenset(
     {"yes", "y", "yep", "yeah", "ok", "okay", "confirm", "confirmed", "ja", "jo", "jawohl", "oui", "si", "sí", "sì"}
@@ -82,6 +85,11 @@ def digest_in(mailbox: Mailbox, recipient: str) -> str:
     """The hash of the token in an address; empty where the mail answers no question."""
     token = mailbox.token(recipient)
     return digest_of(token) if _TOKEN.fullmatch(token) else ""
+
+
+def without_token(raw: bytes) -> bytes:
+    """A question as it is kept after it was sent: its token is known to its receiver only."""
+    return _TOKEN_BYTES.sub(b"confirm-sent", raw)
 
 
 def is_answer(mailbox: Mailbox, recipient: str) -> bool:

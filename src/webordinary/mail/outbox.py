@@ -17,7 +17,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from webordinary.mail.confirm import without_token
 from webordinary.mail.ports import Outbox, OutboxEntry, PerhapsSent, Threads, Transport
+from webordinary.mail.replies.compose import CONFIRM
 from webordinary.model.backoff import Backoff
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
@@ -52,11 +54,15 @@ def deliver(
             data = {**told, "reason": f"reply not delivered: {error}"}
             events.emit(Event(EventKind.DEAD_LETTERED, email_id=reply.email_id, data=data))
         return False
-    outbox.mark_sent(reply, now, sent_as)
+    _mark_sent(reply, outbox, now, sent_as)
     if sent_as:
         file_under_thread(reply, sent_as, threads)
     events.emit(Event(EventKind.REPLY_SENT, email_id=reply.email_id, data=told))
     return True
+
+
+def _mark_sent(reply: Reply, outbox: Outbox, now: datetime, sent_as: str | None) -> None:
+    outbox.mark_sent(reply, now, sent_as, without_token(reply.raw) if reply.kind == CONFIRM else None)
 
 
 def file_under_thread(reply: Reply, sent_as: str, threads: Threads) -> None:
@@ -112,8 +118,8 @@ class PromptOutbox:
     def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
         return self._outbox.due(now, limit)
 
-    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
-        self._outbox.mark_sent(reply, now, sent_as)
+    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None, kept: bytes | None = None) -> None:
+        self._outbox.mark_sent(reply, now, sent_as, kept)
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
         self._outbox.mark_failed(reply, error, next_try_at)
@@ -202,7 +208,7 @@ def take_notice(notice: Notice, region: str, outbox: Outbox, threads: Threads, e
     entry = _entry(notice, outbox)
     if entry and entry.sent_at is None:
         sent_as = ses_message_id(notice.ses_id, region)
-        outbox.mark_sent(entry.reply, now, sent_as)
+        _mark_sent(entry.reply, outbox, now, sent_as)
         file_under_thread(entry.reply, sent_as, threads)
     if notice.news is not News.BOUNCED or (entry and entry.bounced == notice.reason):
         return

@@ -223,8 +223,11 @@ class Outbox(Protocol):
     def due(self, now: datetime, limit: int) -> tuple[OutboxEntry, ...]:
         """Replies to deliver now, the longest due first."""
 
-    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
-        """Delivered: never due again. `sent_as` is the Message-ID that it got on its way out, if another."""
+    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None, kept: bytes | None = None) -> None:
+        """Delivered: never due again. `sent_as` is the Message-ID that it got on its way out, if another.
+
+        `kept` replaces the stored bytes, which have a secret of the receiver.
+        """
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
         """Count a failed try; None = given up."""

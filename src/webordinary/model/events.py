@@ -20,6 +20,8 @@ class EventKind(StrEnum):
     MAIL_RELEASED = "MailReleased"
     MAIL_DROPPED = "MailDropped"
     OPERATOR_ANSWERED = "OperatorAnswered"
+    MAIL_CLOSED = "MailClosed"
+    MAIL_RETRIED = "MailRetried"
     SITE_ADDED = "SiteAdded"
     MAILS_NOT_READ = "MailsNotRead"
     JOB_RECORDED = "JobRecorded"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -60,6 +61,34 @@ class JobResult:
     """What the public site shows now, in words."""
     waiting: tuple[str, ...] = ()
     """What is on the edit site only, in words."""
+    pages_total: int = 0
+    """Pages of the site after the change; 0: the releases before and after were not compared."""
+    pages_changed: int = 0
+    """Pages that the change added, altered or removed."""
+    changed_pages: tuple[tuple[str, str], ...] = ()
+    """File and title of the pages that were added or altered, bounded."""
+    checks: tuple[tuple[str, str, str], ...] = ()
+    """What the change broke: kind (link, picture, alt, title, size), page, detail."""
+    is_checked: bool = False
+    """Links and pictures of the changed pages were checked; without any `checks` they are all there."""
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> JobResult:
+        """A stored result; stores turn tuples into lists, and some numbers into decimals."""
+        read = {name: kind(fields[name]) for name, kind in _KINDS.items() if name in fields}
+        return cls(**{**fields, **read})
+
+
+def _tuples(stored: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(one) for one in stored)
+
+
+_KINDS: dict[str, Callable[[Any], object]] = {
+    **dict.fromkeys(("changed_files", "pictures", "published", "waiting"), tuple),
+    **dict.fromkeys(("pages_total", "pages_changed"), int),
+    **dict.fromkeys(("changed_pages", "checks"), _tuples),
+    "cost_usd": float,
+}
 
 
 class Job(NamedTuple):
@@ -184,3 +213,17 @@ class DeadLetter:
     died_at: datetime
     redrives: int = 0
     """How often its mail had been redriven when it died."""
+
+
+def output_message(job: Job) -> dict[str, str | None]:
+    """What programs of a customer are told of a settled job; on AWS the body of the message in the output queue."""
+    result = job.result
+    return {
+        "messageId": job.email_id,
+        "threadId": job.thread_id,
+        "status": str(job.outcome) if job.outcome else None,
+        "summary": result.summary if result else None,
+        "commit": result.commit if result else None,
+        "url": result.url if result else None,
+        "error": result.error if result else None,
+    }

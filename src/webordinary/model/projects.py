@@ -22,14 +22,24 @@ class Project:
     paused: bool = False
     """The operator wants nothing done on it for now; mails are kept."""
     output: bool = False
-    """Programs of the customer read what became of each mail from an output queue (on AWS)."""
+    """Programs of the customer read what became of each mail: with `webordinary outputs`, on AWS from a queue."""
     domains: tuple[str, ...] = ()
     """Domains of the customer's own that show the public site; the first one is used in links."""
     edit_password: str = ""
     """Hash of the password that visitors of the edit site need; empty: none."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Other hosts that a change may make pages load from, or `*` for every host and for scripts."""
+
+    hook_secret: str = ""
+    """Signs the webhook that has the site built again after a push; empty: there is none."""
+    build_problem: str = ""
+    """What the last build of main by the operator said, if it failed; bounded."""
+    build_failed_at: float = 0.0
+    """When that was, as a Unix time."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "domains", tuple(self.domains))  # stores return a list
+        for name in ("domains", "allowed_hosts"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # stores return a list
 
 
 @dataclass(frozen=True, slots=True)

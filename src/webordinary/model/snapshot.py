@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from webordinary.model.claims import ClaimStatus
 from webordinary.model.events import Event
-from webordinary.model.jobs import JobOutcome, JobResult, JobState
+from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult, JobState
 from webordinary.model.mail import Attachment, Command, RefusedAttachment
 from webordinary.model.names import ProjectUser
 
@@ -52,6 +53,77 @@ class MailSummary:
     """`held`, `refused` or `dropped`, where it goes no further."""
     stopped_because: str | None = None
     """Why it was held or refused, where its summary knows; its timeline always does."""
+
+
+class MailState(StrEnum):
+    """How a mail stands, in one word."""
+
+    OPEN = "open"
+    DONE = "done"
+    ASKED = "asked"
+    """The customer was asked back."""
+    NOT_UNDERSTOOD = "not-understood"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    CLOSED = "closed"
+    """An operator answered it, or saw that nothing is to be done."""
+    HELD = "held"
+    REFUSED = "refused"
+    DROPPED = "dropped"
+    DEAD = "dead"
+
+
+def state_of(mail: MailSummary) -> MailState:
+    """The state of a mail, by its records."""
+    if mail.dead_reason is not None:
+        return MailState.DEAD
+    if mail.stopped:
+        return MailState.CLOSED if "MailClosed" in mail.milestones else MailState(mail.stopped)
+    end = _end_of(mail.job, mail.milestones) if mail.job else MailState.DONE
+    needs_person = end in (MailState.NOT_UNDERSTOOD, MailState.FAILED, MailState.CLOSED)
+    return end if needs_person or mail.answered_at or mail.ended else MailState.OPEN
+
+
+def _end_of(job: JobSummary, milestones: Mapping[str, datetime]) -> MailState:
+    result, looked = (
+        job.result,
+        max(filter(None, map(milestones.get, ("MailClosed", "OperatorAnswered"))), default=None),
+    )
+    failed = job.outcome not in (None, JobOutcome.SUCCEEDED, JobOutcome.CANCELLED)
+    unclear = result is not None and result.error == NOT_UNDERSTOOD
+    if (failed or unclear) and looked and job.settled_at and looked >= job.settled_at:
+        return MailState.CLOSED
+    if unclear:
+        return MailState.NOT_UNDERSTOOD
+    if failed:
+        return MailState.FAILED
+    if job.outcome is JobOutcome.CANCELLED:
+        return MailState.CANCELLED
+    return MailState.ASKED if result is not None and result.question else MailState.DONE
+
+
+@dataclass(frozen=True, slots=True)
+class MailFilter:
+    """Which mails are meant; what is empty does not matter."""
+
+    state: str = ""
+    sender: str = ""
+    """The beginnings of words of the sender's address."""
+    project_id: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    text: str = ""
+    """Words that sender, subject or text contain."""
+    user_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MailPage:
+    """Some of the mails that fit a filter. `counted` is False where there are at least `total`."""
+
+    mails: tuple[MailSummary, ...]
+    total: int
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)

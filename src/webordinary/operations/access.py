@@ -9,8 +9,10 @@ import hashlib
 import hmac
 import re
 import secrets
+import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Protocol
 
 from webordinary.model.console import ConsoleAction, ConsoleUser, Role, SecretKind, StoredSecret
@@ -101,25 +103,25 @@ class SignInThrottle:
     FREE_TRIES, FIRST_WAIT, LONGEST_WAIT, MOST_KEYS = 5, 10.0, 900.0, 10_000
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
+        self._monotonic, self._guard = monotonic, threading.Lock()
         self._failures: dict[str, tuple[int, float]] = {}
 
-    def wait_seconds(self, *keys: str) -> float:
-        """Seconds until the next try is allowed; 0 if it is allowed now."""
-        return max(self._wait(key) for key in keys)
-
-    def failed(self, *keys: str) -> None:
-        """Count a failed try."""
-        for key in keys:
-            count, _ = self._failures.pop(key, (0, 0.0))
-            self._failures[key] = (count + 1, self._monotonic())
-        while len(self._failures) > self.MOST_KEYS:
-            del self._failures[next(iter(self._failures))]  # the key whose last failure is longest ago
+    def begin(self, *keys: str) -> None:
+        """Count a try as failed before its password is compared, so that tries side by side count. Or TooManyTries."""
+        with self._guard:
+            if wait := max(self._wait(key) for key in keys):
+                raise TooManyTries(wait)
+            for key in keys:
+                count, _ = self._failures.pop(key, (0, 0.0))
+                self._failures[key] = (count + 1, self._monotonic())
+            while len(self._failures) > self.MOST_KEYS:
+                del self._failures[next(iter(self._failures))]  # the key whose last failure is longest ago
 
     def succeeded(self, *keys: str) -> None:
         """Forget the failed tries."""
-        for key in keys:
-            self._failures.pop(key, None)
+        with self._guard:
+            for key in keys:
+                self._failures.pop(key, None)
 
     def _wait(self, key: str) -> float:
         count, last = self._failures.get(key, (0, 0.0))
@@ -160,16 +162,20 @@ class Access:
 
     def sign_in(self, name: str, password: str, client: str) -> str | None:
         """Start a session; returns its secret, None for a wrong name or password. Raises TooManyTries."""
-        keys = (f"client {client}", f"user {name.lower()[:64]}")
-        if wait := self._throttle.wait_seconds(*keys):
-            raise TooManyTries(wait)
-        self._throttle.failed(*keys)  # before the comparison, so that tries side by side count too
+        keys = (f"client {network_of(client)}", self._throttled_as(name.lower()[:64], client))
+        self._throttle.begin(*keys)
         user = self.users.get(name.lower())
         if not is_password(password, self.users.password_hash(user.name) if user else "") or user is None:
             return None
         self._throttle.succeeded(*keys)
         self.record(user.name, "signed in", client)
-        return self._issue(user.name, SecretKind.SESSION, f"from {client}", SESSION_LASTS)
+        return self._issue(user.name, SecretKind.SESSION, _label(client), SESSION_LASTS)
+
+    def _throttled_as(self, name: str, client: str) -> str:
+        """Tries from where the user is signed in count apart, so that guesses from elsewhere lock nobody out."""
+        label, now = _label(client), self._now()
+        known = any(one.label == label and one.expires_at > now for one in self.secrets.of(name))
+        return f"user {name} {label}" if known else f"user {name}"
 
     def identify(self, secret: str, *, kind: SecretKind = SecretKind.SESSION) -> ConsoleUser | None:
         """The user to whom a session or API token belongs; None if it is unknown, expired or ended."""
@@ -207,7 +213,7 @@ class Access:
         self.users.put(user, hashed)
         self.end_sessions(user.name)
         self.record(user.name, "set a password by a one-time link", client)
-        return self._issue(user.name, SecretKind.SESSION, f"from {client}", SESSION_LASTS)
+        return self._issue(user.name, SecretKind.SESSION, _label(client), SESSION_LASTS)
 
     def record(self, user: str, action: str, client: str) -> None:
         """Write an action down."""
@@ -218,6 +224,21 @@ class Access:
         now = self._now()
         self.secrets.add(StoredSecret(digest_of(secret), kind, user, label, now, now + lasts), MOST_SESSIONS)
         return secret
+
+
+def _label(client: str) -> str:
+    return f"from {client}"
+
+
+def network_of(client: str) -> str:
+    """What counts as one guesser: an IPv4 address, or the /64 of an IPv6 address, all of which one line has."""
+    try:
+        address = ip_address(client)
+    except ValueError:
+        return client
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
+        return str(ip_network((address, 64), strict=False))
+    return client
 
 
 def checked_name(name: str) -> str:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from webordinary.compose.container import Container, site_url
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.ports import Undelivered
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeadLetter
+from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
-from webordinary.model.snapshot import MailSummary
+from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, Spent
 from webordinary.operations import mails, onboarding, releases
-from webordinary.operations.mails import MailFilter
+from webordinary.operations.onboarding import SiteHealth
 from webordinary.operations.releases import KeptRelease
 from webordinary.workflow.start import redrive
 
 MOST_ITEMS = 200
 COST_DAYS = 30
-HELD = MailFilter(state="held")
+RECENTLY = timedelta(days=3)
+PAGE_SIZE = 25
+MOST_BUILDS = 20
+"""Asked for and not done; they run one after another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +34,19 @@ class SiteState:
     """One site as an operator sees it."""
 
     project: Project
+    health: SiteHealth
+    building: bool
+    counts: Mapping[MailState, int]
     people: tuple[Sender, ...]
     addresses: dict[Stage, str]
     shown: dict[Stage, bool]
     releases: dict[Stage, list[KeptRelease]]
-    usd_of_30_days: float
+    costs: Sequence[tuple[str, float]]
+    """By day, the newest first."""
+    daily_cap_usd: float
+    credential: str
+    waiting: int
+    """Open jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +55,13 @@ class NeedsPerson:
 
     held: Sequence[MailSummary]
     not_understood: Sequence[MailSummary]
+    failed: Sequence[MailSummary]
+    refused: Sequence[MailSummary]
+    """Of addresses that may change nothing: perhaps a customer who writes from another one."""
     dead_letters: Sequence[DeadLetter]
     undelivered: Sequence[Undelivered]
+    broken_sites: Sequence[Project]
+    """Sites that show nothing."""
 
 
 def redrive_letter(services: Container, letter: DeadLetter) -> str:
@@ -69,20 +87,58 @@ class Console:
 
     def __init__(self, services: Container) -> None:
         self._services = services
+        self._guard, self._one_build = threading.Lock(), threading.Lock()
+        self._building: set[str] = set()
 
     def needs_person(self) -> NeedsPerson:
         """What waits for the operator, bounded."""
         services = self._services
         return NeedsPerson(
-            mails.find_mails(services, HELD, MOST_ITEMS),
-            mails.mails_for_a_person(services, MOST_ITEMS),
+            self._in(MailState.HELD),
+            self._in(MailState.NOT_UNDERSTOOD),
+            self._in(MailState.FAILED),
+            self._in(MailState.REFUSED, RECENTLY),
             services.dead_letters.all(MOST_ITEMS),
             services.undelivered.all(MOST_ITEMS),
+            [one for one in services.directory.projects() if services.current_site(one.project_id, Stage.EDIT) is None],
         )
 
-    def find(self, wanted: MailFilter, limit: int) -> Sequence[MailSummary]:
-        """The newest mails that fit."""
-        return mails.find_mails(self._services, wanted, limit)
+    def find(self, wanted: MailFilter, page: int) -> MailPage:
+        """A page of the mails that fit, newest first; the first page is 1."""
+        return self._services.mail_index.find(wanted, PAGE_SIZE, (page - 1) * PAGE_SIZE)
+
+    def counts(self, project_id: str = "") -> Mapping[MailState, int]:
+        """How many mails there are in each state."""
+        return self._services.mail_index.counts(project_id)
+
+    @property
+    def reach(self) -> str:
+        """Which mails are searched, in words; empty if all are."""
+        return self._services.mail_index.reach
+
+    def export(self, wanted: MailFilter, *, as_csv: bool) -> Iterator[str]:
+        """The mails that fit as CSV or as lines of JSON."""
+        return mails.export_mails(self._services.mail_index, wanted, as_csv=as_csv)
+
+    def _in(self, state: MailState, within: timedelta | None = None) -> Sequence[MailSummary]:
+        since = self._services.clock.now() - within if within else None
+        return self._services.mail_index.find(MailFilter(state=state.value, since=since), MOST_ITEMS).mails
+
+    def retry(self, email_id: str, by: str) -> None:
+        """Do a mail once more that ended undone."""
+        mails.retry_mail(self._services, email_id, by)
+
+    def close(self, email_id: str, by: str) -> None:
+        """Nothing is to be done about a mail."""
+        mails.close_mail(self._services, email_id, by)
+
+    def entitle(self, address: str, key: ProjectUser) -> None:
+        """Let an address change a site."""
+        mails.entitle(self._services, address, key)
+
+    def keys(self) -> Sequence[ProjectUser]:
+        """Every person of every site."""
+        return sorted({sender.key for sender in self._services.directory.senders()}, key=str)
 
     def release(self, email_id: str, by: str) -> None:
         """Let a held mail act for its sender."""
@@ -126,12 +182,50 @@ class Console:
         people = (sender for sender in services.directory.senders() if sender.key.project_id == project_id)
         return SiteState(
             project,
+            onboarding.health_of(services, project),
+            project_id in self._building,
+            self.counts(project_id),
             tuple(people),
             {stage: site_url(services.config, project_id, stage, project.domains) for stage in Stage},
             {stage: services.current_site(project_id, stage) is not None for stage in Stage},
             {stage: releases.releases_of(services, project_id, stage) for stage in Stage},
-            sum(spent.usd for spent in services.ledger.listing(project_id, since)),
+            _by_day(services.ledger.listing(project_id, since)),
+            project.daily_cap_usd or services.config.daily_cap_usd,
+            services.credentials.kind(project_id).value,
+            sum(len(services.jobs.open_jobs(key, limit=MOST_ITEMS)) for key in services.jobs.keys_of(project_id)),
         )
+
+    def health(self, project: Project) -> SiteHealth:
+        """Whether a site shows what it should."""
+        return onboarding.health_of(self._services, project)
+
+    def rebuild(self, project_id: str) -> bool:
+        """Have main built and shown, in a thread; False if that is under way. Its end is an event."""
+        onboarding.project_of(self._services, project_id)
+        with self._guard:
+            if project_id in self._building or len(self._building) >= MOST_BUILDS:
+                return False
+            self._building.add(project_id)
+        threading.Thread(target=self._rebuild, args=(project_id,), name=f"rebuild {project_id}", daemon=True).start()
+        return True
+
+    def hook(self, project_id: str, body: bytes, signature: str) -> bool:
+        """A developer pushed: have the site built. False if the call is not signed with the secret of the site."""
+        if not onboarding.is_signed(self._services.directory.project(project_id), body, signature):
+            return False
+        self.rebuild(project_id)
+        return True
+
+    def _rebuild(self, project_id: str) -> None:
+        try:
+            with self._one_build:
+                onboarding.rebuild(self._services, project_id)
+        except WebOrdinaryError as problem:
+            data = {"project": project_id, "reason": str(problem)[:500]}
+            self._services.events.emit(Event(EventKind.SITE_NOT_BUILT, data=data))
+        finally:
+            with self._guard:
+                self._building.discard(project_id)
 
     def pause(self, project_id: str, *, paused: bool) -> None:
         """Stop or resume the work on a site."""
@@ -148,3 +242,10 @@ class Console:
         if letter is None:
             raise Permanent("this dead letter is gone: it was redriven or dropped meanwhile")
         return letter
+
+
+def _by_day(listing: Iterable[Spent]) -> list[tuple[str, float]]:
+    days: dict[str, float] = {}
+    for spent in listing:
+        days[spent.day] = days.get(spent.day, 0.0) + spent.usd
+    return sorted(days.items(), reverse=True)

@@ -1,88 +1,127 @@
-"""What an operator does with mails: find them, release or drop held ones. The command line and the page call these."""
+"""What an operator does with mails: find, export, answer, release, retry. The page and the commands call these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import islice
 
 from webordinary.compose.container import Container
 from webordinary.mail.parsing.message import outline
+from webordinary.mail.ports import Directory
 from webordinary.mail.replies.answers import by_operator
 from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
-from webordinary.model.jobs import NOT_UNDERSTOOD
-from webordinary.model.snapshot import MailSummary
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Sender
+from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, state_of
+from webordinary.operations.ports import MailIndex, Overview
 from webordinary.workflow.start import start_released
 
-MAX_SEARCHED, MAX_ANSWER = 5000, 20_000
+MAX_SEARCHED, MAX_EXPORTED, MAX_ANSWER = 5000, 100_000, 20_000
 BY_OPERATOR = "operator"
 """The beginning of the kind of replies that an operator writes."""
 _PAGE = 200
-STATES = ("open", "held", "refused", "dropped", "answered", "dead")
+STATES = tuple(MailState)
+NEEDS_PERSON = (MailState.HELD, MailState.NOT_UNDERSTOOD, MailState.FAILED, MailState.DEAD)
 
 
-@dataclass(frozen=True, slots=True)
-class MailFilter:
-    """Which mails are meant; what is empty does not matter."""
+class ScannedMails:
+    """The MailIndex of a backend without an index: reads the last MAX_SEARCHED mails."""
 
-    state: str = ""
-    sender: str = ""
-    """A part of the sender's address."""
-    project_id: str = ""
-    since: datetime | None = None
+    reach = f"Only the last {MAX_SEARCHED} mails are searched; senders and subjects, not texts."
 
+    def __init__(self, overview: Overview, directory: Directory) -> None:
+        self._overview, self._directory = overview, directory
 
-def state_of(mail: MailSummary) -> str:
-    """One word of STATES."""
-    if mail.dead_reason is not None:
-        return "dead"
-    return mail.stopped or ("answered" if mail.answered_at or mail.ended else "open")
+    def find(self, wanted: MailFilter, limit: int, offset: int = 0, before: str = "") -> MailPage:
+        """See MailIndex. It reads on until the page is full, so `total` is what it has seen."""
+        projects: dict[str, set[str]] = {}
+        for sender in self._directory.senders():
+            projects.setdefault(sender.address, set()).add(sender.key.project_id)
+        fitting = (mail for mail in self._recent(wanted.since, before) if _fits(mail, wanted, projects))
+        found = list(islice(fitting, offset + limit + 1))
+        return MailPage(tuple(found[offset : offset + limit]), len(found), counted=len(found) <= offset + limit)
 
+    def counts(self, project_id: str = "") -> Mapping[MailState, int]:
+        """See MailIndex: of the last mails of one page, because each costs calls."""
+        seen = islice(self._recent(None, ""), _PAGE)
+        return Counter(state_of(mail) for mail in seen if not project_id or _project_of(mail) == project_id)
 
-def find_mails(services: Container, wanted: MailFilter, limit: int) -> list[MailSummary]:
-    """The newest mails that fit, among the last MAX_SEARCHED."""
-    projects: dict[str, set[str]] = {}
-    for sender in services.directory.senders():
-        projects.setdefault(sender.address, set()).add(sender.key.project_id)
-    found = (mail for mail in _recent(services, wanted.since) if _fits(mail, wanted, projects))
-    return [mail for mail, _ in zip(found, range(limit), strict=False)]
-
-
-def _recent(services: Container, since: datetime | None) -> Iterator[MailSummary]:
-    before: str | None = None
-    for _ in range(MAX_SEARCHED // _PAGE):
-        page = services.overview.recent_mails(before, _PAGE)
-        for mail in page:
-            if since and mail.received_at < since:
+    def _recent(self, since: datetime | None, before: str) -> Iterator[MailSummary]:
+        last: str | None = before or None
+        for _ in range(MAX_SEARCHED // _PAGE):
+            page = self._overview.recent_mails(last, _PAGE)
+            for mail in page:
+                if since and mail.received_at < since:
+                    return
+                yield mail
+            if len(page) < _PAGE:
                 return
-            yield mail
-        if len(page) < _PAGE:
-            return
-        before = page[-1].email_id
+            last = page[-1].email_id
 
 
-def _fits(mail: MailSummary, wanted: MailFilter, projects: dict[str, set[str]]) -> bool:
-    of_project = {mail.job.key.project_id} if mail.job else projects.get(mail.sender.lower(), set())
+def _project_of(mail: MailSummary) -> str:
+    return mail.job.key.project_id if mail.job else ""
+
+
+def _fits(mail: MailSummary, wanted: MailFilter, projects: Mapping[str, set[str]]) -> bool:
+    of_project = {_project_of(mail)} if mail.job else projects.get(mail.sender.lower(), set())
+    words = f"{mail.sender} {mail.subject or ''}".lower()
     return (
         (not wanted.state or state_of(mail) == wanted.state)
         and wanted.sender.lower() in mail.sender.lower()
         and (not wanted.project_id or wanted.project_id in of_project)
+        and (not wanted.user_id or (mail.job is not None and mail.job.key.user_id == wanted.user_id))
+        and (not wanted.until or mail.received_at < wanted.until)
+        and all(word in words for word in wanted.text.lower().split())
     )
 
 
-def mails_for_a_person(services: Container, limit: int) -> list[MailSummary]:
-    """The newest mails that no agent understood and no operator has answered, among the last MAX_SEARCHED."""
-    found = (
-        mail for mail in _recent(services, None) if _needs_a_person(mail) and not _answers(services, mail.email_id)
-    )
-    return [mail for mail, _ in zip(found, range(limit), strict=False)]
+COLUMNS = ("mail", "received_at", "state", "site", "person", "sender", "subject", "answered_at", "reason")
 
 
-def _needs_a_person(mail: MailSummary) -> bool:
+def plain(mail: MailSummary) -> dict[str, str]:
+    """One mail as a row of an export."""
     result = mail.job.result if mail.job else None
-    return result is not None and result.error == NOT_UNDERSTOOD
+    values = (
+        mail.email_id,
+        mail.received_at.isoformat(timespec="seconds"),
+        state_of(mail).value,
+        _project_of(mail),
+        mail.job.key.user_id if mail.job else "",
+        mail.sender,
+        mail.subject or "",
+        mail.answered_at.isoformat(timespec="seconds") if mail.answered_at else "",
+        mail.dead_reason or mail.stopped_because or (result.error if result else "") or "",
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def export_mails(index: MailIndex, wanted: MailFilter, *, as_csv: bool) -> Iterator[str]:
+    """The mails that fit as CSV or as lines of JSON, a page at a time, MAX_EXPORTED at most."""
+    if as_csv:
+        yield _csv_line(COLUMNS)
+    before, left = "", MAX_EXPORTED
+    while left > 0:
+        page = index.find(wanted, min(_PAGE, left), before=before).mails
+        rows = map(plain, page)
+        yield "".join(_csv_line(row.values()) if as_csv else json.dumps(row) + "\n" for row in rows)
+        if len(page) < _PAGE:
+            return
+        before, left = page[-1].email_id, left - len(page)
+
+
+def _csv_line(values: Iterable[str]) -> str:
+    line = io.StringIO()
+    # A spreadsheet runs a cell that begins like a formula.
+    csv.writer(line).writerow([f"'{value}" if value.startswith(("=", "+", "-", "@")) else value for value in values])
+    return line.getvalue()
 
 
 def _answers(services: Container, email_id: str) -> int:
@@ -128,3 +167,48 @@ def drop_mail(services: Container, email_id: str, by: str) -> None:
     if not services.raw_mails.drop(email_id):
         raise Permanent(f"mail {email_id[:12]} is not held: see `webordinary mails show {email_id[:12]}`")
     services.events.emit(Event(EventKind.MAIL_DROPPED, email_id, data={"by": by}))
+
+
+RETRIED = (MailState.FAILED, MailState.NOT_UNDERSTOOD, MailState.ASKED, MailState.CANCELLED, MailState.CLOSED)
+
+
+def retry_mail(services: Container, email_id: str, by: str) -> str:
+    """Do a mail once more that ended without what it asked for; returns the name of its execution.
+
+    The customer gets a second reply. Idempotent while the mail has not ended again. Raises Permanent in other states.
+    """
+    mail = _mail(services, email_id)
+    if mail.job is None or state_of(mail) not in RETRIED:
+        raise Permanent(f"mail {email_id[:12]} is {state_of(mail)}: only a mail that ended undone can be done again")
+    _, _, redrives = mail.job.job_id.partition("-r")
+    number = int(redrives or 0) + 1
+    name = f"{email_id}-r{number}"
+    if services.workflows.start(name, {"emailId": email_id, "redrive": number}):
+        services.events.emit(Event(EventKind.MAIL_RETRIED, email_id, mail.job.job_id, data={"by": by}))
+    return name
+
+
+def close_mail(services: Container, email_id: str, by: str) -> None:
+    """Nothing is to be done about a mail that needs a person; its customer is told nothing. Idempotent."""
+    state = state_of(_mail(services, email_id))
+    if not services.profile.data_is_local:
+        raise Permanent("on AWS a mail cannot be closed: answer it instead")
+    if state not in (MailState.FAILED, MailState.NOT_UNDERSTOOD, MailState.REFUSED, MailState.CLOSED):
+        raise Permanent(f"mail {email_id[:12]} is {state}: it needs no person")
+    services.events.emit(Event(EventKind.MAIL_CLOSED, email_id, data={"by": by}))
+
+
+def entitle(services: Container, address: str, key: ProjectUser) -> None:
+    """From now on an address may change a site as one of its users. Idempotent."""
+    if services.directory.project(key.project_id) is None:
+        raise Permanent(f"there is no site {key.project_id!r}: see `webordinary project list`")
+    services.provision(key)
+    services.directory.add_sender(Sender(address.strip().lower(), key), services.clock.now())
+    services.events.emit(Event(EventKind.SITE_ADDED, key=key))
+
+
+def _mail(services: Container, email_id: str) -> MailSummary:
+    detail = services.overview.mail(email_id)
+    if detail is None:
+        raise Permanent(f"there is no mail {email_id[:12]}: it is past its retention, or never came")
+    return detail.summary

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import os
+import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from webordinary.adapters.git.origins import Origins
 from webordinary.compose.container import Container
 from webordinary.compose.sandbox import builders_of, sandbox_of
+from webordinary.jobs.deploy import LEASE_WAIT_SECONDS
 from webordinary.jobs.ports import Builder, Releases
 from webordinary.jobs.publish import choose_builder
+from webordinary.jobs.rollback import OperatorToken
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, SourceTree
 from webordinary.mail.addresses import with_token
-from webordinary.model.errors import Permanent
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
@@ -26,44 +35,28 @@ from webordinary.pool.ports import RESUMED
 from webordinary.pool.reconciler import Reconciler
 
 LOWEST_FENCE = 0
+MAX_PROBLEM = 8000
 Export = Callable[[Project, Path], tuple[str, SourceTree]]
 
 
-def show_first(project: Project, export: Export, builders: Mapping[str, Builder], releases: Releases) -> str | None:
-    """Show main on the edit site unless something is shown there; the reason in words if it cannot be built.
-
-    It uses the lowest fence there is: whatever a worker publishes meanwhile or later wins.
-    """
-    if releases.current(project.project_id, Stage.EDIT) is not None:
-        return None
+def show_main(
+    project: Project, export: Export, builders: Mapping[str, Builder], releases: Releases, fence: int
+) -> BuildFailed | str:
+    """Build main as it is now and show it on the edit site; returns the commit. What is shown already stays."""
     with tempfile.TemporaryDirectory(prefix="webordinary-") as scratch:
         commit, tree = export(project, Path(scratch) / "export")
-        builder = choose_builder(builders, project.builder, tree)
-        if isinstance(builder, BuildFailed):
-            return builder.reason
-        staged = releases.stage(project.project_id, Stage.EDIT, LOWEST_FENCE)
-        own = replace(tree, project_id=project.project_id)
-        built = builder.build(own, staged, None, _Unhurried())
-        if isinstance(built, BuildFailed):
-            return built.reason
-        releases.activate(releases.finish(project.project_id, Stage.EDIT, staged, commit), LOWEST_FENCE)
-    return None
-
-
-class _Unhurried:
-    """A hold for work that nobody interrupts and that carries no claim."""
-
-    worker = "operator"
-    fence = LOWEST_FENCE
-    job_id = ""
-
-    def check(self) -> None:
-        """Go on."""
-
-    @contextmanager
-    def on_stop(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Nothing is coming."""
-        yield
+        release = releases.find(project.project_id, Stage.EDIT, commit)
+        if release is None:
+            builder = choose_builder(builders, project.builder, tree)
+            if isinstance(builder, BuildFailed):
+                return builder
+            staged = releases.stage(project.project_id, Stage.EDIT, fence)
+            built = builder.build(replace(tree, project_id=project.project_id), staged, None, OperatorToken("operator"))
+            if isinstance(built, BuildFailed):
+                return built
+            release = releases.finish(project.project_id, Stage.EDIT, staged, commit)
+        releases.activate(release, fence)
+    return commit
 
 
 BUILDER_NAMES = ("plain", "npm", "hugo", "mkdocs", "command")
@@ -134,12 +127,95 @@ def onboard(
     services.directory.add_sender(Sender(sender, key), services.clock.now())
     services.events.emit(Event(EventKind.SITE_ADDED, key=key))
     progress("showing it on the edit site")
+    problem = ""
+    if services.releases.current(project_id, Stage.EDIT) is None:
+        # The lowest fence there is: a release of a worker, made meanwhile or later, wins.
+        problem = _build_and_note(services, project, LOWEST_FENCE)
+    return Onboarded(unshown, problem)
+
+
+def rebuild(services: Container, project_id: str) -> str:
+    """Build main as it is now and show it on the edit site, as after a developer's push; the problem if it fails.
+
+    It holds the lease of the project, so that no job deploys meanwhile; a failed build changes nothing that is shown.
+    """
+    project, operator = project_of(services, project_id), f"operator-{os.getpid()}-{secrets.token_hex(4)}"
+    with services.registered(operator):
+        lease = _lease(services, project_id, OperatorToken(operator))
+        try:
+            return _build_and_note(services, project, lease.fence)
+        finally:
+            services.leases.release(lease)
+
+
+def _lease(services: Container, project_id: str, token: OperatorToken) -> ProjectLease:
+    until = services.clock.monotonic() + LEASE_WAIT_SECONDS
+    while (lease := services.leases.take(project_id, token, services.clock.now())) is None:
+        if services.clock.monotonic() > until:
+            raise Transient(f"a change of {project_id} is being published right now; try again when it is done")
+        time.sleep(0.2)
+    return lease
+
+
+def _build_and_note(services: Container, project: Project, fence: int) -> str:
+    """Build, and keep the problem with the settings of the site, where the console and `doctor` find it."""
     services.config.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="webordinary-", dir=services.config.data) as name:
         jail = sandbox_of(services.config, "onboarding", Path(name))
-        known_builders = builders_of(services.config, jail, Path(name))
-        problem = show_first(project, origins.export, known_builders, services.releases)
-    return Onboarded(unshown, problem or "")
+        builders = builders_of(services.config, jail, Path(name))
+        outcome = show_main(project, origins_of(services).export, builders, services.releases, fence)
+    now, project = services.clock.now(), project_of(services, project.project_id)
+    failed = isinstance(outcome, BuildFailed)
+    text = f"{outcome.reason}\n{outcome.log[-MAX_PROBLEM:]}".strip() if isinstance(outcome, BuildFailed) else ""
+    if failed or project.build_problem:
+        noted = replace(project, build_problem=text, build_failed_at=now.timestamp() if failed else 0.0)
+        services.directory.add_project(noted, now)
+    data = {"project": project.project_id, "stage": Stage.EDIT.value}
+    if isinstance(outcome, BuildFailed):
+        services.events.emit(Event(EventKind.SITE_NOT_BUILT, data=data | {"reason": outcome.reason[:500]}))
+        return outcome.reason
+    services.events.emit(Event(EventKind.SITE_PUBLISHED, data=data | {"commit": outcome}))
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteHealth:
+    """Whether a site shows what it should: `tone` is good, warn or bad."""
+
+    tone: str
+    words: str
+    log: str = ""
+    shown_at: datetime | None = None
+
+
+def health_of(services: Container, project: Project) -> SiteHealth:
+    """The health of one site, by what its edit site shows and its last build."""
+    kept = services.releases.list(project.project_id, Stage.EDIT)
+    path = services.releases.current(project.project_id, Stage.EDIT)
+    shown = next((release for release in kept if release.path == path), None)
+    at = shown.made_at if shown else None
+    if shown is None:
+        return SiteHealth("bad", "nothing is shown: its first build failed", project.build_problem)
+    if project.build_problem and at and at.timestamp() < project.build_failed_at:
+        return SiteHealth("warn", "its last build failed; the release before is shown", project.build_problem, at)
+    if project.paused:
+        return SiteHealth("warn", "paused: its mails wait", shown_at=at)
+    return SiteHealth("good", "in order", shown_at=at)
+
+
+def new_hook(services: Container, project_id: str) -> str:
+    """Give a site a webhook, or a new secret for it; returns the secret, which signs each call."""
+    secret = secrets.token_urlsafe(32)
+    project = replace(project_of(services, project_id), hook_secret=secret)
+    services.directory.add_project(project, services.clock.now())
+    return secret
+
+
+def is_signed(project: Project | None, body: bytes, signature: str) -> bool:
+    """Whether a call of a webhook carries `sha256=` and the HMAC of its body, as GitHub, Gitea and Forgejo sign."""
+    secret = project.hook_secret if project else ""
+    wanted = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return bool(secret) and hmac.compare_digest(wanted.encode(), signature.encode())
 
 
 def repository_left_by(services: Container, project_id: str) -> Path | None:

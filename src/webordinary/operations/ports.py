@@ -13,6 +13,9 @@ from webordinary.model.projects import Sender
 from webordinary.model.snapshot import (
     LoggedEvent,
     MailDetail,
+    MailFilter,
+    MailPage,
+    MailState,
     MailSummary,
     PoolSnapshot,
     Spent,
@@ -47,6 +50,20 @@ class Overview(Protocol):
 
     def last_seq(self) -> int:
         """The newest event's number; 0 before the first."""
+
+
+class MailIndex(Protocol):
+    """Finds and counts mails."""
+
+    @property
+    def reach(self) -> str:
+        """Which mails are searched, in words; empty if all are."""
+
+    def find(self, wanted: MailFilter, limit: int, offset: int = 0, before: str = "") -> MailPage:
+        """A page of the mails that fit, newest first; `before` names the last mail of the previous page."""
+
+    def counts(self, project_id: str = "") -> Mapping[MailState, int]:
+        """How many mails there are in each state."""
 
 
 class WaitingJobs(Jobs, Protocol):

@@ -60,6 +60,19 @@ def alarms_of_sources(failing: Iterable[tuple[datetime, str, str]], now: datetim
     ]
 
 
+def alarms_of_sites(broken: Iterable[tuple[datetime, str, str]]) -> list[Alert]:
+    """One alarm a day for each site whose own source cannot be built; `broken` says when, which and why."""
+    newest = {project_id: (at, reason) for at, project_id, reason in broken}
+    return [
+        Alert(
+            f"not-built-{project_id}-{at:%Y-%m-%d}",
+            f"The site {project_id} cannot be built: {reason[:_REASON_CHARACTERS]}",
+            f"webordinary release rebuild {project_id}",
+        )
+        for project_id, (at, reason) in newest.items()
+    ]
+
+
 def alarms_of_bounces(bounced: Iterable[tuple[str, str, str]]) -> list[Alert]:
     """One alarm for each reply that came back: its mail, its kind and the reason."""
     return [

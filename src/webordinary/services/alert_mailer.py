@@ -18,6 +18,7 @@ from webordinary.pool.alerts import (
     Alert,
     alarm_of_machine,
     alarms_of_bounces,
+    alarms_of_sites,
     alarms_of_sources,
     alert_mails,
     alerts_for,
@@ -64,6 +65,7 @@ class AlertMailer:
         recent = self.event_log.after(self.event_log.start_of_last(RECENT_EVENTS), RECENT_EVENTS)
         current += alarm_of_machine(_machine_faults(recent), now)
         current += alarms_of_bounces(_bounces(recent))
+        current += alarms_of_sites(_broken_sites(recent))
         current += alarms_of_sources(_unread_sources(recent), now)
         told = self.alerts.told([alert.name for alert in current])
         untold = [alert for alert in current if alert.name not in told]
@@ -95,6 +97,12 @@ def _unread_sources(recent: Sequence[LoggedEvent]) -> list[tuple[datetime, str, 
     """When, where and why mails could not be read."""
     failed = [one for one in recent if one.event.kind == EventKind.MAILS_NOT_READ]
     return [(one.at, str(one.event.data.get("source")), str(one.event.data.get("reason"))) for one in failed]
+
+
+def _broken_sites(recent: Sequence[LoggedEvent]) -> list[tuple[datetime, str, str]]:
+    """When, which and why sites could not be built, without a change of a mail."""
+    failed = [one for one in recent if one.event.kind == EventKind.SITE_NOT_BUILT and not one.event.email_id]
+    return [(one.at, str(one.event.data.get("project")), str(one.event.data.get("reason"))) for one in failed]
 
 
 def _bounces(recent: Sequence[LoggedEvent]) -> list[tuple[str, str, str]]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from webordinary.mail.auth import Admitted
 from webordinary.mail.confirm import (
-    MAX_EXCERPT,
     MAX_PARSED_BYTES,
     MAX_QUESTIONS_A_DAY,
+    MAX_SHOWN,
     SenderQuestion,
     answer_address,
     digest_of,
@@ -231,16 +231,20 @@ class Answering:
         question = SenderQuestion(digest_of(token), email_id, mail.sender, self.now())
         if not self.mailroom.confirmations.ask(question, MAX_QUESTIONS_A_DAY):
             return False
-        answer, asked = answers.ask_sender(mail, self._excerpt(email_id)), replace(mail, subject="Did you write this?")
-        self._write(answer, email_id, asked, None, CONFIRM, answer_address(self.mailroom.mailbox, token))
+        shown, asked = self._shown(email_id), replace(mail, subject="Did you write this?")
+        answer_to = answer_address(self.mailroom.mailbox, token) if shown else ""
+        self._write(answers.ask_sender(mail.subject, shown), email_id, asked, None, CONFIRM, answer_to)
         return True
 
-    def _excerpt(self, email_id: str) -> str:
-        """What the held mail asks for, read within the parser's limits; empty where it cannot be read."""
+    def _shown(self, email_id: str) -> ParsedMail | None:
+        """The held mail, read within the parser's limits; None where it cannot be read, or not be shown whole."""
         raw = self.mailroom.raw_mails.load(email_id).raw
+        if len(raw) > MAX_PARSED_BYTES:
+            return None
         with suppress(Permanent):
-            return self.mailroom.parser.parse(raw).text[:MAX_EXCERPT] if len(raw) <= MAX_PARSED_BYTES else ""
-        return ""
+            mail = self.mailroom.parser.parse(raw)
+            return mail if len(mail.subject) + len(mail.text) <= MAX_SHOWN else None
+        return None
 
     def _tell_limit(self, key: str, mail: ParsedMail) -> bool:
         """Tell a person once in an hour; the notice is named after both, so that there is one."""

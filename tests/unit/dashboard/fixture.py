@@ -17,7 +17,7 @@ from email.policy import SMTP
 from pathlib import Path
 from typing import Any
 
-from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.overview import SqliteOverview
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
 from webordinary.jobs.site_files import Stage
@@ -72,8 +72,7 @@ class World:
     releases: dict[tuple[str, Stage], Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.database = Database(self.folder / "webordinary.db")
-        self.database.migrate()
+        self.database = MemoryDatabase()
         self.overview = SqliteOverview(self.database)
         self.feed = EventFeed()
         self._numbers = itertools.count(1)

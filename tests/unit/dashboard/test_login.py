@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from starlette.routing import Route
@@ -18,13 +21,19 @@ from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
 from webordinary.model.console import ConsoleUser, Role, SecretKind
 from webordinary.model.projects import Project
-from webordinary.operations.access import LINK_LASTS, SESSION_LASTS, Access, hash_password
+from webordinary.operations.access import LINK_LASTS, SESSION_LASTS, Access, TooManyTries, hash_password
 
 URL = "https://console.example.com"
 PASSWORD = "correct horse battery"
 HTML = {"Accept": "text/html"}
 FORM = {"Origin": URL}
 CADDY = ("127.0.0.1", 40000)
+
+
+@cache
+def hash_of_password() -> str:
+    """Hashed once: that it takes long is its purpose."""
+    return hash_password(PASSWORD)
 
 
 @dataclass
@@ -40,7 +49,7 @@ class Console:
         stores = [store(self.world.database) for store in (SqliteConsoleUsers, SqliteConsoleSecrets, SqliteActionLog)]
         self.access = Access(*stores, lambda: self.now, lambda: self.seconds, always=True)  # type: ignore[arg-type]
         for name, role in (("olga", Role.OPERATOR), ("vera", Role.VIEWER)):
-            self.access.users.put(ConsoleUser(name, role, NOON), hash_password(PASSWORD))
+            self.access.users.put(ConsoleUser(name, role, NOON), hash_of_password())
 
     def visitor(self, base_url: str = URL, **settings: object) -> TestClient:
         dashboard = self.world.dashboard(public_url=URL, domain="sites.example", access=self.access, **settings)
@@ -90,14 +99,14 @@ def test_no_route_but_the_few_open_ones_answers_without_a_login(console: Console
             filled = path.replace("{email_id}", "0" * 64).replace("{position:int}", "0").replace("{secret}", "x")
             if page.request(method, filled, headers=FORM).status_code not in (401, 403):
                 open_ones.add(path)
-    assert open_ones == {"/login", "/link/{secret}", "/healthz", "/tls/ask"}
+    assert open_ones == {"/login", "/link/{secret}", "/healthz", "/tls/ask", "/hooks/{project_id}"}  # a hook is signed
 
 
 def test_a_viewer_changes_nothing_on_any_route(console: Console) -> None:
     with console.visitor() as page:
         assert sign_in(page, "vera") == 303
         for method, path in every_route(console):
-            if method in ("GET", "HEAD") or path in ("/login", "/logout", "/link/{secret}"):
+            if method in ("GET", "HEAD") or path in ("/login", "/logout", "/link/{secret}", "/hooks/{project_id}"):
                 continue
             filled = path.replace("{secret}", "x").replace("{email_id}", "0" * 64)
             assert page.request(method, filled, headers=FORM).status_code == 403, (method, path)
@@ -141,6 +150,41 @@ def test_passwords_cannot_be_guessed_at_speed(console: Console) -> None:
         assert sign_in(page, "olga") == 429, "not even the right one, for a while"
         console.seconds += 11
         assert sign_in(page, "olga") == 303
+
+
+def test_guesses_side_by_side_count_like_guesses_in_turn(console: Console) -> None:
+    begun = Barrier(20)
+
+    def guess(number: int) -> bool:
+        begun.wait(60)
+        try:
+            return console.access.sign_in("olga", f"wrong password {number}", "192.0.2.1") is None
+        except TooManyTries:
+            return False
+
+    with ThreadPoolExecutor(20) as threads:
+        assert sum(threads.map(guess, range(20))) == 5
+
+
+def test_a_guesser_does_not_lock_a_user_out_of_where_they_are_signed_in(console: Console) -> None:
+    assert console.access.sign_in("olga", PASSWORD, "198.51.100.7")
+    for _ in range(5):
+        assert console.access.sign_in("olga", "wrong password", "192.0.2.1") is None
+    with pytest.raises(TooManyTries):
+        console.access.sign_in("olga", PASSWORD, "203.0.113.1")
+    assert console.access.sign_in("olga", PASSWORD, "198.51.100.7")
+    for _ in range(5):
+        assert console.access.sign_in("olga", "wrong password", "198.51.100.7") is None
+    with pytest.raises(TooManyTries):
+        console.access.sign_in("olga", PASSWORD, "198.51.100.7")
+
+
+def test_all_addresses_of_one_ipv6_line_are_one_guesser(console: Console) -> None:
+    for number in range(5):
+        assert console.access.sign_in(f"user{number}", "wrong password", f"2001:db8::{number}") is None
+    with pytest.raises(TooManyTries):
+        console.access.sign_in("another", "wrong password", "2001:db8::ffff:1")
+    assert console.access.sign_in("olga", PASSWORD, "2001:db8:0:1::1")
 
 
 def test_one_guesser_behind_the_proxy_does_not_lock_out_the_others(console: Console) -> None:
@@ -278,7 +322,7 @@ def test_a_proxy_on_this_machine_is_told_which_names_get_a_certificate(console: 
 def test_a_draft_is_not_for_search_engines_and_may_have_a_password(console: Console, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("unfinished")
     console.world.releases["amelia", Stage.EDIT] = console.world.releases["amelia", Stage.PUBLIC] = tmp_path
-    closed = Project("amelia", "amelia.git", edit_password=hash_password(PASSWORD))
+    closed = Project("amelia", "amelia.git", edit_password=hash_of_password())
     edit, public = {"Host": "edit.amelia.sites.example"}, {"Host": "amelia.sites.example"}
 
     def basic(password: str) -> dict[str, str]:
@@ -322,7 +366,7 @@ def test_visitors_through_the_proxy_do_not_learn_which_names_are_ours(console: C
 
 
 def test_the_password_of_a_draft_cannot_be_guessed_at_speed(console: Console) -> None:
-    closed = Project("amelia", "amelia.git", edit_password=hash_password(PASSWORD))
+    closed = Project("amelia", "amelia.git", edit_password=hash_of_password())
     with console.visitor(base_url="http://x:8081", project_settings=lambda: [closed]) as page:
         answers = []
         for number in range(6):

@@ -22,7 +22,7 @@ from webordinary.model.errors import Interrupted, WebOrdinaryError
 
 pytestmark = pytest.mark.slow
 
-WISH, MAIL, PAGE = 5_000, 19_000, 40_000
+WISH, MAIL, PAGE = 5_000, 49_000, 150_000
 
 
 def follow(folder: Path, mail: str, kind: str = "html", page: str = "<title>Pots</title><p>Monday") -> AgentResult:
@@ -37,7 +37,7 @@ def follow(folder: Path, mail: str, kind: str = "html", page: str = "<title>Pots
         ("", " \u2018a"), ("", "«"), ("change a", " to "), ("change ", "a to b "), ("", "please "), ("", "and "),
         ("please", "!"), ("a", " please"), ("paragraph", ":"), ("", "paragraph: "), ("", "page called "),
         ("", "thanks\n"), ("Hi", ","), ("- ", "- "), ("", "1. "), ("replace the photo of a", " on a with the"),
-        ("add a", " to the list of a"), ("make the a", " red"), ("", "add,"),
+        ("add a", " to the list of a"), ("make the a", " red"), ("", "add,"), ("", "old\n"),
     ],
 )  # fmt: skip
 def test_a_mail_is_read_in_passing_whatever_it_repeats(tmp_path: Path, begin: str, unit: str) -> None:
@@ -125,7 +125,7 @@ def test_what_stands_between_quotation_marks_is_set_aside(mail: str, quoted: lis
 def test_a_mail_that_is_too_long_is_told_so(tmp_path: Path) -> None:
     result = follow(tmp_path, "change the title to Bowls\n\n" + "and so on " * 5_000)
     assert isinstance(result, NotUnderstood)
-    assert "longer than the 20,000 characters that I read, so nothing was changed" in result.text
+    assert "longer than the 50,000 characters that I read, so nothing was changed" in result.text
 
 
 def test_deep_nesting_and_numbers_without_end_are_no_errors() -> None:

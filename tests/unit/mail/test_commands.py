@@ -60,6 +60,11 @@ def test_an_empty_mail_is_the_command_in_its_subject_whatever_a_mail_program_put
     assert command_of(" \n", subject) is Command.PUBLISH
 
 
+def test_a_long_mail_of_blanks_is_read_in_passing() -> None:
+    """No clock is asked: a pattern that goes back over the blanks takes hours."""
+    assert command_of("undo" + "\r" * 1_000_000 + "^", "") is Command.EDIT
+
+
 def test_the_subject_of_an_undo_names_its_change_after_any_prefix() -> None:
     assert named_change("", "Re[2]: undo about.html") == "about.html"
 

@@ -66,7 +66,7 @@ def test_the_markup_of_a_mail_program_tells_history_and_signatures(program: str)
         (
             '<div>Hi</div><div class="gmail_quote"><div class="gmail_attr">Ann yanditse:</div><blockquote class="gmail_quote">'
             'Which?</blockquote><div>Red.</div><blockquote class="gmail_quote">Size?</blockquote><div>Large.</div></div>',
-            "Hi\nAnn yanditse:\n\n> Which?\n\nRed.\n\n> Size?\n\nLarge.",
+            "Hi\n\n> Which?\n\nRed.\n\n> Size?\n\nLarge.",
         ),
         ('<div id="divRplyFwdMsg">From: Ann</div><div>All there is.</div>', "From: Ann\nAll there is."),
     ],

@@ -92,6 +92,30 @@ def test_a_forwarded_mail_is_kept_in_every_language(title: str) -> None:
     assert reply_text(body).text == body
 
 
+def test_a_forwarded_mail_below_an_answer_is_history_unless_the_answer_points_to_it() -> None:
+    forwarded = "---------- Forwarded message ---------\nFrom: Ann <ann@shop.example>\nSubject: x\nTo: me\n\nLovely!"
+    assert reply_text(f"Make the footer darker.\n\n{forwarded}", replied=True).text == "Make the footer darker."
+    for pointing in ("Put this on the front page.", "Add to the news:", "FYI", "Bitte den folgenden Text."):
+        assert "Lovely!" in reply_text(f"{pointing}\n\n{forwarded}", replied=True).text
+
+
+def test_a_quote_with_nothing_but_a_closing_below_it_is_history() -> None:
+    quote = "On 5 Jan 2023 at 10:20, Ann <ann@shop.example> wrote:\n> Done.\n> See it."
+    assert reply_text(f"{WRITTEN}\n\n{quote}\n\nRegards, Roman").text == f"{WRITTEN}\n\nRegards, Roman"
+    answered = reply_text(f"{WRITTEN}\n\n{quote}\n\nThe red one.").text
+    assert answered == f"{WRITTEN}\n\n> Done.\n> See it.\n\nThe red one."
+
+
+def test_a_legal_notice_at_the_end_is_set_aside_unless_it_is_a_text_for_the_site() -> None:
+    notice = (
+        "This e-mail and any attachments are confidential. If you are not the intended recipient,\n"
+        "please notify the sender and delete it."
+    )
+    assert reply_text(f"{WRITTEN}\n\n{notice}").text == WRITTEN
+    assert notice in reply_text(f"Write below the form:\n\n{notice}").text
+    assert notice in reply_text(notice).text
+
+
 def test_a_mail_that_is_forwarded_by_its_subject_is_kept() -> None:
     body = f"{WRITTEN}\n\n{HEADERS['de']}\n\nLovely!"
     assert reply_text(body, forwarded=True).text == body
@@ -142,7 +166,7 @@ def test_the_bracket_of_an_address_may_stand_on_a_line_of_its_own() -> None:
 def test_an_answer_inside_the_quote_is_kept_with_the_question() -> None:
     quoted = "On 5 Jan 2023 at 10:20, Ann <ann@shop.example> wrote:\n> Which colour?"
     body = f"Hello\n\n{quoted}\n\nRed.\n\n> And the size?\n\nLarge."
-    assert reply_text(body).text == body
+    assert reply_text(body).text == "Hello\n\n> Which colour?\n\nRed.\n\n> And the size?\n\nLarge."
 
 
 def test_a_ruler_begins_a_signature_where_the_name_of_the_sender_follows() -> None:

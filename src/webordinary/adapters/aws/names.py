@@ -80,9 +80,19 @@ def function_of(step: str) -> str:
     return f"{PREFIX}{re.sub('([A-Z])', lambda capital: '-' + capital[1].lower(), step)}"
 
 
+def mailbox_of(domain: str) -> str:
+    """Where customers write to unless told otherwise. Not the domain itself: its mail may be read elsewhere already."""
+    return f"edit@mail.{domain}"
+
+
 def raw_bucket(account_id: str) -> str:
     """Where SES puts the mails as they came; bucket names are the whole world's, so it carries the account."""
     return f"{PREFIX}-mail-{account_id}"
+
+
+def access_logs_bucket(account_id: str) -> str:
+    """Where S3 writes down who asked for what in the other buckets."""
+    return f"{PREFIX}-access-logs-{account_id}"
 
 
 def log_group(function: str) -> str:

@@ -243,7 +243,7 @@ class AwsOverview:
             recipient=envelope.recipient,
             subject=mail.subject if mail else None,
             job=_job(job) if job else None,
-            milestones={entry.kind: entry.at for entry in told} | _milestone(stopped),
+            milestones={entry.kind: entry.at for entry in told} | _milestone(stopped) | _answers(replies),
             answered_at=answered,
             ended=answered is not None,
             dead_reason=dead.get(email_id),
@@ -281,6 +281,12 @@ def _answered_at(replies: Sequence[OutboxEntry], redrives: int) -> datetime | No
     """When its last run was answered; a notice that it has to wait is no answer."""
     sent = (entry.sent_at for entry in replies if entry.reply.kind == answer_kind(redrives))
     return max((when for when in sent if when), default=None)
+
+
+def _answers(replies: Sequence[OutboxEntry]) -> dict[str, datetime]:
+    """When an operator wrote to the customer last."""
+    written = [entry.created_at for entry in replies if entry.reply.kind.startswith("operator")]
+    return {EventKind.OPERATOR_ANSWERED.value: max(written)} if written else {}
 
 
 def _milestone(stopped: Mapping[str, str]) -> dict[str, datetime]:

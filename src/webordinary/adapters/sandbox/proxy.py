@@ -58,7 +58,17 @@ def connect(host: str, port: int, seconds: float) -> socket.socket:
 def _is_local(address: str) -> bool:
     ip = ip_address(address.partition("%")[0])
     ip = getattr(ip, "ipv4_mapped", None) or ip
-    return ip.is_loopback or ip.is_link_local or ip.is_unspecified or ip.is_multicast or ip in _METADATA
+    odd = ip.is_loopback or ip.is_link_local or ip.is_unspecified or ip.is_multicast or ip in _METADATA
+    return odd or _is_own(str(ip))
+
+
+def _is_own(address: str) -> bool:
+    """Whether an address is one of this machine's: then packets to it have it as their source, too. Sends nothing."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe, suppress(OSError):
+        probe.connect((address, 9))
+        return str(probe.getsockname()[0]) == address
+    return False
 
 
 def may_ask(path: str, allowed: tuple[str, ...]) -> bool:

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib import resources
@@ -275,8 +275,8 @@ class Database:
             )
         if 0 < version < _NEEDS_PLACED:
             self._complete_first_schema()
-        for number, script in enumerate(steps[version:], start=version + 1):
-            self._apply(number, script)
+        if version < len(steps):
+            self._apply(steps)
 
     def _complete_first_schema(self) -> None:
         """Add the column that the first migration lacked in its first hours."""
@@ -286,14 +286,14 @@ class Database:
                 for statement in _statements(COMPLETE_FIRST_SCHEMA):
                     conn.execute(statement)
 
-    def _apply(self, number: int, script: str) -> None:
+    def _apply(self, steps: Sequence[str]) -> None:
+        """Take all missing steps in one transaction, from the version that the file has by now."""
         with self.write() as conn:
-            current: int = conn.execute("PRAGMA user_version").fetchone()[0]
-            if current >= number:
-                return  # another process was faster
-            for statement in _statements(script):
-                conn.execute(statement)
-            conn.execute(f"PRAGMA user_version = {number}")
+            version: int = conn.execute("PRAGMA user_version").fetchone()[0]
+            for script in steps[version:]:
+                for statement in _statements(script):
+                    conn.execute(statement)
+            conn.execute(f"PRAGMA user_version = {max(version, len(steps))}")
 
     def close(self) -> None:
         """Close every connection; the last one out folds the journal into the file."""
@@ -365,10 +365,10 @@ class MemoryDatabase(Database):
 def _empty_database() -> sqlite3.Connection:
     """The schema, migrated once; a copy of it takes a fraction of a millisecond."""
     conn = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    for number, script in enumerate(_migrations(), start=1):
-        for statement in _statements(script):
-            conn.execute(statement)
-        conn.execute(f"PRAGMA user_version = {number}")
+    steps = _migrations()
+    for script in steps:
+        conn.executescript(script)
+    conn.execute(f"PRAGMA user_version = {len(steps)}")
     return conn
 
 

@@ -54,6 +54,8 @@ TOKENS_OF = "SELECT token, outcome, beat_at FROM task_tokens WHERE execution = ?
 RUNNABLE = "SELECT name FROM executions WHERE look_at <= ? ORDER BY look_at, id LIMIT ?"
 NEXT_LOOK_AT = "SELECT min(look_at) FROM executions WHERE look_at > ?"
 ACKNOWLEDGE = "UPDATE executions SET look_at = NULL WHERE name = ? AND status <> 'RUNNING'"
+# Only a running execution is replayed, and a history is half of the bytes of a mail.
+FORGET_HISTORY = "DELETE FROM execution_events WHERE execution = ?"
 DEFINITION = "SELECT text FROM workflow_definitions WHERE digest = ?"
 
 ANSWER = "UPDATE task_tokens SET outcome = ? WHERE token = ? AND outcome IS NULL RETURNING execution"
@@ -74,8 +76,9 @@ WHERE NOT EXISTS (SELECT 1 FROM executions WHERE executions.definition = workflo
 class SqliteExecutions:
     """ExecutionStore, TaskTokens and ExecutionArchive over one database file."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
+    def __init__(self, database: Database, *, keep_histories: bool = True) -> None:
+        """Without `keep_histories` the history of an execution goes when it succeeds; events tell what happened."""
+        self._db, self._keep_histories = database, keep_histories
 
     def start(self, execution: Execution, definition: str, events: tuple[HistoryEvent, ...]) -> bool:
         """Store a new execution; False if the name is taken."""
@@ -104,6 +107,8 @@ class SqliteExecutions:
             if change.events:
                 conn.execute(APPEND, (row["id"], change.expected_seq, encode(change.events)))
             self._change_tokens(conn, row["id"], name, change)
+            if change.status is Status.SUCCEEDED and not self._keep_histories:
+                conn.execute(FORGET_HISTORY, (row["id"],))
 
     def _change_tokens(self, conn: sqlite3.Connection, execution: int, name: str, change: Append) -> None:
         conn.executemany(OPEN, [(token, execution) for token in change.opened])

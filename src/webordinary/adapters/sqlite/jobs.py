@@ -35,6 +35,7 @@ HINT = "INSERT INTO hints (key, waiting_since, sent_at) VALUES (?, ?, ?)"
 GET = f"{JOBS} WHERE job_id = ?"
 OPEN_JOBS = f"{JOBS} WHERE key = ? AND state <> 'settled' AND ord > ? ORDER BY ord LIMIT ?"
 
+SETTLED_SINCE = f"{JOBS} WHERE state = 'settled' AND settled_at >= ? ORDER BY settled_at, id LIMIT ?"
 BIND_CALLBACK = "UPDATE jobs SET task_token = :token, called_back = 0 WHERE job_id = :job_id"
 
 OWED = f"""{JOBS}
@@ -100,6 +101,11 @@ class SqliteJobs:
                 save_changes(conn, job, queued)
                 _hint_unless_expected(conn, job.key, now)
         return queued
+
+    def settled_since(self, since: datetime, limit: int) -> list[Job]:
+        """Settled jobs in the order of their ends. Reads the whole table: for one reader that polls."""
+        with self._db.read() as conn:
+            return [job_of(row) for row in conn.execute(SETTLED_SINCE, (since.timestamp(), limit))]
 
     def get(self, job_id: str) -> Job | None:
         """One job, open or settled."""

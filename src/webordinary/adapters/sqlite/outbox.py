@@ -24,7 +24,8 @@ SELECT * FROM outbox WHERE sent_at IS NULL AND given_up = 0 AND next_try_at <= :
 ORDER BY next_try_at, outbox_id LIMIT :limit"""
 
 MARK_SENT = """
-UPDATE outbox SET sent_at = :now, sent_as = :sent_as, attempts = attempts + 1, last_error = NULL
+UPDATE outbox
+SET sent_at = :now, sent_as = :sent_as, attempts = attempts + 1, last_error = NULL, raw = coalesce(:kept, raw)
 WHERE email_id = :email_id AND kind = :kind AND sent_at IS NULL"""
 
 MARK_FAILED = """
@@ -53,10 +54,10 @@ class SqliteOutbox:
             rows = conn.execute(DUE, {"now": now.timestamp(), "limit": limit}).fetchall()
         return tuple(_entry(row) for row in rows)
 
-    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
+    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None, kept: bytes | None = None) -> None:
         row = {"email_id": reply.email_id, "kind": reply.kind, "now": now.timestamp(), "sent_as": sent_as}
         with self._db.write() as conn:
-            conn.execute(MARK_SENT, row)
+            conn.execute(MARK_SENT, row | {"kept": kept})
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
         row = {

@@ -195,7 +195,8 @@ ORDER BY j.id"""
 MILESTONES = """
 SELECT email_id, kind, max(at) AS at FROM events
 WHERE email_id IN (SELECT value FROM json_each(:ids))
-  AND kind IN ('MailRefused', 'MailHeld', 'MailReleased', 'MailDropped', 'AgentFinished', 'ChangeCommitted',
+  AND kind IN ('MailRefused', 'MailHeld', 'MailReleased', 'MailDropped', 'OperatorAnswered',
+               'MailClosed', 'AgentFinished', 'ChangeCommitted',
                'SiteBuilt', 'SitePublished')
 GROUP BY email_id, kind"""
 
@@ -268,18 +269,18 @@ class SqliteOverview:
         """Accepted mails, newest first; `before` names the last mail of the previous page."""
         with self._snapshot() as conn:
             query = NEWEST if before is None else NEWEST_BEFORE
-            return _summaries(conn, _ids(conn.execute(query, {"before": before, "limit": limit})))
+            return summaries(conn, _ids(conn.execute(query, {"before": before, "limit": limit})))
 
     def mails_in_flight(self, limit: int) -> Sequence[MailSummary]:
         """Mails that somebody still has to do something about, newest first."""
         with self._snapshot() as conn:
-            return _summaries(conn, _ids(conn.execute(IN_FLIGHT, {"limit": limit})))
+            return summaries(conn, _ids(conn.execute(IN_FLIGHT, {"limit": limit})))
 
     def mail(self, email_id: str) -> MailDetail | None:
         """One mail with all that belongs to it."""
         with self._snapshot() as conn:
-            summaries = _summaries(conn, [email_id])
-            return _detail(conn, summaries[0]) if summaries else None
+            found = summaries(conn, [email_id])
+            return _detail(conn, found[0]) if found else None
 
     def pool(self, now: datetime, limit: int = MAX_ROWS) -> PoolSnapshot:
         """Workers, claims, queues and dead letters."""
@@ -337,7 +338,8 @@ def _ids(rows: Iterable[sqlite3.Row]) -> list[str]:
     return [row["email_id"] for row in rows]
 
 
-def _summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailSummary]:
+def summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailSummary]:
+    """These mails as they stand, newest first."""
     ids = {"ids": json.dumps(email_ids)}
     first_jobs = {"ids": json.dumps([job_id_of(email_id) for email_id in email_ids])}
     jobs = {row["email_id"]: job_of(row) for row in conn.execute(JOBS, first_jobs)}

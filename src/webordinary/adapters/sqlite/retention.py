@@ -36,6 +36,7 @@ WHERE thread_id IN (SELECT thread_id FROM thread_messages WHERE thread_messages.
     "DELETE FROM attachments WHERE email_id = :email_id",
     "DELETE FROM confirmations WHERE email_id = :email_id",
     "DELETE FROM outbox WHERE email_id = :email_id",
+    "DELETE FROM mail_index WHERE email_id = :email_id",
     "DELETE FROM raw_mails WHERE email_id = :email_id",
 )
 

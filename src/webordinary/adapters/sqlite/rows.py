@@ -127,11 +127,7 @@ def result_text(result: JobResult) -> str:
 
 def result_of(text: str | None) -> JobResult | None:
     """A stored result."""
-    if text is None:
-        return None
-    fields = json.loads(text)
-    lists = {name: tuple(fields.get(name, ())) for name in ("changed_files", "pictures", "published", "waiting")}
-    return JobResult(**{**fields, **lists})
+    return None if text is None else JobResult.read(json.loads(text))
 
 
 _WRITTEN: dict[type, Callable[[Any], object]] = {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -25,8 +27,10 @@ from webordinary.entrypoints.cli.options import (
     load_config,
     whole,
 )
-from webordinary.entrypoints.cli.output import find_program, print_json, run_program
+from webordinary.entrypoints.cli.output import find_program, line_of_check, print_json, run_program
 from webordinary.entrypoints.cli.send import TEXT
+from webordinary.model.checks import Verdict
+from webordinary.operations.doctor import CheckRun
 
 LOOK_SECONDS, EMULATED_LOOK_SECONDS, MOST_SECONDS = 5.0, 0.5, 86_400
 
@@ -70,8 +74,8 @@ def _say(line: str) -> None:
 
 
 PLATFORM = "linux/arm64"
-"""What the machines of infra/ are."""
-DOCKER = "install Docker with buildx, on any machine that has this clone and AWS credentials"
+"""What the machines of infra/ are. Docker on another kind of machine needs QEMU (binfmt) to build for it."""
+DOCKER = "install Docker with buildx (on x86 also `docker run --privileged --rm tonistiigi/binfmt --install arm64`)"
 
 
 def add_image(parts: Commands) -> None:
@@ -91,7 +95,8 @@ def run_image(args: argparse.Namespace) -> int:
     config, root = load_config(args), checkout_of(args)
     docker = find_program("docker", DOCKER)
     registry = provision.registry(config)
-    image = registry.image(f"{version('webordinary')}-{datetime.now(UTC):%Y%m%d%H%M%S}")
+    machine = args.platform.rpartition("/")[2]
+    image = registry.image(f"{version('webordinary')}-{datetime.now(UTC):%Y%m%d%H%M%S}-{machine}")
     extras = ["--build-arg", f"EXTRAS={args.extras}"] if args.extras else []
     run_program([docker, "build", "--platform", args.platform, *extras, "--tag", image, "."], root, os.environ)
     login = [docker, "login", "--username", registry.user, "--password-stdin", registry.host]
@@ -110,32 +115,58 @@ SAID_BY_SETTINGS = ("domain", "mailbox", "operator", "retention_days", "unadmitt
 TAKE_OVER = "--import-existing-resources"
 """Onboarding may have made a site's buckets before its stack; and what a removed stack left behind is there still."""
 NODE = "install Node (https://nodejs.org), which brings npm"
+NODE_LEAST, NODE_KEPT_UP = 20, 22
+"""The CDK runs on the first; the second is the oldest release that still gets corrections."""
 CDK = Path("infra", "cdk")
 """The program `cdk` by its lock file: it gets the operator's credentials, so no other version is fetched or found."""
 
 
 def add_deploy(parts: Commands) -> None:
     deploying = add_command(parts, "deploy", deploy, "package the lambdas, then make or change everything on AWS")
+    looking = add_command(parts, "preflight", preflight, "look at the account before a deployment; changes nothing")
     comparing = add_command(parts, "diff", diff, "package the lambdas, then show what deploying would change")
     removing = add_command(parts, "destroy", destroy, "remove the stacks; tables, queues and buckets stay")
-    removing.add_argument("--site", metavar="NAME", type=given, help="only the stack of this site")
     for parser in (deploying, removing):
         parser.add_argument("--yes", action="store_true", help="do not ask")
-    for parser in (deploying, comparing, removing):
+    for parser in (deploying, looking):
+        about = "receive all mail of the mailbox's domain, though another server receives it today"
+        parser.add_argument("--take-over-mail", action="store_true", help=about)
+    for parser in (deploying, looking, comparing, removing):
         about = "a setting of the deployment, see docs/aws.md; may be said several times"
         parser.add_argument("-c", dest="context", action="append", default=[], metavar="NAME=VALUE", help=about)
         add_settings(parser, (*SAID_BY_SETTINGS, "aws_region"))
         add_checkout(parser)
 
 
-def deploy(args: argparse.Namespace) -> int:
-    """Everything, in order; then mails are let in."""
+def preflight(args: argparse.Namespace) -> int:
+    """Print a line per check; exit code 1 if one fails."""
     require_boto3()
+    config = load_config(args)
+    looks = list(_look_first(args, config, _settings(args, config)))
+    if args.json:
+        print_json([{"check": look.name, **asdict(look.finding)} for look in looks])
+    return Exit.FAILED if any(look.finding.verdict is Verdict.FAIL for look in looks) else Exit.OK
+
+
+def deploy(args: argparse.Namespace) -> int:
+    """Look, ask once, make what the stacks need, then all stacks in order; then mails are let in."""
+    require_boto3()
+    from webordinary.compose import provision  # noqa: PLC0415  boto3 is an extra
+    from webordinary.compose.aws import with_account  # noqa: PLC0415
+
     config, root = load_config(args), checkout_of(args)
-    context = _context(args, config)
+    settings = _settings(args, config)
+    failed = [look for look in _look_first(args, config, settings) if look.finding.verdict is Verdict.FAIL]
+    if failed:
+        raise CommandFailed(f"{failed[0].finding.what}; nothing was changed", failed[0].finding.todo)
+    _ask(args, "Make or change all this?")
+    config = with_account(config)
     _package(root)
-    approval = ["--require-approval", "never"] if args.yes else []
-    _cdk(config, root, "deploy", ["--all", TAKE_OVER, *approval, *context])
+    if not provision.is_bootstrapped(config):
+        _cdk(config, root, "bootstrap", [f"aws://{config.aws_account}/{config.aws_region}"])
+    provision.make_roles(config)
+    context = _context(config, {**settings, "account": config.aws_account})
+    _cdk(config, root, "deploy", ["--all", TAKE_OVER, "--require-approval", "never", *context])
     words = _let_mail_in(config)
     if args.json:
         print_json({"deployed": True, "mail": words})
@@ -147,20 +178,43 @@ def deploy(args: argparse.Namespace) -> int:
 def diff(args: argparse.Namespace) -> int:
     """Changes nothing."""
     config, root = load_config(args), checkout_of(args)
-    context = _context(args, config)
+    context = _context(config, _settings(args, config))
     _package(root)
     _cdk(config, root, "diff", context)
     return Exit.OK
 
 
 def destroy(args: argparse.Namespace) -> int:
-    """The CDK asks before it does, unless told not to."""
+    """Ask once, stop what would keep the stacks from going, then remove them."""
+    require_boto3()
+    from webordinary.compose import provision  # noqa: PLC0415  boto3 is an extra
+
     config, root = load_config(args), checkout_of(args)
-    context = _context(args, config)
-    which = [f"site-{args.site}", "-c", f"projects={args.site}"] if args.site else ["--all"]
+    context = _context(config, _settings(args, config))
+    _ask(args, "Remove all stacks? Tables and buckets stay; mail is not received any more.")
+    provision.prepare_removal(config, _say)
     _package(root)  # it reads all stacks before it removes one
-    _cdk(config, root, "destroy", [*which, *(["--force"] if args.yes else []), *context])
+    _cdk(config, root, "destroy", ["--all", "--force", *context])
     return Exit.OK
+
+
+def _look_first(args: argparse.Namespace, config: Config, settings: Mapping[str, str]) -> Iterator[CheckRun]:
+    """Every check, printed as it is done."""
+    from webordinary.compose.provision import examine_before_deploying  # noqa: PLC0415  boto3 is an extra
+
+    for look in examine_before_deploying(config, settings, take_over_mail=args.take_over_mail):
+        if not args.json:
+            print(line_of_check(look), flush=True)
+        yield look
+
+
+def _ask(args: argparse.Namespace, question: str) -> None:
+    if args.yes:
+        return
+    if not sys.stdin.isatty():
+        raise CommandFailed("nothing was changed: nobody can be asked here", "say --yes", Exit.USAGE)
+    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+        raise CommandFailed("nothing was changed", "")
 
 
 def _package(root: Path) -> None:
@@ -171,31 +225,47 @@ def _package(root: Path) -> None:
 
 
 def _cdk(config: Config, root: Path, command: str, arguments: list[str]) -> None:
+    _check_node(find_program("node", NODE))
     npm = find_program("npm", NODE)
     run_program([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], root / CDK, _without_credentials())
     program = str(root / CDK / "node_modules" / ".bin" / "cdk")
     run_program([program, command, *arguments], root, os.environ | {"AWS_REGION": config.aws_region})
 
 
+def _check_node(node: str) -> None:
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False, timeout=30).stdout.strip()
+    major = said.removeprefix("v").partition(".")[0]
+    if not major.isdecimal() or int(major) < NODE_LEAST:
+        raise CommandFailed(f"this is Node {said or 'of no version'}; the CDK needs {NODE_LEAST} or newer", NODE)
+    if int(major) < NODE_KEPT_UP:
+        _say(f"Node {said} gets no corrections any more: install {NODE_KEPT_UP} or newer when you can")
+
+
 def _without_credentials() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
 
 
-def _context(args: argparse.Namespace, config: Config) -> list[str]:
+def _settings(args: argparse.Namespace, config: Config) -> dict[str, str]:
     """What was said with -c wins over our own settings; those that were never set are left to the stacks."""
     for one in args.context:
         if "=" not in one:
             raise CommandFailed(f"-c {one} has no value", "write -c name=value", Exit.USAGE)
-    said = {one.partition("=")[0] for one in args.context}
-    image = "" if "image_tag" in said else _newest_image(config)
     default = Config()
-    own = [
-        f"{name}={getattr(config, name)}"
-        for name in SAID_BY_SETTINGS
-        if name not in said and getattr(config, name) != getattr(default, name)
-    ]
-    pushed = [f"image_tag={image}"] if image else []
-    return [part for one in [*own, *pushed, *args.context] for part in ("-c", one)]
+    changed = [name for name in SAID_BY_SETTINGS if getattr(config, name) != getattr(default, name)]
+    own = {name: str(getattr(config, name)) for name in changed}
+    return own | dict(one.split("=", 1) for one in args.context)
+
+
+def _context(config: Config, settings: dict[str, str]) -> list[str]:
+    """All that the stacks are told: the settings, and what is found in the account."""
+    from webordinary.compose.provision import identity_to_use  # noqa: PLC0415  boto3 is an extra
+
+    learnt = {
+        "identity": settings.get("identity") or identity_to_use(config, settings),
+        "image_tag": settings.get("image_tag") or _newest_image(config),
+    }
+    told = settings | {name: value for name, value in learnt.items() if value}
+    return [part for name, value in told.items() for part in ("-c", f"{name}={value}")]
 
 
 def _newest_image(config: Config) -> str:

@@ -10,7 +10,7 @@ from webordinary.compose.checks import run_doctor
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
-from webordinary.entrypoints.cli.output import clean, print_json
+from webordinary.entrypoints.cli.output import line_of_check, print_json
 from webordinary.model.checks import Verdict
 from webordinary.operations.doctor import CheckRun
 
@@ -28,16 +28,10 @@ def run(args: argparse.Namespace) -> int:
     for look in run_doctor(running.as_it_runs(config), running=up):
         looks.append(look)
         if not args.json:
-            print(_line(look), flush=True)
+            print(line_of_check(look), flush=True)
     counts = Counter(look.finding.verdict for look in looks)
     if args.json:
         print_json([{"check": look.name, **asdict(look.finding)} for look in looks])
     else:
         print(f"\n{counts[Verdict.OK]} in order, {counts[Verdict.WARN]} to know of, {counts[Verdict.FAIL]} to mend")
     return Exit.FAILED if counts[Verdict.FAIL] else Exit.OK
-
-
-def _line(look: CheckRun) -> str:
-    found = look.finding
-    todo = f" — {found.todo}" if found.todo else ""
-    return clean(f"{found.verdict:<4}  {found.what}{todo}")

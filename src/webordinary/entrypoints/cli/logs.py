@@ -1,4 +1,4 @@
-"""`webordinary logs`: what happened, one event a line."""
+"""`webordinary logs` and `outputs`: what happened, and what became of mails, one line each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 
-from webordinary.compose.backends import log_groups, open_container
+from webordinary.compose.backends import log_groups, open_container, output_queues
 from webordinary.compose.container import Container
 from webordinary.config import Config
 from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
-from webordinary.entrypoints.cli.options import Commands, add_command, find_mail, given, load_existing, whole
+from webordinary.entrypoints.cli.options import Commands, add_command, find_mail, find_site, given, load_existing, whole
 from webordinary.entrypoints.cli.output import entry_of, line_for, print_json
+from webordinary.model.jobs import output_message
 from webordinary.model.snapshot import LoggedEvent, workers_in
 
 SINCE = "15m"
@@ -91,6 +93,73 @@ def _on_aws(args: argparse.Namespace, config: Config, groups: Mapping[str, str])
     else:
         print("\n".join(lines(config, groups, about, follow=args.follow)))
     return Exit.OK
+
+
+OVERLAP = timedelta(hours=1)
+"""The order of ends is that of clocks, which differ between processes and may be set back."""
+OUTPUTS_SECONDS, OUTPUTS_AT_ONCE = 1.0, 1000
+
+
+def add_outputs(commands: Commands) -> None:
+    about = "show what became of the mails of sites with `project set --output on`, one JSON value a line"
+    parser = add_command(commands, "outputs", run_outputs, about)
+    parser.add_argument("site", nargs="?", type=given, help="one site (all of them if not given)")
+    parser.add_argument("--follow", action="store_true", help="go on showing results, until Ctrl-C")
+    parser.add_argument("--since", metavar="TIME", type=_moment, help="from this `settledAt` on")
+
+
+def run_outputs(args: argparse.Namespace) -> int:
+    """Print results that are kept, then follow if asked to; on AWS say which queues have them."""
+    config = load_existing(args)
+    with open_container(config) as services:
+        projects = [find_site(services, args.site)] if args.site else services.directory.projects()
+        wanted = {project.project_id for project in projects if project.output}
+        if not wanted:
+            todo = "`webordinary project set SITE --output on` switches it on"
+            raise CommandFailed("no site keeps results for programs", todo)
+        keys = {one.key for one in services.directory.senders() if one.key.project_id in wanted}
+        if queues := output_queues(config, sorted(keys, key=str)):
+            for key, queue in queues.items():
+                print_json({"key": str(key), "queue": queue}) if args.json else print(f"{key}: the SQS queue {queue}")
+            return Exit.OK
+        reader, pause = _OutputTail(services, wanted, args.since or datetime.fromtimestamp(0, UTC)), threading.Event()
+        with suppress(KeyboardInterrupt):
+            reader.show()
+            while args.follow:
+                pause.wait(OUTPUTS_SECONDS)
+                reader.show()
+    return Exit.OK
+
+
+class _OutputTail:
+    """Prints settled jobs, each once, from a time on. The jobs themselves are the queue, so that none is missed."""
+
+    def __init__(self, services: Container, wanted: set[str], since: datetime) -> None:
+        self._services, self._wanted, self._since = services, wanted, since
+        self._shown: dict[str, datetime] = {}
+
+    def show(self) -> None:
+        since, full = self._since, True
+        while full:
+            jobs = self._services.settled_since(since, OUTPUTS_AT_ONCE)
+            for job in jobs:
+                since = job.settled_at or since
+                if job.job_id not in self._shown:
+                    self._shown[job.job_id] = since
+                    if job.key.project_id in self._wanted:
+                        print_json(output_message(job) | {"projectId": job.key.project_id, "settledAt": since})
+            full = len(jobs) == OUTPUTS_AT_ONCE and since > self._since
+            self._since = max(self._since, since)
+        self._since = max(self._since - OVERLAP, datetime.fromtimestamp(0, UTC))
+        self._shown = {job: at for job, at in self._shown.items() if at >= self._since}
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is no time: write 2026-05-01T12:00:00+00:00") from problem
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 class _EventTail:

@@ -17,16 +17,15 @@ from webordinary.entrypoints.cli.output import clean, clock, line_for, print_jso
 from webordinary.entrypoints.cli.release import add_replay
 from webordinary.model.events import Event, EventKind
 from webordinary.model.names import ProjectUser
-from webordinary.model.snapshot import MailDetail, MailSummary
+from webordinary.model.snapshot import MailDetail, MailFilter, MailState, MailSummary, state_of
 from webordinary.operations.mails import (
     STATES,
-    MailFilter,
     answer_mail,
+    close_mail,
     drop_mail,
-    find_mails,
-    mails_for_a_person,
+    export_mails,
     release_mail,
-    state_of,
+    retry_mail,
 )
 
 MAX_LISTED, SHORT_ID, HEAD_CHARACTERS = 1000, 12, 2000
@@ -39,13 +38,20 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser("mails", help="list, show, release, drop or replay mails", description="Mails.")
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    found = add_command(parts, "list", list_mails, "list mails, the newest first")
-    found.add_argument("--state", choices=STATES, default="", help="only mails in this state")
-    found.add_argument("--sender", metavar="TEXT", default="", help="only mails whose sender contains this")
-    found.add_argument("--project", metavar="ID", default="", help="only mails to this site")
-    found.add_argument("--since", type=_since, metavar="WHEN", help="only later ones: 30m, 12h, 7d or 2026-05-01")
+    found = add_command(parts, "list", list_mails, "list mails, the newest first, and count them")
     found.add_argument("--limit", type=whole(1, MAX_LISTED), default=50, help="at most so many; 50 if not given")
+    found.add_argument("--page", type=whole(1, 100_000), default=1, help="the next so many: 2, 3 and so on")
     found.add_argument("--needs-person", action="store_true", help="only mails that no agent understood, unanswered")
+    export = add_command(parts, "export", print_export, "print mails as CSV or as lines of JSON, the newest first")
+    export.add_argument("--csv", action="store_true", help="as CSV; else each line is JSON")
+    for command in (found, export):
+        command.add_argument("--text", metavar="WORDS", default="", help="only mails with these words")
+        command.add_argument("--state", choices=STATES, default="", help="only mails in this state")
+        command.add_argument("--sender", metavar="TEXT", default="", help="only senders whose address has these words")
+        command.add_argument("--project", metavar="ID", default="", help="only mails to this site")
+        command.add_argument("--user", metavar="ID", default="", help="only mails of this person of a site")
+        command.add_argument("--since", type=_since, metavar="WHEN", help="only later ones: 30m, 12h, 7d or 2026-05-01")
+        command.add_argument("--until", type=_since, metavar="WHEN", help="only earlier ones")
     show = add_command(parts, "show", show_mail, "show a mail, what happened to it and why")
     show.add_argument("mail", type=given, help="a mail's id, or its beginning")
     answer = add_command(parts, "answer", answer_customer, "write to the customer in the conversation of a mail")
@@ -53,7 +59,9 @@ def add_to(commands: Commands) -> None:
     answer.add_argument("text", type=given, help="what to write")
     release = add_command(parts, "release", release_mails, "do held mails although nothing proves their sender")
     drop = add_command(parts, "drop", drop_mails, "never do held mails")
-    for command in (release, drop):
+    retry = add_command(parts, "retry", retry_mails, "do mails once more that ended undone; with a second reply")
+    close = add_command(parts, "close", close_mails, "say that nothing is to be done about mails that need a person")
+    for command in (release, drop, retry, close):
         command.add_argument("mails", nargs="+", type=given, metavar="MAIL", help="ids of mails, or their beginnings")
     add_replay(parts)
 
@@ -70,16 +78,29 @@ def _since(text: str) -> datetime:
 
 def list_mails(args: argparse.Namespace) -> int:
     """One line per mail."""
-    wanted = MailFilter(args.state, args.sender, args.project, args.since)
+    wanted = _wanted(args)
     with open_container(load_existing(args)) as services:
-        mails = (
-            mails_for_a_person(services, args.limit) if args.needs_person else find_mails(services, wanted, args.limit)
-        )
+        page = services.mail_index.find(wanted, args.limit, (args.page - 1) * args.limit)
+        reach = services.mail_index.reach
     if args.json:
-        print_json([_plain(mail) for mail in mails])
+        print_json([_plain(mail) for mail in page.mails])
     else:
-        print(table(HEAD, [_row(mail) for mail in mails]))
+        print(table(HEAD, [_row(mail) for mail in page.mails]))
+        print(f"{len(page.mails)} of {page.total}{'' if page.counted else ' or more'} mails. {reach}".rstrip())
     return Exit.OK
+
+
+def print_export(args: argparse.Namespace) -> int:
+    """Rows as they are read, so that a long export needs little memory."""
+    with open_container(load_existing(args)) as services:
+        for rows in export_mails(services.mail_index, _wanted(args), as_csv=args.csv):
+            print(rows, end="")
+    return Exit.OK
+
+
+def _wanted(args: argparse.Namespace) -> MailFilter:
+    state = MailState.NOT_UNDERSTOOD.value if getattr(args, "needs_person", False) else args.state
+    return MailFilter(state, args.sender, args.project, args.since, args.until, args.text, args.user)
 
 
 def show_mail(args: argparse.Namespace) -> int:
@@ -118,7 +139,17 @@ def drop_mails(args: argparse.Namespace) -> int:
     return _each(args, drop_mail, "is dropped: it will not be done")
 
 
-def _each(args: argparse.Namespace, act: Callable[[Container, str, str], None], words: str) -> int:
+def retry_mails(args: argparse.Namespace) -> int:
+    """Start each mail's next execution."""
+    return _each(args, retry_mail, "is done once more")
+
+
+def close_mails(args: argparse.Namespace) -> int:
+    """Each mail leaves the list of what needs a person."""
+    return _each(args, close_mail, "is closed")
+
+
+def _each(args: argparse.Namespace, act: Callable[[Container, str, str], object], words: str) -> int:
     with open_container(load_existing(args)) as services:
         chosen = list(dict.fromkeys(find_mail(services, name) for name in args.mails))
         for email_id in chosen:

@@ -7,8 +7,9 @@ import json
 import logging
 import os
 import sys
+import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 from webordinary.compose.backends import outage_of
@@ -16,7 +17,7 @@ from webordinary.config import ConfigError
 from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import add_common
 from webordinary.entrypoints.running import AlreadyRunning
-from webordinary.model.errors import WebOrdinaryError, reason_of
+from webordinary.model.errors import WebOrdinaryError, is_machine_fault, reason_of
 
 COMMANDS = {
     "up": "up:add_to",
@@ -27,6 +28,7 @@ COMMANDS = {
     "claims": "status:add_claims",
     "queues": "status:add_queues",
     "interruptions": "status:add_interruptions",
+    "outputs": "logs:add_outputs",
     "dlq": "dlq:add_to",
     "replies": "replies:add_to",
     "mails": "mails:add_to",
@@ -89,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     args = parser(words[0] if words else "").parse_args(words)
     level = logging.INFO if args.debug else logging.WARNING
-    logging.basicConfig(level=level, format="%(asctime)s %(name)s: %(message)s")
+    log_to_stderr(level)
     try:
         code: int = args.run(args)
         sys.stdout.flush()
@@ -128,6 +130,8 @@ def _message_of(problem: Exception) -> tuple[str, Exit]:
             return f"{problem}; stop that one first, or give this one its own folder with --data", Exit.IN_USE
         case WebOrdinaryError():
             return str(problem), Exit.FAILED
+        case MemoryError() | RuntimeError() if _wants_resources(problem):
+            return f"this machine has too little memory or too few processes for it ({problem}); {_MORE}", Exit.FAILED
         case OSError() if problem.filename:
             place = str(problem.filename)[:_SHOWN_CHARACTERS]
             todo = "name another, or give access and make room"
@@ -137,3 +141,56 @@ def _message_of(problem: Exception) -> tuple[str, Exit]:
             return f"this machine refused something ({reason_of(problem)}); {todo}", Exit.FAILED
     unexpected = f"unexpected {type(problem).__name__}: {problem}"
     return f"{unexpected}; run it again with --debug and report what it shows", Exit.FAILED
+
+
+_MORE = "give it more (`ulimit -v`, `ulimit -u`, MemoryMax= and TasksMax= of its service), or run fewer --workers"
+
+
+def _wants_resources(problem: BaseException) -> bool:
+    """Python raises a plain RuntimeError when the system starts no more threads."""
+    return isinstance(problem, MemoryError) or "can't start new thread" in str(problem)
+
+
+_QUIET_SECONDS = 60.0
+_MOST_REMEMBERED = 1000
+
+
+class QuietRepeats(logging.Filter):
+    """Lets a log line through once, then not again until it changes or has not come for a minute.
+
+    Without it a loop that fails at once, such as an accept without file descriptors, fills the disk. A fault of the
+    machine is logged as one line, because its traceback shows nothing that could be mended in the code.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._monotonic = monotonic
+        self._seen: dict[tuple[str, str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to log it; says how many like it were left out."""
+        now = self._monotonic()
+        problem = record.exc_info[1] if record.exc_info else None
+        if problem is not None and is_machine_fault(problem):
+            record.msg, record.args = f"{record.getMessage()}: {type(problem).__name__}: {problem}", None
+            record.exc_info = record.exc_text = None
+        what = f"{type(problem).__name__}: {problem}" if record.exc_info else record.getMessage()
+        key = (record.name, record.levelname, what)
+        last, left_out = self._seen.get(key, (-_QUIET_SECONDS, 0))
+        if now - last < _QUIET_SECONDS:
+            self._seen[key] = (now, left_out + 1)
+            return False
+        if left_out:
+            record.msg, record.args = f"{record.getMessage()} ({left_out} more like it were not logged)", None
+        if len(self._seen) >= _MOST_REMEMBERED:
+            self._seen.clear()
+        self._seen[key] = (now, 0)
+        return True
+
+
+def log_to_stderr(level: int) -> None:
+    """Set up the log of a process, once."""
+    logging.basicConfig(level=level, format="%(asctime)s %(name)s: %(message)s")
+    for handler in logging.getLogger().handlers:
+        if not any(isinstance(known, QuietRepeats) for known in handler.filters):
+            handler.addFilter(QuietRepeats())

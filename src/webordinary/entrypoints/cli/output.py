@@ -19,6 +19,7 @@ from webordinary.entrypoints.cli.exit_codes import CommandFailed
 from webordinary.entrypoints.dashboard.text import details_of, event_text
 from webordinary.model.events import Event
 from webordinary.model.snapshot import TimelineEntry, with_names
+from webordinary.operations.doctor import CheckRun
 
 
 def print_json(value: object) -> None:
@@ -39,6 +40,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def clean(text: str) -> str:
     """Text from a mail must not move the cursor or colour the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def line_of_check(look: CheckRun) -> str:
+    """A check as people read it."""
+    found = look.finding
+    todo = f" — {found.todo}" if found.todo else ""
+    return clean(f"{found.verdict:<4}  {found.what}{todo}")
 
 
 def clock(at: datetime) -> str:

@@ -95,14 +95,18 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
         ("a mail without words asks for", project.default_instruction or "-"),
         ("agents may cost", f"${cap:g} a day" if cap else "without limit"),
         ("paused", "yes; `webordinary resume` ends it" if project.paused else "no"),
-        ("output queue", "yes" if project.output else "no"),
+        ("results for programs", "on; `webordinary outputs` shows them" if project.output else "off"),
+        ("hosts that pages may load from", ", ".join(project.allowed_hosts) or "those that they use already"),
         ("own domains", ", ".join(project.domains) or "-"),
+        ("webhook", "yes" if project.hook_secret else "no; `webordinary project hook` makes one"),
+        ("last build", project.build_problem.splitlines()[0] if project.build_problem else "in order"),
         ("password of the edit site", "yes" if project.edit_password else "no"),
     ]
 
 
 def _plain_project(project: Project) -> dict[str, Any]:
-    return asdict(project) | {"edit_password": bool(project.edit_password)}
+    secret = {"edit_password": bool(project.edit_password), "hook_secret": bool(project.hook_secret)}
+    return asdict(project) | secret
 
 
 def _plain(senders: Iterable[Sender]) -> list[dict[str, str]]:
@@ -112,15 +116,20 @@ def _plain(senders: Iterable[Sender]) -> list[dict[str, str]]:
 _CAP = "what its agents may cost on one day; 0: what the setting daily_cap_usd says"
 _INSTRUCTION = "what a mail without words asks for; empty: nothing, its sender is asked"
 _DRAFTS_CLOSED = "read a password for the edit site from standard input; an empty line removes it"
+_OUTPUT = "keep the result of each mail for programs, see `webordinary outputs`; on AWS in queues, made now"
+_ALLOW_HOST = "a host that changed pages may load scripts, pictures and fonts from; * allows all, and scripts in pages"
 _SHOWN = 80
 
 
 def add_set(parts: Commands) -> None:
-    about = "change what a site may cost on one day, or what a mail without words asks for"
+    about = "change what a site may cost and load, what a mail without words asks for, or who hears of results"
     command = add_command(parts, "set", set_project, about)
     command.add_argument("name")
     command.add_argument("--daily-cap", metavar="USD", type=_as(setting_of("daily_cap_usd").rule), help=_CAP)
     command.add_argument("--default-instruction", metavar="TEXT", type=_as(config.text()), help=_INSTRUCTION)
+    command.add_argument("--output", choices=("on", "off"), help=_OUTPUT)
+    command.add_argument("--allow-host", metavar="HOST", action="append", type=_as(config.text()), help=_ALLOW_HOST)
+    command.add_argument("--refuse-host", metavar="HOST", action="append", help="take an allowed host back")
     command.add_argument("--edit-password-stdin", action="store_true", help=_DRAFTS_CLOSED)
 
 
@@ -128,19 +137,45 @@ def set_project(args: argparse.Namespace) -> int:
     """Change what is given; mails that are held look again at once."""
     given = {"daily_cap_usd": args.daily_cap, "default_instruction": args.default_instruction}
     given = {name: value for name, value in given.items() if value is not None}
+    if args.output:
+        given["output"] = args.output == "on"
     if args.edit_password_stdin:
         password = sys.stdin.readline().rstrip("\n")
         given["edit_password"] = hash_password(password) if password else ""
-    if not given:
+    if not given and not args.allow_host and not args.refuse_host:
         raise CommandFailed("nothing to set", "see `webordinary project set --help`", Exit.USAGE)
     with open_container(load_existing(args)) as services:
         project = replace(find_site(services, args.name), **given)
+        if project.output and args.output:
+            for key in {one.key for one in services.directory.senders() if one.key.project_id == project.project_id}:
+                services.provision(key)
+        hosts = {host.lower() for host in (*project.allowed_hosts, *(args.allow_host or ()))}
+        hosts -= {host.lower() for host in args.refuse_host or ()}
+        project = replace(project, allowed_hosts=tuple(sorted(hosts)))
         services.directory.add_project(project, services.clock.now())
         onboarding.resume_jobs(services, project.project_id)
     if args.json:
         print_json(_plain_project(project))
     else:
         print(f"{project.project_id} is changed: see `webordinary project show {project.project_id}`")
+    return Exit.OK
+
+
+def add_hook(parts: Commands) -> None:
+    about = "give a site a webhook that builds it after a push; prints a new secret"
+    add_command(parts, "hook", make_hook, about).add_argument("name", help="the site")
+
+
+def make_hook(args: argparse.Namespace) -> int:
+    """The secret is printed once; the former one is no longer valid."""
+    with open_container(load_existing(args)) as services:
+        find_site(services, args.name)
+        secret, config = onboarding.new_hook(services, args.name), running.as_it_runs(services.config)
+    url = f"{(config.public_url or f'http://127.0.0.1:{config.port}').rstrip('/')}/hooks/{args.name}"
+    if args.json:
+        print_json({"url": url, "secret": secret})
+    else:
+        print(f"Payload URL   {url}\nSecret        {secret}\nContent type  application/json, event: push")
     return Exit.OK
 
 
@@ -241,6 +276,7 @@ def add_to(commands: Commands) -> None:
     add_show(parts)
     add_set(parts)
     add_domain(parts)
+    add_hook(parts)
     project_remove.add_to(parts)
 
 

@@ -25,6 +25,7 @@ from webordinary.entrypoints.cli.options import (
 from webordinary.entrypoints.cli.output import clean, clock, print_json, table
 from webordinary.entrypoints.cli.up import require_programs
 from webordinary.jobs.site_files import Stage
+from webordinary.operations import onboarding
 from webordinary.operations import releases as app_releases
 from webordinary.operations.replay import ReplayResult, replay
 
@@ -36,6 +37,8 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser("release", help="list releases of a site, or go back to one", description="Releases.")
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listing = add_command(parts, "list", list_releases, "list the releases that are kept, the newest first")
+    again = add_command(parts, "rebuild", rebuild, "build the newest main and show it on the edit site")
+    again.add_argument("project", help="the site")
     back = add_command(
         parts, "rollback", roll_back, "show an earlier release again, at once, and let the source follow"
     )
@@ -67,6 +70,22 @@ def list_releases(args: argparse.Namespace) -> int:
 def _row(one: app_releases.KeptRelease) -> tuple[object, ...]:
     shown, change = "now" if one.shown else "", shorten(one.change, _CHANGE, placeholder="…")
     return one.release, clock(one.made_at), one.files or "-", shown, change or "-"
+
+
+def rebuild(args: argparse.Namespace) -> int:
+    """Build main as it is now; a build that fails changes nothing that is shown."""
+    config = running.as_it_runs(load_existing(args))
+    with open_container(config) as services:
+        find_site(services, args.project)
+        problem = onboarding.rebuild(services, args.project)
+    if args.json:
+        print_json({"project": args.project, "problem": problem})
+    elif problem:
+        hint = f"see `webordinary project show {args.project}`, mend it and try again"
+        raise CommandFailed(f"{args.project} could not be built: {clean(problem)}", hint)
+    else:
+        print(f"{args.project}: the edit site shows the newest main")
+    return Exit.FAILED if problem else Exit.OK
 
 
 def roll_back(args: argparse.Namespace) -> int:

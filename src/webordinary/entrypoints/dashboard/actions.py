@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
-from webordinary.entrypoints.dashboard.login import read_fields
+from webordinary.entrypoints.dashboard.login import own_path, read_fields
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.entrypoints.dashboard.text import moment
-from webordinary.entrypoints.dashboard.views import mail_line
+from webordinary.entrypoints.dashboard.views import SiteLine, attention_view, mail_list_view, page_links, site_line
 from webordinary.entrypoints.dashboard.write import EMAIL_ID
 from webordinary.jobs.site_files import Stage
 from webordinary.model.errors import Permanent, Transient
-from webordinary.operations.console import Console
-from webordinary.operations.mails import STATES, MailFilter
+from webordinary.model.names import ProjectUser
+from webordinary.model.projects import Project
+from webordinary.model.snapshot import MailFilter, MailState
+from webordinary.operations.console import PAGE_SIZE, Console
 
-MOST_FOUND = 100
+SITES_EACH, MAX_HOOK_BYTES = 50, 5_000_000
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 T = TypeVar("T")
 
 
@@ -31,66 +36,134 @@ class ActionPages:
 
     async def attention(self, request: Request) -> Response:
         """Everything that waits for the operator."""
-        waiting, now = await self._do(self._console.needs_person), self._d.clock()
-        return self._templates.page(
-            "attention.html",
-            held=[(mail, moment(mail.received_at, now)) for mail in waiting.held],
-            not_understood=[(mail, moment(mail.received_at, now)) for mail in waiting.not_understood],
-            letters=[(letter, moment(letter.died_at, now)) for letter in waiting.dead_letters],
-            replies=[(reply, moment(reply.written_at, now)) for reply in waiting.undelivered],
-        )
+        seq = await self._do(self._d.overview.last_seq)
+        waiting, keys = await self._do(self._console.needs_person), await self._do(self._console.keys)
+        view = attention_view(waiting, [str(key) for key in keys], self._d.clock())
+        return self._templates.live(request, "attention.html", groups=view, seq=seq)
+
+    async def retry(self, request: Request) -> Response:
+        """Do a mail once more that ended undone."""
+        await self._do(self._console.retry, _email_id(request), _user(request))
+        return await _back(request, "/attention")
+
+    async def close(self, request: Request) -> Response:
+        """Nothing is to be done about a mail."""
+        await self._do(self._console.close, _email_id(request), _user(request))
+        return await _back(request, "/attention")
+
+    async def entitle(self, request: Request) -> Response:
+        """Let an address change a site."""
+        fields = await read_fields(request)
+        await self._do(self._entitle, fields.get("address", ""), fields.get("key", ""))
+        return await _back(request, "/attention")
+
+    def _entitle(self, address: str, key: str) -> None:
+        try:
+            self._console.entitle(_address(address), ProjectUser.parse(key))
+        except ValueError as problem:
+            raise Permanent(str(problem)) from problem
 
     async def redrive(self, request: Request) -> Response:
         """Run a given-up mail once more."""
         await self._do(self._console.redrive, request.path_params["letter_id"])
-        return RedirectResponse("/attention", status_code=303)
+        return await _back(request, "/attention")
 
     async def drop(self, request: Request) -> Response:
         """Forget a dead letter."""
         await self._do(self._console.drop, request.path_params["letter_id"])
-        return RedirectResponse("/attention", status_code=303)
+        return await _back(request, "/attention")
 
     async def mails(self, request: Request) -> Response:
-        """The mails that fit a search."""
-        asked, now = request.query_params, self._d.clock()
-        state, sender, project = (asked.get(name, "").strip()[:100] for name in ("state", "sender", "project"))
-        wanted = MailFilter(state, sender, project)
-        found = await self._do(self._console.find, wanted, MOST_FOUND)
-        lines = [mail_line(mail, now) for mail in found]
-        return self._templates.page("mail_list.html", lines=lines, wanted=wanted, states=STATES, most=MOST_FOUND)
+        """The mails that fit a search, a page of them."""
+        wanted, page = _wanted(request), _page(request)
+        seq = await self._do(self._d.overview.last_seq)
+        found = await self._do(self._console.find, wanted, page)
+        counts = await self._do(self._console.counts, wanted.project_id)
+        sites = [project.project_id for project in await self._do(self._console.sites)]
+        view = mail_list_view(found, counts, wanted, page, PAGE_SIZE, self._d.clock())
+        return self._templates.live(
+            request, "mail_list.html", list=view, wanted=wanted, sites=sites, reach=self._console.reach, seq=seq
+        )
+
+    async def export(self, request: Request) -> Response:
+        """The mails that fit a search, as CSV or lines of JSON."""
+        as_csv = request.url.path.endswith(".csv")
+        rows = self._console.export(_wanted(request), as_csv=as_csv)
+        name = f"mails.{'csv' if as_csv else 'jsonl'}"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return StreamingResponse(
+            self._rows(rows), media_type="text/csv" if as_csv else "application/jsonl", headers=headers
+        )
+
+    async def _rows(self, rows: Iterator[str]) -> AsyncIterator[str]:
+        while (part := await self._do(next, rows, None)) is not None:
+            yield part
 
     async def release(self, request: Request) -> Response:
         """Let a held mail act for its sender."""
         await self._do(self._console.release, _email_id(request), _user(request))
-        return RedirectResponse("/attention", status_code=303)
+        return await _back(request, "/attention")
 
     async def answer(self, request: Request) -> Response:
         """Write to the customer in the conversation of a mail."""
         text = (await read_fields(request)).get("text", "")
         await self._do(self._console.answer, _email_id(request), text, _user(request))
-        return RedirectResponse("/attention", status_code=303)
+        return await _back(request, "/attention")
 
     async def drop_held(self, request: Request) -> Response:
         """Never do a held mail."""
         await self._do(self._console.drop_held, _email_id(request), _user(request))
-        return RedirectResponse("/attention", status_code=303)
+        return await _back(request, "/attention")
 
     async def send_again(self, request: Request) -> Response:
         """Send the undelivered replies of a mail again."""
         await self._do(self._console.send_again, _email_id(request))
-        return RedirectResponse("/attention", status_code=303)
+        return await _back(request, "/attention")
 
     async def sites(self, request: Request) -> Response:
-        """Every site."""
-        return self._templates.page("site_list.html", projects=await self._do(self._console.sites))
+        """Every site with its health, a page of them."""
+        seq, page = await self._do(self._d.overview.last_seq), _page(request)
+        name = request.query_params.get("q", "").strip().lower()[:50]
+        projects = [one for one in await self._do(self._console.sites) if name in one.project_id]
+        view = await self._do(self._site_lines, projects[(page - 1) * SITES_EACH : page * SITES_EACH])
+        pages = page_links(page, -(-len(projects) // SITES_EACH), lambda number: f"/sites?q={name}&page={number}")
+        return self._templates.live(
+            request, "site_list.html", sites=view, pages=pages, total=len(projects), searched=name, seq=seq
+        )
+
+    def _site_lines(self, projects: Sequence[Project]) -> list[SiteLine]:
+        now = self._d.clock()
+        return [
+            site_line(one, self._console.health(one), self._console.counts(one.project_id), now) for one in projects
+        ]
 
     async def site(self, request: Request) -> Response:
-        """One site: state, people, releases."""
+        """One site: health, releases, people, costs, settings."""
+        seq = await self._do(self._d.overview.last_seq)
         site, now = await self._do(self._console.site, request.path_params["project_id"]), self._d.clock()
         if site is None:
             raise HTTPException(404, "There is no such site.")
         made = {one.release: moment(one.made_at, now) for kept in site.releases.values() for one in kept}
-        return self._templates.page("site.html", site=site, made=made, stages=list(Stage))
+        line = site_line(site.project, site.health, site.counts, now)
+        return self._templates.live(request, "site.html", site=site, line=line, made=made, stages=list(Stage), seq=seq)
+
+    async def rebuild(self, request: Request) -> Response:
+        """Build the newest main and show it."""
+        project_id = request.path_params["project_id"]
+        await self._do(self._console.rebuild, project_id)
+        return RedirectResponse(f"/sites/{project_id}", status_code=303)
+
+    async def hook(self, request: Request) -> Response:
+        """A developer's push, signed as GitHub, Gitea and Forgejo do."""
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_HOOK_BYTES:
+                raise HTTPException(413, "This push is too large.")
+        signature = request.headers.get("x-hub-signature-256", "")
+        if not await self._do(self._console.hook, request.path_params["project_id"], body, signature):
+            raise HTTPException(403, "This call is not signed with the secret of the site.")
+        return PlainTextResponse("The site is being built.", 202)
 
     async def pause(self, request: Request) -> Response:
         """Stop the work on a site for now."""
@@ -140,3 +213,38 @@ def _user(request: Request) -> str:
     """The signed-in user; on a page without a login, the operator of this machine."""
     user = getattr(request.state, "user", None)
     return user.name if user else "operator"
+
+
+def _address(text: str) -> str:
+    if not re.fullmatch(r"[^@\s<>]{1,64}@[^@\s<>]{1,255}", text.strip()):
+        raise Permanent("this is no mail address")
+    return text
+
+
+def _wanted(request: Request) -> MailFilter:
+    asked = request.query_params
+    state, sender, project, text, user = (
+        asked.get(name, "").strip()[:200] for name in ("state", "sender", "project", "q", "user")
+    )
+    since, until = _day(asked.get("since", "")), _day(asked.get("until", ""))
+    known = state if state in list(MailState) else ""
+    return MailFilter(known, sender, project, since, until and until + timedelta(days=1), text, user)
+
+
+def _day(text: str) -> datetime | None:
+    """The beginning of a day here; None for anything else."""
+    try:
+        return datetime.fromisoformat(text).astimezone() if DAY.fullmatch(text) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _page(request: Request) -> int:
+    asked = request.query_params.get("page", "1")
+    return max(1, min(int(asked), 100_000)) if asked.isdecimal() and len(asked) < 7 else 1
+
+
+async def _back(request: Request, otherwise: str) -> Response:
+    """To the page on which the form was; never to another site."""
+    back = (await read_fields(request)).get("back", "")
+    return RedirectResponse(own_path(back, otherwise), status_code=303)

@@ -17,8 +17,9 @@ from webordinary.model.errors import Permanent
 from webordinary.operations.access import SESSION_LASTS, Access, TooManyTries
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-OPEN_PATHS = ("/login", "/link/", "/static/", "/healthz", "/tls/ask")
-"""Paths that need no login; `/link/` carries its own secret, `/tls/ask` answers neighbours only."""
+HOOKS = "/hooks/"
+OPEN_PATHS = ("/login", "/link/", "/static/", "/healthz", "/tls/ask", HOOKS)
+"""Paths that need no login; `/link/` carries its own secret, a hook is signed, `/tls/ask` answers neighbours only."""
 MAX_FORM_BYTES = 10_000
 
 
@@ -37,7 +38,7 @@ class ConsoleGuard:
             return await self._app(scope, receive, send)
         headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
         by_token = _bearer(headers)
-        refused = None if by_token else self._objection(method, headers)
+        refused = None if by_token or path.startswith(HOOKS) else self._objection(method, headers)
         if refused:
             return await PlainTextResponse(refused, 403)(scope, receive, send)
         user = await self._look(self._user_of, scope, headers, by_token)
@@ -128,7 +129,7 @@ class LoginPages:
 
     async def login(self, request: Request) -> Response:
         """The form; and what it sends."""
-        following = _own_path(request.query_params.get("next", "/"))
+        following = own_path(request.query_params.get("next", "/"))
         if request.method != "POST":
             return self._templates.page("login.html", next=following, problem="")
         form, access = await read_fields(request), self._access()
@@ -202,6 +203,6 @@ async def read_fields(request: Request) -> Mapping[str, str]:
         return {name: value for name, value in form.items() if isinstance(value, str)}
 
 
-def _own_path(path: str) -> str:
+def own_path(path: str, otherwise: str = "/") -> str:
     """A path of this page; never another host, which `//` and a backslash lead to."""
-    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
+    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else otherwise

@@ -9,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from webordinary.jobs.site_files import Stage
@@ -209,17 +211,31 @@ class Templates:
 
     def __init__(self, dashboard: Dashboard) -> None:
         self._dashboard = dashboard
-        self._environment = Environment(
-            loader=FileSystemLoader(FOLDER),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
 
     def page(
         self, name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: object
     ) -> HTMLResponse:
         """Print a template with a view's values."""
-        html = self._environment.get_template(name).render(values, dashboard=self._dashboard)
+        html = _environment().get_template(name).render(values, dashboard=self._dashboard)
         return HTMLResponse(html, status, headers)
+
+    def live(self, request: Request, name: str, **values: object) -> HTMLResponse:
+        """Print a page whose block `live` is fetched again after events: whole, or that block alone."""
+        if "fragment" not in request.query_params:
+            query = f"{request.url.query}&fragment=1".lstrip("&")
+            return self.page(name, 200, None, live_url=f"{request.url.path}?{query}", **values)
+        template = _environment().get_template(name)
+        block = template.blocks["live"](template.new_context({**values, "dashboard": self._dashboard}))
+        return HTMLResponse("".join(block))
+
+
+@cache
+def _environment() -> Environment:
+    """One for the process, because it keeps the compiled templates."""
+    return Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -27,7 +27,7 @@ from webordinary.entrypoints.dashboard.hosts import LOOPBACK, SiteHost, SitePort
 from webordinary.entrypoints.dashboard.login import client_of
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.jobs.site_files import OPENING, Stage, is_foreign, is_textual, media_type_of
-from webordinary.operations.access import SignInThrottle, TooManyTries, is_password
+from webordinary.operations.access import SignInThrottle, TooManyTries, is_password, network_of
 
 _NOT_FOUND = "<!doctype html><meta charset=utf-8><title>Not found</title><h1>Not found</h1><p>{}</p>"
 
@@ -186,7 +186,7 @@ class Sites:
         proof = hashlib.sha256(f"{password}\0{given}".encode()).hexdigest()
         if proof in self._proven:
             return None
-        guess, who = _basic_password(given), f"{client_of(request.scope)} {site.project_id}"
+        guess, who = _basic_password(given), f"{network_of(client_of(request.scope))} {site.project_id}"
         try:
             if guess and await self._is_right(guess, password, who):
                 self._proven = {*(self._proven if len(self._proven) < MOST_PROVEN else ()), proof}
@@ -199,9 +199,7 @@ class Sites:
         return PlainTextResponse("This draft has a password. Ask the operator for it.", 401, challenge)
 
     async def _is_right(self, guess: str, password: str, who: str) -> bool:
-        if wait := self._throttle.wait_seconds(who):
-            raise TooManyTries(wait)
-        self._throttle.failed(who)  # before the comparison, so that guesses side by side count too
+        self._throttle.begin(who)
         right = await self._readers.check_password(is_password, guess, password)
         if right:
             self._throttle.succeeded(who)

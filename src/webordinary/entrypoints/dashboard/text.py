@@ -89,6 +89,8 @@ _TEXTS = {
     "MailHeld": "Held until the sender confirms",
     "MailReleased": "Confirmed and released",
     "OperatorAnswered": "The operator answered",
+    "MailRetried": "Done once more, by the operator",
+    "MailClosed": "Closed by the operator: nothing is to be done",
     "MailDropped": "Dropped: it was not confirmed",
     "JobRecorded": "Recorded as a job of {key}",
     "AttachmentStored": "Attachment stored",

@@ -1,16 +1,31 @@
-"""View models of the home page: mails with their progress, workers, claims, queues, alerts."""
+"""View models: mails with their progress, lists, what needs a person, workers, claims, queues, alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from urllib.parse import urlencode
 
 from webordinary.entrypoints.dashboard.text import FormattedTime, duration, moment, plural
-from webordinary.model.jobs import JobOutcome, JobState
+from webordinary.mail.ports import Undelivered
+from webordinary.model.jobs import DeadLetter, JobOutcome, JobState
 from webordinary.model.mail import Command
-from webordinary.model.snapshot import JobSummary, MailSummary, PoolSnapshot, QueueSummary, WorkerSummary
+from webordinary.model.projects import Project
+from webordinary.model.snapshot import (
+    JobSummary,
+    MailFilter,
+    MailPage,
+    MailState,
+    MailSummary,
+    PoolSnapshot,
+    QueueSummary,
+    WorkerSummary,
+)
+from webordinary.operations.console import NeedsPerson
+from webordinary.operations.mails import NEEDS_PERSON
+from webordinary.operations.onboarding import SiteHealth
 from webordinary.pool.alerts import unowned_too_long
 
 
@@ -342,3 +357,232 @@ def _alarms(pool: PoolSnapshot, now: datetime) -> tuple[AlertView, ...]:
         what = f"No worker owns the work of {names}, for {duration(longest)} now."
         alarms.append(AlertView(what, advice, commands=(command, "webordinary queues")))
     return tuple(alarms)
+
+
+@dataclass(frozen=True, slots=True)
+class ListLink:
+    """A link of a list: a state to choose, or a page."""
+
+    label: str
+    href: str
+    current: bool = False
+    count: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MailListView:
+    """A page of the mails that fit a search."""
+
+    lines: tuple[MailLine, ...]
+    total: str
+    states: tuple[ListLink, ...]
+    pages: tuple[ListLink, ...]
+    csv: str
+    json: str
+    since: str
+    until: str
+
+
+STATE_LABELS = {
+    MailState.OPEN: ("on their way", "busy"),
+    MailState.DONE: ("done", "good"),
+    MailState.ASKED: ("asked back", "warn"),
+    MailState.NOT_UNDERSTOOD: ("not understood", "bad"),
+    MailState.FAILED: ("failed", "bad"),
+    MailState.DEAD: ("given up", "bad"),
+    MailState.HELD: ("held", "warn"),
+    MailState.REFUSED: ("refused", ""),
+    MailState.DROPPED: ("dropped", ""),
+    MailState.CANCELLED: ("stopped", ""),
+    MailState.CLOSED: ("closed", ""),
+}
+
+
+def mail_list_view(
+    found: MailPage, counts: Mapping[MailState, int], wanted: MailFilter, page: int, size: int, now: datetime
+) -> MailListView:
+    """The view of one page of a search."""
+    since, until = (f"{at.astimezone():%Y-%m-%d}" if at else "" for at in (wanted.since, _last_day(wanted)))
+    fields = {
+        "q": wanted.text,
+        "state": wanted.state,
+        "project": wanted.project_id,
+        "user": wanted.user_id,
+        "sender": wanted.sender,
+        "since": since,
+        "until": until,
+    }
+
+    def link(path: str = "/mails", **changes: str) -> str:
+        return f"{path}?{urlencode({name: value for name, value in (fields | changes).items() if value})}".rstrip("?")
+
+    states = (
+        ListLink(label, link(state=state.value), wanted.state == state, f"{counts.get(state, 0):,}", tone)
+        for state, (label, tone) in STATE_LABELS.items()
+        if counts.get(state) or wanted.state == state
+    )
+    last = max(1, -(-found.total // size))
+    return MailListView(
+        lines=tuple(mail_line(mail, now) for mail in found.mails),
+        total=f"{found.total:,}{'' if found.counted else ' or more'} {'mail' if found.total == 1 else 'mails'}",
+        states=(ListLink("all", link(state=""), not wanted.state, f"{sum(counts.values()):,}"), *states),
+        pages=page_links(page, last, lambda number: link(page=str(number))),
+        csv=link("/mails.csv"),
+        json=link("/mails.jsonl"),
+        since=since,
+        until=until,
+    )
+
+
+def _last_day(wanted: MailFilter) -> datetime | None:
+    return wanted.until - timedelta(days=1) if wanted.until else None
+
+
+def page_links(page: int, last: int, address: Callable[[int], str]) -> tuple[ListLink, ...]:
+    """Links to the first, the last and the pages around; none for one page."""
+    return tuple(
+        ListLink("…", "") if number == 0 else ListLink(f"{number:,}", address(number), number == page)
+        for number in _page_numbers(page, last)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLine:
+    """A site in a list."""
+
+    name: str
+    status: StatusView
+    shown: FormattedTime | None
+    open: int
+    needs_person: int
+    mails: int
+
+
+def site_line(project: Project, health: SiteHealth, counts: Mapping[MailState, int], now: datetime) -> SiteLine:
+    """One site with its health and its mails."""
+    waiting = sum(counts.get(state, 0) for state in NEEDS_PERSON)
+    shown = moment(health.shown_at, now) if health.shown_at else None
+    status = StatusView(health.words, health.tone)
+    return SiteLine(project.project_id, status, shown, counts.get(MailState.OPEN, 0), waiting, sum(counts.values()))
+
+
+def _page_numbers(page: int, last: int) -> list[int]:
+    """The first, the last, and those around; 0 where some are left out. None at all for one page."""
+    around = {1, last, *range(page - 2, page + 3)}
+    shown = sorted(number for number in around if 1 <= number <= last)
+    numbers: list[int] = []
+    for number in shown if last > 1 else ():
+        if numbers and number - numbers[-1] > 1:
+            numbers.append(0)
+        numbers.append(number)
+    return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class ActionView:
+    """A button, with what its form sends."""
+
+    label: str
+    href: str
+    primary: bool = False
+    fields: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    """The label of a text to write, if the action needs one."""
+    choices: tuple[str, ...] = ()
+    """People of sites to choose from, if the action needs one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedView:
+    """One thing that waits for the operator."""
+
+    title: str
+    href: str
+    about: str
+    reason: str
+    at: FormattedTime
+    actions: tuple[ActionView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedGroup:
+    """Things of one kind that wait for the operator."""
+
+    name: str
+    title: str
+    items: tuple[NeedView, ...]
+
+
+def attention_view(waiting: NeedsPerson, keys: Sequence[str], now: datetime) -> tuple[NeedGroup, ...]:
+    """What waits for the operator, group by group, each with its actions; empty groups are left out."""
+    groups = (
+        NeedGroup("sites", "Sites that show nothing", tuple(_site_need(one, now) for one in waiting.broken_sites)),
+        NeedGroup("held", "Held: the sender is not proven", tuple(_need(mail, now, _HELD) for mail in waiting.held)),
+        NeedGroup(
+            "asked",
+            "Not understood by any agent",
+            tuple(_need(mail, now, _UNCLEAR) for mail in waiting.not_understood),
+        ),
+        NeedGroup("failed", "Failed", tuple(_need(mail, now, _FAILED) for mail in waiting.failed)),
+        NeedGroup("letters", "Given up", tuple(_letter_need(letter, now) for letter in waiting.dead_letters)),
+        NeedGroup(
+            "replies", "Replies that did not arrive", tuple(_reply_need(reply, now) for reply in waiting.undelivered)
+        ),
+        NeedGroup(
+            "refused",
+            "Refused in the last three days: a customer with another address?",
+            tuple(_refused_need(mail, tuple(keys), now) for mail in waiting.refused),
+        ),
+    )
+    return tuple(group for group in groups if group.items)
+
+
+_ANSWER = ("Answer", "answers", "Your answer, in their conversation")
+_HELD = (("They wrote it: do it", "releases", ""), ("Drop it", "drops", ""))
+_UNCLEAR = (_ANSWER, ("Try it again", "retries", ""), ("Close", "closings", ""))
+_FAILED = (("Try it again", "retries", ""), _ANSWER, ("Close", "closings", ""))
+
+
+def _need(mail: MailSummary, now: datetime, actions: Sequence[tuple[str, str, str]]) -> NeedView:
+    result = mail.job.result if mail.job else None
+    reason = mail.stopped_because or (result.error if result else "") or ""
+    site = f"{mail.job.key.project_id} · " if mail.job else ""
+    return NeedView(
+        mail.subject or "(no subject)",
+        f"/mails/{mail.email_id}",
+        f"{site}{mail.sender}",
+        reason,
+        moment(mail.received_at, now),
+        tuple(
+            ActionView(label, f"/mails/{mail.email_id}/{resource}", primary=i == 0, text=text)
+            for i, (label, resource, text) in enumerate(actions)
+        ),
+    )
+
+
+def _refused_need(mail: MailSummary, keys: tuple[str, ...], now: datetime) -> NeedView:
+    let_in = ActionView("Let this address in", "/senders", fields=(("address", mail.sender),), choices=keys)
+    need = _need(mail, now, [("Close", "closings", "")])
+    return replace(need, actions=((let_in,) if keys else ()) + need.actions)
+
+
+def _letter_need(letter: DeadLetter, now: datetime) -> NeedView:
+    base = f"/dead-letters/{letter.letter_id}"
+    actions = (ActionView("Try it again", f"{base}/redrives", primary=True), ActionView("Drop it", f"{base}/drops"))
+    title, href = f"Mail {letter.email_id[:12]}", f"/mails/{letter.email_id}"
+    return NeedView(title, href, "", letter.reason, moment(letter.died_at, now), actions)
+
+
+def _site_need(project: Project, now: datetime) -> NeedView:
+    href = f"/sites/{project.project_id}"
+    failed = datetime.fromtimestamp(project.build_failed_at, UTC) if project.build_failed_at else now
+    again = ActionView("Build it again", f"{href}/builds", primary=True)
+    return NeedView(project.project_id, href, "", project.build_problem[-2000:], moment(failed, now), (again,))
+
+
+def _reply_need(reply: Undelivered, now: datetime) -> NeedView:
+    href = f"/mails/{reply.email_id}"
+    state = "" if reply.next_try_at else "given up"
+    again = ActionView("Send it again", f"{href}/replies", primary=True)
+    return NeedView(f"To {reply.recipient}", href, state, reply.error or "", moment(reply.written_at, now), (again,))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
-import threading
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,7 +12,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -33,6 +30,7 @@ from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Reader
 from webordinary.entrypoints.dashboard.sites import Sites
 from webordinary.entrypoints.dashboard.stream import Stream
 from webordinary.entrypoints.dashboard.write import WritePages
+from webordinary.entrypoints.http_server import HttpServer
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -144,9 +142,16 @@ def _action_routes(actions: ActionPages) -> list[BaseRoute]:
         Route("/mails/{email_id}/releases", actions.release, methods=post),
         Route("/mails/{email_id}/drops", actions.drop_held, methods=post),
         Route("/mails/{email_id}/answers", actions.answer, methods=post),
+        Route("/mails/{email_id}/retries", actions.retry, methods=post),
+        Route("/mails/{email_id}/closings", actions.close, methods=post),
+        Route("/senders", actions.entitle, methods=post),
         Route("/mails", actions.mails, methods=["GET"]),
+        Route("/mails.csv", actions.export),
+        Route("/mails.jsonl", actions.export),
         Route("/sites", actions.sites),
         Route("/sites/{project_id}", actions.site),
+        Route("/sites/{project_id}/builds", actions.rebuild, methods=post),
+        Route("/hooks/{project_id}", actions.hook, methods=post),
         Route("/sites/{project_id}/pauses", actions.pause, methods=post),
         Route("/sites/{project_id}/resumes", actions.resume, methods=post),
         Route("/sites/{project_id}/{stage}/releases/{release}/rollbacks", actions.roll_back, methods=post),
@@ -249,36 +254,17 @@ MAX_CONNECTIONS = 400
 
 
 class PageServer:
-    """Serves sockets that are bound already: a port in use is found before anything starts."""
+    """Serves the page and the sites; ends the live streams before it stops."""
 
     def __init__(self, app: Starlette, feed: EventFeed, sockets: Sequence[socket.socket]) -> None:
-        self._feed, self._sockets = feed, list(sockets)
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                lifespan="on",
-                ws="none",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,  # HostRouter reads them, of trusted proxies only
-                server_header=False,
-                limit_concurrency=MAX_CONNECTIONS,
-                timeout_graceful_shutdown=GRACE_SECONDS,
-            )
-        )
-        self._thread = threading.Thread(target=self._run, name="page-server", daemon=True)
+        self._feed = feed
+        self._server = HttpServer(app, sockets, connections=MAX_CONNECTIONS, grace_seconds=GRACE_SECONDS, lifespan="on")
 
     def start(self) -> None:
         """Listen and serve."""
-        for sock in self._sockets:
-            sock.listen(128)
-        self._thread.start()
+        self._server.start()
 
     def stop(self) -> None:
         """End the live streams, let running answers finish, and wait until the server has stopped."""
         self._feed.close()  # first: an open stream would hold the server up
-        self._server.should_exit = True
-        self._thread.join(GRACE_SECONDS + 3)
-
-    def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=self._sockets))
+        self._server.stop()

@@ -32,6 +32,11 @@ def is_forward(subject: str) -> bool:
     return _FORWARD.match(subject.strip()) is not None
 
 
+def is_reply(subject: str) -> bool:
+    """Does the first prefix say that a mail was answered, as `Re:` does?"""
+    return _PREFIXES.match(subject.strip()) is not None and not is_forward(subject)
+
+
 def without_prefixes(subject: str) -> str:
     """The subject without the `Re:` and `Fwd:` that mail programs put before it, in any of their languages."""
     return _PREFIXES.sub("", subject.strip()).strip()
@@ -151,7 +156,9 @@ def _said(text: str, subject: str) -> str:
 
 
 def _plainly(said: str) -> str:
-    """Without a please before or after."""
+    """Without a please before or after; empty if it is too long for a command."""
+    if len(said) > _LONGEST:
+        return ""
     return re.sub(r"(?i)\Aplease\s+|,?\s+please\Z", "", said.rstrip(".!?").strip())
 
 

@@ -17,11 +17,13 @@ import hashlib
 import quopri
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from itertools import groupby
+from operator import itemgetter
 
 from webordinary.mail.addresses import is_address
 from webordinary.model.text import clean
@@ -47,6 +49,8 @@ _ALIASES = {
     "unicode-1-1-utf-7": "utf-7",
 }
 
+_WESTERN = {"cp1252", "windows-1252", "iso-8859-15"}
+
 
 def decode(data: bytes, charset: str) -> str:
     """Decode without ever failing; a byte that does not fit spoils only itself."""
@@ -54,8 +58,9 @@ def decode(data: bytes, charset: str) -> str:
     name = _ALIASES.get(name, name)
     if _JIS_ESCAPE.search(data) and (name in ("", "utf-8") or name.startswith("iso-2022-jp")):
         return _decode_jis(data)
-    declared = _text_codec(name) or _text_codec("utf-8")
-    for codec in (declared, _text_codec("utf-8")):
+    declared, utf8 = _text_codec(name) or _text_codec("utf-8"), _text_codec("utf-8")
+    # Words in Latin-1 are never valid UTF-8 by chance; programs that write UTF-8 and declare Latin-1 exist.
+    for codec in (utf8, declared) if name in _WESTERN else (declared, utf8):
         with suppress(UnicodeError, ValueError):
             return codec.decode(data, "strict")[0] if codec else ""
     if declared is None or declared.name == "utf-8":
@@ -120,6 +125,7 @@ _NO_FIELD = re.compile(rb"\r\n(?![ \t]|[!-9;-~]{1,200}[ \t]*:)")
 _AUTHOR_FIELD = re.compile(rb"\r\nfrom[ \t]*:", re.I)
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _ENCODED_WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*)\?=")
+_ENCODED_WORDS = re.compile(r"(?:=\?[^?\s]{1,60}\?[bBqQ]\?[^?]*\?=)+")
 _BETWEEN_WORDS = re.compile(r"(\?=)\s+(?==\?[^?\s]{1,60}\?[bBqQ]\?)")
 _MESSAGE_ID = re.compile(r"<[^<>\s]{1,500}>")
 
@@ -252,21 +258,29 @@ def _decode_raw(value: bytes, charset: str) -> str:
 def decode_words(text: str) -> str:
     """Decode `=?utf-8?q?…?=`; what cannot be decoded stays as it is."""
     joined = _BETWEEN_WORDS.sub(r"\1", text[:MAX_FIELD_BYTES])
-    return clean(_ENCODED_WORD.sub(_decode_word, joined))
+    return clean(_ENCODED_WORDS.sub(_decode_run, joined))
 
 
-def _decode_word(match: re.Match[str]) -> str:
-    charset, encoding, payload = match.groups()
-    data = _bytes_of(payload, charset)
+def _decode_run(match: re.Match[str]) -> str:
+    """Neighbours of one charset are decoded together: some programs break a character over two words."""
+    words = [(word[1].partition("*")[0].lower(), word) for word in _ENCODED_WORD.finditer(match.group())]
+    runs = ((charset, [word for _, word in run]) for charset, run in groupby(words, key=itemgetter(0)))
+    return "".join(_decode_words(charset, run) for charset, run in runs)
+
+
+def _decode_words(charset: str, words: Sequence[re.Match[str]]) -> str:
     try:
-        decoded = (
-            base64.b64decode(data + b"=" * (-len(data) % 4))
-            if encoding in "bB"
-            else quopri.decodestring(data, header=True)
-        )
+        return decode(b"".join(_payload_of(word) for word in words), charset)
     except (binascii.Error, ValueError):
-        return match.group()
-    return decode(decoded, charset.partition("*")[0])
+        return "".join(word.group() if len(words) == 1 else _decode_words(charset, [word]) for word in words)
+
+
+def _payload_of(word: re.Match[str]) -> bytes:
+    charset, encoding, payload = word.groups()
+    data = _bytes_of(payload, charset)
+    if encoding in "bB":
+        return base64.b64decode(data + b"=" * (-len(data) % 4))
+    return quopri.decodestring(data, header=True)
 
 
 def _bytes_of(payload: str, charset: str) -> bytes:

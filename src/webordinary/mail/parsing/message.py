@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from webordinary.mail.parsing.attachments import accepted_count, picture_names, surplus
-from webordinary.mail.parsing.commands import command_of, is_forward
+from webordinary.mail.parsing.commands import command_of, is_forward, is_reply
 from webordinary.mail.parsing.headers import Headers, author_of, message_id_of, read_headers, sent_at_of
 from webordinary.mail.parsing.html import MAX_TAGS, html_to_lines
 from webordinary.mail.parsing.parts import DEFAULT_LIMITS, MailLimits, Part, Parts, take_apart
@@ -124,7 +124,8 @@ def _read(raw: bytes, parts: Parts) -> ParsedMail:
     headers = read_headers(raw)
     author = author_of(headers)
     subject = " ".join(headers.text("subject").split())[:MAX_SUBJECT]
-    reply = reply_text(body_lines(parts), author=author.name, forwarded=is_forward(subject))
+    forwarded, replied = is_forward(subject), is_reply(subject)
+    reply = reply_text(body_lines(parts), author=author.name, forwarded=forwarded, replied=replied)
     return ParsedMail(
         message_id=message_id_of(raw, headers),
         sender=author.address,

@@ -114,6 +114,7 @@ _HEADER_LINES = re.compile(rb"(?:(?:[!-9;-~]+[ \t]*:|[ \t])[^\n]*(?:\n|\Z))*+")
 _EMPTY_LINE = re.compile(rb"\r?\n")
 _REST_OF_DELIMITER = re.compile(rb"(--)?[ \t]*+\r?(?:\n|\Z)")
 _SMALL = 4096
+_META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?([a-z0-9._-]{1,40})", re.I)
 _LF = 10
 
 
@@ -142,10 +143,15 @@ class Part:
     def text(self, max_bytes: int) -> str:
         """Its first bytes as text; the rest is not even decoded."""
         if len(self.encoded) <= max_bytes:
-            return decode(self.data, self.charset)
+            return self._decode(self.data)
         start = bytes(self.encoded[: max_bytes // 4 * 4])
         whole_lines = start[: start.rfind(b"\n") + 1] or start
-        return decode(_decoded(memoryview(whole_lines), self.encoding), self.charset)
+        return self._decode(_decoded(memoryview(whole_lines), self.encoding))
+
+    def _decode(self, data: bytes) -> str:
+        """By the declared charset; an HTML part without one may name it in its head."""
+        named = None if self.charset or self.media_type != "text/html" else _META_CHARSET.search(data, 0, _SMALL)
+        return decode(data, named[1].decode("ascii") if named else self.charset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class Phrases:
     """A line that a program or a phone puts below each mail."""
     absent: str = ""
     """How the subject of an automatic reply begins."""
+    disclaimer: str = ""
+    """Of a legal notice below a mail; three of them make a paragraph one."""
 
 
 LANGUAGES = (
@@ -56,6 +58,9 @@ LANGUAGES = (
         absent="automatic reply|auto reply|autoreply|auto-reply|auto response|auto-response|autoresponse"
         "|automated reply|automated response|out of office|out of the office|out of office autoreply"
         "|vacation reply|away from the office",
+        disclaimer="confidential|privileged|intended recipient|intended solely|intended only"
+        "|notify the sender|notify us|in error|unauthorized|unauthorised|strictly prohibited"
+        "|delete this|delete it|this e-mail|this email|this message|any attachments|addressee",
     ),
     Phrases(
         "German",
@@ -75,6 +80,9 @@ LANGUAGES = (
         "|outlook für … beziehen|outlook für … herunterladen|holen sie sich outlook für …"
         "|von meinem iphone…|von meinem ipad…|von unterwegs gesendet",
         absent="automatische antwort|abwesenheitsnotiz|abwesenheitsnachricht|abwesend|abwesenheit|autoantwort",
+        disclaimer="vertraulich|rechtlich geschützt|richtige adressat|vorgesehene empfänger|den absender"
+        "|vernichten|irrtümlich|unbefugt|nicht gestattet|diese e-mail|diese mail|diese nachricht"
+        "|löschen sie",
     ),
     Phrases(
         "French",
@@ -91,6 +99,8 @@ LANGUAGES = (
         device="envoyé de mon …|envoyé de ma …|envoyé depuis …|envoyé à partir de …|envoyé avec …"
         "|envoyé par …|obtenir outlook pour …|télécharger outlook pour …|obtenez outlook pour …",
         absent="réponse automatique|absence du bureau|absent du bureau|message d'absence|notification d'absence",
+        disclaimer="confidentiel|destinataire|par erreur|l'expéditeur|détruire|strictement interdit"
+        "|usage exclusif|ce message|ce courriel|pièces jointes",
     ),
     Phrases(
         "Spanish",
@@ -106,6 +116,7 @@ LANGUAGES = (
         device="enviado desde …|enviado con …|enviado de mi …|enviado mediante …|obtener outlook para …"
         "|obtén outlook para …",
         absent="respuesta automática|respuesta automatica|fuera de la oficina|fuera de oficina|autorespuesta",
+        disclaimer="confidencial|destinatario|por error|remitente|prohibid|este mensaje|este correo",
     ),
     Phrases(
         "Italian",
@@ -119,6 +130,7 @@ LANGUAGES = (
         above="rispo…sopra questa riga|rispo…sopra questa linea|rispo…al di sopra di questa riga",
         device="inviato da …|inviato dal …|inviato con …|ottieni outlook per …|scarica outlook per …",
         absent="risposta automatica|fuori sede|fuori ufficio|risposta non al computer",
+        disclaimer="riservat|destinatari|per errore|mittente|vietat|questo messaggio|questa e-mail|presente messaggio",
     ),
     Phrases(
         "Portuguese",
@@ -135,6 +147,8 @@ LANGUAGES = (
         "|enviado pelo …|enviado por …|obter o outlook para …|obter outlook para …"
         "|obtenha o outlook para …|baixe o outlook para …",
         absent="resposta automática|resposta automatica|fora do escritório|ausência temporária",
+        disclaimer="confidencia|destinatário|por engano|por erro|remetente|proibid|esta mensagem|este e-mail"
+        "|este email",
     ),
     Phrases(
         "Dutch",
@@ -151,6 +165,8 @@ LANGUAGES = (
         "|verstuurd met …|verstuurd vanuit …|verstuurd via …|outlook voor … downloaden"
         "|download outlook voor …",
         absent="automatisch antwoord|afwezigheidsbericht|afwezig|autoreply",
+        disclaimer="vertrouwelijk|geadresseerde|uitsluitend bestemd|de afzender|ten onrechte|abusievelijk"
+        "|dit bericht|deze e-mail",
     ),
     Phrases(
         "Swedish",
@@ -164,6 +180,7 @@ LANGUAGES = (
         above="svar…ovanför den här raden|svar…ovanför denna rad|svar…ovanför den här linjen|skriv ovanför denna rad",
         device="skickat från …|skickad från …|skickat med …|från min iphone…|hämta outlook för …",
         absent="autosvar|automatiskt svar|frånvaro|frånvaromeddelande",
+        disclaimer="konfidentiell|mottagare|avsändaren|av misstag|detta meddelande|detta mejl|denna e-post",
     ),
     Phrases(
         "Danish",
@@ -177,6 +194,7 @@ LANGUAGES = (
         above="svar…over denne linje|skriv over denne linje|svar…oven over denne linje",
         device="sendt fra …|sendt med …|sendt via …|hent outlook til …",
         absent="automatisk svar|autosvar|ikke til stede|fraværsbesked",
+        disclaimer="fortrolig|modtager|afsenderen|ved en fejl|denne e-mail|denne mail|denne meddelelse",
     ),
     Phrases(
         "Norwegian",
@@ -226,6 +244,7 @@ LANGUAGES = (
         device="wysłane z …|wysłano z …|wysłane za pomocą …|wysłano za pomocą …|pobierz outlook dla …"
         "|pobierz aplikację outlook dla …|uzyskaj aplikację outlook dla …",
         absent="automatyczna odpowiedź|odpowiedź automatyczna|autoodpowiedź|autoresponder|poza biurem",
+        disclaimer="poufn|adresat|nadawc|omyłkowo|ta wiadomość|niniejsza wiadomość",
     ),
     Phrases(
         "Czech",
@@ -239,6 +258,7 @@ LANGUAGES = (
         above="odpověď…nad tento řádek|odpov…nad tímto řádkem|odpov…nad touto čarou",
         device="odesláno z …|odesláno ze …|odesláno pomocí …|získat outlook pro …|stáhnout outlook pro …",
         absent="automatická odpověď|mimo kancelář",
+        disclaimer="důvěrn|adresát|odesílatel|omylem|tato zpráva|tento e-mail",
     ),
     Phrases(
         "Slovak",
@@ -294,6 +314,8 @@ LANGUAGES = (
         device="отправлено с …|отправлено из …|отправлено со …|отправлено через …|скачать outlook для …"
         "|получить outlook для …",
         absent="автоматический ответ|автоответ|автоответчик|вне офиса",
+        disclaimer="конфиденциальн|адресат|получател|отправител|по ошибке|данное сообщение|это сообщение"
+        "|настоящее сообщение",
     ),
     Phrases(
         "Ukrainian",
@@ -579,7 +601,7 @@ DATE_FIELDS = {
 """Names of the field `sent` that a list of appointments has too."""
 LETTER_SCRIPTS_END = "\u0e00"
 """From Thai on, scripts put no spaces between words."""
-VARIES = r"[^,;!?]{1,70}"
+VARIES = r"[^,;:!?]{1,70}"
 
 
 def alternatives(column: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from webordinary.mail.parsing.phrases import DATE_FIELDS, alternatives, any_of, any_word_of
+from webordinary.mail.parsing.small_talk import clauses_of
 
 # ruff: noqa: RUF001  colons and dashes of other alphabets
 
@@ -215,6 +216,7 @@ Finder = Callable[[str], int]
 
 _SIGNATURE = re.compile(r"g{1,3}[teshr]{0,30}$")
 _DELIMITER = re.compile(r"d")
+_FORWARD = re.compile(r"f")
 _DEVICE = re.compile(r"s(?![qbe]*t[te]*q)")  # the line of a phone ends what was written now
 _HEADER_START = re.compile(r"H")
 _HEADER_RUN = re.compile(r"h(?:[te]?h)*")
@@ -232,11 +234,14 @@ class ReplyText:
     elided: str
 
 
-def reply_text(body: str | Sequence[Line], *, author: str = "", forwarded: bool = False) -> ReplyText:
+def reply_text(
+    body: str | Sequence[Line], *, author: str = "", forwarded: bool = False, replied: bool = False
+) -> ReplyText:
     """Split a body; the text is empty only where the body is.
 
     `author` is the display name of the sender, which a signature repeats. A mail that was `forwarded` shows another
-    mail on purpose: that is something to work with, not history.
+    mail on purpose: that is something to work with, not history. In one that `replied`, a forwarded mail is history,
+    unless the text above points to it.
     """
     given = [Line(text) for text in body.strip("\n").split("\n")] if isinstance(body, str) else list(body)
     whole = "\n".join(line.text for line in given).strip()
@@ -244,11 +249,14 @@ def reply_text(body: str | Sequence[Line], *, author: str = "", forwarded: bool 
         return ReplyText(whole, "")
     lines = list(_separated(given))
     texts = [line.text for line in lines]
-    start, end = _span(texts, "".join(_kinds(lines, author)), forwarded)
-    text = "\n".join(texts[start:end]).strip()
+    kinds = "".join(_kinds(lines, author))
+    start, end = _span(texts, kinds, forwarded, replied)
+    inside = set() if forwarded else _left_out(texts, kinds, start, end)
+    kept = [n for n in range(start, _before_disclaimer(texts, start, end)) if n not in inside]
+    text, shown = "\n".join(texts[n] for n in kept).strip(), set(kept)
     if not text:
         return ReplyText(whole, "")
-    return ReplyText(text, "\n".join(texts[:start] + texts[end:]).strip())
+    return ReplyText(text, "\n".join(line for n, line in enumerate(texts) if n not in shown).strip())
 
 
 SHARED_LINE = re.compile(r"(?<=\S)[ -]{0,5}\bOn \w{3,9}, \w{3,9} \d{1,2}, \d{4}.{0,200}\bwrote:\s*$")
@@ -413,14 +421,16 @@ def _find_marked_signatures(kinds: list[str]) -> None:
 # Which lines were written now.
 
 
-def _span(texts: Sequence[str], kinds: str, forwarded: bool) -> tuple[int, int]:
+def _span(texts: Sequence[str], kinds: str, forwarded: bool, replied: bool) -> tuple[int, int]:
     """First line of what was written now, and the first one after it."""
     below = answer_below(kinds)
     if below:
         return below, _cut(kinds[below:], _found(_SIGNATURE)) + below
     end = len(kinds)
     if forwarded or _forwards(kinds):
-        return 0, end
+        forward = _cut(kinds, _found(_FORWARD)) if replied and not forwarded else end
+        meant = _announced(texts, kinds, forward) or _POINTS.search("\n".join(texts[:forward]))
+        return 0, end if meant else forward
     for finder in (_found(_SIGNATURE), *_HISTORY):
         cut = _cut(kinds[:end], finder)
         end = end if cut < end and finder is quotes_to_the_end and _announced(texts, kinds, cut) else cut
@@ -431,6 +441,56 @@ def _forwards(kinds: str) -> bool:
     """A forwarded mail before any history."""
     forward = kinds.find("f")
     return forward >= 0 and not set(kinds[:forward]) & set("bdH")
+
+
+_POINTS = re.compile(
+    r"(?i)\b(?:fyi|th(?:is|ese|at)|below|following|forward\w*|dies\w*|unten\w*|folgend\w*|weiter\w*|ce(?:t|tte|s|ci)?"
+    r"|suivant\w*|dessous|est[aeo]s?|siguiente\w*|abajo|quest\w+|seguente\w*|sotto|dit|deze|volgende\w*|onder\w*"
+    r"|(?:de(?:tta|nn[ae]|ss[ae]|tte))|nedan\w*|nedenfor)\b"
+)
+"""A word that may mean the mail below."""
+
+
+MAX_CLOSING = 1_000
+
+
+def _left_out(texts: Sequence[str], kinds: str, start: int, end: int) -> set[int]:
+    """Lines between the first and the last one that were not written now.
+
+    The introductions of quotes that are answered below, and a whole quote below which nothing but a closing stands.
+    """
+    last = kinds.rfind("q", start, end)
+    if last < 0:
+        return set()
+    first = len(kinds[start : last + 1].rstrip("behq")) + start
+    above, below = kinds[start:first], "\n".join(texts[last + 1 : end]).strip()
+    only_closes = 0 < len(below) <= MAX_CLOSING and not clauses_of(below)
+    if "t" in above and "q" not in above and "b" in kinds[first:last] and only_closes:
+        return set(range(first, last + 1))
+    return {n for n in range(start, last) if kinds[n] == "b"}
+
+
+MIN_DISCLAIMER = 80
+_DISCLAIMS = re.compile(any_of("disclaimer"), re.I)
+
+
+def _before_disclaimer(texts: Sequence[str], start: int, end: int) -> int:
+    """The first line of the legal notice at the end, if there is one that was not announced as a text for the site."""
+    while True:
+        last = end
+        while last > start and not texts[last - 1].strip():
+            last -= 1
+        first = last
+        while first > start and texts[first - 1].strip():
+            first -= 1
+        notice = " ".join(texts[first:last])
+        above = "\n".join(texts[start:first]).rstrip()
+        found = (
+            {match.group().lower() for match in _DISCLAIMS.finditer(notice)} if len(notice) >= MIN_DISCLAIMER else ()
+        )
+        if len(found) < 3 or not above or above.endswith((":", "：")):
+            return end
+        end = first
 
 
 def _announced(texts: Sequence[str], kinds: str, cut: int) -> bool:

@@ -263,21 +263,28 @@ def _clauses_of_line(line: str) -> tuple[list[Clause], bool]:
 
 def _lines(text: str, starts: re.Pattern[str] | None) -> list[str]:
     """The lines as they were written: lines that a mail program wrapped are joined."""
-    joined: list[str] = []
+    joined: list[list[str]] = []
     for line in (" ".join(_SMILEY.sub(" . ", line).split()) for line in text.strip().split("\n")):
         if joined and _goes_on(joined[-1], line, starts):
-            joined[-1] += " " + line
+            joined[-1].append(line)
         else:
-            joined.append(line)
-    return [line for line, _ in groupby(joined)]
+            joined.append([line])
+    return [line for line, _ in groupby(map(" ".join, joined))]
 
 
-def _goes_on(before: str, line: str, starts: re.Pattern[str] | None) -> bool:
-    if not before or not line or before[-1] in ".!?;:," or _BULLET.match(line) or _is_end(before):
+def _goes_on(pieces: list[str], line: str, starts: re.Pattern[str] | None) -> bool:
+    # The last pieces do: what is longer is neither a closing nor short. All of them each time would be quadratic.
+    before = " ".join(pieces[-_LAST_PIECES:])
+    if not before or not line or before[-1] in ".!?;:," or _BULLET.match(line):
+        return False
+    if len(pieces) <= _LAST_PIECES and len(before) <= _LONGEST_END and _is_end(before):
         return False
     if starts is not None and starts.match(line):
         return False
     return len(before) >= _WRAPPED or line[0].islower() or re.match(MARK, line) is not None
+
+
+_LAST_PIECES, _LONGEST_END = 20, 400
 
 
 def _is_end(line: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -89,6 +90,7 @@ def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) ->
         blocks.append(Link(f"See it on your {site} site", result.url))
     if result.changed_files:
         blocks.append(Listing("What changed", _bounded(result.changed_files)))
+    blocks += _not_touched(result)
     if result.published and mail.command is not Command.UNDO:
         blocks.append(Listing("On your public site now", _bounded(result.published)))
     if result.waiting:
@@ -101,6 +103,28 @@ def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) ->
         after = _AFTER_A_CHANGE if result.commit else _AFTER_AN_ANSWER
         blocks += map(Paragraph, after[:1] if result.commit and result.published else () if result.published else after)
     return Answer(_headline(mail.command, result), (*blocks, *notes))
+
+
+_FLAWS = {
+    "link": "On “{}” the link to {} leads nowhere.",
+    "picture": "On “{}” the picture {} is missing.",
+    "alt": "On “{}” the picture {} has no words for people who cannot see it.",
+    "title": "{} has lost its title “{}”.",
+    "size": "“{}” has become very large: {}.",
+}
+
+
+def _not_touched(result: JobResult) -> tuple[Block, ...]:
+    """What the comparison with the release before has shown."""
+    if not result.pages_total:
+        return ()
+    pages = "1 page" if result.pages_total == 1 else f"{result.pages_total} pages"
+    counted = f"{result.pages_changed} of {pages} changed."
+    if not result.checks:
+        checked = " Links and pictures checked: all there." if result.is_checked else ""
+        return (Paragraph(f"{counted}{checked} Nothing else was touched."),)
+    flaws = tuple(_FLAWS[kind].format(page, detail) for kind, page, detail in result.checks if kind in _FLAWS)
+    return (Paragraph(counted), Listing("Please look at this", _bounded(flaws)))
 
 
 _AFTER_A_CHANGE = (
@@ -176,25 +200,36 @@ def too_many(mail: ParsedMail) -> Answer:
     return Answer("That was a lot of mail at once", (Paragraph(said), *_understood(mail)))
 
 
-def ask_sender(mail: ParsedMail, text: str) -> Answer:
+def ask_sender(subject: str, shown: ParsedMail | None) -> Answer:
     """The question to the registered address about a mail that nothing proves to be theirs.
 
-    A forger may have written `text`, so nothing in it can be clicked.
+    `shown` is None where the mail cannot be shown whole: then it cannot be confirmed. A forger may have written all of
+    it, so nothing in it can be clicked.
     """
-    about = (
-        f"A mail that names you as its sender reached us. Nothing proves that you wrote it, so nothing was done. "
-        f'Its subject is "{_unlinked(mail.subject or "(none)")[:100]}".'
-    )
+    about = "A mail that names you as its sender reached us. Nothing proves that you wrote it, so nothing was done. "
+    if shown is None:
+        about += f'Its subject begins with "{_unlinked(subject[:100] or "(none)")}".'
+        told = (
+            "It is too long to be shown here, so it cannot be confirmed by an answer. If you wrote it: send it "
+            "again in shorter mails, or ask the people who look after your site. If you did not: nothing is done."
+        )
+        return Answer("Did you write this?", (Paragraph(about), Paragraph(told)), closing="nothing was done")
+    files = {0: "", 1: " It brings 1 file."}.get(shown.attachment_count, f" It brings {shown.attachment_count} files.")
+    about += f'Its subject is "{_unlinked(shown.subject or "(none)")}".{files}'
     told = (
         "If you wrote it: answer this mail with the word yes, and it will be done. You have two days.\n"
         "If you did not: answer with the word no, or do nothing. Then nothing is done."
     )
-    excerpt = (Excerpt("It asks for", _unlinked(text)),) if text else ()
-    return Answer("Did you write this?", (Paragraph(about), *excerpt, Paragraph(told)), closing="answer yes or no")
+    text = (Excerpt("It asks for", _unlinked(shown.text)),) if shown.text else ()
+    return Answer("Did you write this?", (Paragraph(about), *text, Paragraph(told)), closing="answer yes or no")
+
+
+_LINKED = re.compile(r"(?<=\S)\.(?=[^\W\d_])|(?<=:)/|@")
 
 
 def _unlinked(text: str) -> str:
-    return text.replace("://", " : // ").replace("www.", "www .")
+    """Text in which mail programs find no address to make a link of, also none without `http://`."""
+    return _LINKED.sub(lambda found: f" {found[0]} ", text)
 
 
 def not_readable(reason: str) -> Answer:

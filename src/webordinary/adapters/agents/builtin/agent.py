@@ -15,7 +15,7 @@ from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked,
 from webordinary.mail.parsing.small_talk import MARK, Quotations, clauses_of, words_in
 from webordinary.model.claims import CancelToken
 
-MAX_LENGTH = 20_000
+MAX_LENGTH = 50_000
 MAX_WISHES = 30
 _SHOWN = 200
 ABILITIES = "I can do exact, simple changes. For example:\n" + "\n".join(f"- {example}" for example in EXAMPLES)

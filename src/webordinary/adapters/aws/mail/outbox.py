@@ -26,8 +26,7 @@ RESERVE = "SET #dueAt = :until"
 AS_SEEN = "#due = :reply AND #dueAt = :seen"
 
 UNSENT = "attribute_exists(#emailId) AND attribute_not_exists(#sentAt)"
-SENT = "SET #sentAt = :now, #sentAs = :sent_as, #attempts = #attempts + :one REMOVE #due, #dueAt, #lastError"
-SENT_AS_OURS = "SET #sentAt = :now, #attempts = #attempts + :one REMOVE #due, #dueAt, #lastError"
+SENT = "SET #sentAt = :now, #attempts = #attempts + :one{more} REMOVE #due, #dueAt, #lastError{less}"
 FAILED = "SET #attempts = #attempts + :one, #lastError = :error, #dueAt = :next"
 GIVEN_UP = "SET #attempts = #attempts + :one, #lastError = :error, #givenUp = :yes, #due = :given_up"
 BOUNCED = "SET #bounced = :reason"
@@ -65,11 +64,11 @@ class AwsOutbox:
         mine = (self._reserved(item, now) for item in found)
         return tuple(self._entry(item) for item in mine if item)
 
-    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None) -> None:
-        if sent_as:
-            self._change(reply, SENT, UNSENT, now=moment(now), one=1, sent_as=sent_as)
-        else:
-            self._change(reply, SENT_AS_OURS, UNSENT, now=moment(now), one=1)
+    def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None, kept: bytes | None = None) -> None:
+        more = ({"sentAs": sent_as} if sent_as else {}) | (self._bodies.keep(kept) if kept is not None else {})
+        less = ", #bodyKey" if "body" in more else ""
+        change = SENT.format(more="".join(f", #{name} = :{name}" for name in more), less=less)
+        self._change(reply, change, UNSENT, now=moment(now), one=1, **more)
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
         if next_try_at:

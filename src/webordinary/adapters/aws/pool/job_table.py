@@ -211,7 +211,7 @@ def record_of(fields: dict[str, Any]) -> Record:
         worker=fields.get("containerId"),
         fence=fields["fence"],
         outcome=JobOutcome(fields["outcome"]) if "outcome" in fields else None,
-        result=_result_of(fields["result"]) if "result" in fields else None,
+        result=JobResult.read(fields["result"]) if "result" in fields else None,
         cancel_requested=fields.get("cancelRequested", False),
         task_token=fields.get("taskToken"),
         preempted_token=fields.get("preemptedToken"),
@@ -232,11 +232,6 @@ def owes(record: Record) -> bool:
 
 def _expires_at(job: Job, keep_days: int) -> int | None:
     return epoch(job.settled_at, keep_days * _DAY_SECONDS) if job.settled_at else None
-
-
-def _result_of(fields: dict[str, Any]) -> JobResult:
-    lists = {name: tuple(fields.get(name, ())) for name in ("changed_files", "pictures", "published", "waiting")}
-    return JobResult(**{**fields, **lists, "cost_usd": float(fields.get("cost_usd", 0))})
 
 
 MOST_OPEN = 1000

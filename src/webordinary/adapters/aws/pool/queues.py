@@ -17,7 +17,7 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import NOT_THERE, code_of, translated
 from webordinary.model.claims import Interrupt
 from webordinary.model.errors import Permanent
-from webordinary.model.jobs import Job
+from webordinary.model.jobs import Job, output_message
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import QUEUED, RESUMED
 
@@ -277,17 +277,7 @@ class AwsOutputs:
         """Send the result of this job. A missing queue does not delay the reply."""
         if not self._wanted(job.key.project_id):
             return
-        result = job.result
-        body = {
-            "messageId": job.email_id,
-            "threadId": job.thread_id,
-            "status": str(job.outcome) if job.outcome else None,
-            "summary": result.summary if result else None,
-            "commit": result.commit if result else None,
-            "url": result.url if result else None,
-            "error": result.error if result else None,
-        }
         try:
-            self._queues.send(names.queues_of(job.key).output, body, OUTPUT, job.key)
+            self._queues.send(names.queues_of(job.key).output, output_message(job), OUTPUT, job.key)
         except Permanent as problem:
             _log.warning("job %s: its output message is not sent: %s", job.job_id, problem)

@@ -207,7 +207,7 @@ class MailChecks:
         if not account.get("SendingEnabled", True):
             return broken("SES has stopped our sending", "read its reputation page and write to AWS's support")
         if not account.get("ProductionAccessEnabled"):
-            return doubtful("SES sends to verified addresses only", "ask AWS for production access of SES")
+            return broken("SES sends to verified addresses only", "ask AWS for production access of SES")
         return good("SES sends to everybody")
 
     def receiving(self) -> CheckResult:

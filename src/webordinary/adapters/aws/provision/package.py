@@ -238,6 +238,10 @@ def _check_size(made: Path) -> None:
         raise Permanent(f"the lambdas' zip has {size / 1e6:.0f} MB, Lambda takes {MAX_ZIP_BYTES / 1e6:.0f} MB: {words}")
 
 
+ARCHITECTURE = "arm64"
+"""Of the workers' machines (infra/capacity.py); the tag of an image ends in its architecture."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImageRegistry:
     """Where images are kept; the password lasts some hours."""

@@ -24,6 +24,8 @@
     const focused = document.activeElement;
     const focusId = live.contains(focused) ? focused.id : "";
     const focusHref = live.contains(focused) ? focused.getAttribute("href") : null;
+    // Somebody writes here: the next event brings the news.
+    if (focused && live.contains(focused) && focused.matches("textarea, input, select")) return;
     live.innerHTML = html;
     for (const details of live.querySelectorAll("details[id]")) {
       if (known.has(details.id)) details.open = opened.has(details.id);

@@ -1,0 +1,189 @@
+"""The index of mails in SQLite: full text, states, counts. It follows the events, and catches up before each look."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Mapping
+from datetime import datetime
+
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.overview import summaries
+from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, state_of
+
+BITE, EVENTS_BITE, RECHECKED = 100, 1000, 100
+MAX_CATCH_UP = 20
+"""Bites before one look: a page waits at most for 2,000 mails, the service does the rest."""
+MAX_COUNTED = 10_000
+MAX_WORDS = 12
+BODY_CHARACTERS = 4000
+
+IS_BEHIND = """
+SELECT EXISTS (SELECT 1 FROM raw_mails WHERE rowid > number) OR EXISTS (SELECT 1 FROM events WHERE events.seq > c.seq)
+FROM mail_index_cursor c"""
+NEW_MAILS = "SELECT rowid AS number, email_id FROM raw_mails WHERE rowid > :number ORDER BY rowid LIMIT :limit"
+NEW_EVENTS = "SELECT seq, email_id FROM events WHERE seq > :seq ORDER BY seq LIMIT :limit"
+NUMBERS = "SELECT rowid AS number, email_id FROM raw_mails WHERE email_id IN (SELECT value FROM json_each(:ids))"
+OLDEST_OPEN = "SELECT email_id FROM mail_index WHERE state = 'open' ORDER BY number LIMIT :limit"
+PUT = """
+INSERT INTO mail_index (number, email_id, received_at, state, project_id, user_id)
+VALUES (:number, :email_id, :received_at, :state, :project_id, :user_id)
+ON CONFLICT (number) DO UPDATE SET state = :state, project_id = :project_id, user_id = :user_id
+WHERE state <> :state OR project_id <> :project_id OR user_id <> :user_id"""
+# A mail that was not admitted is not parsed: it is found by its envelope, until it is released and parsed.
+OF_ENVELOPE = """
+DELETE FROM mail_search WHERE rowid IN (
+  SELECT number FROM mail_index i JOIN parsed_mails p ON p.email_id = i.email_id
+  WHERE i.searchable = 1 AND i.email_id IN (SELECT value FROM json_each(:ids)))"""
+SEARCHABLE = """
+INSERT INTO mail_search (rowid, sender, subject, body)
+SELECT i.number, coalesce(p.sender, r.mail_from), coalesce(p.subject, ''),
+       substr(coalesce(json_extract(p.record, '$.text'), ''), 1, :characters)
+FROM mail_index i JOIN raw_mails r ON r.email_id = i.email_id LEFT JOIN parsed_mails p ON p.email_id = i.email_id
+WHERE i.email_id IN (SELECT value FROM json_each(:ids))
+  AND i.searchable < CASE WHEN p.email_id IS NOT NULL THEN 2 WHEN i.state <> 'open' THEN 1 ELSE 0 END"""
+MARK_SEARCHABLE = """
+UPDATE mail_index SET searchable = CASE
+  WHEN EXISTS (SELECT 1 FROM parsed_mails p WHERE p.email_id = mail_index.email_id) THEN 2
+  WHEN state <> 'open' THEN 1 ELSE searchable END
+WHERE searchable < 2 AND email_id IN (SELECT value FROM json_each(:ids))"""
+ADVANCE = "UPDATE mail_index_cursor SET number = max(number, :number), seq = max(seq, :seq)"
+# A mail that was not admitted has no job; its site is that of its sender, if there is one only.
+SITE_OF_SENDER = """
+SELECT min(project_id) AS project_id, min(user_id) AS user_id
+FROM senders WHERE address = :sender HAVING count(*) = 1"""
+
+
+class SqliteMailIndex:
+    """See MailIndex. Several processes may keep it at once: every write is made from the tables as they are then."""
+
+    name = "mail-index"
+    reach = ""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, wanted: MailFilter, limit: int, offset: int = 0, before: str = "") -> MailPage:
+        """A page of the mails that fit, newest first."""
+        self.catch_up()
+        source, values = _source(wanted)
+        values |= {"limit": limit, "offset": offset, "most": MAX_COUNTED, "before": before}
+        older = " AND i.number < (SELECT number FROM mail_index WHERE email_id = :before)" if before else ""
+        order = "s.rowid" if values["match"] else "i.number"  # each is the order in which its rows are stored
+        rows = f"SELECT i.email_id {source}{older} ORDER BY {order} DESC LIMIT :limit OFFSET :offset"
+        with self._database.read() as conn:
+            conn.execute("BEGIN")
+            try:
+                total = self._total(conn, wanted, source, values)
+                ids = [row["email_id"] for row in conn.execute(rows, values)]
+                found = sorted(summaries(conn, ids), key=lambda mail: ids.index(mail.email_id))
+            finally:
+                conn.execute("ROLLBACK")
+        return MailPage(tuple(found), total, counted=total < MAX_COUNTED or _is_kept(wanted))
+
+    def counts(self, project_id: str = "") -> Mapping[MailState, int]:
+        """How many mails there are in each state."""
+        self.catch_up()
+        with self._database.read() as conn:
+            return self._counts(conn, project_id)
+
+    def run_once(self, now: datetime) -> int:
+        """Catch up, and look again at open mails whose last event may be lost."""
+        self.catch_up()
+        with self._database.read() as conn:
+            stale = [row["email_id"] for row in conn.execute(OLDEST_OPEN, {"limit": RECHECKED})]
+            fresh = {mail.email_id for mail in summaries(conn, stale) if state_of(mail) is not MailState.OPEN}
+        if fresh:
+            with self._database.write() as conn:
+                _index(conn, sorted(fresh))
+        return len(fresh)
+
+    def catch_up(self, bites: int = MAX_CATCH_UP) -> None:
+        """Read what is new, a bounded number of mails."""
+        for _ in range(bites):
+            with self._database.read() as conn:
+                if not conn.execute(IS_BEHIND).fetchone()[0]:
+                    return
+            with self._database.write() as conn:
+                cursor = dict(conn.execute("SELECT number, seq FROM mail_index_cursor").fetchone())
+                new = conn.execute(NEW_MAILS, {**cursor, "limit": BITE}).fetchall()
+                events = conn.execute(NEW_EVENTS, {**cursor, "limit": EVENTS_BITE}).fetchall()
+                touched = {row["email_id"] for row in (*new, *events) if row["email_id"]}
+                _index(conn, sorted(touched))
+                reached = {"number": new[-1]["number"] if new else 0, "seq": events[-1]["seq"] if events else 0}
+                conn.execute(ADVANCE, reached)
+
+    def _total(self, conn: sqlite3.Connection, wanted: MailFilter, source: str, values: Mapping[str, object]) -> int:
+        if _is_kept(wanted):
+            counts = self._counts(conn, wanted.project_id)
+            return counts.get(MailState(wanted.state), 0) if wanted.state else sum(counts.values())
+        counted = f"SELECT count(*) FROM (SELECT 1 {source} LIMIT :most)"  # noqa: S608
+        total: int = conn.execute(counted, values).fetchone()[0]
+        return total
+
+    @staticmethod
+    def _counts(conn: sqlite3.Connection, project_id: str) -> dict[MailState, int]:
+        where = "WHERE project_id = :project_id" if project_id else ""
+        query = f"SELECT state, sum(mails) AS mails FROM mail_counts {where} GROUP BY state"  # noqa: S608
+        return {MailState(row["state"]): row["mails"] for row in conn.execute(query, {"project_id": project_id})}
+
+
+def _is_kept(wanted: MailFilter) -> bool:
+    """Whether the kept counts know the total."""
+    return not (wanted.text or wanted.sender or wanted.user_id or wanted.since or wanted.until)
+
+
+def _source(wanted: MailFilter) -> tuple[str, dict[str, object]]:
+    """FROM and WHERE of a filter, of fixed parts, with the values to bind."""
+    match = _match(wanted)
+    parts = {
+        "mail_search MATCH :match": match,
+        "i.state = :state": wanted.state,
+        "i.project_id = :project_id": wanted.project_id,
+        "i.user_id = :user_id": wanted.user_id,
+        "i.received_at >= :since": wanted.since,
+        "i.received_at < :until": wanted.until,
+    }
+    where = " AND ".join(part for part, given in parts.items() if given) or "1"
+    values = {
+        "match": match,
+        "state": wanted.state,
+        "project_id": wanted.project_id,
+        "user_id": wanted.user_id,
+        "since": wanted.since.timestamp() if wanted.since else 0.0,
+        "until": wanted.until.timestamp() if wanted.until else 0.0,
+    }
+    tables = "mail_search s CROSS JOIN mail_index i ON i.number = s.rowid" if match else "mail_index i"
+    return f"FROM {tables} WHERE {where}", values
+
+
+def _match(wanted: MailFilter) -> str:
+    """An FTS5 query of plain words: each must occur, as the beginning of a word."""
+    words = re.findall(r"\w+", wanted.text)[:MAX_WORDS]
+    address = re.findall(r"\w+", wanted.sender)[:MAX_WORDS]
+    return " AND ".join([*(f'"{word}"*' for word in words), *(f'sender : "{word}"*' for word in address)])
+
+
+def _index(conn: sqlite3.Connection, email_ids: list[str]) -> None:
+    """Write the rows of these mails from the tables as they are now."""
+    for first in range(0, len(email_ids), BITE):
+        ids = {"ids": json.dumps(email_ids[first : first + BITE]), "characters": BODY_CHARACTERS}
+        numbers = {row["email_id"]: row["number"] for row in conn.execute(NUMBERS, ids)}
+        for mail in summaries(conn, list(numbers)):
+            conn.execute(PUT, {"number": numbers[mail.email_id], **_row(conn, mail)})
+        for statement in (OF_ENVELOPE, SEARCHABLE, MARK_SEARCHABLE):
+            conn.execute(statement, ids)
+
+
+def _row(conn: sqlite3.Connection, mail: MailSummary) -> dict[str, object]:
+    project_id, user_id = (mail.job.key.project_id, mail.job.key.user_id) if mail.job else ("", "")
+    if not mail.job and (site := conn.execute(SITE_OF_SENDER, {"sender": mail.sender.lower()}).fetchone()):
+        project_id, user_id = site["project_id"], site["user_id"]
+    return {
+        "email_id": mail.email_id,
+        "received_at": mail.received_at.timestamp(),
+        "state": state_of(mail).value,
+        "project_id": project_id,
+        "user_id": user_id,
+    }

@@ -1,0 +1,296 @@
+"""`webordinary aws preflight`, and what is taken out of the way before stacks go, against recorded answers of AWS."""
+# ruff: noqa: E402, ANN401
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.extras import needs_extra
+
+needs_extra("boto3", "aws")
+
+import boto3
+from botocore.stub import Stubber
+
+from tests.aws.test_dns_records import name_server
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.provision.preflight import (
+    DeploymentIntent,
+    Preflight,
+    clear_the_way,
+    existing_identity,
+    make_ecs_role,
+)
+from webordinary.model.checks import CheckResult, Verdict
+
+REGION = "us-east-1"
+ROLES = {"Path": "/", "RoleName": "AWSServiceRoleForECS", "RoleId": "A" * 16, "Arn": "arn:aws:iam::1:role/x" * 2}
+
+
+class Recorded:
+    """Clients that answer what was recorded, in order, and nothing else."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, Any] = {}
+        self._stubs: dict[str, Stubber] = {}
+
+    def __call__(self, service: str, region: str = REGION) -> Any:
+        if service not in self._clients:
+            self._clients[service] = boto3.client(
+                service, region_name=region, aws_access_key_id="x", aws_secret_access_key="x"
+            )
+            self._stubs[service] = Stubber(self._clients[service])
+            self._stubs[service].activate()
+        return self._clients[service]
+
+    def answers(self, service: str, call: str, answer: dict[str, Any], given: dict[str, Any] | None = None) -> None:
+        self(service)
+        self._stubs[service].add_response(call, answer, given)
+
+    def refuses(self, service: str, call: str, code: str, message: str = "") -> None:
+        self(service)
+        self._stubs[service].add_client_error(call, code, message)
+
+    def done(self) -> None:
+        for stub in self._stubs.values():
+            stub.assert_no_pending_responses()
+
+
+def intent(**given: Any) -> DeploymentIntent:
+    return DeploymentIntent(**{"region": REGION, "mailbox": "edit@mail.kiln.example", **given})
+
+
+def look(check: str, tape: Callable[[Recorded], None] = lambda _: None, **given: Any) -> CheckResult:
+    recorded = Recorded()
+    tape(recorded)
+    [found] = [one for one in Preflight(recorded, intent(**given)).checks() if one.name == check]
+    result = found.look()
+    recorded.done()
+    return result
+
+
+def test_a_fresh_account_has_no_bootstrap() -> None:
+    """SSM, GetParameter: ParameterNotFound. The stacks of the CDK require version 6."""
+    fresh = look("bootstrap", lambda tape: tape.refuses("ssm", "get_parameter", "ParameterNotFound"))
+    assert (fresh.verdict, fresh.todo) == (Verdict.WARN, "deploying runs `cdk bootstrap` first")
+    for version, verdict in (("5", Verdict.WARN), ("21", Verdict.OK)):
+        answer = {"Parameter": {"Name": "v", "Value": version}}
+        assert look("bootstrap", lambda tape: tape.answers("ssm", "get_parameter", answer)).verdict is verdict  # noqa: B023
+
+
+def test_a_fresh_account_has_no_service_linked_role_of_ecs() -> None:
+    """aws/containers-roadmap#631: CreateCapacityProvider fails without it."""
+    assert look("ecs role", lambda tape: tape.refuses("iam", "get_role", "NoSuchEntity")).verdict is Verdict.WARN
+    made = {"Role": {**ROLES, "CreateDate": datetime(2026, 1, 1, tzinfo=UTC)}}
+    assert look("ecs role", lambda tape: tape.answers("iam", "get_role", made)).verdict is Verdict.OK
+
+
+def test_the_role_of_ecs_is_made_once() -> None:
+    """IAM, CreateServiceLinkedRole: InvalidInput, "has been taken in this account"."""
+    recorded = Recorded()
+    recorded.answers("iam", "create_service_linked_role", {}, {"AWSServiceName": "ecs.amazonaws.com"})
+    recorded.refuses("iam", "create_service_linked_role", "InvalidInput", "has been taken in this account")
+    make_ecs_role(recorded("iam"))
+    make_ecs_role(recorded("iam"))
+    recorded.done()
+
+
+def stack(name: str, status: str) -> dict[str, Any]:
+    return {"StackName": name, "StackStatus": status, "CreationTime": datetime(2026, 1, 1, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict", "words"),
+    [
+        ("ROLLBACK_COMPLETE", Verdict.WARN, "removed and made anew"),
+        ("UPDATE_IN_PROGRESS", Verdict.FAIL, "wait until"),
+        ("DELETE_FAILED", Verdict.FAIL, "`webordinary aws destroy` again"),
+        ("UPDATE_ROLLBACK_FAILED", Verdict.FAIL, f"continue-update-rollback --stack-name {names.PREFIX}-mail"),
+        ("UPDATE_COMPLETE", Verdict.OK, ""),
+    ],
+)
+def test_a_half_made_stack_is_seen(status: str, verdict: Verdict, words: str) -> None:
+    """CloudFormation, stack status codes."""
+    stacks = {"Stacks": [stack(f"{names.PREFIX}-mail", status), stack("somebody-elses", "DELETE_FAILED")]}
+    found = look("stacks", lambda tape: tape.answers("cloudformation", "describe_stacks", stacks))
+    assert found.verdict is verdict
+    assert words in found.todo
+
+
+def test_an_identity_that_exists_already_is_used_and_ours_is_kept() -> None:
+    """AWS::SES::EmailIdentity fails with AlreadyExists otherwise."""
+    domain = "mail.kiln.example"
+
+    def used(*held: dict[str, Any], there: bool = True, stacked: bool = True) -> str:
+        recorded = Recorded()
+        if there:
+            recorded.answers("sesv2", "get_email_identity", {})
+            if stacked:
+                recorded.answers("cloudformation", "describe_stack_resources", {"StackResources": list(held)})
+            else:
+                recorded.refuses("cloudformation", "describe_stack_resources", "ValidationError", "does not exist")
+        else:
+            recorded.refuses("sesv2", "get_email_identity", "NotFoundException")
+        return existing_identity(recorded, domain)
+
+    ours = {
+        "LogicalResourceId": "identity",
+        "PhysicalResourceId": domain,
+        "ResourceType": "AWS::SES::EmailIdentity",
+        "Timestamp": datetime(2026, 1, 1, tzinfo=UTC),
+        "ResourceStatus": "CREATE_COMPLETE",
+    }
+    assert used(there=False) == "made"
+    assert used(ours) == "made"
+    assert used() == "existing"
+    assert used(stacked=False) == "existing"
+
+
+def test_the_owners_own_mail_is_never_taken_over_unless_told_so() -> None:
+    records = {("kiln.example.", "MX"): ["10 mail.provider.example."]}
+    with name_server(records) as resolver:
+        for said, verdict in ((False, Verdict.FAIL), (True, Verdict.WARN)):
+            wanted = intent(mailbox="edit@kiln.example", take_over_mail=said)
+            found = Preflight(Recorded(), wanted, resolver).mx()
+            assert found.verdict is verdict
+            assert "goes to 10 mail.provider.example" in found.what
+        assert Preflight(Recorded(), intent(), resolver).mx().verdict is Verdict.OK
+
+
+def test_the_operator_must_not_read_his_alarms_in_the_mailbox_of_the_system() -> None:
+    assert look("operator", operator="me@mail.kiln.example").verdict is Verdict.FAIL
+    assert look("operator", operator="me@kiln.example").verdict is Verdict.OK
+    assert look("operator").verdict is Verdict.WARN
+
+
+def test_certificates_of_cloudfront_come_from_one_region() -> None:
+    """CloudFront, requirements for certificates: in US East (N. Virginia)."""
+    assert look("region", hosted_zone="Z1", region="eu-west-1").verdict is Verdict.FAIL
+    assert look("region", hosted_zone="Z1").verdict is Verdict.OK
+    assert look("region", region="eu-west-1").verdict is Verdict.OK
+
+
+def test_a_small_account_is_told_what_it_holds() -> None:
+    limits = {"AccountLimit": {"ConcurrentExecutions": 10}}
+    found = look("lambda quota", lambda tape: tape.answers("lambda", "get_account_settings", limits))
+    assert found.verdict is Verdict.WARN
+    assert "10 lambdas" in found.what
+
+
+@pytest.mark.parametrize(("vcpus", "verdict"), [(1, Verdict.FAIL), (5, Verdict.WARN), (64, Verdict.OK)])
+def test_machines_need_room(vcpus: int, verdict: Verdict) -> None:
+    """Service Quotas, L-1216C47A: Running On-Demand Standard instances, in vCPU."""
+    quota = {"Quota": {"Value": float(vcpus)}}
+    given = {"ServiceCode": "ec2", "QuotaCode": "L-1216C47A"}
+    assert (
+        look("machine quota", lambda tape: tape.answers("service-quotas", "get_service_quota", quota, given)).verdict
+        is verdict
+    )
+
+
+def test_a_quota_that_cannot_be_asked_stops_nobody() -> None:
+    refused = look(
+        "bucket quota", lambda tape: tape.refuses("service-quotas", "get_service_quota", "AccessDeniedException")
+    )
+    assert refused.verdict is Verdict.WARN
+
+
+def test_buckets_and_distributions_are_counted() -> None:
+    def full(tape: Recorded) -> None:
+        tape.answers("service-quotas", "get_service_quota", {"Quota": {"Value": 2.0}})
+        tape.answers("s3", "list_buckets", {"Buckets": [{"Name": "a"}]})
+
+    assert look("bucket quota", full).verdict is Verdict.FAIL
+
+
+def test_an_image_of_another_architecture_is_refused() -> None:
+    def pushed(tag: str) -> Callable[[Recorded], None]:
+        images = {"imageDetails": [{"imageTags": [tag], "imagePushedAt": datetime(2026, 1, 1, tzinfo=UTC)}]}
+        return lambda tape: tape.answers("ecr", "describe_images", images)
+
+    assert look("image", pushed("0.1.0-20260101000000-amd64")).verdict is Verdict.FAIL
+    assert look("image", pushed("0.1.0-20260101000000-arm64")).verdict is Verdict.OK
+    assert (
+        look("image", lambda tape: tape.refuses("ecr", "describe_images", "RepositoryNotFoundException")).verdict
+        is Verdict.WARN
+    )
+
+
+def test_the_sandbox_is_told_with_its_quota() -> None:
+    account = {"SendingEnabled": True, "ProductionAccessEnabled": False, "SendQuota": {"Max24HourSend": 200.0}}
+    found = look("sending", lambda tape: tape.answers("sesv2", "get_account", account))
+    assert found.verdict is Verdict.WARN
+    assert "200 mails a day" in found.what
+    stopped = look("sending", lambda tape: tape.answers("sesv2", "get_account", {"SendingEnabled": False}))
+    assert stopped.verdict is Verdict.FAIL
+
+
+def test_somebody_elses_active_rules_are_told() -> None:
+    theirs = {"Metadata": {"Name": "theirs"}}
+    found = look("receipt rules", lambda tape: tape.answers("ses", "describe_active_receipt_rule_set", theirs))
+    assert found.verdict is Verdict.WARN
+
+
+def test_the_monthly_costs_are_said() -> None:
+    assert "about 39 dollars" in look("costs").what
+    assert "about 9 dollars" in look("costs", nat="instance").what
+    assert "about 2 dollars" in look("costs", capacity="fargate").what
+
+
+def group(*machines: str) -> dict[str, Any]:
+    instances = [
+        {
+            "InstanceId": name,
+            "AvailabilityZone": "a",
+            "LifecycleState": "InService",
+            "HealthStatus": "Healthy",
+            "ProtectedFromScaleIn": True,
+        }
+        for name in machines
+    ]
+    shape: dict[str, Any] = defaultdict(int, AutoScalingGroupName="machines", Instances=instances)
+    for number in ("MinSize", "MaxSize", "DesiredCapacity", "DefaultCooldown"):
+        shape[number] = 0
+    return {
+        "AutoScalingGroups": [
+            dict(shape)
+            | {"AvailabilityZones": ["a"], "HealthCheckType": "EC2", "CreatedTime": datetime(2026, 1, 1, tzinfo=UTC)}
+        ]
+    }
+
+
+def test_destroy_takes_away_what_would_keep_stacks_from_going() -> None:
+    """An active rule set cannot be deleted (SES, DeleteReceiptRuleSet); protected machines stay (aws-cdk#18179)."""
+    recorded, said = Recorded(), []
+    recorded.answers("ses", "describe_active_receipt_rule_set", {"Metadata": {"Name": names.RECEIPT_RULES}})
+    recorded.answers("ses", "set_active_receipt_rule_set", {}, {})
+    idle = {"cluster": names.CLUSTER, "service": names.SERVICE, "desiredCount": 0}
+    recorded.answers("ecs", "update_service", {}, idle)
+    recorded.answers("ecs", "list_tasks", {"taskArns": ["t1"]})
+    free = {"cluster": names.CLUSTER, "tasks": ["t1"], "protectionEnabled": False}
+    recorded.answers("ecs", "update_task_protection", {}, free)
+    recorded.answers("autoscaling", "describe_auto_scaling_groups", group("i-1"))
+    open_to_go = {"AutoScalingGroupName": "machines", "InstanceIds": ["i-1"], "ProtectedFromScaleIn": False}
+    recorded.answers("autoscaling", "set_instance_protection", {}, open_to_go)
+    none = {"AutoScalingGroupName": "machines", "MinSize": 0, "DesiredCapacity": 0}
+    recorded.answers("autoscaling", "update_auto_scaling_group", {}, none)
+    recorded.answers("autoscaling", "describe_auto_scaling_groups", group("i-1"))
+    recorded.answers("autoscaling", "describe_auto_scaling_groups", group())
+    clear_the_way(recorded, said.append, lambda: None)
+    recorded.done()
+    assert said == ["SES receives no more mail", "1 machines of machines still run"]
+
+
+def test_destroying_half_a_deployment_goes_on_where_there_is_no_service() -> None:
+    recorded = Recorded()
+    recorded.answers("ses", "describe_active_receipt_rule_set", {})
+    recorded.refuses("ecs", "update_service", "ClusterNotFoundException")
+    for _ in range(2):
+        recorded.answers("autoscaling", "describe_auto_scaling_groups", {"AutoScalingGroups": []})
+    clear_the_way(recorded, lambda _: None, lambda: None)
+    recorded.done()
