@@ -5,20 +5,21 @@ Only what the change introduced counts; a link that was dead before is no findin
 
 from __future__ import annotations
 
-import hashlib
 import posixpath
-import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from html.parser import HTMLParser
+from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from webordinary.jobs.page_contents import DETAIL_CHARACTERS, PageContents, read_page, style_hosts
 from webordinary.jobs.site_files import HOME, Manifest, changed_paths, is_page, manifest_of
 
 MOST_PAGES = 200
 """Changed pages that are read, and pages that are searched for links to a removed file."""
+MOST_BYTES = 20_000_000
+"""Of all pages that one comparison reads, and of the pages that it searches: it runs in the worker's own process."""
 MOST_FINDINGS = 10
 LISTED_PAGES = 20
 PAGE_BYTES = 2_000_000
@@ -27,11 +28,6 @@ LARGE_PAGE_BYTES = 500_000
 GROWTH = 2
 ANY_HOST = "*"
 """An allowed host that stands for every host, and for scripts inside pages."""
-_TITLE_CHARACTERS = 100
-_DETAIL_CHARACTERS = 120
-_HASHED = re.compile(r"[._-][A-Za-z0-9_-]{8,}(?=\.(?:m?js)$)")
-_CSS_HOST = re.compile(r"(?:@import\s*|url\(\s*)[\"']?\s*(?:https?:)?//([^/\"')\s]+)", re.I)
-_SCRIPT_TYPES = frozenset({"", "module", "text/javascript", "application/javascript", "text/ecmascript"})
 
 
 class Flaw(StrEnum):
@@ -60,7 +56,7 @@ class SiteComparison:
     outside: tuple[str, ...] = ()
     """New hosts that pages load something from, and `script` for a new script inside a page."""
     is_checked: bool = False
-    """False: only the manifests could be compared."""
+    """False: only the manifests could be compared, or some pages were too many to be read."""
 
     def refused(self, allowed: Collection[str]) -> tuple[str, ...]:
         """The part of `outside` that the operator has not allowed."""
@@ -79,17 +75,6 @@ class Flawed:
     """Hosts, or `script`, that the operator has not allowed."""
 
 
-@dataclass(slots=True)
-class _Page:
-    title: str = ""
-    links: set[str] = field(default_factory=set)
-    pictures: set[str] = field(default_factory=set)
-    without_alt: list[str] = field(default_factory=list)
-    hosts: set[str] = field(default_factory=set)
-    scripts: set[str] = field(default_factory=set)
-    has_base: bool = False
-
-
 def compare_releases(before: Path | None, after: Path) -> SiteComparison:
     """Compare a release or a folder that holds a build with the release before it."""
     old, new = manifest_of(before), manifest_of(after)
@@ -98,7 +83,7 @@ def compare_releases(before: Path | None, after: Path) -> SiteComparison:
     changed = [path for path in changed_paths(old, new) if is_page(path)]
     removed = sorted(old.keys() - new.keys())
     count = len(changed) + sum(map(is_page, removed))
-    read = {path: _read(after, path, new) for path in changed[:MOST_PAGES]}
+    read = {path: _read(after, path, new) for path in _affordable(changed, old, new)}
     was = {path: _read(before, path, old) for path in read if path in old}
     titles = tuple((path, page.title or path) for path, page in list(read.items())[:LISTED_PAGES])
     total = sum(map(is_page, new))
@@ -110,11 +95,24 @@ def compare_releases(before: Path | None, after: Path) -> SiteComparison:
     ]
     outside = _outside(before, after, old, new, read, was)
     return SiteComparison(
-        total, count, titles, tuple(dict.fromkeys(findings))[:MOST_FINDINGS], outside, is_checked=True
+        total, count, titles, tuple(dict.fromkeys(findings))[:MOST_FINDINGS], outside, len(read) == len(changed)
     )
 
 
-def _page_findings(path: str, page: _Page, was: _Page | None, old: Manifest, new: Manifest) -> Iterator[Finding]:
+def _affordable(paths: Iterable[str], *manifests: Manifest) -> list[str]:
+    """The first of these files, up to a number and a size."""
+    chosen, left = [], MOST_BYTES
+    for path in islice(paths, MOST_PAGES):
+        left -= sum(min(files[path].size, PAGE_BYTES) for files in manifests if path in files)
+        if left < 0:
+            break
+        chosen.append(path)
+    return chosen
+
+
+def _page_findings(
+    path: str, page: PageContents, was: PageContents | None, old: Manifest, new: Manifest
+) -> Iterator[Finding]:
     name = page.title or (was.title if was else "") or path
     if was and was.title and not page.title:
         yield Flaw.TITLE, path, was.title
@@ -126,14 +124,14 @@ def _page_findings(path: str, page: _Page, was: _Page | None, old: Manifest, new
                 if _is_dead(path, target, new) and not (
                     was and _has(was, flaw, target) and _is_dead(path, target, old)
                 ):
-                    yield flaw, name, target[:_DETAIL_CHARACTERS]
-    known = was.without_alt if was else []
+                    yield flaw, name, target[:DETAIL_CHARACTERS]
+    known = was.without_alt if was else {}
     for source in page.without_alt:
         if source not in known:
-            yield Flaw.ALT, name, posixpath.basename(source)[:_DETAIL_CHARACTERS]
+            yield Flaw.ALT, name, posixpath.basename(source)[:DETAIL_CHARACTERS]
 
 
-def _has(page: _Page, flaw: Flaw, target: str) -> bool:
+def _has(page: PageContents, flaw: Flaw, target: str) -> bool:
     return target in (page.links if flaw is Flaw.LINK else page.pictures)
 
 
@@ -142,30 +140,30 @@ def _links_to_removed(after: Path, removed: list[str], new: Manifest, read: Coll
     if not removed:
         return
     names = {posixpath.basename(path.removesuffix(f"/{HOME}")).rpartition(".")[0] or path for path in removed}
-    words = re.compile("|".join(map(re.escape, sorted(names)[:MOST_PAGES])).encode())
+    words = [name.encode("utf-8", "surrogateescape") for name in sorted(names)[:MOST_PAGES]]
     gone = set(removed)
-    for path in [path for path in new if is_page(path) and path not in read][:MOST_PAGES]:
+    for path in _affordable((path for path in new if is_page(path) and path not in read), new):
         content = _bytes(after, path)
-        if not words.search(content):
+        if not any(word in content for word in words):
             continue
-        page = _parse(content)
+        page = read_page(content)
         for flaw, targets in ((Flaw.LINK, page.links), (Flaw.PICTURE, page.pictures)):
             for target in sorted(targets):
                 if gone.intersection(_files_of(path, target)) and _is_dead(path, target, new):
-                    yield flaw, page.title or path, target[:_DETAIL_CHARACTERS]
+                    yield flaw, page.title or path, target[:DETAIL_CHARACTERS]
 
 
 def _outside(
-    before: Path, after: Path, old: Manifest, new: Manifest, read: dict[str, _Page], was: dict[str, _Page]
+    before: Path, after: Path, old: Manifest, new: Manifest, read: dict[str, PageContents], was: dict[str, PageContents]
 ) -> tuple[str, ...]:
     """Hosts and scripts of changed pages that the site did not have before."""
-    styles = [path for path in changed_paths(old, new) if path.lower().endswith(".css")][:MOST_PAGES]
+    styles = _affordable((path for path in changed_paths(old, new) if path.lower().endswith(".css")), old, new)
     hosts = {host for page in read.values() for host in page.hosts} | set(_style_hosts(after, styles))
     scripts = {script for page in read.values() for script in page.scripts}
     hosts -= {host for page in was.values() for host in page.hosts} | set(_style_hosts(before, styles))
     scripts -= {script for page in was.values() for script in page.scripts}
     if hosts or scripts:  # a new page may use what other pages have
-        for path in [path for path in old if is_page(path) and path not in was][:MOST_PAGES]:
+        for path in _affordable((path for path in old if is_page(path) and path not in was), old):
             page = _read(before, path, old)
             hosts -= page.hosts
             scripts -= page.scripts
@@ -174,8 +172,7 @@ def _outside(
 
 def _style_hosts(folder: Path, paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
-        for host in _CSS_HOST.findall(_bytes(folder, path).decode("utf-8", "replace")):
-            yield host.lower()
+        yield from style_hosts(_bytes(folder, path).decode("utf-8", "replace"))
 
 
 def _is_dead(path: str, target: str, files: Manifest) -> bool:
@@ -198,8 +195,8 @@ def _files_of(path: str, target: str) -> tuple[str, ...]:
     return (index,) if not joined or parts.path.endswith("/") else (joined, f"{joined}.html", index)
 
 
-def _read(folder: Path, path: str, files: Manifest) -> _Page:
-    return _parse(_bytes(folder, path)) if path in files else _Page()
+def _read(folder: Path, path: str, files: Manifest) -> PageContents:
+    return read_page(_bytes(folder, path)) if path in files else PageContents()
 
 
 def _bytes(folder: Path, path: str) -> bytes:
@@ -208,83 +205,3 @@ def _bytes(folder: Path, path: str) -> bytes:
             return file.read(PAGE_BYTES)
     except OSError:
         return b""
-
-
-def _parse(content: bytes) -> _Page:
-    reader = _Reader()
-    reader.feed(content.decode("utf-8", "replace"))
-    reader.close()
-    return reader.page
-
-
-class _Reader(HTMLParser):
-    """Reads the addresses, pictures, scripts and the title of a page."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.page = _Page()
-        self._inside = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        page = self.page
-        for name, value in given.items():
-            if name.startswith("on") or value.strip().lower().startswith("javascript:"):
-                page.scripts.add(_digest(f"{name}={value}"))
-        match tag:
-            case "a" | "area" if "href" in given:
-                page.links.add(given["href"])
-            case "img":
-                self._picture(given)
-            case "base":
-                page.has_base = True
-            case "script":
-                self._script(given)
-            case "iframe" | "embed" | "source" | "video" | "audio" | "object":
-                self._load(given.get("src") or given.get("data", ""))
-            case "link" if given.get("rel", "").lower() in ("stylesheet", "preload", "modulepreload", "icon"):
-                self._load(given.get("href", ""))
-            case "form":
-                self._load(given.get("action", ""))
-            case "title":
-                self._inside = "title" if not page.title else ""
-        if tag == "meta" and given.get("http-equiv", "").lower() == "refresh":
-            page.scripts.add(_digest(given.get("content", "")))
-
-    def _picture(self, given: dict[str, str]) -> None:
-        source = given.get("src", "")
-        if source and not source.startswith("data:"):
-            self.page.pictures.add(source)
-            self._load(source)
-        if "alt" not in given and given.get("role") != "presentation" and "aria-hidden" not in given:
-            self.page.without_alt.append(source[:_DETAIL_CHARACTERS])
-
-    def _script(self, given: dict[str, str]) -> None:
-        if source := given.get("src"):
-            self._load(source)
-            if not urlsplit(source).netloc:  # bundlers put a digest into the name of each build
-                self.page.scripts.add(_HASHED.sub("", posixpath.basename(urlsplit(source).path)))
-        elif given.get("type", "").strip().lower() in _SCRIPT_TYPES:
-            self._inside = "script"
-
-    def _load(self, address: str) -> None:
-        try:
-            host = urlsplit(address.strip()).hostname
-        except ValueError:
-            return
-        if host:
-            self.page.hosts.add(host)
-
-    def handle_data(self, data: str) -> None:
-        if self._inside == "title":
-            self.page.title = " ".join(f"{self.page.title} {data}".split())[:_TITLE_CHARACTERS]
-        elif self._inside == "script" and data.strip():
-            self.page.scripts.add(_digest(data))
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("title", "script"):
-            self._inside = ""
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from webordinary.jobs import page_checks
 from webordinary.jobs.page_checks import SiteComparison, compare_releases
 from webordinary.jobs.site_files import Mark, keep_manifest
 
@@ -103,3 +104,11 @@ def test_a_release_that_cannot_be_read_is_not_compared(tmp_path: Path) -> None:
     assert compare_releases(None, only).pages_total == 0
     assert compare_releases(tmp_path / "elsewhere", only).pages_total == 0
     assert compare_releases(only, only).pages_total == 0
+
+
+def test_what_one_comparison_reads_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_checks, "MOST_BYTES", len(HOME) * 5)
+    many = {f"{number}.html": HOME.replace("Home", f"New {number}") for number in range(10)}
+    found = compared(tmp_path, many)
+    assert (found.pages_changed, found.is_checked) == (10, False)
+    assert 0 < len(found.changed_pages) < 10
