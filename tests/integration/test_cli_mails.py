@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +17,7 @@ from tests.integration.site_house import open_site_house
 from webordinary.entrypoints.cli.main import main
 from webordinary.mail.parsing.message import parse
 from webordinary.model.names import job_id_of
+from webordinary.operations.mails import _csv_line
 
 
 @dataclass
@@ -129,3 +133,10 @@ def test_mails_are_exported_as_csv_that_no_spreadsheet_runs(operator: Operator) 
     assert (code, head.split(",")[:3]) == (0, ["mail", "received_at", "state"])
     assert ",'=cmd@evil.example," in row
     assert json.loads(operator.run("export")[1])["state"] == "refused"
+
+
+@pytest.mark.parametrize("text", ["=1+1", "Hello;=1+1", "a\t@x", "\uff1d1+1", "x\r\n -1", " =1", "a|+1"])
+def test_no_cell_of_an_export_begins_like_a_formula_whatever_separates_cells(text: str) -> None:
+    [row] = csv.reader(io.StringIO(_csv_line([text, "second"]), newline=""))
+    cells = re.split(r"[;,\t\r\n|]", ",".join(row))
+    assert not [cell for cell in cells if re.match(r"\s*[=+@\-\uff1d]", cell)]

@@ -186,7 +186,7 @@ def test_a_question_that_was_sent_leaves_no_token_in_the_database(house: House, 
 
 
 def test_a_question_shows_all_that_a_yes_would_release(house: House) -> None:
-    wish = "Change the title to Spring Sale. " * 50 + "Then delete the contact page."
+    wish = "Change the title to Spring Sale. " * 25 + "Then delete the contact page."
     email_id = house.receive(wish)
     assert "Then delete the contact page" in " ".join(words_of(house, email_id).replace("\n>", " ").split())
     assert "+confirm-" in question_of(house, email_id)
@@ -204,10 +204,31 @@ def test_a_mail_that_cannot_be_shown_whole_cannot_be_confirmed(house: House, wis
 
 
 def test_nothing_in_a_question_becomes_a_link(house: House) -> None:
-    email_id = house.receive("See evil.example/login, http://evil.example, //192.0.2.1/x or mail eve@evil.example")
+    dots = " ".join(f"evil{dot}example" for dot in "\u3002\uff0e\uff61\u2024")
+    email_id = house.receive(
+        f"See evil.example/login, http://evil.example, //192.0.2.1/x, mail eve@evil.example, {dots}"
+    )
     [entry] = house.replies(email_id)
     for words in (entry.reply.raw, words_of(house, email_id).encode()):
         assert not re.search(rb"evil\.|http:/|eve@", words)
+    assert not re.search(r"evil\S+example", words_of(house, email_id))
+
+
+@pytest.mark.parametrize("length", [40, 3_000])
+def test_a_question_says_nothing_of_the_mail_in_our_own_words(house: House, length: int) -> None:
+    now = house.services.clock.now()
+    letter = CustomerMail(SCOTT, "edit@localhost", 'Hi". Your account is at risk', "Call us. " * (length // 9))
+    told = Delivery(TransportKind.SMTP, "192.0.2.1", SCOTT, ("edit@localhost",), now)
+    [mail] = accept(write_mail(letter, now), told, mails=house.services.raw_mails, events=house.services.events)
+    start(mail.email_id, house.engine, house.services.raw_mails)
+    house.engine.run_ready()
+    lines = words_of(house, mail.email_id).splitlines()
+    assert [line[0] for line in lines if "account" in line] == [">"]
+
+
+def test_a_mail_does_not_push_what_we_say_out_of_sight(house: House) -> None:
+    email_id = house.receive("Hello" + "\n" * 900 + "there")
+    assert len(words_of(house, email_id).splitlines()) < 40
 
 
 def test_an_attacker_cannot_flood_the_owner_with_questions(house: House) -> None:

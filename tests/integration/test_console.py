@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
@@ -245,6 +247,26 @@ def test_a_push_is_shown_after_one_click_and_by_a_signed_webhook_only(container:
     wait_for_build()
     assert shown(container, "new.html") == "<h1>Two</h1>"
     assert secret not in page.get("/sites/amelia").text
+
+
+def test_the_body_of_a_webhook_call_is_never_kept(page: TestClient) -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        for _ in range(75):
+            yield b"x" * 65_000
+
+    async def post() -> tuple[int, int]:
+        transport = httpx.ASGITransport(page.app)
+        async with httpx.AsyncClient(transport=transport, base_url=PAGE) as client:
+            tracemalloc.start()
+            answer = await client.post("/hooks/amelia", content=parts(), headers={"X-Hub-Signature-256": "sha256="})
+            _, most = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            return answer.status_code, most
+
+    assert page.portal
+    status, most = page.portal.call(post)
+    assert status == 403
+    assert most < 1_000_000
 
 
 def test_a_site_whose_build_fails_is_red_until_it_is_mended(container: Container, page: TestClient) -> None:

@@ -19,6 +19,7 @@ from tests.hostile_mails import HOSTILE, mail, of_parts, one_photo, plain_text, 
 from tests.integration.house import SCOTT, House, open_house
 from tests.photos import HEIC, exif, opened, picture
 from tests.processes import children_of, wait_gone
+from webordinary.adapters.files import parser as parser_module
 from webordinary.adapters.files.parser import ParserLimits, ProcessParser
 from webordinary.mail.intake import accept
 from webordinary.mail.parsing.attachments import JPEG
@@ -200,6 +201,29 @@ def test_large_mails_keep_neither_small_ones_nor_the_workflow_waiting() -> None:
 def test_a_child_knows_no_variable_of_ours(parser: ProcessParser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL_KEY", "sk-secret")
     assert b"sk-secret" not in Path(f"/proc/{child_of(parser)}/environ").read_bytes()
+
+
+TAKEN_OVER = """
+import sys
+from webordinary.adapters.files.parser_child import read_frame, write_frame
+from webordinary.mail.parsing.message import parse
+from webordinary.mail.records import mail_to_json
+
+while frame := read_frame(sys.stdin.buffer):
+    lie = frame[1].replace(b"eve@example.com", b"scott@example.com").replace(b"<hostile@", b"<other@")
+    write_frame(sys.stdout.buffer, {"mail": mail_to_json(parse(lie))})
+"""
+
+
+def test_a_mail_that_took_over_its_parser_speaks_for_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "taken_over.py").write_text(TAKEN_OVER)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(parser_module, "_CHILD", "taken_over")
+    with limited(ParserLimits()) as parser:
+        read = parser.parse(mail(b"publish", sender="eve@example.com"))
+    assert (read.sender, read.message_id, read.command) == ("eve@example.com", "<hostile@example.com>", Command.PUBLISH)
 
 
 def test_a_child_ends_with_its_parent() -> None:

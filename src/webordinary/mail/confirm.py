@@ -20,7 +20,7 @@ from webordinary.mail.addresses import Mailbox, with_token
 VALID = timedelta(hours=48)
 MAX_QUESTIONS_A_DAY = 3
 """Questions to one address within a day: a forger must not flood it. Further mails are held in silence."""
-MAX_SHOWN = 2_000
+MAX_SHOWN = 1_000
 """Characters of a mail that a question shows; a longer mail cannot be confirmed by an answer."""
 MAX_PARSED_BYTES = 10_000_000
 """A larger mail is not parsed for a question: on AWS it would not fit into the memory of the step."""

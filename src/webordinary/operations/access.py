@@ -172,9 +172,13 @@ class Access:
         return self._issue(user.name, SecretKind.SESSION, _label(client), SESSION_LASTS)
 
     def _throttled_as(self, name: str, client: str) -> str:
-        """Tries from where the user is signed in count apart, so that guesses from elsewhere lock nobody out."""
+        """Tries from where the user is signed in, and from this machine, count apart: guesses from elsewhere lock
+        nobody out."""
         label, now = _label(client), self._now()
-        known = any(one.label == label and one.expires_at > now for one in self.secrets.of(name))
+        known = is_loopback(client) or any(
+            one.kind is SecretKind.SESSION and one.label == label and one.expires_at > now
+            for one in self.secrets.of(name)
+        )
         return f"user {name} {label}" if known else f"user {name}"
 
     def identify(self, secret: str, *, kind: SecretKind = SecretKind.SESSION) -> ConsoleUser | None:
@@ -239,6 +243,14 @@ def network_of(client: str) -> str:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
         return str(ip_network((address, 64), strict=False))
     return client
+
+
+def is_loopback(client: str) -> bool:
+    """Whether a client is on this machine; a proxy that names its clients is not the client."""
+    try:
+        return ip_address(client).is_loopback
+    except ValueError:
+        return False
 
 
 def checked_name(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -209,12 +210,9 @@ class Console:
         threading.Thread(target=self._rebuild, args=(project_id,), name=f"rebuild {project_id}", daemon=True).start()
         return True
 
-    def hook(self, project_id: str, body: bytes, signature: str) -> bool:
-        """A developer pushed: have the site built. False if the call is not signed with the secret of the site."""
-        if not onboarding.is_signed(self._services.directory.project(project_id), body, signature):
-            return False
-        self.rebuild(project_id)
-        return True
+    def hook_mac(self, project_id: str) -> hmac.HMAC | None:
+        """What signs the calls of a site's webhook; None if it has none."""
+        return onboarding.hook_mac(self._services.directory.project(project_id))
 
     def _rebuild(self, project_id: str) -> None:
         try:

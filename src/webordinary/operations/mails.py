@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -28,6 +29,8 @@ BY_OPERATOR = "operator"
 """The beginning of the kind of replies that an operator writes."""
 _PAGE = 200
 STATES = tuple(MailState)
+_FORMULA = re.compile(r"(\A|[;,\t\r\n|])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+"""Where a spreadsheet would begin a cell that it runs, whichever character separates cells in its country."""
 NEEDS_PERSON = (MailState.HELD, MailState.NOT_UNDERSTOOD, MailState.FAILED, MailState.DEAD)
 
 
@@ -119,8 +122,7 @@ def export_mails(index: MailIndex, wanted: MailFilter, *, as_csv: bool) -> Itera
 
 def _csv_line(values: Iterable[str]) -> str:
     line = io.StringIO()
-    # A spreadsheet runs a cell that begins like a formula.
-    csv.writer(line).writerow([f"'{value}" if value.startswith(("=", "+", "-", "@")) else value for value in values])
+    csv.writer(line).writerow([_FORMULA.sub(r"\1'", value) for value in values])
     return line.getvalue()
 
 

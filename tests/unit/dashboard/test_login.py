@@ -179,6 +179,16 @@ def test_a_guesser_does_not_lock_a_user_out_of_where_they_are_signed_in(console:
         console.access.sign_in("olga", PASSWORD, "198.51.100.7")
 
 
+def test_a_guesser_elsewhere_does_not_lock_a_user_out_of_this_machine(console: Console) -> None:
+    for _ in range(5):
+        assert console.access.sign_in("olga", "wrong password", "192.0.2.1") is None
+    assert console.access.sign_in("olga", PASSWORD, "127.0.0.1")
+    for _ in range(5):
+        assert console.access.sign_in("olga", "wrong password", "127.0.0.1") is None
+    with pytest.raises(TooManyTries):
+        console.access.sign_in("olga", PASSWORD, "127.0.0.1")
+
+
 def test_all_addresses_of_one_ipv6_line_are_one_guesser(console: Console) -> None:
     for number in range(5):
         assert console.access.sign_in(f"user{number}", "wrong password", f"2001:db8::{number}") is None

@@ -204,32 +204,37 @@ def ask_sender(subject: str, shown: ParsedMail | None) -> Answer:
     """The question to the registered address about a mail that nothing proves to be theirs.
 
     `shown` is None where the mail cannot be shown whole: then it cannot be confirmed. A forger may have written all of
-    it, so nothing in it can be clicked.
+    it: so every word of it is quoted, and nothing in it can be clicked.
     """
-    about = "A mail that names you as its sender reached us. Nothing proves that you wrote it, so nothing was done. "
+    about = "A mail that names you as its sender reached us. Nothing proves that you wrote it, so nothing was done."
     if shown is None:
-        about += f'Its subject begins with "{_unlinked(subject[:100] or "(none)")}".'
         told = (
             "It is too long to be shown here, so it cannot be confirmed by an answer. If you wrote it: send it "
             "again in shorter mails, or ask the people who look after your site. If you did not: nothing is done."
         )
-        return Answer("Did you write this?", (Paragraph(about), Paragraph(told)), closing="nothing was done")
+        quoted = Excerpt("Its subject begins with", _harmless(subject[:60]) or "(none)")
+        return Answer("Did you write this?", (Paragraph(about), quoted, Paragraph(told)), closing="nothing was done")
     files = {0: "", 1: " It brings 1 file."}.get(shown.attachment_count, f" It brings {shown.attachment_count} files.")
-    about += f'Its subject is "{_unlinked(shown.subject or "(none)")}".{files}'
     told = (
         "If you wrote it: answer this mail with the word yes, and it will be done. You have two days.\n"
         "If you did not: answer with the word no, or do nothing. Then nothing is done."
     )
-    text = (Excerpt("It asks for", _unlinked(shown.text)),) if shown.text else ()
-    return Answer("Did you write this?", (Paragraph(about), *text, Paragraph(told)), closing="answer yes or no")
+    quoted = Excerpt("This is that mail, its subject first", _harmless(f"{shown.subject or '(none)'}\n{shown.text}"))
+    warning = Paragraph("We never ask you to call a number or to sign in: if these words do, they are a forger's.")
+    blocks = (Paragraph(about + files), quoted, warning, Paragraph(told))
+    return Answer("Did you write this?", blocks, closing="answer yes or no")
 
 
-_LINKED = re.compile(r"(?<=\S)\.(?=[^\W\d_])|(?<=:)/|@")
+_LINKED = re.compile(
+    r"(?<=\S)(?<!\d)[.\u3002\uff0e\uff61\u2024](?=\S)|(?<=\d)[.\u3002\uff0e\uff61\u2024](?=[^\s\d])|(?<=:)/|@|\uff20"
+)
+_GAP = re.compile(r"\s*\n\s*\n\s*")
 
 
-def _unlinked(text: str) -> str:
-    """Text in which mail programs find no address to make a link of, also none without `http://`."""
-    return _LINKED.sub(lambda found: f" {found[0]} ", text)
+def _harmless(text: str) -> str:
+    """Text in which mail programs find no address to make a link of, also none without `http://`, and no gaps that
+    push what we say out of sight."""
+    return _GAP.sub("\n\n", _LINKED.sub(lambda found: f" {found[0]} ", text)).strip()
 
 
 def not_readable(reason: str) -> Answer:
