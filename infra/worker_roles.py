@@ -66,14 +66,14 @@ def make_publisher_role(scope: Construct, task_role: iam.Role, settings: Setting
     store = names.store_bucket(Aws.ACCOUNT_ID)
     buckets = [names.site_bucket(tag, stage, settings.domain) for stage in Stage]
     objects = [*(arns.bucket(bucket, "*") for bucket in buckets), arns.bucket(store, f"{SESSIONS}/{tag}/*")]
-    secret = f"arn:{Aws.PARTITION}:secretsmanager:{Aws.REGION}:{Aws.ACCOUNT_ID}:secret:{names.PREFIX}/{tag}/*"
+    secret = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}:parameter/{names.PREFIX}/{tag}/*"
     role.add_to_policy(
         iam.PolicyStatement(
             actions=["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject", "s3:DeleteObject"], resources=objects
         )
     )
     role.add_to_policy(rights.know_missing(*buckets, store))
-    role.add_to_policy(iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=[secret]))
+    role.add_to_policy(iam.PolicyStatement(actions=["ssm:GetParameter"], resources=[secret]))
     accept_wildcards(
         role, [*objects, secret], "One project's sites, its agents' sessions and its repository's credential."
     )

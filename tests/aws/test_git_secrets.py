@@ -1,4 +1,4 @@
-"""What lets workers into repositories: kept in Secrets Manager, copied where git needs it."""
+"""What lets workers into repositories: kept in encrypted parameters, copied where git needs it."""
 # ruff: noqa: E402
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class World:
 
     def __init__(self, endpoint: str, folder: Path) -> None:
         session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
-        client = session.client("secretsmanager", endpoint_url=endpoint)
+        client = session.client("ssm", endpoint_url=endpoint)
         self._secrets, self._folder, self.now = GitSecrets(lambda project_id: client), folder, 1000.0
         self.project = f"p{secrets.token_hex(6)}"
 

@@ -22,6 +22,7 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.preflight import (
     DeploymentIntent,
     Preflight,
+    allow_scaling,
     clear_the_way,
     existing_identity,
     make_ecs_role,
@@ -262,6 +263,31 @@ def group(*machines: str) -> dict[str, Any]:
             | {"AvailabilityZones": ["a"], "HealthCheckType": "EC2", "CreatedTime": datetime(2026, 1, 1, tzinfo=UTC)}
         ]
     }
+
+
+TARGET = {
+    "ServiceNamespace": "ecs",
+    "ResourceId": f"service/{names.CLUSTER}/{names.SERVICE}",
+    "ScalableDimension": "ecs:service:DesiredCount",
+    "MinCapacity": 0,
+    "MaxCapacity": 40,
+    "RoleARN": "r",
+    "CreationTime": datetime(2026, 1, 1, tzinfo=UTC),
+}
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_removal_stops_scaling_and_the_next_deployment_allows_it_again(allowed: bool) -> None:
+    """Application Auto Scaling, RegisterScalableTarget: SuspendedState of an existing target."""
+    recorded = Recorded()
+    recorded.answers("application-autoscaling", "describe_scalable_targets", {"ScalableTargets": [TARGET]})
+    kept = {name: TARGET[name] for name in ("ServiceNamespace", "ResourceId", "ScalableDimension")}
+    state = {**kept, "SuspendedState": {"DynamicScalingOutSuspended": not allowed}}
+    recorded.answers("application-autoscaling", "register_scalable_target", {}, state)
+    recorded.answers("application-autoscaling", "describe_scalable_targets", {"ScalableTargets": []})
+    for _ in range(2):  # half a deployment has no target
+        allow_scaling(recorded("application-autoscaling"), allowed=allowed)
+    recorded.done()
 
 
 def test_destroy_takes_away_what_would_keep_stacks_from_going() -> None:

@@ -40,6 +40,27 @@ def test_a_step_without_a_function_is_named_before_anything_is_deployed() -> Non
         definition.for_aws({step: arn for step, arn in ARNS.items() if step != "Reply"})
 
 
+def test_a_burst_on_a_new_account_outlasts_its_ten_lambdas() -> None:
+    """Step Functions, Retry: MaxDelaySeconds caps the growing interval; Lambda throttles beyond its concurrency.
+
+    With full jitter the tries of one step last nine minutes on average, and a step waits at most as long again.
+    """
+    tasks = [state for state in definition.embedded().machine.walk() if isinstance(state, Task)]
+    for task in tasks:
+        [patient] = [one for one in task.retriers if "Lambda.TooManyRequestsException" in one.errors]
+        assert patient.errors == ("Lambda.TooManyRequestsException",)
+        longest = [patient.delay(tries, Longest) for tries in range(int(patient.max_attempts))]
+        assert max(longest) == 60
+        assert sum(longest) > 15 * 60
+
+
+class Longest:
+    """The dice at their highest."""
+
+    def uniform(self, low: float, high: float) -> float:
+        return high
+
+
 def _with_steps(value: Any) -> Any:  # noqa: ANN401 - JSON
     """The same document with steps where it has ARNs."""
     names = {arn: step for step, arn in ARNS.items()}

@@ -63,9 +63,8 @@ def rights_of(service: str, operation: str, params: Params) -> Iterator[Right]:
         case "sesv2":
             domain = params["FromEmailAddress"].rpartition("@")[2]
             yield "ses:SendRawEmail", _arn("ses", f"identity/{domain}")
-        case "secretsmanager":
-            # AWS ends the ARN of a secret with six characters of its own.
-            yield f"secretsmanager:{operation}", _arn("secretsmanager", f"secret:{params['SecretId']}-a1B2c3")
+        case "ssm":
+            yield f"ssm:{operation}", _arn("ssm", f"parameter{params['Name']}")
         case "sts" if operation == "GetCallerIdentity":
             return
         case _:

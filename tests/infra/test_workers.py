@@ -123,7 +123,7 @@ def test_a_worker_itself_reaches_no_site_and_no_session(cloud: Cloud) -> None:
     objects = {resource.rpartition(":::")[2] for action, resource in rights if action.startswith("s3:")}
     assert all(name.startswith("webordinary-store-") for name in objects)
     assert not any("/sessions" in name or name.endswith("<AWS::AccountId>/*") for name in objects)
-    assert not any(action.startswith(("iam:", "secretsmanager:", "ses:", "lambda:")) for action, _ in rights)
+    assert not any(action.startswith(("iam:", "secretsmanager:", "ssm:", "ses:", "lambda:")) for action, _ in rights)
     assert ("sts:AssumeRole", f"arn:<AWS::Partition>:iam::<AWS::AccountId>:role/{names.PUBLISHER_ROLE}") in rights
 
 

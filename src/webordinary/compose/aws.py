@@ -394,7 +394,7 @@ class AwsContainer:
 
         config, endpoint = self.config, self.endpoint
         own = (self._session or boto3.Session()).client(
-            "secretsmanager", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint
+            "ssm", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint
         )
         secrets_for = secrets_of(own, config.aws_project_role, self._process, config.aws_region, endpoint)
         return FetchedCredentials(self._scratch / ".secrets", GitSecrets(secrets_for), self.clock.monotonic)

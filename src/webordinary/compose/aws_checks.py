@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import boto3
 
 from webordinary.adapters.aws.clients import config_of
 from webordinary.adapters.aws.provision.account_checks import AccountChecks, DnsChecks, MailChecks, site_name_checks
 from webordinary.adapters.aws.provision.deployment import connect_tools
+from webordinary.adapters.aws.provision.preflight import ClientOf, DeploymentIntent
 from webordinary.adapters.aws.provision.resource_checks import (
     bucket_checks,
     flow_checks,
@@ -16,15 +18,26 @@ from webordinary.adapters.aws.provision.resource_checks import (
     site_buckets,
     table_checks,
 )
+from webordinary.adapters.aws.provision.worker_checks import WorkerChecks
 from webordinary.compose.aws import AwsContainer, open_aws, state_machine_arn
 from webordinary.compose.checks import projects_checks
 from webordinary.config import Config
 from webordinary.jobs.site_files import Stage
-from webordinary.model.checks import Check, Verdict, broken
+from webordinary.model.checks import Check, CheckResult, Verdict, broken, doubtful, good
 from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.snapshot import MailState, state_of
 from webordinary.operations.doctor import CheckRun, run_checks
 
 MOST_KEYS = 100
+MOST_MAILS = 50
+
+
+def client_of(config: Config) -> ClientOf:
+    """The client of a service, for what only an operator's commands ask."""
+    endpoint = config.aws_endpoint or None
+    return lambda service, region=config.aws_region: boto3.client(
+        service, config=config_of(region, endpoint), endpoint_url=endpoint
+    )
 
 
 def account_checks(config: Config) -> Iterator[Check]:
@@ -46,9 +59,22 @@ def cloud_checks(services: AwsContainer) -> Iterator[Check]:
     yield from bucket_checks(services.clients, (services.raw_bucket, services.store_bucket), ())
     yield from flow_checks(services.clients, tools, state_machine_arn(config), services.raw_bucket)
     yield from mail.checks()
-    if not endpoint:  # an emulator's domain is nobody's
+    yield Check("held mails", partial(_held, services))
+    if not endpoint:  # an emulator's domain is nobody's, and its ECS and quotas are no machines
+        intent = DeploymentIntent(region=config.aws_region, mailbox=config.mailbox, account=config.aws_account)
+        yield from WorkerChecks(client_of(config), intent).checks()
         domain = config.mailbox.rpartition("@")[2]
         yield from DnsChecks(domain, config.aws_region, mail.dkim_tokens).checks()
+
+
+def _held(services: AwsContainer) -> CheckResult:
+    """Do mails wait for a person?"""
+    recent = services.overview.recent_mails(None, MOST_MAILS)
+    held = [mail for mail in recent if state_of(mail) is MailState.HELD]
+    if held:
+        words = f"{len(held)} of the last {len(recent)} mails are held, such as one of {held[0].sender}"
+        return doubtful(words, "`webordinary mails list --state held --backend aws`")
+    return good("no mail is held")
 
 
 def customers_checks(services: AwsContainer) -> Iterator[Check]:

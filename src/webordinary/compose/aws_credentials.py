@@ -1,4 +1,4 @@
-"""Git credentials of projects on AWS: fetched from Secrets Manager. Workers and commands load it, lambdas do not."""
+"""Git credentials of projects on AWS: fetched from parameters of SSM. Workers and commands load it, lambdas do not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FRESH_SECONDS = 600.0
 
 
 class FetchedCredentials(Credentials):
-    """Credentials copied from Secrets Manager into a folder of this process. Thread-safe."""
+    """Credentials copied from SSM into a folder of this process. Thread-safe."""
 
     def __init__(self, folder: Path, secrets: GitSecrets, monotonic: Callable[[], float]) -> None:
         super().__init__(folder)

@@ -29,17 +29,17 @@ from webordinary.adapters.aws.provision.package import (
 )
 from webordinary.adapters.aws.provision.preflight import (
     BOOTSTRAP_VERSION,
-    ClientOf,
     DeploymentIntent,
     Preflight,
     active_rules,
+    allow_scaling,
     bootstrap_version,
     clear_the_way,
     existing_identity,
     make_ecs_role,
 )
 from webordinary.compose.aws import open_aws
-from webordinary.compose.aws_checks import account_checks
+from webordinary.compose.aws_checks import account_checks, client_of
 from webordinary.config import Config, variable_of
 from webordinary.model.checks import Verdict
 from webordinary.operations import onboarding, sample
@@ -83,13 +83,13 @@ def examine_before_deploying(config: Config, said: Mapping[str, str], *, take_ov
     [known] = run_checks([identity])
     yield known
     if known.finding.verdict is not Verdict.FAIL:
-        found = Preflight(_client_of(config), intent, emulated=bool(config.aws_endpoint))
+        found = Preflight(client_of(config), intent, emulated=bool(config.aws_endpoint))
         yield from run_checks([*others, *found.checks()])
 
 
 def identity_to_use(config: Config, said: Mapping[str, str]) -> str:
     """Whether the deployment makes SES's identity or uses an existing one: the setting `identity`."""
-    return existing_identity(_client_of(config), _mailbox(said).rpartition("@")[2])
+    return existing_identity(client_of(config), _mailbox(said).rpartition("@")[2])
 
 
 def _mailbox(said: Mapping[str, str]) -> str:
@@ -98,25 +98,27 @@ def _mailbox(said: Mapping[str, str]) -> str:
 
 def is_bootstrapped(config: Config) -> bool:
     """Whether the CDK's bucket and roles are there, as the stacks require them."""
-    return bootstrap_version(_client_of(config)("ssm")) >= BOOTSTRAP_VERSION
+    return bootstrap_version(client_of(config)("ssm")) >= BOOTSTRAP_VERSION
 
 
 def make_roles(config: Config) -> None:
     """The role that ECS needs before its first cluster."""
-    make_ecs_role(_client_of(config)("iam"))
+    make_ecs_role(client_of(config)("iam"))
+
+
+def resume_scaling(config: Config) -> None:
+    """Let waiting keys start workers; a removal that was begun had forbidden it."""
+    if config.aws_endpoint:
+        return
+    allow_scaling(client_of(config)("application-autoscaling"), allowed=True)
 
 
 def prepare_removal(config: Config, report: Callable[[str], None]) -> None:
     """Stop receiving, workers and machines, so that the stacks can be removed."""
+    if not config.aws_endpoint:  # the emulator scales nothing
+        allow_scaling(client_of(config)("application-autoscaling"), allowed=False)
     pause = EMULATED_PAUSE_SECONDS if config.aws_endpoint else PAUSE_SECONDS
-    clear_the_way(_client_of(config), report, lambda: time.sleep(pause))
-
-
-def _client_of(config: Config) -> ClientOf:
-    endpoint = config.aws_endpoint or None
-    return lambda service, region=config.aws_region: boto3.client(
-        service, config=config_of(region, endpoint), endpoint_url=endpoint
-    )
+    clear_the_way(client_of(config), report, lambda: time.sleep(pause))
 
 
 def registry(config: Config) -> ImageRegistry:

@@ -233,7 +233,7 @@ class SesVerdicts:
         if verdicts.virus == "fail":
             return Refused("SES found a virus in this mail")
         if verdicts.spam == "fail":
-            return Refused("SES takes this mail for spam")
+            return AwaitsConfirmation("SES takes this mail for spam")  # of a known sender: SES errs, so ask
         return _unproven(verdicts, mail) or _unscanned(verdicts)
 
 

@@ -13,7 +13,7 @@ from webordinary.mail.addresses import with_token
 from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.jobs import JobOutcome
-from webordinary.model.snapshot import JobSummary
+from webordinary.model.snapshot import JobSummary, MailSummary
 
 RECENT = 50
 
@@ -81,16 +81,25 @@ def _follow(
             email_id = next((mail.email_id for mail in mails if mail.subject == subject), "")
             if email_id:
                 report(f"taken as mail {email_id[:12]}")
-        answered = [one.sent_at for one in services.outbox.of(email_id) if one.sent_at] if email_id else []
-        if answered:
-            detail = services.overview.mail(email_id)
-            assert detail
+        detail = services.overview.mail(email_id) if email_id else None
+        if detail and detail.summary.stopped:  # a held mail may have been answered by a question to its sender
+            _refuse_stopped(detail.summary)
+        answered = [one.sent_at for one in services.outbox.of(email_id) if one.sent_at] if detail else []
+        if detail and answered:
             job = detail.summary.job
             outcome = str(job.outcome) if job else "no job"
             return Trip(email_id, sent_at, detail.summary.received_at, answered[0], outcome, _words(job))
         wait()
     where = f"mail {email_id[:12]} was taken but not answered" if email_id else "the mail did not come in"
     raise Transient(f"{where} within {seconds:.0f} s: run `webordinary doctor --backend aws`")
+
+
+def _refuse_stopped(mail: MailSummary) -> None:
+    why = f": {mail.stopped_because}" if mail.stopped_because else ""
+    raise Permanent(
+        f"mail {mail.email_id[:12]} was taken but is {mail.stopped}{why}; "
+        f"see `webordinary mails show {mail.email_id[:12]} --backend aws`"
+    )
 
 
 def _words(job: JobSummary | None) -> str:

@@ -85,9 +85,19 @@ def test_a_proven_sender_is_admitted() -> None:
     )
 
 
-def test_a_virus_and_spam_are_refused() -> None:
+def test_a_virus_is_refused() -> None:
     assert isinstance(judged(as_received(raw_mail(), replace(SEEN, virus="FAIL"))), Refused)
-    assert isinstance(judged(as_received(raw_mail(), replace(SEEN, spam="FAIL"))), Refused)
+    assert isinstance(judged(as_received(raw_mail(), replace(SEEN, virus="FAIL", spam="FAIL"))), Refused)
+
+
+def test_a_known_sender_whose_mail_looks_like_spam_is_asked_and_not_dropped() -> None:
+    """Mails of Google Workspace with dmarc=pass carry X-SES-Spam-Verdict: FAIL now and then."""
+    verdict = judged(as_received(raw_mail(), replace(SEEN, spam="FAIL")))
+    assert verdict == AwaitsConfirmation("SES takes this mail for spam")
+    stranger = authenticate(
+        envelope(as_received(raw_mail(), replace(SEEN, spam="FAIL"))), parse(STORED), (), SesVerdicts()
+    )
+    assert isinstance(stranger, Refused)
 
 
 @pytest.mark.parametrize("dmarc", ["fail", "none", "temperror", "bestguesspass", "gray", ""])

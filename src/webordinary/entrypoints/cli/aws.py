@@ -167,6 +167,7 @@ def deploy(args: argparse.Namespace) -> int:
     provision.make_roles(config)
     context = _context(config, {**settings, "account": config.aws_account})
     _cdk(config, root, "deploy", ["--all", TAKE_OVER, "--require-approval", "never", *context])
+    provision.resume_scaling(config)
     words = _let_mail_in(config)
     if args.json:
         print_json({"deployed": True, "mail": words})

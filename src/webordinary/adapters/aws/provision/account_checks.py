@@ -96,7 +96,7 @@ CLOCKS_APART_SECONDS, CLOCKS_REFUSED_SECONDS = 30, 240
 OPERATING = (
     "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Scan", "s3:PutObject", "sqs:CreateQueue", "sqs:GetQueueUrl",
     "states:StartExecution", "states:GetExecutionHistory", "lambda:GetFunctionConfiguration", "ses:GetEmailIdentity",
-    "secretsmanager:PutSecretValue",
+    "ssm:PutParameter",
 )  # fmt: skip
 """What an operator's commands do, one of each kind."""
 

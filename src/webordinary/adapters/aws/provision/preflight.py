@@ -54,6 +54,7 @@ class DeploymentIntent:
 
     region: str
     mailbox: str
+    account: str = ""
     operator: str = ""
     hosted_zone: str = ""
     capacity: str = "ec2"
@@ -307,8 +308,10 @@ def make_ecs_role(iam: Any) -> None:  # noqa: ANN401
                 raise
 
 
-_NO_SERVICE = frozenset({"ClusterNotFoundException", "ServiceNotFoundException", "ServiceNotActiveException"})
+NO_SERVICE = frozenset({"ClusterNotFoundException", "ServiceNotFoundException", "ServiceNotActiveException"})
 DESTROY_LOOKS = 120
+WORKERS = f"service/{names.CLUSTER}/{names.SERVICE}"
+"""How Application Auto Scaling calls our service."""
 
 
 def clear_the_way(client_of: ClientOf, report: Report, pause: Callable[[], None]) -> None:
@@ -332,6 +335,15 @@ def clear_the_way(client_of: ClientOf, report: Report, pause: Callable[[], None]
     raise Transient("the workers' machines do not end: look at the Auto Scaling group's activity, then destroy again")
 
 
+def allow_scaling(scaling: Any, *, allowed: bool) -> None:  # noqa: ANN401
+    """Whether waiting keys start workers. A removal forbids it first; a deployment allows it again."""
+    ours = {"ServiceNamespace": "ecs", "ScalableDimension": "ecs:service:DesiredCount"}
+    with translated("asking whether workers are scaled"):
+        if scaling.describe_scalable_targets(ResourceIds=[WORKERS], **ours)["ScalableTargets"]:
+            suspended = {"DynamicScalingOutSuspended": not allowed}
+            scaling.register_scalable_target(ResourceId=WORKERS, SuspendedState=suspended, **ours)
+
+
 def _stop_workers(ecs: Any) -> None:  # noqa: ANN401
     with translated(f"stopping the service {names.SERVICE}"), suppress(_Gone):
         _there(ecs.update_service, cluster=names.CLUSTER, service=names.SERVICE, desiredCount=0)
@@ -349,7 +361,7 @@ def _there(call: Callable[..., Any], **given: object) -> Any:  # noqa: ANN401
     try:
         return call(**given)
     except ClientError as problem:
-        if code_of(problem) in _NO_SERVICE:
+        if code_of(problem) in NO_SERVICE:
             raise _Gone from problem
         raise
 

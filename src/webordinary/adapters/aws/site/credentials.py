@@ -1,4 +1,4 @@
-"""What lets workers into the customers' repositories, in Secrets Manager: one secret a project."""
+"""Credentials of the customers' repositories: one encrypted parameter of Systems Manager a project, free of charge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from types_boto3_sts import STSClient
     from types_boto3_sts.type_defs import CredentialsTypeDef
 
-_MISSING = "ResourceNotFoundException"
+_MISSING = "ParameterNotFound"
+TIER = "Intelligent-Tiering"
+"""Standard, which is free, up to 4 KB; a longer private key makes one advanced parameter of 0.05 dollars a month."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,10 @@ class GitSecret:
 
 
 class GitSecrets:
-    """`client_of` gives the client to read a project's secrets with: a worker's own role reads none."""
+    """SecureString parameters. `client_of` gives the SSM client of a project: a worker's own role reads none.
+
+    The key `aws/ssm` encrypts them: every principal that may read a parameter may use it through SSM.
+    """
 
     def __init__(self, client_of: Callable[[str], Any]) -> None:
         self._client_of = client_of
@@ -45,32 +50,26 @@ class GitSecrets:
         """A project's credential; None if it has none."""
         with translated(f"fetching the git credential of {project_id}"):
             try:
-                found = self._client_of(project_id).get_secret_value(SecretId=secret_name(project_id))
+                found = self._client_of(project_id).get_parameter(Name=secret_name(project_id), WithDecryption=True)
             except ClientError as problem:
                 if code_of(problem) != _MISSING:
                     raise
                 return None
-        return GitSecret(**json.loads(found["SecretString"]))
+        return GitSecret(**json.loads(found["Parameter"]["Value"]))
 
     def keep(self, project_id: str, secret: GitSecret) -> None:
         """Use this one from now on."""
-        name, client = secret_name(project_id), self._client_of(project_id)
         text = json.dumps({"repo": secret.repo, "credential": secret.credential})
         with translated(f"keeping the git credential of {project_id}"):
-            try:
-                client.put_secret_value(SecretId=name, SecretString=text)
-            except ClientError as problem:
-                if code_of(problem) != _MISSING:
-                    raise
-                client.create_secret(Name=name, SecretString=text)
+            self._client_of(project_id).put_parameter(
+                Name=secret_name(project_id), Value=text, Type="SecureString", Overwrite=True, Tier=TIER
+            )
 
     def forget(self, project_id: str) -> bool:
         """Remove it at once; False if there was none."""
         with translated(f"forgetting the git credential of {project_id}"):
             try:
-                self._client_of(project_id).delete_secret(
-                    SecretId=secret_name(project_id), ForceDeleteWithoutRecovery=True
-                )
+                self._client_of(project_id).delete_parameter(Name=secret_name(project_id))
             except ClientError as problem:
                 if code_of(problem) != _MISSING:
                     raise
@@ -80,7 +79,7 @@ class GitSecrets:
 
 def secret_name(project_id: str) -> str:
     """Below its project, so that a project's own credentials reach it and no other."""
-    return f"{names.PREFIX}/{project_id}/git"
+    return f"/{names.PREFIX}/{project_id}/git"
 
 
 """The role's policy names buckets and folders by `${aws:PrincipalTag/project}`."""
@@ -152,7 +151,7 @@ def rights_of(
 
 def secrets_of(own: C, role: str, worker: str, region: str, endpoint: str | None = None) -> Callable[[str], C]:
     """Which client to read a project's secrets with; as `rights_of`."""
-    return _scoped("secretsmanager", own, role, worker, region, endpoint)
+    return _scoped("ssm", own, role, worker, region, endpoint)
 
 
 def _scoped(service: str, own: C, role: str, worker: str, region: str, endpoint: str | None) -> Callable[[str], C]:
