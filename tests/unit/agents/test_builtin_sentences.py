@@ -2,38 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.unit.agents.wishes_world import SITE, Pottery, is_as_expected, sentences
+from tests.unit.agents.wishes_world import SAMPLE, SITE, Pottery, is_as_expected, sentences
 from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
 
 LEAST_DONE = 0.9
 
 
-def outcome(folder: Path, mail: str, expected: str) -> str:
+def outcome(folder: Path, mail: str, expected: str, site: Mapping[str, str] = SITE) -> str:
     """`done`, `asked`, or `wrong` for every other change of the site."""
-    pottery = Pottery(folder)
+    pottery = Pottery(folder, site)
     photos = int("photo" in expected.split(": ", maxsplit=1)[0] or "photo" in expected or "[photo.jpg]" in mail)
     result = pottery.write(mail.replace(" [photo.jpg]", ""), photos)
-    if pottery.files() == SITE:
+    if pottery.files() == site:
         return "wrong" if isinstance(result, Changed) else "asked"
-    return "done" if expected and is_as_expected(pottery.files(), expected) else "wrong"
+    return "done" if expected and is_as_expected(pottery.files(), expected, site) else "wrong"
 
 
-@pytest.mark.parametrize("name", ["development.txt", "held_out.txt"])
-def test_of_exact_wishes_nine_in_ten_are_done_and_none_is_done_wrongly(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "site"), [("development.txt", SITE), ("held_out.txt", SITE), ("sample.txt", SAMPLE)])
+def test_of_exact_wishes_most_are_done_and_none_is_done_wrongly(
+    tmp_path: Path, name: str, site: Mapping[str, str]
+) -> None:
     mails = list(sentences(name))
-    got = {mail: outcome(tmp_path / str(n), mail, expected) for n, (mail, expected) in enumerate(mails)}
+    got = {mail: outcome(tmp_path / str(n), mail, expected, site) for n, (mail, expected) in enumerate(mails)}
     assert [mail for mail, what in got.items() if what == "wrong"] == []
     not_done = [mail for mail, what in got.items() if what != "done"]
     assert len(not_done) <= (1 - LEAST_DONE) * len(mails), not_done
 
 
-def test_a_mail_that_is_not_understood_to_the_last_word_changes_nothing(tmp_path: Path) -> None:
-    mails = [mail for mail, _ in sentences("traps.txt")]
-    assert [mail for n, mail in enumerate(mails) if outcome(tmp_path / str(n), mail, "") != "asked"] == []
+@pytest.mark.parametrize(("name", "site"), [("traps.txt", SITE), ("sample_traps.txt", SAMPLE)])
+def test_a_mail_that_is_not_understood_to_the_last_word_changes_nothing(
+    tmp_path: Path, name: str, site: Mapping[str, str]
+) -> None:
+    mails = [mail for mail, _ in sentences(name)]
+    assert [mail for n, mail in enumerate(mails) if outcome(tmp_path / str(n), mail, "", site) != "asked"] == []
+
+
+def test_what_was_not_understood_is_left_aside_after_a_yes(pottery: Pottery) -> None:
+    asked = pottery.write("Change “two cats” to “three cats”. The kettle broke.")
+    assert isinstance(asked, Asked)
+    assert "The kettle broke" in asked.question
+    assert pottery.files() == SITE
+    assert isinstance(pottery.write("Yes, please!"), Changed)
+    assert "three cats" in pottery.files()["about.html"]
+
+
+def test_a_condition_is_not_left_aside_without_a_yes(pottery: Pottery) -> None:
+    pottery.write("Change “two cats” to “three cats”. The kettle broke.")
+    assert not isinstance(pottery.write("Yes, but only on Monday"), Changed)
+    assert pottery.files() == SITE
 
 
 @pytest.fixture

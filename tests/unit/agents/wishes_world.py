@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
 
 from tests.unit.jobs.world import TestHold
@@ -72,12 +73,34 @@ SITE = {
 }
 
 
+def _sample() -> dict[str, str]:
+    """The sample site, with a page more that has a list."""
+    folder = files("webordinary.operations.sample") / "amelia"
+    site = {
+        **{f"images/{file.name}": file.read_text() for file in (folder / "images").iterdir() if ".svg" in file.name},
+        **{file.name: file.read_text() for file in folder.iterdir() if file.name.endswith((".html", ".css"))},
+    }
+    about = site["about.html"].replace("About the workshop", "News")
+    text = """<h1>News</h1>
+      <ul>
+        <li>New kiln, 1 March</li>
+        <li>Glaze course, 3 May</li>
+      </ul>
+      <h2>Follow us</h2>
+      <p>Letters go out twice a year.</p>
+"""
+    return {**site, "news.html": re.sub(r"(?s)<h1>.*(?=    </article>)", text, about)}
+
+
+SAMPLE = _sample()
+
+
 class Pottery:
     """The site in a folder, and its owner."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, site: Mapping[str, str] = SITE) -> None:
         self.folder, self.session = folder / "site", ""
-        for name, text in SITE.items():
+        for name, text in site.items():
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_text(text)
         self.photo = folder / "photo.jpg"
@@ -110,9 +133,9 @@ def sentences(name: str) -> Iterator[tuple[str, str]]:
             yield line.replace("\\n", "\n"), expected.replace("\\n", "\n")
 
 
-def is_as_expected(files: dict[str, str], expected: str) -> bool:
+def is_as_expected(files: dict[str, str], expected: str, site: Mapping[str, str] = SITE) -> bool:
     """Whether the site differs from SITE by these changes and nothing else."""
-    files, wanted = dict(files), dict(SITE)
+    files, wanted = dict(files), dict(site)
     for change in expected.split(" ;; "):
         if change.startswith("photo "):
             name, _, place = change.removeprefix("photo ").partition(" after ")

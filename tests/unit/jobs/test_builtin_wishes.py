@@ -124,7 +124,7 @@ def test_what_is_not_clear_is_asked_and_nothing_changes(site: Site, mail: str, w
 @pytest.mark.parametrize(
     "mail",
     [
-        "remove the second paragraph",
+        "remove the second table",
         "delete the about page",
         "make the headings bold",
         "add a page",

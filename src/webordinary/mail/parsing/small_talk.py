@@ -23,6 +23,7 @@ _CLOSING = {
     "'": _SINGLE,
 }
 """What ends a quotation; an empty line shows that it was none."""
+_NEXT_SENTENCE = re.compile(r"\s+(?!To\b)[A-Z][a-z]+")
 _LONGEST_QUOTE = 2_000
 _FIRST, _LAST = 0xE000, 0xF8FF  # a private-use character stands for each quotation
 MARK = f"[{chr(_FIRST)}-{chr(_LAST)}]"
@@ -46,7 +47,8 @@ class Quotations:
                 ends[mark] = self._end(text, mark, begin)
             end, closes = ends[mark]
             if closes and 0 < end - begin <= _LONGEST_QUOTE:
-                parts += [text[done : opening.start()], self.mark(text[begin:end])]
+                stop = "." if text[end - 1] in ".!?" and _NEXT_SENTENCE.match(text, end + 1) else ""
+                parts += [text[done : opening.start()], self.mark(text[begin:end]), stop]
                 done = end + 1
         return "".join([*parts, text[done:]])
 
@@ -97,7 +99,12 @@ _PHRASES = {
     "guten morgen": "hallo", "buenos días": "hola", "as always": "again", "sent from my": "thanks",
     "von meinem": "danke", "bonne journée": "merci", "as ever": "again", "take care": "thanks",
     "no worries": "thanks", "no problem": "thanks", "no rush": "thanks", "no hurry": "thanks", "ça marche": "merci",
-    "long time no see": "hello", "s'il te plaît": "svp", "s'il vous plaît": "svp", "mit freundlichen": "freundliche",
+    "long time no see": "hello", "that's all": "thanks", "that is all": "thanks", "how was": "hope",
+    "go up": "hope", "gone up": "hope", "me again": "hello", "by the way": "also", "it's finally": "hope",
+    "how is": "hope",
+    "how are": "hope", "we've moved": "hope", "we have moved": "hope", "we moved": "hope", "it was moved": "hope",
+    "we have changed": "hope", "we've changed": "hope", "we changed": "hope", "has changed": "hope",
+    "have changed": "hope", "s'il te plaît": "svp", "s'il vous plaît": "svp", "mit freundlichen": "freundliche",
 }  # fmt: skip
 """Phrases with a word that means something else on its own."""
 LANGUAGES = (
@@ -117,6 +124,7 @@ LANGUAGES = (
         "bothering trouble keep keeping treating her him too also now already absolutely totally pretty quite such "
         "what's up iphone ipad phone android samsung galaxy mobile monday friday bit done did made making turned out "
         "customers clients everyone's star stars rock legend patience support effort since last long ago it'll "
+        "address phone number opening hours prices price webmaster admin advance "
         "another message mail email got getting getting's sending sent hot cold enjoying bank",
     ),
     _language(
@@ -168,6 +176,7 @@ _GREETS = re.compile(
     r"|querid[oa]|ciao|salve|buongiorno|buonasera|gentile|car[oa]|hoi|dag|beste|lieve|goede(?:morgen|middag|navond))\b",
     re.I,
 )
+_DAYTIME = re.compile(r"(?:morning|afternoon|evening)(?: all| everyone| everybody| team)?", re.I)
 _SMILEY = re.compile(r"[:;]-?[)(D]|[\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u200d]+|(?<!\S)\^\^(?!\S)|<3")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)|p\.?p?\.?s\.?[:,]?(?=\s))[ \t]+", re.I)
 _ENDS = re.compile(r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<=[.!?…])[\s)]+|;\s*")
@@ -193,9 +202,18 @@ def words_in(text: str) -> list[str]:
     return re.findall(rf"[\w'&@+-]*[\w&@+]|{MARK}", plain)
 
 
+_SETS_A_TIME = re.compile(
+    r"\bas soon as (?!possible|you)|\b(?:from|since|starting|as of|until|till) (?:now|today|tonight|\w+day\b|next|this"
+    r"|christmas|easter|spring|summer|autumn|winter)",
+    re.I,
+)
+
+
 def is_small_talk(text: str) -> bool:
     """Whether a text says nothing about the site; also with one letter wrong in a longer word."""
     words = words_in(text)
+    if _SETS_A_TIME.search(text):
+        return False
     return not words or any(language.has(words) or language.has(_mended(words, language)) for language in LANGUAGES)
 
 
@@ -307,6 +325,8 @@ def _is_greeting(piece: str) -> bool:
     """`Hi`, `Dear Scott`, `Hello Mrs Miller`: a greeting and at most three words that may be a name."""
     greets = _GREETS.match(piece)
     rest = piece[greets.end() :].split() if greets else []
+    if _DAYTIME.fullmatch(piece.strip(" .!")):
+        return True
     return (
         greets is not None
         and len(rest) <= 3
@@ -316,7 +336,11 @@ def _is_greeting(piece: str) -> bool:
 
 def _thanks_a_person(piece: str) -> bool:
     thanks = _CLOSES.match(piece.strip())
-    return thanks is not None and (rest := piece.strip()[thanks.end() :].strip()) != "" and _is_name(rest)
+    if thanks is None:
+        return False
+    talk, _, place = piece.strip().rpartition(" from ")
+    rest = place if talk and is_small_talk(talk) else piece.strip()[thanks.end() :].strip()
+    return rest != "" and _is_name(rest)
 
 
 def _signs(pieces: list[str]) -> bool:

@@ -28,22 +28,27 @@ _FORGOTTEN = "{}"
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """A question that waits for its answer: the mail, the wish that was unclear, and the places to choose from."""
+    """A question that waits for its answer: the mail, the wish that was unclear, and the places to choose from.
+
+    Without a wish it asks whether the parts `aside`, which were not understood, may be left aside.
+    """
 
     mail: str
-    wish: int
+    wish: int | None
     choices: tuple[tuple[str, int], ...] = ()
+    aside: tuple[str, ...] = ()
 
     def session(self) -> str:
         """The question as the session of a thread keeps it."""
-        return json.dumps({"mail": self.mail, "wish": self.wish, "choices": self.choices[:100]})
+        return json.dumps({"mail": self.mail, "wish": self.wish, "choices": self.choices[:100], "aside": self.aside})
 
     @classmethod
     def of(cls, session: str) -> OpenQuestion | None:
         """The question of a session; None if it holds none."""
         try:
             told: Any = json.loads(session or _FORGOTTEN)
-            return cls(str(told["mail"]), int(told["wish"]), tuple((str(p), int(n)) for p, n in told["choices"]))
+            wish, choices = told["wish"], tuple((str(page), int(n)) for page, n in told["choices"])
+            return cls(str(told["mail"]), None if wish is None else int(wish), choices, tuple(map(str, told["aside"])))
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -52,8 +57,7 @@ class OpenQuestion:
         quotes = Quotations()
         clauses = clauses_of(quotes.set_aside(answer))
         if not clauses:
-            agreed = wish.doubt and set(words_in(answer)) & {"yes", "ok", "okay", "yep", "yeah", "ja", "oui"}
-            return replace(wish, doubt="") if agreed else None
+            return replace(wish, doubt="") if wish.doubt and _agrees(answer) else None
         said = re.sub(r"(?i)\A(?:please|in|on|i mean|it's|just) |,? (?:please|only)\Z", "", clauses[0].text).strip()
         if len(clauses) > 1:
             return None
@@ -92,8 +96,10 @@ class BuiltinAgent:
             )
         desk = Desk(Draft(task.workspace, token), task.attachments)
         grammar = Grammar(desk.page_names())
-        mail, wishes = _wishes(task, grammar)
+        mail, aside, wishes = _wishes(task, grammar)
         if isinstance(wishes, Misunderstood):
+            if question := _without(wishes, task.instruction, grammar):
+                return question
             if _ABOUT_US.fullmatch(wishes.said):
                 return Answered(ABILITIES)
             return NotUnderstood(_not_understood(wishes.said, grammar, desk))
@@ -103,23 +109,52 @@ class BuiltinAgent:
             return NotUnderstood(
                 f"That is more than {MAX_WISHES} wishes in one mail. Please send them in smaller parts."
             )
-        return _follow_all(mail, wishes, desk, token)
+        return _follow_all(OpenQuestion(mail, None, aside=aside), wishes, desk, token)
 
 
-def _wishes(task: AgentTask, grammar: Grammar) -> tuple[str, list[Wish] | Misunderstood]:
+def _agrees(answer: str) -> bool:
+    return bool(set(words_in(answer)) & {"yes", "ok", "okay", "yep", "yeah", "ja", "oui", "sí", "sì"})
+
+
+MAX_ASIDE = 3
+
+
+def _without(unclear: Misunderstood, mail: str, grammar: Grammar) -> Asked | None:
+    """The question whether the rest of a mail shall be done; None if too little of it is understood."""
+    aside = [unclear.said]
+    while isinstance(rest := grammar.read(mail, Quotations(), aside), Misunderstood):
+        aside.append(rest.said)
+        if len(aside) > MAX_ASIDE:
+            return None
+    if not rest or len(rest) < len(aside):
+        return None
+    said = " and ".join(f"“{_begin(one)}”" for one in aside)
+    return Asked(
+        f"I did not understand {said}, so nothing was changed yet. Shall I do the rest of your mail without it? "
+        "Reply “yes”, or write it again in other words.",
+        OpenQuestion(mail, None, aside=tuple(aside)).session(),
+    )
+
+
+def _wishes(task: AgentTask, grammar: Grammar) -> tuple[str, tuple[str, ...], list[Wish] | Misunderstood]:
     """The mail and its wishes; an answer is joined with the mail that the question was about."""
     question = OpenQuestion.of(task.session)
     if question is not None:
-        asked = grammar.read(question.mail, Quotations())
-        if not isinstance(asked, Misunderstood) and question.wish < len(asked):
+        asked = grammar.read(question.mail, Quotations(), question.aside)
+        if isinstance(asked, Misunderstood):
+            pass  # the pages have other names by now
+        elif question.wish is None:
+            if _agrees(task.instruction) and not clauses_of(task.instruction):
+                return question.mail, question.aside, asked
+        elif question.wish < len(asked):
             answered = question.answered(asked[question.wish], task.instruction, grammar)
             if answered is not None:
                 asked[question.wish] = answered
-                return question.mail, asked
-    return task.instruction, grammar.read(task.instruction, Quotations())
+                return question.mail, question.aside, asked
+    return task.instruction, (), grammar.read(task.instruction, Quotations())
 
 
-def _follow_all(mail: str, wishes: list[Wish], desk: Desk, token: CancelToken) -> AgentResult:
+def _follow_all(mail: OpenQuestion, wishes: list[Wish], desk: Desk, token: CancelToken) -> AgentResult:
     """Do all wishes on the draft, then write it; the first one that is unclear stops all of them."""
     words, differs, then = [], False, ""
     for number, wish in enumerate(wishes):
@@ -135,7 +170,7 @@ def _follow_all(mail: str, wishes: list[Wish], desk: Desk, token: CancelToken) -
             outcome = Unclear(f"I could not do “{_begin(wish.said)}”: it would change the same place twice.")
         if isinstance(outcome, Unclear):
             rest = f"\n\nThis is about “{_begin(wish.said)}”. Nothing was changed yet." if len(wishes) > 1 else ""
-            return Asked(shown(outcome.question) + rest, OpenQuestion(mail, number, outcome.choices).session())
+            return Asked(shown(outcome.question) + rest, replace(mail, wish=number, choices=outcome.choices).session())
         words.append(outcome.summary)
         differs = differs or not isinstance(outcome, AlreadySo)
     summary = shown("\n".join(words))

@@ -117,21 +117,52 @@ def follow(wish: Wish, desk: Desk) -> Outcome:
 def replace_text(wish: Wish, desk: Desk) -> Outcome:
     """Replace text that stands in one place, or everywhere if the customer says so."""
     old, new = wish.get("old"), wish.get("new")
-    hits = [(name, span) for name in desk.sources(wish) for span in desk.draft.page(name).find(old)]
+    hits = [
+        (name, span) for name in desk.sources(wish) for span in desk.draft.page(name).find(old) if _is_in(span, wish)
+    ]
+    if near := wish.get("near"):
+        hits = [(name, span) for name, span in hits if _stands_with(desk.draft.page(name), span, near)]
     hits = hits[wish.pick - 1 : wish.pick] if wish.pick else hits
     if not hits:
         where = f" on {desk.label(wish.page)}" if wish.page else " on your site"
+        where += f" with “{near}”" if near else ""
         return Unclear(f"I did not find the text “{old}”{where}. Please copy it from the page exactly as it is there.")
     if len(hits) > 1 and not wish.everywhere:
         return _which_place(old, hits, desk)
     for name, on_page in groupby(hits, key=lambda hit: hit[0]):
         page = desk.draft.page(name)
         spans = [(span, _cased(page.source[span.start : span.end], old, new)) for _, span in on_page]
-        desk.draft.replace(name, *page.reworded(spans))
+        desk.draft.replace(name, *page.reworded(spans), *_mail_links(page, spans, old))
         if desk.draft.page(name).shape != page.shape:
             return Unclear(f"“{new}” means something special at that place of {desk.label(name)}. Any other words?")
     times = f" in {len(hits)} places" if len(hits) > 1 else ""
     return Done(f"Changed “{old}” to “{new}” on {desk.labels(name for name, _ in hits)}{times}.")
+
+
+def _mail_links(page: Page, spans: list[tuple[Span, str]], old: str) -> list[Patch]:
+    """A link that writes to the address that it shows goes on doing so."""
+    links = {id(span.element): (span.element, new) for span, new in spans if span.element and span.element.name == "a"}
+    patches = []
+    for link, new in links.values():
+        at = page.source.find(f"mailto:{old}", link.start, link.inner_start) + len("mailto:")
+        if link.attributes.get("href") == f"mailto:{old}" and at > link.start and re.fullmatch(r"[\w.+@-]+", new):
+            patches.append(Patch(at, at + len(old), new))
+    return patches
+
+
+_REGIONS = {"footer": "footer", "header": "header", "menu": "nav"}
+_ENTRIES = ("li", "tr", "dd", "p", "figure")
+
+
+def _is_in(span: Span, wish: Wish) -> bool:
+    return not wish.region or (span.element is not None and span.element.inside(_REGIONS[wish.region]))
+
+
+def _stands_with(page: Page, span: Span, words: str) -> bool:
+    """Whether the entry or card that a text stands in also has these words: `the price of the soup bowl`."""
+    outer = [span.element, *span.element.ancestors] if span.element else []
+    card = next((one for one in outer if one.name in _ENTRIES or page.within(one, *HEADINGS)), None)
+    return card is not None and re.search(rf"\b{re.escape(words.lower())}\b", page.words(card).lower()) is not None
 
 
 def _which_place(old: str, hits: list[tuple[str, Span]], desk: Desk) -> Unclear:
@@ -268,19 +299,96 @@ def _filled_in(desk: Desk, name: str, what: str) -> Unclear:
 
 
 def add_paragraph(wish: Wish, desk: Desk) -> Outcome:
-    """Add a paragraph below the page's running text, or below a heading."""
+    """Add a paragraph below the page's running text, below a heading, or after another paragraph."""
     name = desk.target(wish)
     if isinstance(name, Unclear):
         return name
     page, text = desk.draft.page(name), wish.get("quote")
-    if wish.get("under"):
-        heading = _heading(page, wish.get("under"))
-        if heading is None:
+    if wish.get("under") or wish.get("nth"):
+        place = _counted(page, wish) if wish.get("nth") else _heading(page, wish.get("under")) or _block_of(page, wish)
+        if place is None:
             return _no_heading(wish, desk, name)
-        desk.draft.replace(name, page.writing.paragraph_after(page, heading, text))
+        if place.name == "li":
+            return _unclear_kind(text)
+        desk.draft.replace(name, page.writing.paragraph_after(page, place, text))
     else:
         desk.draft.replace(name, page.writing.paragraph(page, text))
     return Done(f"Added the paragraph “{_short(text)}” to {desk.label(name)}.")
+
+
+def add_text(wish: Wish, desk: Desk) -> Outcome:
+    """Add text of which only its place or its form says whether it is a paragraph or an item of a list."""
+    name, text = desk.target(wish), wish.get("quote")
+    if isinstance(name, Unclear):
+        return name
+    page = desk.draft.page(name)
+    place = _counted(page, wish) if wish.get("nth") else _block_of(page, wish) if wish.get("under") else None
+    if place is not None and place.name == "li" and place.parent is not None:
+        if page.children("li")[id(place.parent)][-1] is not place:
+            return Unclear(f"I can only add to the end of a list. Shall “{_short(text)}” stand there?")
+        desk.draft.replace(name, page.writing.item(page, place.parent, text))
+        return Done(f"Added “{text}” to the list on {desk.label(name)}.")
+    return add_paragraph(wish, desk) if text[-1:] in ".!?…" else _unclear_kind(text)
+
+
+def _unclear_kind(text: str) -> Unclear:
+    return Unclear(f"Shall “{_short(text)}” be a paragraph or a list item? Please write which.")
+
+
+_ORDER = ("first", "second", "third", "fourth", "fifth", "sixth")
+
+
+def _counted(page: Page, wish: Wish) -> Element | None:
+    """The first, second or last paragraph or item; None where not all of them stand together."""
+    nth = wish.get("nth").lower()
+    if "paragraph" in wish.get("counted").lower():
+        found = page.running_text()
+        if len(found) != len([one for one in page.all("p") if not one.inside("footer", "nav", "header")]):
+            return None
+    else:
+        lists = _lists(page)
+        found = page.children("li")[id(lists[0])] if len(lists) == 1 else []
+    place = len(found) - 1 if nth == "last" else _ORDER.index(nth)
+    return found[place] if 0 <= place < len(found) else None
+
+
+def _block_of(page: Page, wish: Wish) -> Element | None:
+    """The only paragraph or item that has these words."""
+    words = " ".join(wish.get("under", "begins").split())
+    blocks = [one for one in page.all("p", "li") if not one.computed and words in page.words(one)]
+    begin = [one for one in blocks if page.words(one).startswith(words)] if wish.get("begins") else blocks
+    return begin[0] if len(begin) == 1 else None
+
+
+def replace_block(wish: Wish, desk: Desk) -> Outcome:
+    """Give a paragraph, item or heading other words: it is named by its beginning or its number."""
+    name = desk.target(wish) if wish.get("nth") else ""
+    if isinstance(name, Unclear):
+        return name
+    found = [(name, _counted(desk.draft.page(name), wish))] if name else _beginning(wish, desk)
+    return _refill(found, wish, desk)
+
+
+def _beginning(wish: Wish, desk: Desk) -> list[tuple[str, Element | None]]:
+    kind = wish.get("kind").lower().split()[-1]
+    return [
+        (name, one)
+        for name in desk.sources(wish)
+        for one in _places(desk.draft.page(name), wish.get("begins"), _KINDS.get(kind, ()), begins=True)
+        if isinstance(one, Element)
+    ]
+
+
+def _refill(found: list[tuple[str, Element | None]], wish: Wish, desk: Desk) -> Outcome:
+    if len(found) != 1 or found[0][1] is None or found[0][1].computed:
+        return Unclear("I am not sure which text you mean. Please copy it from the page exactly as it is there.")
+    (name, block), page, new = found[0], desk.draft.page(found[0][0]), wish.get("new")
+    assert block is not None
+    if page.within(block, "p", "ul", "ol", "img") or page.words(block) == new:
+        return Unclear(f"There is more than text in that place of {desk.label(name)}. Which words should be changed?")
+    before = _short(page.words(block))
+    desk.draft.replace(name, page.filled(block, new))
+    return Done(f"Changed “{before}” to “{new}” on {desk.label(name)}.")
 
 
 def _heading(page: Page, words: str) -> Element | None:
@@ -291,6 +399,8 @@ def _heading(page: Page, words: str) -> Element | None:
 def _no_heading(wish: Wish, desk: Desk, name: str) -> Unclear:
     known = [f"“{desk.draft.page(name).words(heading)}”" for heading in desk.draft.page(name).all(*HEADINGS)]
     label = desk.label(name)
+    if wish.get("nth"):
+        return Unclear(f"I am not sure which place on {label} you mean. Please copy the words that stand there.")
     return Unclear(
         f"I found no single heading “{wish.get('under')}” on {label}. It has: {', '.join(known[:LISTED])}. Which one?"
     )
@@ -375,6 +485,14 @@ def remove_text(wish: Wish, desk: Desk) -> Outcome:
         for name in desk.sources(wish)
         for place in _places(desk.draft.page(name), old or begins, names, begins=bool(begins))
     ]
+    if wish.region:
+        found = [(name, place) for name, place in found if _within(place, _REGIONS[wish.region])]
+    if wish.get("nth"):
+        name = desk.target(wish)
+        counted = None if isinstance(name, Unclear) else _counted(desk.draft.page(name), wish)
+        if isinstance(name, Unclear) or counted is None:
+            return name if isinstance(name, Unclear) else _no_heading(wish, desk, name)
+        found = [(name, counted)]
     found = found[wish.pick - 1 : wish.pick] if wish.pick else found
     if not found:
         return Unclear(f"I did not find “{old or begins}”. Please copy it from the page exactly as it is there.")
@@ -389,6 +507,11 @@ def remove_text(wish: Wish, desk: Desk) -> Outcome:
     return Done(
         f"Removed “{_short(page.words(place) if isinstance(place, Element) else old)}” from {desk.label(name)}."
     )
+
+
+def _within(place: Element | Span, region: str) -> bool:
+    element = place if isinstance(place, Element) else place.element
+    return element is not None and element.inside(region)
 
 
 def _places(page: Page, words: str, names: tuple[str, ...], *, begins: bool) -> list[Element | Span]:
@@ -454,6 +577,8 @@ def add_photo(wish: Wish, desk: Desk) -> Outcome:
     heading = _heading(page, wish.get("under")) if wish.get("under") else None
     if wish.get("under") and heading is None:
         return _no_heading(wish, desk, name)
+    if wish.get("end"):
+        heading = next(iter(page.running_text()[-1:]), None)
     pictures = [
         (desk.draft.layout.address(_store(desk, photo), name), told or _words_of(photo.attachment.name))
         for photo in photos
@@ -475,25 +600,53 @@ def replace_photo(wish: Wish, desk: Desk) -> Outcome:
     photos, wanted = desk.photos(), wish.get("subject")
     if not wanted and not wish.page:
         return Unclear("Which photo should be replaced, and on which page?")
-    pages = desk.sources(wish)
-    found = [(name, one) for name in pages for one in desk.draft.page(name).all("img") if _shows(one, wanted)]
-    found = found[wish.pick - 1 : wish.pick] if wish.pick else found
+    found = _the_picture(wish, desk)
+    if isinstance(found, Unclear):
+        return found
     of = f" of “{wanted}”" if wanted else ""
+    if len(photos) != 1:
+        return Unclear(
+            _NONE_ATTACHED if not photos else "Several photos are attached. Which one should be shown there?"
+        )
+    (name, image), stored = found, _store(desk, photos[0])
+    page, address = desk.draft.page(name), desk.draft.layout.address(stored, name)
+    desk.draft.replace(name, page.writing.picture_address(page, image, address))
+    return Done(f"Replaced the photo{of} on {desk.label(name)}.")
+
+
+def _the_picture(wish: Wish, desk: Desk) -> tuple[str, Element] | Unclear:
+    """The only picture of the text that shows this, or that is on the page."""
+    wanted = wish.get("subject")
+    found = [
+        (name, one)
+        for name in desk.sources(wish)
+        for one in desk.draft.page(name).all("img")
+        if _shows(one, wanted) and not one.inside("header", "nav", "footer")
+    ]
+    found = found[wish.pick - 1 : wish.pick] if wish.pick else found
     if not found:
+        of = f" of “{wanted}”" if wanted else ""
         return Unclear(f"I did not find a photo{of}. On which page is it, and what does it show?")
     if len(found) > 1:
         places = ", ".join(
             f"“{image.attributes.get('alt', '')}” on {desk.label(name)}" for name, image in found[:LISTED]
         )
         return Unclear(f"More than one photo could be meant: {places}. Which one do you mean?")
-    if len(photos) != 1:
-        return Unclear(
-            _NONE_ATTACHED if not photos else "Several photos are attached. Which one should be shown there?"
-        )
-    (name, image), stored = found[0], _store(desk, photos[0])
-    page, address = desk.draft.page(name), desk.draft.layout.address(stored, name)
-    desk.draft.replace(name, page.writing.picture_address(page, image, address))
-    return Done(f"Replaced the photo{of} on {desk.label(name)}.")
+    return found[0]
+
+
+def remove_photo(wish: Wish, desk: Desk) -> Outcome:
+    """Take a picture off a page, with the figure around it."""
+    if not wish.get("subject") and not wish.page:
+        return Unclear("Which photo should be removed, and from which page?")
+    found = _the_picture(wish, desk)
+    if isinstance(found, Unclear):
+        return found
+    (name, image), page = found, desk.draft.page(found[0])
+    figure = image.parent if image.parent is not None and image.parent.name in ("figure", "picture") else image
+    shows = image.attributes.get("alt", "")
+    desk.draft.replace(name, _without(page, figure))
+    return Done(f"Removed the photo{f' “{shows}”' if shows else ''} from {desk.label(name)}.")
 
 
 def _store(desk: Desk, photo: AttachedFile) -> str:
@@ -525,7 +678,8 @@ def set_colour(wish: Wish, desk: Desk) -> Outcome:
 
 
 EDITS: dict[str, Callable[[Wish, Desk], Outcome]] = {
-    "title": set_title, "heading": set_heading, "text": replace_text, "photo": add_photo,
+    "title": set_title, "heading": set_heading, "text": replace_text, "block": replace_block, "add": add_text,
+    "unphoto": remove_photo, "photo": add_photo,
     "attached": _ask_for_place, "it": _ask_for_place,
     "swap": replace_photo, "paragraph": add_paragraph, "item": add_item, "remove": remove_text, "colour": set_colour,
 }  # fmt: skip

@@ -7,7 +7,7 @@ without them is taken only if it cannot be prose: see `is_plain`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -20,12 +20,14 @@ CLASSES = {
     "|alter|raise|lower|increase|reduce",
     "TO": r"to|to say|to read|to be|into|with|by|for|as|say|read|:|to :|->|=>|→|=",
     "SHOULD": "should(?: now)?(?: be| say| read| become| be called| be changed to| be replaced (?:by|with))"
-    "|must(?: be| say| read)|(?:needs|has) to (?:be|say|read)",
+    "|must(?: be| say| read| become)"
+    "|(?:needs|has) to (?:be|say|read|become)|becomes|is now|say|read|become|be",
     "THE": "the|our|my|your|this|that|its",
     "A": "(?:a|an|another|one|the|this|that|my|our|your|these)(?: new| following| second)?|new|following",
-    "TITLE": "title|page title|(?:web ?site|site)(?:'s)? title|title of (?:the|our|my) (?:web ?site|site)",
+    "TITLE": "(?:main )?title|page title|(?:web ?site|site)(?:'s)? title|title of (?:the|our|my) (?:web ?site|site)",
     "HEADING": "(?:main |big |sub ?)?(?:heading|headline)|header text|subheading",
-    "NOUN": "(?:old |current )?(?:text|words?|phrase|sentence|line|name|price|address|date|year|time|number|paragraph"
+    "NOUN": "(?:(?:text|label|wording|name) (?:of|on|in) the )?(?:old |current )?(?:text|words?|section"
+    "|phrase|sentence|line|name|price|address|date|year|time|number|paragraph"
     "|(?:phone|telephone|mobile) number|e-?mail(?: address)?|opening (?:hours|times)|hours|caption|slogan"
     "|(?:list )?item|bullet(?: point)?|list entry|spelling|button|link|menu item)(?: of)?",
     "ADD": "add|put|place|insert|use|include|show|post|upload|display",
@@ -37,6 +39,9 @@ CLASSES = {
     "ITEM": "(?:list )?(?:item|entry|point)|bullet(?: point)?",
     "SAYING": "saying|that says|which says|that reads|reading|with the text|with the words|called|:|saying :|with",
     "REMOVE": "remove|delete|take out|get rid of|erase|drop|cut",
+    "BEGINNING": "(?:(?:that|which) )?(?:starts|begins|starting|beginning)(?: with)?",
+    "NTH": "first|second|third|fourth|fifth|sixth|last",
+    "COUNTED": "paragraph|(?:list )?(?:item|entry|point)|bullet(?: point)?|list entry",
     "KIND": "paragraph|sentence|text|words?|line|phrase|(?:list )?item|bullet(?: point)?|list entry|heading",
     "UNDER": "under|below|beneath|after|underneath",
     "WRITE": "write|put|use|have|say",
@@ -45,63 +50,93 @@ CLASSES = {
     "COLOUR": "colou?rs?",
 }  # fmt: skip
 _LIST = (
-    "(to|on|in|onto|into|from|off) [THE] [<name>] list [(of|under|called) [THE] [HEADING] <name2>] "
+    "[at the end of] [(to|on|in|onto|into|from|off)] [THE] [<name>] list [(of|under|called) [THE] [HEADING] <name2>] "
     "[that (begins|starts) with <first>]"
 )
+_AFTER = "[UNDER [THE] ([(HEADING|paragraph|item|bullet)] <under>|<nth> <counted>)]"
+_OF_LIST = "[(of|in|from|on) [THE] list]"
 TEMPLATES: tuple[tuple[str, str], ...] = (
-    ("title", "[CHANGE] [THE] [new] TITLE [from <old>] TO <new>"),
+    ("title", "[CHANGE] [THE] [new] TITLE [[from] <oldquote>] TO <new>"),
     ("title", "[THE] [new] TITLE SHOULD <new> [instead]"),
     ("title", "WRITE <new> as [THE] TITLE"),
     ("title", "(give [it]|make) [THE] TITLE <newquote>"),
-    ("heading", "[CHANGE] [THE] HEADING [[from] <old>] TO <new>"),
-    ("heading", "[CHANGE] [THE] <old> HEADING TO <new>"),
-    ("heading", "[THE] HEADING [<old>] SHOULD <new> [instead]"),
+    ("title", "[THE] TITLE : make it <newquote>"),
+    ("heading", "[THE] HEADING : make it <newquote>"),
+    ("title", "(should|must) have [THE] TITLE <newquote>"),
+    ("heading", "(should|must) have [THE] HEADING <newquote>"),
+    ("heading", "[CHANGE] [THE] HEADING [[from] <oldquote>] TO <new>"),
+    ("heading", "[CHANGE] [THE] <oldquote> HEADING TO <new>"),
+    ("heading", "[THE] HEADING [<oldquote>] SHOULD <new> [instead]"),
     ("heading", "WRITE <new> as [THE] HEADING"),
     ("heading", "(give [it]|make) [THE] HEADING <newquote>"),
     ("text", "CHANGE [THE] [NOUN] [from] <old> TO <new>"),
-    ("text", "<oldquote> (->|=>|→) <new>"),
+    ("text", "CHANGE [THE] NOUN (of|for) [THE] <near> from <old> TO <new>"),
+    ("text", "CHANGE [THE] <oldquote> NOUN TO <new>"),
+    ("text", "<oldquote> (->|=>|→|to|to read|to say|into) <new>"),
+    ("text", "make <oldquote> <newquote>"),
+    ("block", "CHANGE [THE] <kind> BEGINNING <begins> TO <newquote>"),
+    ("block", "[THE] <kind> BEGINNING <begins> SHOULD <newquote>"),
+    ("block", f"CHANGE [THE] <nth> <counted> {_OF_LIST} TO <newquote>"),
+    ("block", f"[THE] <nth> <counted> {_OF_LIST} SHOULD <newquote>"),
     ("text", "[THE] [NOUN] <oldquote> SHOULD <new> [instead]"),
     ("text", "[where] it says <oldquote> [,] [but] [it] SHOULD <new> [instead]"),
     ("text", "where it says <oldquote> [,] WRITE <new>"),
     ("text", "instead of <oldquote> [,] [it] (SHOULD|WRITE) <new>"),
     ("text", "[THE] [NOUN] SHOULD <new> instead of <oldquote>"),
     ("text", "WRITE <new> instead of <oldquote>"),
-    ("text", "(i|we) (need|want|would like) [THE] [NOUN] <oldquote> changed to <new>"),
-    ("photo", "ADD PHOTO [of <alt>] [(UNDER|next to) [THE] [HEADING] <under>]"),
+    (
+        "text",
+        "(have|i need|we need|i want|we want|i would like|we would like) [THE] [NOUN] <oldquote> changed to <new>",
+    ),
+    ("title", "have [THE] TITLE changed to <new>"),
+    ("heading", "have [THE] HEADING changed to <new>"),
+    ("photo", "ADD PHOTO [of <alt>] [(<end>|(UNDER|next to) [THE] [HEADING] <under>)]"),
     ("photo", "ADD PHOTO [of <alt>] (to|in|into) [THE] [section] <under> [section]"),
     ("photo", "PHOTO (should|must|can) (go|be added|be shown|be put|appear|be) [(UNDER) [THE] [HEADING] <under>]"),
     ("attached", "[with] PHOTO [is] attached"),
     ("attached", "([i] have|i've|i) attached PHOTO [of <alt>]"),
     ("attached", "(attached|here|enclosed) (is|are) PHOTO [of <alt>]"),
-    ("it", "ADD (it|them) [(UNDER) [THE] [HEADING] <under>]"),
+    ("it", "ADD (it|them) [there] [(UNDER) [THE] [HEADING] <under>]"),
+    ("swap", "ADD NEWPHOTO instead of ([THE] one|PHOTO) [(of|showing) <subject>]"),
+    ("unphoto", "REMOVE PHOTO [(of|showing) <subject>]"),
+    ("unphoto", "REMOVE [THE] <subject> (photo|picture|image)"),
     ("swap", "CHANGE PHOTO [(of|showing) <subject>] [TO NEWPHOTO]"),
     ("swap", "CHANGE [THE] <subject> (photo|picture|image) [TO NEWPHOTO]"),
-    ("paragraph", "ADD [A] PARAGRAPH [SAYING] <quote> [(UNDER) [THE] [HEADING] <under>]"),
+    ("paragraph", f"[ADD] [A] PARAGRAPH [SAYING] <quote> [at the end] {_AFTER}"),
+    ("paragraph", "ADD [A] PARAGRAPH at the end [SAYING] <quote>"),
+    ("paragraph", f"ADD <quote> as [A] PARAGRAPH [at the end] {_AFTER}"),
+    ("add", f"ADD <quote> [at the end] {_AFTER}"),
     ("item", f"ADD [A] [ITEM] [SAYING] <quote> {_LIST}"),
     ("item", "ADD [A] ITEM [SAYING] <quote> [(UNDER|to|on) [THE] [HEADING] <name>]"),
     ("item", f"ADD [A] ITEM {_LIST} [SAYING] <quote>"),
     ("remove", f"REMOVE [THE] [<kind>] <quote> [{_LIST}]"),
     ("remove", "take [THE] [<kind>] <quote> (out|off|away) [[THE] [<name>] list]"),
     ("remove", "[THE] [<kind>] <quote> (should|can|must|may) be (removed|deleted|taken out)"),
-    ("remove", "REMOVE [THE] <kind> (that begins with|that starts with|beginning with|starting with) <begins>"),
+    ("remove", "REMOVE [THE] <kind> BEGINNING <begins>"),
+    ("remove", f"REMOVE [THE] <nth> <counted> {_OF_LIST}"),
+    ("remove", "[THE] [<kind>] <quote> (gone|removed|deleted|taken out)"),
     ("colour", "[CHANGE] [THE] <part> COLOUR TO <tint>"),
     ("colour", "[CHANGE] [THE] COLOUR of [THE] <part> TO <tint>"),
     ("colour", "(make|paint|colour|color) [THE] <part> [COLOUR] <tint>"),
     ("colour", "[THE] <part> [COLOUR] SHOULD <tint>"),
     ("colour", "[THE] COLOUR of [THE] <part> SHOULD <tint>"),
+    ("colour", "A <tint> <plainpart>"),
     ("colour", "[CHANGE|want|like] [THE] <plainpart> TO <tint>"),
 )
 """Each kind of wish with the sentences for it: CLASSES in capitals, [optional] and (this|or that), <slots>."""
 _TINT = r"#\w{1,8}|[a-z]+(?:[ -][a-z]+){0,2}"
-_NAME = r"(?!NOT)[\w'&-]+(?: (?!NOT)[\w'&-]+){0,5}".replace(
-    "NOT", r"(?:with|to|by|for|into|and|on|in|at|under|below|list)\b"
+_NAME = (
+    r"(?!NOT|NTH\b|(?:the|a|an|our|my|this|that) (?:photo|picture|image)\b)[\w'&-]+(?: (?!NOT)[\w'&-]+){0,5}".replace(
+        "NTH", CLASSES["NTH"]
+    ).replace("NOT", r"(?:with|to|by|for|into|and|on|in|at|under|below|list|section)\b")
 )
 _WORDS = r"[\w'&.,+@/%€$£-]+(?: [\w'&.,+@/%€$£-]+){0,7}"
 SLOTS = {
     **dict.fromkeys(("old", "new"), f"{MARK}|{_WORDS}"),
     **dict.fromkeys(("oldquote", "newquote", "quote", "begins", "first"), MARK),
-    **dict.fromkeys(("alt", "under", "subject", "name", "name2"), f"{MARK}|{_NAME}"),
-    "kind": CLASSES["KIND"], "part": CLASSES["PART"], "tint": _TINT,
+    **dict.fromkeys(("alt", "under", "subject", "name", "name2", "near"), f"{MARK}|{_NAME}"),
+    **{name: CLASSES[name.upper()] for name in ("kind", "nth", "counted")}, "end": "at the end",
+    "part": CLASSES["PART"], "tint": _TINT,
     "plainpart": r"(?:page |site |website )?background|links?|buttons?|--[\w-]+(?: in \S+)?|[\w.#-]+ background",
 }  # fmt: skip
 _MOST_JOINTS, _MOST_WISHES = 8, 4
@@ -109,7 +144,8 @@ _MOST_JOINTS, _MOST_WISHES = 8, 4
 _LONGEST_CLAUSE = 500  # characters, each quotation counted as one
 _POLITE = re.compile(
     r"(?:please|pls|plz|kindly|just|simply|also|and|then|now|so|next|first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|lastly"
-    r"|ok|actually|do|(?:(?P<request>(?:can|could|would|will) (?:you|we)|would you (?:please )?mind"
+    r"|ok|actually|do|(?:can|could)(?= (?:the|our|my) )|(?:(?P<request>would you (?:please )?mind"
+    r"|(?:(?:would|could) you )?be so (?:kind|good) (?:as to|to|and)|(?:can|could|would|will) (?:you|we)"
     r"|i was wondering (?:if|whether) you (?:could|can|would)|(?:is|would) it (?:be )?possible to"
     r"|it would be (?:great|nice|lovely|good|wonderful) if you (?:could|can)"
     r"|(?:i|we) would (?:be grateful|appreciate it) if you (?:could|can)|may i ask you to))"
@@ -118,7 +154,8 @@ _POLITE = re.compile(
     re.I,
 )
 _POLITE_END = re.compile(
-    r"(?: ,)? (?:please|pls|plz|thanks|thank you|thx|for me|for us|too|as well|from now on|(?:as soon as|when) you can"
+    r"(?: ,)? (?:please|pls|plz|thanks|thank you|thx|for me|for us|too|as well|now|from now on"
+    r"|(?:it's|this is|that's) (?:the|our|my) new (?:one|[a-z]+)|(?:as soon as|when) you can"
     r"|when you (?:have|get|find) (?:a|the|some)? ?(?:minute|moment|chance|time|second)|as soon as possible|asap"
     r"|if (?:possible|you can|you could|you don't mind|that's ok(?:ay)?|that is ok(?:ay)?))\Z",
     re.I,
@@ -133,7 +170,8 @@ _EVERYWHERE = re.compile(
     r"|throughout the (?:web ?)?site)(?= )",
     re.I,
 )
-_ON_SITE = re.compile(r" (?:on|in) (?:the|my|our) (?:web ?)?site(?= )", re.I)
+_REGION = re.compile(r" (?:in|at|of|from) (?:the|our) (?P<region>footer|header|menu)(?= )", re.I)
+_ON_SITE = re.compile(r" (?:on|in|of) (?:the|my|our) (?:web ?)?site(?= )", re.I)
 _HOME = r"home ?page|home-page|(?:home|index|front|main|landing|start|welcome) page|index\.(?:html?|md|astro)"
 _AND = re.compile(r"(?: ,)? (?:and then|and also|and please|and|then|plus|also|as well as)(?: ,)? | , ")
 STARTS = re.compile(
@@ -206,6 +244,8 @@ class Wish:
     page: str = ""
     everywhere: bool = False
     pick: int = 0
+    region: str = ""
+    """`footer`, `header` or `menu`, if the text is to be looked for there alone."""
     doubt: str = ""
     """A slot whose text may be prose: its customer is asked."""
 
@@ -229,24 +269,30 @@ class Grammar:
         names = "|".join(re.escape(name) for name in sorted(pages, key=len, reverse=True) if name) or "(?!)"
         files = "|".join(re.escape(name) for name in pages if "." in name) or "(?!)"
         named = rf"(?P<name>{names})(?:'s)? page|page (?P<called>{names})|(?P<file>{files})"
+        bare = "|".join(re.escape(name) for name in pages if re.fullmatch(r"[a-z-]+", name)) or "(?!)"
         self._place = re.compile(
-            rf"(?: only)?(?: (?:on|of|in|for|from|at|to|onto|into|off))?(?: (?:the|our|my|your))?"
+            rf"(?<={MARK}) (?:on|in|from|to|at) (?:the )?(?P<bare>{bare})(?= \Z| , |\Z)|"
+            rf"(?P<end> (?:at|to|on) the (?:very )?(?:end|bottom)(?= of))?(?: only)?"
+            rf"(?: (?:on|of|in|for|from|at|to|onto|into))?(?: (?:the|our|my|your))?"
             rf" (?:(?P<home>{_HOME})|{named})(?:'s)?(?: only)?(?: , | : )?(?= |\Z)",
             re.I,
         )
 
-    def read(self, text: str, quotes: Quotations, sender_name: str = "") -> list[Wish] | Misunderstood:
-        """The wishes of a mail in order, or its first part that is not understood."""
+    def read(self, text: str, quotes: Quotations, aside: Collection[str] = ()) -> list[Wish] | Misunderstood:
+        """The wishes of a mail in order, without the parts left aside, or its first part that is not understood."""
         wishes: list[Wish] = []
         scope, blocks = "", range(0)
-        for clause in clauses_of(quotes.set_aside(text), sender_name, STARTS, name_below=True):
+        text = _QUOTE_BELOW.sub(": ", quotes.set_aside(text))
+        for clause in clauses_of(text, "", STARTS, name_below=True):
+            if quotes.shown(clause.text) in aside:
+                continue
             if len(clause.text) > _LONGEST_CLAUSE:
                 return Misunderstood(quotes.shown(clause.text))
             said = _normal(_without_introduction(clause.text))
             if not said.strip():
                 continue
             rest, page = self._without_place(said)
-            if page and not rest.strip(" :,"):
+            if page and (not rest.strip(" :,") or _CHANGES.fullmatch(rest.strip(" :,"))):
                 scope, blocks = page, range(clause.block, clause.block + 2)
                 continue
             found = self._readings(clause, said, quotes)
@@ -270,7 +316,7 @@ class Grammar:
     def unknown_page(self, said: str) -> str:
         """The page that a wish names and the site does not have."""
         found = re.search(r"\b(?:on|to|of|in|from) (?:the|our|my) ([\w' -]{1,30}?) page\b", said, re.I)
-        return found[1] if found and not self._place.search(f" {said} ") else ""
+        return found[1] if found and not self._place.search(_normal(said)) else ""
 
     def _readings(self, clause: Clause, said: str, quotes: Quotations) -> list[Wish] | None:
         """The only way to read a sentence as one wish or several; None if there is none, or more than one."""
@@ -306,8 +352,10 @@ class Grammar:
         if page is None:
             return None
         rest = f" {_without_politeness(rest)} "
-        everywhere = _EVERYWHERE.search(rest)
-        rest = _ON_SITE.sub("", _EVERYWHERE.sub("", rest, count=1)).strip(" ,") + " "
+        everywhere, region = _EVERYWHERE.search(rest), _REGION.search(rest)
+        for part in (_EVERYWHERE, _REGION, _ON_SITE):
+            rest = part.sub("", rest, count=1)
+        rest = rest.strip(" ,") + " "
         shown = quotes.shown(said.strip())
         found = {
             _key(wish): wish
@@ -315,6 +363,12 @@ class Grammar:
             if (match := pattern.fullmatch(rest))
             and (wish := _wish(kind, match, quotes, shown, page, everywhere is not None))
         }
+        if region:
+            found = {
+                key: replace(wish, region=region["region"].lower())
+                for key, wish in found.items()
+                if wish.kind in ("text", "remove")
+            }
         clear = [wish for wish in found.values() if not wish.doubt]
         found_wishes = clear or list(found.values())
         return found_wishes[0] if len(found_wishes) == 1 else None
@@ -324,9 +378,10 @@ class Grammar:
         found = list(self._place.finditer(said))
         if len(found) != 1:
             return said, "" if not found else None
-        name = found[0]["name"] or found[0]["called"] or found[0]["file"]
+        name = found[0]["name"] or found[0]["called"] or found[0]["file"] or found[0]["bare"]
         page = self._pages[""] if found[0]["home"] else self._pages[name.lower()]
-        return said[: found[0].start()] + " " + said[found[0].end() :].lstrip(), page
+        end = " at the end " if found[0]["end"] else " "
+        return said[: found[0].start()] + end + said[found[0].end() :].lstrip(), page
 
 
 def _on_page_of(left: Wish, wish: Wish) -> Wish:
@@ -365,8 +420,15 @@ def _wish(kind: str, match: re.Match[str], quotes: Quotations, said: str, page: 
 _HEADING_COLOUR = re.compile(r"(?<!main )(?<!big )head(?:ing|line) colou?r", re.I)
 
 
+_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|https?://\S+", re.I)
+_QUOTE_BELOW = re.compile(rf":[ \t]*\n\s*(?={MARK}\.?[ \t]*(?:\n|\Z))")
+"""`Add this paragraph:`, and the quotation on a line of its own."""
+
+
 def _same_shape(old: str, new: str) -> bool:
-    """Whether two texts differ in numbers only: `36 euros` and `38 euros`. Other words may describe the old text."""
+    """Whether two texts differ in numbers only, or are addresses; other words may describe the old text."""
+    if _ADDRESS.fullmatch(old) and _ADDRESS.fullmatch(new):
+        return True
     return re.sub(r"\d+", "0", old) == re.sub(r"\d+", "0", new) and any(map(str.isdigit, old))
 
 
@@ -374,9 +436,12 @@ def _joined(wishes: list[Wish]) -> list[Wish]:
     """The wishes with `I attached a photo. Please add it …` as one."""
     found: list[Wish] = []
     for wish in wishes:
-        note = found.pop() if wish.kind in ("it", "photo") and found and found[-1].kind == "attached" else None
-        slots = {**note.slots, **wish.slots} if note else wish.slots
-        found.append(replace(wish, kind="photo", slots=slots) if note else wish)
+        if wish.kind in ("it", "photo") and found and found[-1].kind == "attached":
+            note = found.pop()
+            slots, page = {**note.slots, **wish.slots}, wish.page or note.page
+            found.append(replace(wish, kind="photo", slots=slots, page=page))
+        else:
+            found.append(wish)
     return found
 
 
@@ -402,9 +467,10 @@ def _without_politeness(said: str) -> str:
 
 _CHANGES = re.compile(
     r"(?:(?:hi|hello|please|i|we|you|have|here|are|is|my|our|the|a|an|few|two|three|four|five|some|couple|of|small|little"
-    r"|quick|tiny|more|following|these|would|like|need|want|could|can|do|make|for|me|us|today|to|on|this|just|also|with"
+    r"|quick|tiny|more|following|new|change|update|correct|move|these|would|like|need|want|could|can|do|make|for|me|us|today|to|on|this|just|also|with"
     r"|site|website|one|another|simple|easy|minor|it's|its|next) )*"
-    r"(?:changes?|updates?|edits?|things?|requests?|wish(?:es)?|points?|tweaks?|corrections?|favours?|one|following)"
+    r"(?:changes?|updates?|edits?|things?|requests?|wish(?:es)?|points?|tweaks?|corrections?|favours?|one|following"
+    r"|prices?|hours|opening (?:hours|times)|address|date|number|(?:phone|telephone) number|e-?mail(?: address)?|text)"
     r"(?: (?:for|to|on|from) (?:me|us|you|today|the|my|our|site|website|make|do|be done))*(?: please)? ?:?",
     re.I,
 )

@@ -45,9 +45,9 @@ class HtmlWriting:
 
     def paragraph(self, page: Page, words: str) -> Patch:
         """Below the last paragraph of the running text, else at the end of the main part."""
-        last, new = _last_of_running_text(page), f"<p>{self.escape(words)}</p>"
-        if last is not None:
-            return Patch(last.end, last.end, f"\n{indent(page, last)}{new}")
+        text, new = page.running_text(), f"<p>{self.escape(words)}</p>"
+        if text:
+            return Patch(text[-1].end, text[-1].end, f"\n{indent(page, text[-1])}{new}")
         end = page.first("main") or page.first("body")
         place = end.inner_end if end else len(page.source)
         return Patch(place, place, f"{new}\n")
@@ -106,15 +106,6 @@ def indent(page: Page, element: Element) -> str:
     near = page.source[max(0, element.start - _WIDEST_INDENT) : element.start]
     lead = near[len(near.rstrip(" \t")) :]
     return lead if len(lead) == element.start or near[: -len(lead) or None].endswith("\n") else ""
-
-
-def _last_of_running_text(page: Page) -> Element | None:
-    """The last paragraph of the element that holds most of them: the text, not a card or the footer."""
-    groups: dict[int, list[Element]] = {}
-    for paragraph in page.all("p"):
-        if not paragraph.inside("footer", "nav", "header"):
-            groups.setdefault(id(paragraph.parent), []).append(paragraph)
-    return max(groups.values(), key=len)[-1] if groups else None
 
 
 def _picture_place(page: Page) -> tuple[int, str | None]:

@@ -197,6 +197,14 @@ class Page:
         """What the page is called, if it says so; the title of a drawing in it is another matter."""
         return next((title for title in self.all("title") if not title.inside("svg")), None)
 
+    def running_text(self) -> list[Element]:
+        """The paragraphs of the element that holds most of them: the text, not a card or the footer."""
+        groups: dict[int, list[Element]] = {}
+        for paragraph in self.all("p"):
+            if not paragraph.inside("footer", "nav", "header"):
+                groups.setdefault(id(paragraph.parent), []).append(paragraph)
+        return max(groups.values(), key=len, default=[])
+
     def within(self, outer: Element, *names: str) -> list[Element]:
         """Those of these names that begin within an element."""
         first = bisect_right(self.elements, outer.start, key=lambda element: element.start)
