@@ -100,3 +100,18 @@ def test_old_releases_go_and_the_shown_one_never_does(releases: Releases) -> Non
     names = [release.name for release in releases.list("amelia", Stage.EDIT)]
     assert names == ["5" * 12, "4" * 12, "3" * 12, "a" * 12]
     assert releases.current("amelia", Stage.EDIT) == first.path
+
+
+def test_a_preview_is_a_stage_of_its_own_and_is_dropped_whole(tmp_path: Path) -> None:
+    for releases in (MemoryReleases(), FolderReleases(tmp_path / "sites")):
+        first, second = Stage.of_thread("1" * 16), Stage.of_thread("2" * 16)
+        for fence, preview in enumerate((first, second), start=1):
+            staged = releases.stage("amelia", preview, fence)
+            releases.activate(releases.finish("amelia", preview, staged, A), fence)
+        assert set(releases.previews("amelia")) == {first, second}
+        assert releases.current("amelia", Stage.EDIT) is None
+        releases.drop("amelia", first)
+        releases.drop("amelia", first)
+        assert releases.previews("amelia") == (second,)
+        assert releases.current("amelia", first) is None
+        assert releases.find("amelia", first, A) is None

@@ -50,6 +50,13 @@ class MemoryReleases:
         mine = [key for key in self.finished if key[:2] == (project_id, stage)]
         return tuple(self._release(*key) for key in reversed(mine))
 
+    def previews(self, project_id: str) -> tuple[Stage, ...]:
+        return tuple(stage for project, stage in reversed(self.pointers) if project == project_id and stage.is_preview)
+
+    def drop(self, project_id: str, preview: Stage) -> None:
+        self.pointers.pop((project_id, preview), None)
+        self.finished = {key: made for key, made in self.finished.items() if key[:2] != (project_id, preview)}
+
     def _prune(self, project_id: str, stage: Stage) -> None:
         shown = self.current(project_id, stage)
         for release in self.list(project_id, stage)[self.keep :]:

@@ -11,18 +11,20 @@ from typing import Any
 import pytest
 
 from tests.integration.amelia import Amelia
-from tests.unit.jobs.world import OTHER_THREAD, ZOE, Crash, CrashingBefore, TestHold, started
+from tests.unit.jobs.world import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, TestHold, started
+from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git.revert import GitSourceRollback
+from webordinary.jobs import preview
 from webordinary.jobs.history import LiveState
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.report import NO_LONGER_PUBLIC, NOTHING_WAITS, STILL_PUBLIC
 from webordinary.jobs.rollback import Rollback
 from webordinary.jobs.run import JobDeps
-from webordinary.jobs.site_files import Stage, release_name
-from webordinary.jobs.source import Merged, Workspace
-from webordinary.model.claims import ProjectLease
-from webordinary.model.errors import Permanent
+from webordinary.jobs.site_files import Stage, manifest_of, release_name
+from webordinary.jobs.source import BuildFailed, Built, Merged, SourceTree, Workspace
+from webordinary.model.claims import CancelToken, ProjectLease
+from webordinary.model.errors import Permanent, Transient
 from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Command, Instruction
 
@@ -268,7 +270,7 @@ def test_what_was_undone_or_rolled_back_on_the_edit_site_is_not_published(amelia
     assert "Who we are" not in public(amelia, "about.html")
 
 
-CALLS, UNDO_CALLS = 16, 33
+CALLS, UNDO_CALLS = 19, 37
 PORTS = ("workspaces", "live", "leases", "releases")
 
 
@@ -372,3 +374,106 @@ def test_a_repository_whose_main_branch_is_named_live_has_another_name_for_the_p
     assert "<h1>Spring Sale</h1>" in amelia.page(stage=Stage.PUBLIC)
     assert "Publish: " in amelia.git("log", "-1", "--format=%s", "public")
     assert "Publish: " not in amelia.git("log", "-1", "--format=%s", "live")
+
+
+PREVIEW = Stage.of_thread(THREAD)
+
+
+def shown_files(amelia: Amelia, stage: Stage) -> dict[str, str]:
+    """The digest of each file that a site shows."""
+    return {path: mark.digest for path, mark in manifest_of(amelia.releases.current("amelia", stage)).items()}
+
+
+def test_the_preview_of_a_conversation_shows_exactly_what_publish_then_makes(amelia: Amelia) -> None:
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    result = amelia.send(TITLE, "job-2").result
+    assert result.preview == f"http://t-{THREAD}.amelia.localhost/"
+    assert "<h1>Spring Sale</h1>" in amelia.page(stage=PREVIEW)
+    assert "Who we are" not in amelia.page("about.html", PREVIEW)
+    promised = shown_files(amelia, PREVIEW)
+    publish(amelia, "job-3")
+    assert promised
+    assert shown_files(amelia, Stage.PUBLIC) == promised
+    assert amelia.releases.current("amelia", PREVIEW) is None, "nothing of the conversation waits any more"
+
+
+def test_a_publication_builds_nothing_that_the_preview_has_built(amelia: Amelia) -> None:
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    amelia.send(TITLE, "job-2")
+    built = amelia.heard.kinds().count("SiteBuilt")
+    publish(amelia, "job-3")
+    assert amelia.heard.kinds().count("SiteBuilt") == built
+    amelia.send("change the homepage title to Summer", "job-4")
+    publish(amelia, "job-5", "all")
+    assert "<h1>Summer</h1>" in public(amelia)
+    assert "Who we are" in public(amelia, "about.html")
+
+
+def test_a_conversation_that_has_the_edit_site_for_itself_needs_no_preview(amelia: Amelia) -> None:
+    assert amelia.send(TITLE, "job-1").result.preview is None
+    assert amelia.releases.previews("amelia") == ()
+
+
+def test_an_undone_change_leaves_the_preview(amelia: Amelia) -> None:
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    amelia.send(TITLE, "job-2")
+    amelia.send("change the homepage title to Summer", "job-3")
+    assert "<h1>Summer</h1>" in amelia.page(stage=PREVIEW)
+    amelia.send("undo", "job-4", command=Command.UNDO)
+    assert "<h1>Spring Sale</h1>" in amelia.page(stage=PREVIEW)
+    amelia.send("undo", "job-5", command=Command.UNDO)
+    assert amelia.releases.previews("amelia") == ()
+
+
+def test_changes_that_publish_would_ask_about_have_no_preview(amelia: Amelia) -> None:
+    amelia.send("change the homepage title to Autumn", "job-1", key=ZOE, thread=OTHER_THREAD)
+    assert amelia.send("change the homepage title to Winter", "job-2").result.preview is None
+    assert amelia.releases.current("amelia", PREVIEW) is None
+
+
+def test_a_preview_that_cannot_be_built_does_not_fail_the_change(amelia: Amelia) -> None:
+    class Broken(PlainFiles):
+        def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
+            if PREVIEW.value in str(into):
+                raise Transient("the disk is full")
+            return super().build(tree, into, previous, token)
+
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    done = amelia.send(TITLE, "job-2", deps=replace(amelia.deps(), builders={"plain": Broken()}))
+    assert done.outcome is JobOutcome.SUCCEEDED
+    assert done.result.preview is None
+    assert "<h1>Spring Sale</h1>" in amelia.page()
+
+
+def test_a_worker_that_dies_at_any_call_of_an_edit_leaves_the_preview_right_after_the_next_attempt(
+    tmp_path: Path,
+) -> None:
+    crash_at, done = 0, False
+    while not done:
+        crash_at += 1
+        amelia = Amelia(tmp_path / str(crash_at))
+        amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+        count, deps = [0], amelia.deps()
+        releases: Any = CrashingBefore(deps.releases, count, crash_at)
+        try:
+            amelia.send(TITLE, "job-2", deps=replace(deps, releases=releases))
+            done = True
+        except Crash:
+            amelia.send(TITLE, "job-2", worker="w-2", fence=11)
+        assert "<h1>Spring Sale</h1>" in amelia.page(stage=PREVIEW)
+        assert "Who we are" not in amelia.page("about.html", PREVIEW)
+        assert len(amelia.jobs_on_main()) == 2
+    assert crash_at > 8
+
+
+def test_a_site_keeps_a_bounded_number_of_previews(amelia: Amelia, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview, "MOST_PREVIEWS", 2)
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    for number, letter in enumerate("def"):
+        amelia.send(f"change the homepage title to Number{number}", f"job-{letter}", thread=letter * 16, fence=10)
+        amelia.send("publish", f"job-{letter}-p", thread=letter * 16, command=Command.PUBLISH)
+        amelia.send(f"change the homepage title to Again{number}", f"job-{letter}-2", thread=letter * 16)
+        amelia.send("publish all", f"job-{letter}-a", thread="0" * 16, command=Command.PUBLISH, named="all")
+        amelia.send(ABOUT.replace("Who we are", f"We {number}"), f"job-{letter}-z", key=ZOE, thread=OTHER_THREAD)
+        amelia.send(f"change the homepage title to Open{number}", f"job-{letter}-3", thread=letter * 16)
+    assert len(amelia.releases.previews("amelia")) <= 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -183,3 +184,17 @@ def test_kept_releases_are_untouched_by_those_made_after_them(tmp_path: Path) ->
         assert {release.name[0]: (release.path / "index.html").read_text() for release in kept} == {
             str(n): str(n) for n in range(max(0, number - 2), number + 1)
         }
+
+
+def test_a_preview_that_changed_long_ago_is_removed_with_what_a_crash_left_of_others(tmp_path: Path) -> None:
+    releases, preview = FolderReleases(tmp_path / "sites"), Stage.of_thread("1" * 16)
+    for fence, commit in ((1, A), (2, B)):
+        staged = releases.stage("amelia", preview, fence)
+        releases.activate(releases.finish("amelia", preview, staged, commit), fence)
+    assert [release.name for release in releases.list("amelia", preview)] == [B[:12]], "one is enough"
+    (tmp_path / "sites" / "amelia" / f".{preview}.left").mkdir()
+    began = datetime.fromtimestamp((tmp_path / "sites" / "amelia" / preview / "current").lstat().st_mtime, UTC)
+    releases.forget_previews(began - timedelta(seconds=1))
+    assert releases.previews("amelia") == (preview,)
+    releases.forget_previews(began + timedelta(seconds=1))
+    assert list((tmp_path / "sites" / "amelia").iterdir()) == []

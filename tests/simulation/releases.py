@@ -76,6 +76,15 @@ class SimulatedReleases:
         """All releases, newest first."""
         return tuple(_release(project_id, stage, commit) for commit in reversed(self._site(project_id, stage).finished))
 
+    def previews(self, project_id: str) -> tuple[Stage, ...]:
+        """The newest first."""
+        mine = [stage for project, stage in self.sites if project == project_id and stage.is_preview]
+        return tuple(stage for stage in reversed(mine) if self.sites[project_id, stage].shown)
+
+    def drop(self, project_id: str, preview: Stage) -> None:
+        """Remove a preview."""
+        self.sites.pop((project_id, preview), None)
+
     def _site(self, project_id: str, stage: Stage) -> Site:
         return self.sites.setdefault((project_id, stage), Site())
 

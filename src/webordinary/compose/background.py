@@ -141,6 +141,7 @@ def retention(container: EmbeddedContainer) -> Retention:
             container.worker_rows.forget,
             container.alerts.forget,
             container.build_logs.forget,
+            container.releases.forget_previews,
         ),
         maintain=lambda: maintain_mirrors(data / MIRRORS, data / "workspaces"),
     )

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from webordinary.adapters.aws import names
 from webordinary.config import Config
-from webordinary.jobs.site_files import Stage
+from webordinary.jobs.site_files import Stage, site_host
 from webordinary.mail.intake import Accepted
 from webordinary.mail.ports import Blobs, Directory, Outbox, RawMails, Threads, Transport, UndeliveredReplies
 from webordinary.model.events import Events
@@ -79,6 +79,8 @@ class BackendProfile:
     """The bucket in which SES stores incoming mails; empty if mail comes in by SMTP."""
     worker_stop_seconds: float = 0.0
     """Extra time that a worker needs to stop, to finish its last poll."""
+    has_previews: bool = False
+    """A site can have a stage for each conversation."""
     replies_leave_at_once: bool = False
     """The step that writes a reply also sends it, and the transport replaces its Message-ID."""
     longest_awaited: timedelta = timedelta(days=350)
@@ -99,6 +101,7 @@ def profile_of(config: Config) -> BackendProfile:
             is_public=False,
             accepts_sample_mail=False,
             ports=("port", "preview_port", "smtp_port"),
+            has_previews=True,
         )
     return BackendProfile(
         name=AWS,
@@ -230,7 +233,7 @@ class Container(Protocol):
 
 def site_url(config: Config, project_id: str, stage: Stage, own_domains: Sequence[str] = ()) -> str:
     """Address of a site in a browser; the public site is shown under the customer's own domain if there is one."""
-    host = f"{project_id}.{config.domain}" if stage is Stage.PUBLIC else f"edit.{project_id}.{config.domain}"
+    host = f"{site_host(project_id, stage)}.{config.domain}"
     if stage is Stage.PUBLIC and own_domains:
         host = own_domains[0]
     if config.public_url:

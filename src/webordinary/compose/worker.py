@@ -227,6 +227,7 @@ def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
         ledger=services.ledger,
         limits=limits_of(config),
         daily_cap_usd=config.daily_cap_usd,
+        has_previews=services.profile.has_previews,
     )
 
 

@@ -20,7 +20,7 @@ from webordinary.jobs.site_files import Release, Stage
 from webordinary.jobs.source import Change, MergeConflict, Merged, Workspace
 from webordinary.model.backoff import Backoff
 from webordinary.model.claims import CancelToken, ProjectLease
-from webordinary.model.errors import ClaimLost, MustWait, WebOrdinaryError
+from webordinary.model.errors import ClaimLost, MustWait, Transient, WebOrdinaryError
 
 LEASE_WAIT_SECONDS = 30.0
 """A job keeps its slot this long while another job deploys the project. A build may take many times longer: the job is
@@ -135,6 +135,11 @@ class SiteDeployer:
         """Complete the release of a pushed commit and make it current; True if visitors now see another release."""
         if isinstance(built, Path):
             built = self.releases.finish(lease.project_id, stage, built, commit)
+        elif built.stage is not stage:
+            promoted = self.releases.promote(lease.project_id, built.stage, stage, lease.fence, commit)
+            if promoted is None:
+                raise Transient(f"release {built.name} of {built.project_id} is gone meanwhile: it is built again")
+            built = promoted
         return built, self.releases.activate(built, lease.fence, _while_claimed(token))
 
     def shown(self, project_id: str, stage: Stage) -> Release | None:

@@ -10,6 +10,7 @@ from webordinary.jobs import report
 from webordinary.jobs.deploy import SiteDeployer
 from webordinary.jobs.edit import check_out, edit, save_work
 from webordinary.jobs.live import deploy_and_report, find_published, publish
+from webordinary.jobs.preview import with_preview
 from webordinary.jobs.run import JobDeps, JobRun
 from webordinary.jobs.source import Workspace
 from webordinary.jobs.undo import undo
@@ -65,7 +66,8 @@ class SiteJobs:
         workspace = check_out(run)
         if not workspace.on_main:
             return None
-        return follow_up(run, deploy_and_report(run, workspace), workspace.made.then if workspace.made else "")
+        done = follow_up(run, deploy_and_report(run, workspace), workspace.made.then if workspace.made else "")
+        return with_preview(run, workspace, done)
 
     def save(self, started: StartedJob, token: CancelToken) -> None:
         """Save the work of an interrupted edit, if it had begun."""
@@ -89,9 +91,10 @@ class SiteJobs:
         if command is Command.PUBLISH:
             return publish(run, workspace)
         if command is Command.UNDO:
-            return undo(run, workspace)  # quick to repeat, so an interrupted undo is not saved
+            # Quick to repeat, so an interrupted undo is not saved.
+            return with_preview(run, workspace, undo(run, workspace))
         self._remember(run, workspace)
-        return follow_up(run, *edit(run, workspace))
+        return with_preview(run, workspace, follow_up(run, *edit(run, workspace)))
 
     def _remember(self, run: JobRun, workspace: Workspace) -> None:
         for job_id, (other, _) in list(self._unfinished.items()):

@@ -15,6 +15,7 @@ from webordinary.jobs.deploy import EditDeployment, PublicDeployment
 from webordinary.jobs.edit import check_out
 from webordinary.jobs.history import Entangled, LiveState, Unchosen, WaitingChange
 from webordinary.jobs.page_checks import SiteComparison, compare_releases
+from webordinary.jobs.preview import content_name
 from webordinary.jobs.publish import deploy_edit, find_or_build
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Release, Stage
@@ -38,6 +39,8 @@ Publication = PublicDeployment | Entangled | Unchosen | BuildFailed
 def publish(run: JobRun, workspace: Workspace) -> Settlement:
     """Bring the conversation's changes to the public site; `publish all` brings everything."""
     outcome = _on_live(run, workspace, lambda state: _chosen(run, workspace, state))
+    if isinstance(outcome, PublicDeployment):
+        run.deps.releases.drop(run.project.project_id, Stage.of_thread(run.job.thread_id))
     return report.of_publication(run, outcome)
 
 
@@ -98,7 +101,8 @@ def _on_live(run: JobRun, workspace: Workspace, choose: Callable[[LiveState], Pi
             merged = _merge(run, workspace, state, picks)
             if isinstance(merged, Entangled):
                 return merged
-            shown = _push_and_show(run, workspace, merged[0], lease)
+            preview = content_name(state, merged[1] or ()) if merged[1] and run.deps.has_previews else ""
+            shown = _push_and_show(run, workspace, merged[0], lease, preview)
         if isinstance(shown, BuildFailed):
             return shown
         if shown is not None:
@@ -147,10 +151,10 @@ def _with_those_in(
 
 
 def _push_and_show(
-    run: JobRun, workspace: Workspace, merged: Merged, lease: ProjectLease
+    run: JobRun, workspace: Workspace, merged: Merged, lease: ProjectLease, preview: str
 ) -> tuple[Release, bool, SiteComparison] | BuildFailed | None:
     """Push live, then show its release; None if live had moved. No release exists for a commit that is not on live."""
-    built, before = find_or_build(run, merged, lease, Stage.PUBLIC)
+    built, before = find_or_build(run, merged, lease, Stage.PUBLIC, preview)
     if isinstance(built, BuildFailed):
         return built
     comparison = compare_releases(before, built if isinstance(built, Path) else built.path)

@@ -187,6 +187,12 @@ class Releases(Protocol):
     def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
         """All kept releases, newest first."""
 
+    def previews(self, project_id: str) -> tuple[Stage, ...]:
+        """The previews of conversations that show something, the newest first."""
+
+    def drop(self, project_id: str, preview: Stage) -> None:
+        """Remove a preview with its releases; what cannot be removed now is left. Idempotent."""
+
 
 class ProgramRunner(Protocol):
     """Runs an outside program to its end in its own sandbox, with bounded time and output."""

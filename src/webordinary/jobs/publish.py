@@ -75,11 +75,14 @@ def _flaws(run: JobRun, comparison: SiteComparison, *, lenient: bool) -> Flawed 
 
 
 def find_or_build(
-    run: JobRun, merged: Merged, lease: ProjectLease, stage: Stage
+    run: JobRun, merged: Merged, lease: ProjectLease, stage: Stage, preview: str = ""
 ) -> tuple[Release | Path | BuildFailed, Path | None]:
-    """The commit's release, or a folder with its build; and the release that the site shows until now."""
+    """A release with this content, or a folder with its build; and the release that the site shows until now.
+
+    The release may be one of another stage. `preview` is the name of this content in the conversation's preview.
+    """
     releases, project_id = run.deps.releases, lease.project_id
-    release = releases.find(project_id, stage, merged.head) or _promoted(run, merged, lease, stage)
+    release = releases.find(project_id, stage, merged.head) or _like_it(run, merged, stage, preview)
     before = releases.current(project_id, stage)
     if release is not None:
         run.deployer.confirm(lease, run.token)
@@ -89,14 +92,16 @@ def find_or_build(
     return (built if isinstance(built, BuildFailed) else folder), before
 
 
-def _promoted(run: JobRun, merged: Merged, lease: ProjectLease, stage: Stage) -> Release | None:
-    """The edit site's release as one of live, if both have the same source: nothing is built twice."""
-    if stage is Stage.EDIT or not merged.like_main:
+def _like_it(run: JobRun, merged: Merged, stage: Stage, preview: str) -> Release | None:
+    """What the edit site or the preview shows, if the public site gets the same: nothing is built twice."""
+    if stage is Stage.EDIT:
         return None
-    shown = run.deps.releases.current(lease.project_id, Stage.EDIT)
-    if shown is None or shown.name != release_name(merged.like_main):
-        return None
-    return run.deps.releases.promote(lease.project_id, Stage.EDIT, stage, lease.fence, merged.head)
+    project_id = run.project.project_id
+    for source, name in ((Stage.EDIT, merged.like_main), (Stage.of_thread(run.job.thread_id), preview)):
+        shown = run.deps.releases.current(project_id, source) if name else None
+        if shown is not None and shown.name == release_name(name):
+            return Release(project_id, source, shown.name, shown)
+    return None
 
 
 def build(run: JobRun, tree: SourceTree, into: Path, previous: Path | None) -> Built | BuildFailed:

@@ -100,6 +100,8 @@ class JobDeps:
     screenshots: Screenshots | None = None
     ledger: Ledger = field(default_factory=NoLedger)
     daily_cap_usd: float = 0.0
+    has_previews: bool = True
+    """The release store has room for a preview of each conversation."""
     limits: AgentLimits = field(default_factory=AgentLimits)
     wait: Callable[[float], None] = time.sleep
 

@@ -117,11 +117,43 @@ COMMIT_DIGITS = 12
 KEPT_RELEASES = 20
 
 
+_PREVIEW = re.compile(r"t-[0-9a-f]{16}")
+
+
 class Stage(StrEnum):
-    """The edit site follows every change; the public one moves when the customer says `publish`."""
+    """The edit site follows every change; the public one moves when the customer says `publish`.
+
+    Beside these two, each conversation may have a preview, `t-{thread}`.
+    """
 
     EDIT = "edit"
     PUBLIC = "public"
+
+    @classmethod
+    def of_thread(cls, thread_id: str) -> Stage:
+        """The preview of a conversation."""
+        return cls(f"t-{thread_id}")
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether it shows one conversation alone."""
+        return self.value.startswith("t-")
+
+    @classmethod
+    def _missing_(cls, value: object) -> Stage | None:
+        """Previews are not listed: there is one for each conversation."""
+        if not isinstance(value, str) or not _PREVIEW.fullmatch(value):
+            return None
+        preview = str.__new__(cls, value)
+        preview._name_ = preview._value_ = value
+        return preview
+
+
+def site_host(project_id: str, stage: Stage) -> str:
+    """The host name of a site, without the domain."""
+    if stage is Stage.PUBLIC:
+        return project_id
+    return f"{stage}.{Stage.EDIT}.{project_id}" if stage.is_preview else f"{stage}.{project_id}"
 
 
 @dataclass(frozen=True, slots=True)

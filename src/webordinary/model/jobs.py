@@ -69,6 +69,8 @@ class JobResult:
     """File and title of the pages that were added or altered, bounded."""
     checks: tuple[tuple[str, str, str], ...] = ()
     """What the change broke: kind (link, picture, alt, title, size), page, detail."""
+    preview: str | None = None
+    """The address of the conversation's preview, where the edit site shows other changes, too."""
     is_checked: bool = False
     """Links and pictures of the changed pages were checked; without any `checks` they are all there."""
 

@@ -21,6 +21,7 @@ DOORS = Hosts(domain="localhost", preview_port=8081)
         ("127.0.0.1:8081", 8081, SitePort()),
         ("edit.amelia.localhost:8080", 8080, SiteHost("amelia", Stage.EDIT)),
         ("amelia.localhost:8080", 8080, SiteHost("amelia", Stage.PUBLIC)),
+        ("t-0123456789abcdef.edit.amelia.localhost", 8080, SiteHost("amelia", Stage("t-0123456789abcdef"))),
         ("edit.amelia.localhost.:8081", 8081, SiteHost("amelia", Stage.EDIT)),
         ("edit.localhost", 8080, SiteHost("edit", Stage.PUBLIC)),
         ("evil.example", 8080, None),

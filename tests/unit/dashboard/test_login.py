@@ -304,6 +304,7 @@ def test_on_the_net_page_and_sites_answer_on_their_own_ports_only(console: Conso
             assert "127.0.0.1" not in answer.text
 
 
+PREVIEW = Stage.of_thread("a" * 16)
 OWN = Project("amelia", "amelia.git", domains=("www.amelia-pottery.com",))
 
 
@@ -322,8 +323,11 @@ def test_a_proxy_on_this_machine_is_told_which_names_get_a_certificate(console: 
     with console.visitor(base_url="http://127.0.0.1:8080", **settings) as page:
         names = ("console.example.com", "amelia.sites.example", "edit.amelia.sites.example", "www.amelia-pottery.com")
         assert [page.get("/tls/ask", params={"domain": name}).status_code for name in names] == [200] * 4
-        foreign = ("evil.example", "bob.sites.example", "x.edit.amelia.sites.example", "", "127.0.0.1")
-        assert [page.get("/tls/ask", params={"domain": name}).status_code for name in foreign] == [404] * 5
+        preview = f"{PREVIEW}.edit.amelia.sites.example"
+        foreign = ("evil.example", "bob.sites.example", "x.edit.amelia.sites.example", "", "127.0.0.1", preview)
+        assert [page.get("/tls/ask", params={"domain": name}).status_code for name in foreign] == [404] * 6
+        console.world.releases["amelia", PREVIEW] = Path("shown")
+        assert page.get("/tls/ask", params={"domain": preview}).status_code == 200
     stranger = create_app(console.world.dashboard(public_url=URL, access=console.access, **settings))
     with TestClient(stranger, base_url=URL, client=("192.0.2.9", 1)) as page:
         assert page.get("/tls/ask", params={"domain": "console.example.com"}).status_code == 404
@@ -331,7 +335,8 @@ def test_a_proxy_on_this_machine_is_told_which_names_get_a_certificate(console: 
 
 def test_a_draft_is_not_for_search_engines_and_may_have_a_password(console: Console, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("unfinished")
-    console.world.releases["amelia", Stage.EDIT] = console.world.releases["amelia", Stage.PUBLIC] = tmp_path
+    for stage in (Stage.EDIT, Stage.PUBLIC, PREVIEW):
+        console.world.releases["amelia", stage] = tmp_path
     closed = Project("amelia", "amelia.git", edit_password=hash_of_password())
     edit, public = {"Host": "edit.amelia.sites.example"}, {"Host": "amelia.sites.example"}
 
@@ -339,6 +344,10 @@ def test_a_draft_is_not_for_search_engines_and_may_have_a_password(console: Cons
         return edit | {"Authorization": "Basic " + b64encode(f"anybody:{password}".encode()).decode()}
 
     with console.visitor(base_url="http://x:8081", project_settings=lambda: [closed]) as page:
+        preview = {"Host": f"{PREVIEW}.edit.amelia.sites.example"}
+        assert page.get("/", headers=preview).status_code == 401
+        right = page.get("/", headers=preview | {"Authorization": basic(PASSWORD)["Authorization"]})
+        assert (right.status_code, right.headers["x-robots-tag"]) == (200, "noindex, nofollow")
         asked = page.get("/", headers=edit)
         assert (asked.status_code, "unfinished" in asked.text) == (401, False)
         assert asked.headers["www-authenticate"].startswith("Basic ")

@@ -228,3 +228,17 @@ def test_a_forged_cookie_chooses_nothing(world: World, second_port: TestClient) 
     release(world)
     second_port.cookies.set("site", "edit.../../etc")
     assert "Choose a site" in second_port.get("/").text
+
+
+CONVERSATION = Stage.of_thread("0123456789abcdef")
+
+
+def test_the_preview_of_a_conversation_has_a_host_of_its_own(world: World, site: TestClient) -> None:
+    host = {"Host": f"{CONVERSATION}.edit.amelia.localhost:8080"}
+    moved = site.get("/about/", headers=host, follow_redirects=False)
+    assert moved.headers["location"] == "//edit.amelia.localhost:8080/about/", "the edit site shows the same"
+    release(world, "decade", "Alone", CONVERSATION)
+    shown = site.get("/", headers=host)
+    assert "Alone" in shown.text
+    assert shown.headers["x-robots-tag"] == "noindex, nofollow"
+    assert "Alone" not in get(site, "/").text

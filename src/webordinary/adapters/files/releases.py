@@ -111,6 +111,27 @@ class FolderReleases:
             Release(project_id, stage, path.name, path, datetime.fromtimestamp(at / 1e9, UTC)) for at, path in made
         )
 
+    def previews(self, project_id: str) -> tuple[Stage, ...]:
+        """The previews of conversations, the newest first."""
+        found = ((_shown_since(place), place.name) for place in (self._sites / project_id).glob("t-*"))
+        return tuple(Stage(name) for since, name in sorted(found, reverse=True) if since)
+
+    def drop(self, project_id: str, preview: Stage) -> None:
+        """Remove a preview: its name first, so that no visitor meets half of it."""
+        place = self._place(project_id, preview)
+        gone = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+        with suppress(OSError):
+            place.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+    def forget_previews(self, before: datetime) -> None:
+        """Remove the previews that have not changed since, and what an earlier removal left."""
+        for place in self._sites.glob("*/t-*"):
+            if _shown_since(place) < before.timestamp():
+                self.drop(place.parent.name, Stage(place.name))
+        for gone in self._sites.glob("*/.t-*"):
+            shutil.rmtree(gone, ignore_errors=True)
+
     def _turn(self, place: Path) -> None:
         """Let `current` follow the highest pointer, and look again: another may have pointed meanwhile."""
         current = place / "current"
@@ -123,12 +144,12 @@ class FolderReleases:
             _link(target, current)
 
     def _prune(self, project_id: str, stage: Stage) -> None:
-        place = self._place(project_id, stage)
+        place, keep = self._place(project_id, stage), 1 if stage.is_preview else self._keep
         pointers = sorted((place / "pointers").iterdir(), reverse=True)
-        for pointer in pointers[self._keep :]:
+        for pointer in pointers[keep:]:
             pointer.unlink(missing_ok=True)
         shown = _highest(place)
-        for release in self.list(project_id, stage)[self._keep :]:
+        for release in self.list(project_id, stage)[keep:]:
             if release.name != shown:
                 _outlive(release.path, place / "spare")
 
@@ -158,6 +179,13 @@ def _highest(place: Path) -> str:
         except FileNotFoundError:
             continue  # pruned meanwhile
     return ""
+
+
+def _shown_since(place: Path) -> float:
+    try:
+        return (place / "current").lstat().st_mtime
+    except FileNotFoundError:  # nothing was shown yet
+        return 0.0
 
 
 def _date(release: Path) -> None:

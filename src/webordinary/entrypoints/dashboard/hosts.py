@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from webordinary.jobs.site_files import Stage
+from webordinary.jobs.site_files import Stage, site_host
 
 # Only these names reach the page: a stranger's name that was made to resolve to 127.0.0.1 does not (DNS
 # rebinding). The port is not compared, so that a tunnel from another port works; no browser can forge it.
@@ -80,14 +80,16 @@ def split_host(host_header: str) -> tuple[str, str]:
 
 
 def site_of(name: str) -> SiteHost | None:
-    """Read `edit.amelia` (the edit site) or `amelia` (the public one)."""
+    """Read `edit.amelia` (the edit site), `t-0123456789abcdef.edit.amelia` (a preview) or `amelia` (the public one)."""
     stage, _, project_id = name.rpartition(".")
-    if not _PROJECT.fullmatch(project_id) or stage not in ("", Stage.EDIT, Stage.PUBLIC):
+    if not _PROJECT.fullmatch(project_id):
         return None
-    return SiteHost(project_id, Stage(stage or Stage.PUBLIC))
+    try:
+        return SiteHost(project_id, Stage(stage.removesuffix(f".{Stage.EDIT}") or Stage.PUBLIC))
+    except ValueError:
+        return None
 
 
 def site_address(site: SiteHost, domain: str, port: str) -> str:
     """The web address of a site on this machine, under its own host name."""
-    prefix = "edit." if site.stage is Stage.EDIT else ""
-    return f"http://{prefix}{site.project_id}.{domain}{':' + port if port else ''}/"
+    return f"http://{site_host(site.project_id, site.stage)}.{domain}{':' + port if port else ''}/"

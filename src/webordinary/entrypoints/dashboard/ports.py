@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from webordinary.jobs.site_files import Stage
+from webordinary.jobs.site_files import Stage, site_host
 from webordinary.mail.write import OutgoingFile
 from webordinary.model.projects import Project
 from webordinary.operations.access import Access, TooManyTries
@@ -116,7 +116,7 @@ def _now() -> datetime:
 
 
 def _address_here(project_id: str, stage: Stage) -> str:
-    return f"http://{'edit.' if stage is Stage.EDIT else ''}{project_id}.localhost/"
+    return f"http://{site_host(project_id, stage)}.localhost/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -165,17 +165,28 @@ class Sites:
             response = await self._second_port(request)
         for name, value in SITE_HEADERS.items():
             response.headers.setdefault(name, value)
-        if not isinstance(door, SiteHost) or door.stage is Stage.EDIT:
+        if not isinstance(door, SiteHost) or door.stage is not Stage.PUBLIC:
             response.headers["X-Robots-Tag"] = "noindex, nofollow"  # drafts stay out of search engines
         await response(scope, receive, send)
 
     async def _serve(self, site: SiteHost, request: Request) -> Response:
-        if site.stage is Stage.EDIT and (refused := await self._closed(site, request)):
+        if site.stage is not Stage.PUBLIC and (refused := await self._closed(site, request)):
             return refused
         release = await self._look(self._dashboard.current_release, site.project_id, site.stage)
+        if release is None and site.stage.is_preview:
+            return self._edit_site_instead(site, request)
         if release is None and self._dashboard.domain == THIS_MACHINE:
             return await self._nothing_there(site, request)
         return await self._look(answer, release, request.scope["path"], request.headers)
+
+    def _edit_site_instead(self, preview: SiteHost, request: Request) -> Response:
+        """A conversation has no preview where the edit site shows the same, and once its changes are public."""
+        edit_site = SiteHost(preview.project_id, Stage.EDIT)
+        name, port = split_host(request.headers.get("host", ""))
+        if name in LOOPBACK:
+            return RedirectResponse(f"{CHOOSER}/{Stage.EDIT}/{preview.project_id}{quote(request.scope['path'])}")
+        here = site_address(edit_site, self._dashboard.domain, port).removeprefix("http:").rstrip("/")
+        return RedirectResponse(here + quote(request.scope["path"]))
 
     async def _closed(self, site: SiteHost, request: Request) -> Response | None:
         """The refusal where an edit site has a password and the visitor did not give it; any user name will do."""

@@ -88,6 +88,8 @@ def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) ->
     if result.url:
         site = "public" if mail.command is Command.PUBLISH else "edit"
         blocks.append(Link(f"See it on your {site} site", result.url))
+    if result.preview:
+        blocks.append(Link("See your public site with this conversation's changes alone", result.preview))
     if result.changed_files:
         blocks.append(Listing("What changed", _bounded(result.changed_files)))
     blocks += _not_touched(result)

@@ -248,6 +248,12 @@ class S3Releases:
         shown = standing.shown.release
         return tuple(release for place, release in enumerate(every) if place < self._keep or release.name == shown)
 
+    def previews(self, project_id: str) -> tuple[Stage, ...]:
+        return ()
+
+    def drop(self, project_id: str, preview: Stage) -> None:
+        """A site has a bucket for each of its two stages, and none for a preview."""
+
     def _wanted(self, site: Site, release: Release, seen: ManifestState) -> DesiredRelease:
         with self._guard:
             promoted = self._promoted.get((site, release.name))
