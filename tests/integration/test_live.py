@@ -477,3 +477,18 @@ def test_a_site_keeps_a_bounded_number_of_previews(amelia: Amelia, monkeypatch: 
         amelia.send(ABOUT.replace("Who we are", f"We {number}"), f"job-{letter}-z", key=ZOE, thread=OTHER_THREAD)
         amelia.send(f"change the homepage title to Open{number}", f"job-{letter}-3", thread=letter * 16)
     assert len(amelia.releases.previews("amelia")) <= 2
+
+
+def test_the_question_names_no_conversation_that_changed_other_lines_of_the_same_page(amelia: Amelia) -> None:
+    amelia.send("change the homepage title to Autumn", "job-1", key=ZOE, thread=OTHER_THREAD)
+    amelia.send("change “See what is new” to “Hand-made” on the homepage", "job-2", key=ZOE, thread=NEW_THREAD)
+    assert amelia.git("diff", "--name-only", "main~2", "main") == "index.html"
+    amelia.send("change the homepage title to Winter", "job-3")
+    asked = publish(amelia, "job-4")
+    assert asked.question
+    assert "Autumn" in asked.question
+    assert "Hand-made" not in asked.question
+    both = publish(amelia, "job-5", "both")
+    assert "<h1>Winter</h1>" in public(amelia)
+    assert "Hand-made" not in public(amelia)
+    assert len(both.waiting) == 1

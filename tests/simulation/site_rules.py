@@ -32,7 +32,7 @@ class SiteRules:
                 self._pushed(origin, pushed, by)
             self._judged[name] = len(origin.pushes)
         for place, site in self._world.durable.releases.sites.items():
-            if site.shown and self._shown.get(place) != site.shown[1]:
+            if site.shown and not place[1].is_preview and self._shown.get(place) != site.shown[1]:
                 self._flipped(place, site.shown[1])
 
     def _pushed(self, origin: Origin, pushed: Pushed, by: Process) -> None:

@@ -29,6 +29,8 @@ from webordinary.model.mail import Command
 
 LIVE_MOVED_TRIES = 5
 _TITLES = 3
+_MOST_TRIED = 10
+"""Conversations that a question may be shortened by."""
 
 
 Picks = tuple[WaitingChange, ...] | None
@@ -136,9 +138,26 @@ def _merge(run: JobRun, workspace: Workspace, state: LiveState, picks: Picks) ->
         if len(more) == len(chosen or ()):
             return Entangled((), conflict)
         chosen = more
-    if chosen is None or chosen == picks or _names(run, BOTH):
+    if chosen is None or chosen == picks:
+        return merged, chosen
+    chosen = _least(run, workspace, state, picks or (), chosen)
+    if _names(run, BOTH):
+        merged = run.deps.live.bring(workspace, state, chosen, _message(run, state, chosen))
+        assert isinstance(merged, Merged), "these changes were applied a moment ago"
         return merged, chosen
     return Entangled(tuple(one for one in chosen if one not in (picks or ())), conflict)
+
+
+def _least(
+    run: JobRun, workspace: Workspace, state: LiveState, picks: Sequence[WaitingChange], chosen: Sequence[WaitingChange]
+) -> tuple[WaitingChange, ...]:
+    """The chosen changes without the conversations that only changed other lines of the same files."""
+    mine = {one.thread_id for one in picks}
+    for thread_id in list(dict.fromkeys(one.thread_id for one in chosen if one.thread_id not in mine))[:_MOST_TRIED]:
+        fewer = tuple(one for one in chosen if one.thread_id != thread_id)
+        if isinstance(run.deps.live.bring(workspace, state, fewer, _message(run, state, fewer)), Merged):
+            chosen = fewer
+    return tuple(chosen)
 
 
 def _with_those_in(

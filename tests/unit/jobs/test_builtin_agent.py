@@ -124,6 +124,18 @@ def test_text_in_several_places_is_asked_about(site: Site) -> None:
     assert site.untouched
 
 
+def test_the_question_which_place_is_meant_shows_words_and_no_markup(site: Site) -> None:
+    (site.folder / "index.html").write_text(
+        '<main><p>Come by.</p><p class="lead" id="hours-of-the-shop">We are <b>open</b> on Mondays &amp; more</p>'
+        '<ul><li><a href="/hours.html" title="All the hours">on Mondays</a>, nine</li></ul></main>'
+    )
+    result = site.write('change "Mondays" to "Tuesdays"')
+    assert isinstance(result, Asked)
+    assert "“…Come by. We are open on Mondays & more on Mondays , nine…”" in result.question
+    assert not set("<>") & set(result.question)
+    assert "class=" not in result.question
+
+
 def test_text_in_several_places_changes_everywhere_when_told_so(site: Site) -> None:
     assert isinstance(site.write("replace “Amelia” with “Zoe” everywhere"), Changed)
     assert "Amelia" not in site.home + site.about

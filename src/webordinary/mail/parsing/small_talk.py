@@ -263,20 +263,29 @@ def clauses_of(
             continue
         if sender_name and set(words_in(line)) <= set(words_in(sender_name)):
             continue
-        clauses, names_may_follow = _clauses_of_line(line)
+        clauses, names_may_follow = _clauses_of_line(line, set(words_in(sender_name)))
         found += [replace(clause, block=block) for clause in clauses]
     return found
 
 
-def _clauses_of_line(line: str) -> tuple[list[Clause], bool]:
+def _clauses_of_line(line: str, own_name: set[str]) -> tuple[list[Clause], bool]:
     """The clauses, and whether the line ends in thanks or a closing, below which a name stands."""
     found, closed = [], False
-    for sentence in _ENDS.split(_BULLET.sub("", line)):
+    sentences = _ENDS.split(_BULLET.sub("", line))
+    for number, sentence in enumerate(sentences, 1):
+        if number == len(sentences) > 1 and _is_signature(sentence, own_name, closed=closed):
+            break
         text = _peeled(sentence.strip())
         closed = _closes(_last_piece(sentence)) if sentence.strip() else closed
         if text.strip(" .!?,:-–—…"):
             found.append(Clause(text.strip(" .!,;–—…?"), asks=sentence.rstrip().endswith("?")))
     return found, closed
+
+
+def _is_signature(sentence: str, own_name: set[str], *, closed: bool) -> bool:
+    """`Publish, thank you! Scott`: the last sentence is the sender's own name, or one word in capitals after thanks."""
+    words = words_in(sentence)
+    return bool(words) and (set(words) <= own_name or (closed and len(words) == 1 and _is_name(sentence.strip())))
 
 
 def _lines(text: str, starts: re.Pattern[str] | None) -> list[str]:

@@ -183,9 +183,20 @@ def _which_place(old: str, hits: list[tuple[str, Span]], desk: Desk) -> Unclear:
     )
 
 
+_TAGS = re.compile(r"\A[^<>]*>|<[^<>]*>|<[^<>]*\Z")
+"""Also those that a cut goes through."""
+_SOURCE_AROUND, _SHOWN_AROUND = 200, 40
+
+
 def _around(page: Page, span: Span) -> str:
-    text = page.writing.read(page.source[max(0, span.start - 40) : span.end + 40])
-    return f"“…{text}…”"
+    """The words as a visitor reads them, with some of those around them."""
+
+    def words(start: int, end: int) -> str:
+        return " ".join(page.writing.read(_TAGS.sub(" ", page.source[max(0, start) : end])).split())
+
+    text = words(span.start - _SOURCE_AROUND, span.end + _SOURCE_AROUND)
+    at = len(words(span.start - _SOURCE_AROUND, span.start))
+    return f"“…{text[max(0, at - _SHOWN_AROUND) : at + len(words(span.start, span.end)) + _SHOWN_AROUND].strip()}…”"
 
 
 def _cased(found: str, old: str, new: str) -> str:
