@@ -308,7 +308,7 @@ def test_the_parts_of_a_mail_are_those_that_the_standard_library_finds(parts: li
     found = take_apart(message.as_bytes(policy=SMTP))
     theirs = [part.get_payload(decode=True) for part in message.iter_attachments()]
     assert [part.data.strip() for part in found.files] == [data.strip() for data in theirs if data.strip()]
-    assert [part.text(1000) for part in found.plain] == ["hello\n"]
+    assert [part.text(1000) for part in found.texts] == ["hello\n"]
 
 
 def test_an_attached_mail_is_taken_byte_for_byte() -> None:

@@ -64,7 +64,7 @@ def decode(data: bytes, charset: str) -> str:
         with suppress(UnicodeError, ValueError):
             return codec.decode(data, "strict")[0] if codec else ""
     if declared is None or declared.name == "utf-8":
-        return data.decode("utf-8", "cp1252")
+        return _decode_cyrillic(data) if _CYRILLIC_WORDS.search(data) else data.decode("utf-8", "cp1252")
     try:
         return declared.decode(data, "replace")[0]
     except (UnicodeError, ValueError):
@@ -79,6 +79,16 @@ def _as_cp1252(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error("cp1252", _as_cp1252)
+
+_CYRILLIC_WORDS = re.compile(rb"(?:[\xb8\xc0-\xff]{3,}[ -~\s]{1,20}){2}[\xb8\xc0-\xff]{3}")
+"""No Western language has three words with three accents in a row; in UTF-8 such bytes never follow one another."""
+
+
+def _decode_cyrillic(data: bytes) -> str:
+    """By the code page in which most letters are small: Windows-1251 and KOI8-R have them in one another's place."""
+    texts = (data.decode(codec, "replace") for codec in ("cp1251", "koi8-r"))
+    return max(texts, key=lambda text: sum(map(str.islower, text)))
+
 
 _JIS_ESCAPE = re.compile(rb"\x1b\$[@B]")
 _JIS_RUN = re.compile(rb"\x1b(\$[@B]|\([BJI])([^\x1b]*)")

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from webordinary.mail.parsing.reply_text import Line, introduces
+from webordinary.mail.parsing.reply_text import Line, introduces, may_introduce
 
 MAX_HTML = 1_000_000
 MAX_TAGS = 50_000
@@ -46,12 +46,15 @@ _WORD_RULE = re.compile(
     r"border-top:\s*solid\s+#(?:b5c4df|e1e1e1)\s+1\.0pt|border-top-color:\s*rgb\(229,\s*229,\s*229\)", re.I
 )
 """The same in Outlook on the desktop and in Windows Mail."""
-_QUOTES = {"gmail_quote", "gmail_quote_container", "yahoo_quoted", "protonmail_quote", "__quoted_text__", "quote"}
+_QUOTES = {
+    "gmail_quote", "gmail_quote_container", "yahoo_quoted", "protonmail_quote", "__quoted_text__",
+    "messagereplysection", "quote",
+}  # fmt: skip
 """Elements around a quote; `quote` is the name that GMX and Web.de give."""
 _SIGNATURES = {
     "gmail_signature", "moz-signature", "signature", "ms-outlook-mobile-signature", "applemailsignature", "_rc_sig",
     "linebreakatbeginningofsignature", "protonmail_signature_block", "yahoo_signature", "composer_signature",
-    "__sig_pre__", "mobile_signature", "msg-signature",
+    "__sig_pre__", "mobile_signature", "msg-signature", "messagesignaturesection",
 }  # fmt: skip
 _STRUCK_TAGS = {"s", "strike", "del"}
 _STRUCK = re.compile(r"text-decoration[^;]{0,30}line-through", re.I)
@@ -148,8 +151,14 @@ class _TextWriter:
             self._lines.append(Line(self._mark().rstrip()))
 
     def quote(self, change: int) -> None:
-        self.blank_line()
+        """Begin a quote, or end one; the empty line around it is no part of it."""
+        if change > 0:
+            self.blank_line()
+        self.end_line()
+        while change < 0 and self._lines and self._lines[-1].text == self._mark().rstrip():
+            self._lines.pop()
         self._quotes = max(0, self._quotes + change)
+        self.blank_line()
 
     @property
     def in_quote(self) -> bool:
@@ -235,6 +244,8 @@ class _Walk:
             writer.next_kind = "d"
         if element.tag == "blockquote":
             element.quotes = self._is_quote(element)
+            element.kind = "i" if element.quotes and self._may_be_indented(element) else ""
+            element.quotes = element.quotes and not element.kind
             if element.quotes and writer.kinds:
                 writer.end_line()
                 writer.kinds[-1] = ""  # what follows the quote in the element around both may be an answer
@@ -256,6 +267,14 @@ class _Walk:
             return introduces(self.writer.last_words())
         cited = element.has("type", "cite") or element.names
         return bool(cited) or not _INDENTED.search(element.style)
+
+    def _may_be_indented(self, element: _Element) -> bool:
+        """A blockquote without any mark of a mail program, which no introduction precedes."""
+        writer = self.writer
+        if element.plain and not writer.in_quote and not writer.kinds:
+            above = writer.last_words()
+            return bool(above) and not introduces(above) and not may_introduce(above)
+        return False
 
     def _left(self, element: _Element) -> None:
         tag, writer = element.tag, self.writer
@@ -318,6 +337,11 @@ class _Element:
         if self.style:
             self.hidden = self.hidden or _HIDDEN.search(self.style) is not None
             self.struck = self.struck or _STRUCK.search(self.style) is not None
+
+    @property
+    def plain(self) -> bool:
+        """Has it no attributes?"""
+        return not self._attributes
 
     def get(self, name: str) -> str:
         return self._attributes.get(name) or ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import unescape
+from itertools import groupby
 
 from webordinary.mail.parsing.attachments import accepted_count, picture_names, surplus
 from webordinary.mail.parsing.commands import command_of, is_forward, is_reply
@@ -49,7 +51,10 @@ def is_automatic(headers: Headers, sender: str) -> bool:
 
 MAX_TEXT = 200_000
 MAX_ENCODED = 1_000_000
-"""Bytes, over all plain parts and over all HTML parts of a mail; what follows is cut before it is decoded."""
+"""Bytes, over all texts of a mail; what follows is cut before it is decoded."""
+_SHORT = 2_000
+_ANY_TAG = re.compile(r"<[^<>]{0,2000}>")
+_HTML_DOCUMENT = re.compile(r"\s*<(?:!doctype html|html)\b", re.I)
 
 
 def body_text(parts: Parts) -> str:
@@ -59,23 +64,71 @@ def body_text(parts: Parts) -> str:
 
 def body_lines(parts: Parts) -> list[Line]:
     """What the customer's mail program shows, line by line."""
-    plain = "\n".join(_unflowed(text) if part.flowed else text for part, text in _texts(parts.plain))
-    if plain.strip() or not parts.html:
-        return [Line(text) for text in clean(plain)[:MAX_TEXT].strip("\n").rstrip().split("\n")]
-    return list(_bounded(_from_html([text for _, text in _texts(parts.html)], picture_names(parts.files))))
+    return list(_bounded(_lines_of(_shown(parts.texts), picture_names(parts.files))))
 
 
-def _from_html(documents: Iterable[str], pictures: Mapping[str, str]) -> Iterator[Line]:
+def _shown(texts: Sequence[Part]) -> list[Part]:
+    """Of alternatives the plain one, unless it is empty or says only that there is HTML; of all other texts each."""
+    shown: list[Part] = []
+    for choice, members in groupby(texts, key=lambda part: part.choice):
+        found = list(members)
+        html = [part for part in found if part.is_html]
+        plain = [part for part in found if not part.is_html and not (html and _is_blank(part))]
+        if not choice:
+            shown += [part for part in found if not (part.is_html and plain and _repeats(part, plain[0]))]
+        elif html and (not plain or _asks_for_html(html[0], plain)):
+            shown += html
+        else:
+            shown += plain
+    return shown
+
+
+def _is_blank(part: Part) -> bool:
+    return len(part.encoded) < _SHORT and not part.text(_SHORT).strip(" \t\r\n\u00a0\u200b\ufeff")
+
+
+def _asks_for_html(html: Part, plain: Sequence[Part]) -> bool:
+    if len(plain) > 1 or len(plain[0].encoded) > _SHORT or "html" not in plain[0].text(_SHORT).lower():
+        return False
+    return not _repeats(html, plain[0])
+
+
+def _repeats(html: Part, plain: Part) -> bool:
+    """Does an HTML part begin with the text of the plain one?"""
+    words = "".join(plain.text(_SHORT).split())[:100]
+    return words in "".join(unescape(_ANY_TAG.sub("", html.text(MAX_ENCODED))).split())
+
+
+def _lines_of(parts: Sequence[Part], pictures: Mapping[str, str]) -> Iterator[Line]:
     tags_left = MAX_TAGS
-    for html in documents:
-        yield from html_to_lines(html, pictures, max_tags=tags_left)
-        tags_left = max(0, tags_left - html.count("<"))
+    for n, (part, text) in enumerate(_texts(parts)):
+        if n:
+            yield Line("")
+        if part.is_html or _HTML_DOCUMENT.match(text):
+            for line in html_to_lines(text, pictures, max_tags=tags_left):
+                yield Line(clean(line.text), line.kind)
+            tags_left = max(0, tags_left - text.count("<"))
+            continue
+        plain = _unflowed(text, joins_spaces=part.joins_spaces) if part.flowed else text
+        for line in _unarmored(clean(plain)[:MAX_TEXT].strip("\n").rstrip()).split("\n"):
+            yield Line(line)
+
+
+_ARMOR = re.compile(
+    r"\s*-----BEGIN PGP SIGNED MESSAGE-----\n(?:Hash: [^\n]*\n)*\n?(.*?)-----BEGIN PGP SIGNATURE-----.*", re.S
+)
+
+
+def _unarmored(text: str) -> str:
+    """Without the frame of OpenPGP around a text (RFC 9580, section 7)."""
+    found = _ARMOR.match(text)
+    return re.sub(r"^- ", "", found[1], flags=re.M).rstrip() if found else text
 
 
 def _bounded(lines: Iterable[Line]) -> Iterator[Line]:
     left = MAX_TEXT
     for line in lines:
-        text = clean(line.text)[:left]
+        text = line.text[:left]
         yield Line(text, line.kind)
         left -= len(text) + 1
         if left <= 0:
@@ -87,11 +140,11 @@ def _texts(parts: Sequence[Part]) -> Iterator[tuple[Part, str]]:
     for part in parts:
         if left <= 0:
             return
-        yield part, part.text(left).replace("\r\n", "\n").replace("\r", "\n")
+        yield part, part.text(left).replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
         left -= len(part.encoded)
 
 
-def _unflowed(text: str) -> str:
+def _unflowed(text: str, *, joins_spaces: bool = False) -> str:
     """Join the soft line breaks of format=flowed (RFC 3676) within the same depth of quoting."""
     lines: list[list[str]] = []
     open_depth = -1
@@ -104,6 +157,8 @@ def _unflowed(text: str) -> str:
         else:
             lines.append([line if depth else words])
         open_depth = depth if words.endswith(" ") and words != "-- " else -1
+        if joins_spaces and open_depth >= 0:
+            lines[-1][-1] = lines[-1][-1].removesuffix(" ")
     return "\n".join(map("".join, lines))
 
 
@@ -117,7 +172,7 @@ def outline(raw: bytes) -> ParsedMail:
 
     `raw` may be the first HEAD_BYTES + 1 bytes of the mail.
     """
-    return _read(raw, Parts((), (), ()))
+    return _read(raw, Parts((), ()))
 
 
 def _read(raw: bytes, parts: Parts) -> ParsedMail:

@@ -114,6 +114,9 @@ _HEADER_LINES = re.compile(rb"(?:(?:[!-9;-~]+[ \t]*:|[ \t])[^\n]*(?:\n|\Z))*+")
 _EMPTY_LINE = re.compile(rb"\r?\n")
 _REST_OF_DELIMITER = re.compile(rb"(--)?[ \t]*+\r?(?:\n|\Z)")
 _SMALL = 4096
+_TEXTS = ("text/plain", "text/html", "text/enriched", "text/richtext")
+_TEXT_TYPE = re.compile(r"\s*text/(?:plain|html)\b", re.I)
+"""Also without the semicolon that should follow."""
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?([a-z0-9._-]{1,40})", re.I)
 _LF = 10
 
@@ -129,6 +132,15 @@ class Part:
     charset: str = ""
     flowed: bool = False
     content_id: str = ""
+    choice: int = 0
+    """The number of the multipart/alternative that it is in; 0 where it stands for itself."""
+    joins_spaces: bool = False
+    """Of format=flowed: the space before a soft line break is no part of the text (`delsp`)."""
+
+    @property
+    def is_html(self) -> bool:
+        """Text that has to be rendered."""
+        return self.media_type != "text/plain"
 
     @property
     def data(self) -> bytes:
@@ -158,8 +170,7 @@ class Part:
 class Parts:
     """A mail taken apart."""
 
-    plain: tuple[Part, ...]
-    html: tuple[Part, ...]
+    texts: tuple[Part, ...]
     files: tuple[Part, ...]
 
 
@@ -184,11 +195,10 @@ def _sorted_parts(raw: bytes, leaves: Iterator[_Entity]) -> Parts:
         if part.media_type in _SIGNATURES:
             continue
         disposition = str(leaf.fields.get("content-disposition", "")).strip().lower()
-        is_text = part.media_type in ("text/plain", "text/html") and not part.name
+        is_text = part.media_type in _TEXTS and not part.name
         (texts if is_text and not disposition.startswith("attach") else files).append(part)
     return Parts(
-        plain=tuple(part for part in texts if part.media_type == "text/plain"),
-        html=tuple(part for part in texts if part.media_type == "text/html"),
+        texts=tuple(texts),
         files=tuple(part for part in files if not part.is_blank),
     )
 
@@ -198,11 +208,16 @@ class _Entity:
 
     def __init__(self, headers: Headers, span: tuple[int, int], default_type: str = "text/plain") -> None:
         self.span = span
+        self.choice = 0
         self.fields = Message()  # knows quoting, RFC 2231 and what mail programs write instead
         self.fields.set_default_type(default_type)
         for name in ("content-type", "content-disposition", "content-transfer-encoding", "content-id"):
             if value := headers.first(name):
                 self.fields[name] = value
+        if self.fields.get_content_type() not in _TEXTS and (bare := _TEXT_TYPE.match(headers.first("content-type"))):
+            self.fields.set_type(bare[0].lower())
+        if self.fields.get_content_maintype() == "multipart" and not self.boundary():
+            self.fields.set_type("text/plain")
 
     def boundary(self) -> bytes:
         """Empty where it has no parts."""
@@ -213,9 +228,11 @@ class _Entity:
     def part(self, raw: bytes) -> Part:
         fields, encoding = self.fields, str(self.fields.get("content-transfer-encoding", "")).strip().lower()
         flowed = str(fields.get_param("format", "") or "").lower() == "flowed"
+        joins = str(fields.get_param("delsp", "") or "").lower() == "yes"
         charset, encoded = str(fields.get_content_charset() or ""), memoryview(raw)[slice(*self.span)]
         content_id = str(fields.get("content-id", "")).strip().strip("<>")
-        return Part(fields.get_content_type(), self._name(), encoded, encoding, charset, flowed, content_id)
+        type_, name = fields.get_content_type(), self._name()
+        return Part(type_, name, encoded, encoding, charset, flowed, content_id, self.choice, joins)
 
     def _name(self) -> str:
         unnamed = "mail.eml" if self.fields.get_content_maintype() == "message" else ""
@@ -242,9 +259,12 @@ class _Walk:
         self._multiparts += 1
         at_most(self._multiparts, self._limits.multiparts, "nested parts")
         at_most(depth, self._limits.depth, "levels of nested parts")
+        choice = entity.choice or (self._multiparts if entity.fields.get_content_subtype() == "alternative" else 0)
         default_type = "message/rfc822" if entity.fields.get_content_subtype() == "digest" else "text/plain"
         for piece in pieces:
-            yield from self.leaves(self._entity(piece, default_type), depth + 1)
+            part = self._entity(piece, default_type)
+            part.choice = choice
+            yield from self.leaves(part, depth + 1)
 
     def _pieces(self, span: tuple[int, int], boundary: bytes) -> list[tuple[int, int]]:
         """What stands between the delimiter lines; the line end before a delimiter belongs to it."""

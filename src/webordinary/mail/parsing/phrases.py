@@ -54,7 +54,9 @@ LANGUAGES = (
         device="sent from …|sent via …|sent with …|sent using …|sent by galaxy|shared from …|typed on …"
         "|written on my …|from my iphone…|from my ipad…|from my android…|get outlook for …"
         "|please excuse my brevity|please excuse typos|please excuse any typos"
-        "|sent from my … please excuse…",
+        "|sent from my … please excuse…|sent from my …, please excuse…|sent from my verizon, …|sent via the …, an …"
+        "|this email has been checked for viruses by …|virus-free…|this email was scanned by …"
+        "|please consider the environment before printing…|think before you print…|think green…",
         absent="automatic reply|auto reply|autoreply|auto-reply|auto response|auto-response|autoresponse"
         "|automated reply|automated response|out of office|out of the office|out of office autoreply"
         "|vacation reply|away from the office",
@@ -78,7 +80,8 @@ LANGUAGES = (
         device="von meinem … gesendet|von meiner … gesendet|gesendet von …|gesendet mit …|gesendet aus …"
         "|gesendet via …|diese nachricht wurde von … gesendet|diese nachricht wurde mit … gesendet"
         "|outlook für … beziehen|outlook für … herunterladen|holen sie sich outlook für …"
-        "|von meinem iphone…|von meinem ipad…|von unterwegs gesendet",
+        "|von meinem iphone…|von meinem ipad…|von unterwegs gesendet|virenfrei…"
+        "|diese e-mail wurde von … auf viren geprüft",
         absent="automatische antwort|abwesenheitsnotiz|abwesenheitsnachricht|abwesend|abwesenheit|autoantwort",
         disclaimer="vertraulich|rechtlich geschützt|richtige adressat|vorgesehene empfänger|den absender"
         "|vernichten|irrtümlich|unbefugt|nicht gestattet|diese e-mail|diese mail|diese nachricht"
@@ -91,13 +94,14 @@ LANGUAGES = (
         sent="envoyé|envoyé le|envoyé par|date|date d'envoi",
         recipient="à|pour|copie à|répondre à|destinataire",
         subject="objet|sujet",
-        original="message d'origine|message d’origine|message original|message initial",
+        original="mail original|message d'origine|message d’origine|message original|message initial",
         forwarded="message transféré|message transmis|début du message réexpédié|début du message transféré"
         "|message réexpédié|message transfere",
         above="répon…au-dessus de cette ligne|répon…au dessus de cette ligne|répon…dessus de cette ligne"
         "|écri…au-dessus de cette ligne",
         device="envoyé de mon …|envoyé de ma …|envoyé depuis …|envoyé à partir de …|envoyé avec …"
-        "|envoyé par …|obtenir outlook pour …|télécharger outlook pour …|obtenez outlook pour …",
+        "|envoyé par …|garanti sans virus…|l'absence de virus dans ce courrier électronique a été vérifiée par …"
+        "|obtenir outlook pour …|télécharger outlook pour …|obtenez outlook pour …",
         absent="réponse automatique|absence du bureau|absent du bureau|message d'absence|notification d'absence",
         disclaimer="confidentiel|destinataire|par erreur|l'expéditeur|détruire|strictement interdit"
         "|usage exclusif|ce message|ce courriel|pièces jointes",
@@ -113,7 +117,8 @@ LANGUAGES = (
         forwarded="mensaje reenviado|inicio del mensaje reenviado|correo reenviado",
         above="respuesta por encima de esta línea|respond…encima de esta línea|respond…arriba de esta línea"
         "|escrib…encima de esta línea|escrib…arriba de esta línea",
-        device="enviado desde …|enviado con …|enviado de mi …|enviado mediante …|obtener outlook para …"
+        device="enviado desde …|enviado con …|enviado de mi …|enviado mediante …|libre de virus…"
+        "|el software de antivirus … ha analizado este correo electrónico en busca de virus|obtener outlook para …"
         "|obtén outlook para …",
         absent="respuesta automática|respuesta automatica|fuera de la oficina|fuera de oficina|autorespuesta",
         disclaimer="confidencial|destinatario|por error|remitente|prohibid|este mensaje|este correo",
@@ -128,7 +133,8 @@ LANGUAGES = (
         original="messaggio originale|messaggio originario",
         forwarded="messaggio inoltrato|inizio messaggio inoltrato|inizio del messaggio inoltrato",
         above="rispo…sopra questa riga|rispo…sopra questa linea|rispo…al di sopra di questa riga",
-        device="inviato da …|inviato dal …|inviato con …|ottieni outlook per …|scarica outlook per …",
+        device="inviato da …|inviato dal …|inviato con …|privo di virus…"
+        "|questa e-mail è stata controllata per individuare virus con …|ottieni outlook per …|scarica outlook per …",
         absent="risposta automatica|fuori sede|fuori ufficio|risposta non al computer",
         disclaimer="riservat|destinatari|per errore|mittente|vietat|questo messaggio|questa e-mail|presente messaggio",
     ),
@@ -144,7 +150,8 @@ LANGUAGES = (
         "|início da mensagem reencaminhada|mensagem enviada",
         above="resp…acima desta linha|resp…acima dessa linha|escreva acima desta linha",
         device="enviado do meu …|enviado da minha …|enviado do …|enviado a partir do …|enviado a partir de …"
-        "|enviado pelo …|enviado por …|obter o outlook para …|obter outlook para …"
+        "|enviado pelo …|enviado por …|enviado via …|livre de vírus…|não contém vírus…|este email foi escaneado pelo …"
+        "|obter o outlook para …|obter outlook para …"
         "|obtenha o outlook para …|baixe o outlook para …",
         absent="resposta automática|resposta automatica|fora do escritório|ausência temporária",
         disclaimer="confidencia|destinatário|por engano|por erro|remetente|proibid|esta mensagem|este e-mail"
@@ -162,6 +169,7 @@ LANGUAGES = (
         above="antwoord…boven deze lijn|antwoord…boven deze regel|reageer…boven deze lijn"
         "|reageer…boven deze regel|reactie…boven deze regel",
         device="verstuurd vanaf …|verzonden vanaf …|verzonden met …|verzonden vanuit …|verzonden via …"
+        "|virusvrij…|deze e-mail is gecontroleerd op virussen met …"
         "|verstuurd met …|verstuurd vanuit …|verstuurd via …|outlook voor … downloaden"
         "|download outlook voor …",
         absent="automatisch antwoord|afwezigheidsbericht|afwezig|autoreply",
@@ -284,7 +292,7 @@ LANGUAGES = (
         forwarded="továbbított üzenet|továbbított levél kezdete|továbbított levél",
         above="válasz…e sor fölé|válasz…a sor fölé|válasz…ezen sor fölé|válasz…e vonal fölé",
         device="az iphone-omról küldve|az ipad-emről küldve|… eszközömről küldve|… eszközről küldve"
-        "|elküldve a következőből: …|az outlook letöltése …|outlook beszerzése …",
+        "|küldve az …|küldve a …|elküldve a következőből: …|az outlook letöltése …|outlook beszerzése …",
         absent="automatikus válasz|házon kívül",
     ),
     Phrases(
@@ -537,7 +545,7 @@ LANGUAGES = (
         subject="الموضوع",
         original="الرسالة الأصلية",
         forwarded="رسالة محولة|رسالة معاد توجيهها",
-        device="أرسلت من …|تم الإرسال من …|مرسل من …",
+        device="أرسلت من …|أُرسلت من …|تم الإرسال من …|مرسل من …",
         absent="رد تلقائي",
     ),
     Phrases(
@@ -587,7 +595,7 @@ LANGUAGES = (
         original="原始邮件|原始郵件|原邮件|原始信件|原始訊息|邮件原件",
         forwarded="转发的邮件|轉寄的郵件|已转发邮件|转发邮件|轉寄郵件",
         above="在此行上方|在此線上方|在这行上方",
-        device="发自我的…|發自我的…|從我的…傳送|从我的…发送|发自 …|發自 …|发送自 …|获取 …版 outlook",
+        device="发自我的…|發自我的…|從我的…傳送|从我的…发送|发自 …|發自 …|发送自 …|获取 …版 outlook|获取 outlook …",
         absent="自动答复|自动回复|自動回覆|自動答覆",
     ),
 )

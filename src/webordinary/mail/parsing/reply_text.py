@@ -39,15 +39,19 @@ class Line:
 
 EMPTY = re.compile(r"[\s\u00a0\u00ad\u034f\u200b-\u200f\u2060\ufeff]*$")
 QUOTE = re.compile(r"\s*(?:>|&gt;|\uff1e|[A-Z]{1,3}>(?:\s|$))")
-SIGNATURE_MARK = re.compile(r"(?:--|—|–|__|_{20,})\s*$")
-RULER = re.compile(r"\s*(?:[-=_*~#+]{3,}|[—–]{2,}|ᐧ)\s*$")
-_DASHES = "-=_*~#+—– \t"
-_TITLE = re.compile(r"[\s*]{0,4}[-=_*~#+—–]{2,60}+")
+SIGNATURE_MARK = re.compile(r"(?:--|—|–|―|__|_{20,})\s*$")
+RULER = re.compile(r"\s*(?:[-=_*~#+—–‐‑‒―]{3,}|[—–]{2,}|ᐧ)\s*$")
+_DASHES = "-=_*~#+—–‐‑‒― \t"
+_TITLE = re.compile(r"[\s*]{0,4}[-=_*~#+—–‐‑‒―]{2,60}+")
 _FORWARDED = frozenset(alternatives("forwarded"))
 _ORIGINAL = frozenset(alternatives("original"))
 _ABOVE = tuple(tuple(phrase.split("…")) for phrase in alternatives("above"))
+_THIS_LINE = tuple({pieces[-1] for pieces in _ABOVE})
+_TITLE_AND_HEADER = re.compile(r"[-=_]{2,60}+\s?([^-=_]{4,60})[-=_]{2,60}+\s*(?=\S)")
+"""A phone puts the title of the history and its header on one line."""
 MAX_DELIMITER = 200
-DEVICE = re.compile(rf"(?i)^[\s*<(_[]{{0,4}}{any_of('device')}(?:\s?[<(]http[^<>()]{{1,300}}[>)])?[\s*.>)_\]]{{0,8}}$")
+DEVICE = re.compile(rf"(?i)^[\s*<(_[]{{0,4}}{any_of('device')}[\s*.>)_\]]{{0,8}}$")
+_LINK = re.compile(r"\[([^\[\]]{1,100})\]\(http[^()\s]{1,300}\)|[\s<(]{0,2}https?:[^\s<>()]{1,300}[>)]?")
 
 _TABLE = (
     ("e", EMPTY),
@@ -65,18 +69,25 @@ def letter_of(line: str) -> str:
     if len(line) > MAX_LINE:
         return "q" if QUOTE.match(line) else "t"
     found = next((letter for letter, pattern in _TABLE if pattern.match(line)), "") or _delimits(line)
+    if not found and "http" in line and DEVICE.match(_LINK.sub(r"\1", line)):
+        found = "s"
     return found or ("b" if introduces(line) else "h" if role_of(line) else "t")
 
 
 def _delimits(line: str) -> str:
     """Does this line announce a forwarded mail (f), or delimit history (d)?"""
+    title = _TITLE_AND_HEADER.match(line)
+    if title and title[1].strip().lower() in _ORIGINAL and role_of(line[title.end() :]):
+        return "d"
     if len(line) > MAX_DELIMITER:
         return ""
     words, dashed = line.strip(_DASHES).lower(), _TITLE.match(line) is not None
     if words.rstrip(":： ") in _FORWARDED and (dashed or words.endswith((":", "："))):
         return "f"
-    ruled = dashed and line.endswith(("--", "__", "==", "~~", "##", "—", "-*", "- *"))
+    ruled = dashed and line.endswith(("--", "__", "==", "~~", "##", "—", "‐", "―", "-*", "- *"))
     if ruled and (words in _ORIGINAL or _ends_with_verb(words)):
+        return "d"
+    if dashed and any(piece in words for piece in _THIS_LINE):
         return "d"
     return "d" if any(_contains_in_order(words, pieces) for pieces in _ABOVE) else ""
 
@@ -109,7 +120,7 @@ _ISO_LEAD = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b")
 _CJK_DATE_LEAD = re.compile(r"\d{4}\s?[年년]\s?\d{1,2}\s?[月월]")
 _ISO_NAME = re.compile(r"\d{4}-\d\d-\d\d \d{1,2}:\d\d GMT[+-]\d\d:\d\d \S.{0,80}$")
 _ENGLISH_DAY = re.compile(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? ", re.I)
-_QUOTING = re.compile(r"(?:quoting|zitat von|citando|citing|citat|citát|cytat|citação de|citazione)\b.{2,200}:$", re.I)
+_QUOTING = re.compile(r"(?:quoting|zitat von|citando|citing|citat|citát|cytat|citação de|citazione)\b.{2,200}$", re.I)
 _ON_SENT = re.compile(r"on\b.{4,200}\bsent$", re.I)
 _NUMBER_END = re.compile(r"(?:\d|\b\w{1,4})\.$")
 """Of a date: "5." or "Jan."."""
@@ -129,8 +140,10 @@ def introduces(line: str) -> bool:
         return False
     if verb := _WROTE.search(line):
         return _tells_who_wrote(line, line[: verb.start()], line[verb.end() :].strip(" :.,)"), closed)
+    if _QUOTING.match(line) and (closed or (_TIME.search(line) and _YEAR.search(line))):
+        return True
     if closed:
-        return bool(_QUOTING.match(line + ":")) or bool(_TIME.search(line) and _BRACKETED.search(line))
+        return bool(_TIME.search(line) and _BRACKETED.search(line))
     dated = bool(_ISO_LEAD.match(line) or _ENGLISH_DAY.match(line) or _CJK_DATE_LEAD.match(line))
     ends_with_address = any(found.end() == len(line) for found in _BRACKETED.finditer(line))
     others = (_ISO_NAME, _ON_SENT, _HEADERS_IN_A_LINE)
@@ -196,15 +209,23 @@ def role_of(line: str) -> str:
     return _ROLES.get(field[1].lower(), "") if field else ""
 
 
-def _is_header(lines: Sequence[str]) -> bool:
-    """Are these header fields of a mail, and no list such as "From: 9, To: 17"?"""
+def _is_header(lines: Sequence[str], *, announced: bool) -> bool:
+    """Are these header fields of a mail, and no list such as "From: 9, To: 17", nor an announced text for a form?"""
     roles = {role_of(line) for line in lines} - {""}
-    if not roles & {"sender", "sent"} or len(roles) < 2:
+    if announced and "sent" not in roles:
+        return False
+    if not roles & {"sender", "sent"} or len(roles) < 2 or any(_HOURS.match(line) for line in lines):
         return False
     addressed = any(_ADDRESS.search(line) for line in lines)
+    if len(roles) == 2 and all(_BRACKETED.search(line) for line in lines if role_of(line) != "subject"):
+        return True
     if len(roles) >= 3:
         return addressed or "subject" in roles or any(_names_sending(line) for line in lines)
     return addressed and any(role_of(line) == "sent" and is_dated(line) for line in lines)
+
+
+_HOURS = re.compile(r"[^\s:：]{1,12}\s?[:：]\s*\d{1,2}(?:[:.h]\d\d)?(?:\s?(?:[ap]m|uhr|h))?\s*$", re.I)
+"""From: 10:00"""
 
 
 def _names_sending(line: str) -> bool:
@@ -217,10 +238,13 @@ Finder = Callable[[str], int]
 _SIGNATURE = re.compile(r"g{1,3}[teshr]{0,30}$")
 _DELIMITER = re.compile(r"d")
 _FORWARD = re.compile(r"f")
+_FORWARDED_HEAD = re.compile(r"e*fe*H[ht]{0,20}e+(?=t)")
+"""Of a mail that was sent on with nothing above it."""
 _DEVICE = re.compile(r"s(?![qbe]*t[te]*q)")  # the line of a phone ends what was written now
 _HEADER_START = re.compile(r"H")
 _HEADER_RUN = re.compile(r"h(?:[te]?h)*")
 _MARKED_RUN = re.compile(r"S[Se]*")
+_TITLED = re.compile(r"t(?=e{0,2}[Hb])")
 _TEXT_BELOW = re.compile(r"[erg]*t")
 _QUOTED_RUN = re.compile(r"[ehqb]+")
 _QUOTES = re.compile(r"[qe]+")
@@ -237,7 +261,7 @@ class ReplyText:
 def reply_text(
     body: str | Sequence[Line], *, author: str = "", forwarded: bool = False, replied: bool = False
 ) -> ReplyText:
-    """Split a body; the text is empty only where the body is.
+    """Split a body; the text is empty only where the body is, or has nothing but an introduction and quotes.
 
     `author` is the display name of the sender, which a signature repeats. A mail that was `forwarded` shows another
     mail on purpose: that is something to work with, not history. In one that `replied`, a forwarded mail is history,
@@ -250,6 +274,8 @@ def reply_text(
     lines = list(_separated(given))
     texts = [line.text for line in lines]
     kinds = "".join(_kinds(lines, author))
+    if _says_nothing(texts, kinds):
+        return ReplyText("", whole)
     start, end = _span(texts, kinds, forwarded, replied)
     inside = set() if forwarded else _left_out(texts, kinds, start, end)
     kept = [n for n in range(start, _before_disclaimer(texts, start, end)) if n not in inside]
@@ -257,6 +283,12 @@ def reply_text(
     if not text:
         return ReplyText(whole, "")
     return ReplyText(text, "\n".join(line for n, line in enumerate(texts) if n not in shown).strip())
+
+
+def _says_nothing(texts: Sequence[str], kinds: str) -> bool:
+    """Is this an empty answer: the line of a phone, introductions and quotes alone?"""
+    said = "".join(kind for text, kind in zip(texts, kinds, strict=True) if text.strip("> \t\u00a0"))
+    return said.lstrip("s").startswith("b") and not said.strip("sbq")
 
 
 SHARED_LINE = re.compile(r"(?<=\S)[ -]{0,5}\bOn \w{3,9}, \w{3,9} \d{1,2}, \d{4}.{0,200}\bwrote:\s*$")
@@ -279,11 +311,14 @@ def _separated(lines: Sequence[Line]) -> Iterator[Line]:
 def _kinds(lines: Sequence[Line], author: str) -> list[str]:
     texts = [line.text for line in lines]
     kinds = [_kind_of(line) for line in lines]
+    _find_indented(kinds)
     _find_wrapped_quotes(texts, kinds)
     _find_wrapped_introductions(texts, kinds)
     _find_introductions_of_quotes(texts, kinds)
     _find_headers(texts, kinds)
+    _find_titles(texts, kinds)
     _find_named_signatures(texts, kinds, author)
+    _find_signed_lines(texts, kinds)
     _find_marked_signatures(kinds)
     return kinds
 
@@ -292,6 +327,12 @@ def _kind_of(line: Line) -> str:
     """Markup does not name a forwarded mail; its words do."""
     kind = "t" if _REST_OF_ADDRESS.match(line.text) else letter_of(line.text)
     return line.kind if line.kind and kind not in "ef" else kind
+
+
+def _find_indented(kinds: list[str]) -> None:
+    """Indented lines (i) are a quote where they end the mail; else their writer indented them."""
+    last = len("".join(kinds).rstrip("ei"))
+    kinds[:] = [("q" if n >= last else "t") if kind == "i" else kind for n, kind in enumerate(kinds)]
 
 
 MIN_WRAPPED_QUOTE = 60
@@ -388,14 +429,23 @@ def _find_headers(texts: Sequence[str], kinds: list[str]) -> None:
     """The first field of a mail's header becomes H; fields of no header become text."""
     for run in _HEADER_RUN.finditer("".join(kinds)):
         fields = [n for n in range(*run.span()) if kinds[n] == "h"]
-        header = _is_header([texts[n] for n in fields])
+        header = _is_header([texts[n] for n in fields], announced=_announced(texts, kinds, run.start()))
         for n in fields:
             kinds[n] = "h" if header else "t"
         if header:
             kinds[run.start()] = "H"
 
 
-MAX_SIGNATURE = 12
+def _find_titles(texts: Sequence[str], kinds: list[str]) -> None:
+    """Right above a header or an introduction: the title of a history needs no dashes, two header fields no others."""
+    for below in _TITLED.finditer("".join(kinds)):
+        n = first = below.start()
+        if texts[n].strip(_DASHES + ":：").lower() in _ORIGINAL:
+            kinds[n] = "d"
+        while first >= 0 and kinds[first] == "t" and role_of(texts[first]):
+            first -= 1
+        if n - first > 1:
+            kinds[first + 1 : n + 1] = "b" * (n - first)
 
 
 def _find_named_signatures(texts: Sequence[str], kinds: list[str], author: str) -> None:
@@ -405,6 +455,28 @@ def _find_named_signatures(texts: Sequence[str], kinds: list[str], author: str) 
     for n, kind in enumerate(kinds):
         if kind == "r" and author.lower() in "\n".join(texts[n + 1 : n + 3]).lower():
             kinds[n] = "g"
+
+
+_SIGNED = re.compile(r"\s*(?:--|__)\s?([^\W\d_].{0,40})$")
+
+
+def _find_signed_lines(texts: Sequence[str], kinds: list[str]) -> None:
+    """A name behind two dashes is a signature below the last sentence, and no item of a list."""
+    history = next((n for n, kind in enumerate(kinds) if kind in "bdHg"), len(kinds))
+    written = [n for n in range(history) if kinds[n] == "t"]
+    signed = [(at, found[1]) for at, n in enumerate(written) if (found := _SIGNED.match(texts[n]))]
+    if len(signed) != 1 or signed[0][0] == 0 or len(written) - signed[0][0] > MAX_CARD:
+        return
+    at, name = signed[0]
+    above = texts[written[at - 1]].rstrip()
+    ends = above.endswith((".", "!", "?", "…", ")")) or not clauses_of(above)
+    if ends and kinds[written[at] - 1] == "e" and is_name(name) and len(name.split()) <= MAX_SIGNED:
+        kinds[written[at]] = "g"
+
+
+MAX_SIGNED = 3
+MAX_CARD = 6
+"""Lines of a signed name: company, telephone."""
 
 
 def _find_marked_signatures(kinds: list[str]) -> None:
@@ -426,15 +498,26 @@ def _span(texts: Sequence[str], kinds: str, forwarded: bool, replied: bool) -> t
     below = answer_below(kinds)
     if below:
         return below, _cut(kinds[below:], _found(_SIGNATURE)) + below
+    if replied and not forwarded and (head := _FORWARDED_HEAD.match(kinds)):
+        return head.end(), _cut(kinds[head.end() :], _found(_SIGNATURE)) + head.end()
     end = len(kinds)
     if forwarded or _forwards(kinds):
         forward = _cut(kinds, _found(_FORWARD)) if replied and not forwarded else end
         meant = _announced(texts, kinds, forward) or _POINTS.search("\n".join(texts[:forward]))
         return 0, end if meant else forward
-    for finder in (_found(_SIGNATURE), *_HISTORY):
+    for finder in (_SIGNED_END, *_HISTORY):
         cut = _cut(kinds[:end], finder)
-        end = end if cut < end and finder is quotes_to_the_end and _announced(texts, kinds, cut) else cut
+        end = end if cut < end and _may_be_announced(texts, finder, cut) and _announced(texts, kinds, cut) else cut
     return 0, end
+
+
+def _may_be_announced(texts: Sequence[str], finder: Finder, cut: int) -> bool:
+    """Quotes, an introduction without address ("On 5 May, Mrs Smith wrote:") and dashes may be a text for the site."""
+    if finder is _SIGNED_END:
+        return cut > 0 and texts[cut - 1].strip() != ""
+    return finder is quotes_to_the_end or (
+        finder in (begin_without_quotes, begin_unanswered) and not _ADDRESS.search(texts[cut])
+    )
 
 
 def _forwards(kinds: str) -> bool:
@@ -493,9 +576,9 @@ def _before_disclaimer(texts: Sequence[str], start: int, end: int) -> int:
         end = first
 
 
-def _announced(texts: Sequence[str], kinds: str, cut: int) -> bool:
+def _announced(texts: Sequence[str], kinds: Sequence[str], cut: int) -> bool:
     """Do quotes follow a line such as "Replace the slogan with:"? They are a part of what was written."""
-    last = len(kinds[:cut].rstrip("e")) - 1
+    last = next((n for n in range(cut - 1, -1, -1) if kinds[n] != "e"), -1)
     return last >= 0 and kinds[last] == "t" and texts[last].rstrip().endswith((":", "："))
 
 
@@ -521,6 +604,8 @@ def answer_below(kinds: str) -> int:
     """`[be]*b[ehqb]*q[eqb]*` then text without history, or `[be]*b[be]*` then text: the first line of the text."""
     at = max(kinds.find("t"), 0)
     above, below = kinds[:at], kinds[at:]
+    if "q" in above:
+        above = above.replace("H", "b", 1)
     if not above.lstrip("e").startswith("b") or above.strip("behq"):
         return 0
     if above.rfind("q") > above.rfind("h"):
@@ -570,6 +655,8 @@ def rulers_to_the_end(kinds: str) -> int:
     return start if start < len(kinds) else -1
 
 
+_SIGNED_END = _found(_SIGNATURE)
+
 # In the order in which we believe the signs. Text below a quote means: answered inside.
 _HISTORY: tuple[Finder, ...] = (
     _found(_DELIMITER),
@@ -580,5 +667,5 @@ _HISTORY: tuple[Finder, ...] = (
     begin_unanswered,
     quotes_to_the_end,
     rulers_to_the_end,
-    _found(_SIGNATURE),
+    _SIGNED_END,
 )
