@@ -110,8 +110,7 @@ def _lines_of(parts: Sequence[Part], pictures: Mapping[str, str]) -> Iterator[Li
             tags_left = max(0, tags_left - text.count("<"))
             continue
         plain = _unflowed(text, joins_spaces=part.joins_spaces) if part.flowed else text
-        for line in _unarmored(clean(plain)[:MAX_TEXT].strip("\n").rstrip()).split("\n"):
-            yield Line(line)
+        yield from map(Line, _unarmored(clean(plain)[:MAX_TEXT].strip("\n").rstrip()).split("\n"))
 
 
 _ARMOR = re.compile(
