@@ -20,7 +20,7 @@ TESTS ?=
 JOBS ?= 4
 
 .DELETE_ON_ERROR:
-.PHONY: up up-aws test test-fast test-aws simulate fuzz soak prove check bench conformance lock clean help
+.PHONY: dist docs up up-aws test test-fast test-aws simulate fuzz soak prove check bench conformance lock clean help
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -70,6 +70,12 @@ bench: $(DEV) ## run one benchmark and print JSON; BENCH=name
 conformance: $(DEV) ## run a corpus of others: KIND=mail or asl, DIR=folder of *.jsonl; FAILED=1 names what fails
 	@test -n "$(KIND)" -a -d "$(DIR)" || { echo "make conformance KIND=mail DIR=path (KIND is mail or asl)"; exit 2; }
 	@$(BIN)/python tests/conformance/run.py $(KIND) "$(DIR)" $(if $(FAILED),--failed)
+
+docs: $(DEV) ## build the docs as a site, build/site; a broken link fails
+	@$(RUN) mkdocs build --strict
+
+dist: $(BASE) ## build the wheel and the source distribution, dist/
+	@rm -rf dist && $(RUN) hatchling build -d dist
 
 lock: $(CREATED) ## pin the dependencies again; UPGRADE=1 takes newer versions (needs the network)
 	$(PYTHON) -m venv $(VENV)-lock
