@@ -426,6 +426,10 @@ class Config:
         float, Setting(number(0.1, 60, whole=False), "how long a reply waits for its pictures at most")
     ] = 8.0
 
+    log_format: Annotated[
+        str, Setting(choice("text", "json"), "form of the lines on stderr; json: one object a line, for log collectors")
+    ] = "text"
+
     backend: Annotated[
         str, Setting(choice("embedded", "aws"), "where everything is kept: in the data folder, or on AWS")
     ] = "embedded"
@@ -464,7 +468,9 @@ class Config:
         Without `file`, DATA/webordinary.toml is read if it is there.
         """
         problems: list[Problem] = []
-        said = [*_from_platform(env or {}), *_from_env(env or {}, problems), *_from_flags(overrides or {})]
+        variables = env or {}
+        said = [*_from_platform(variables), *_from_secret_files(variables, problems), *_from_env(variables, problems)]
+        said += _from_flags(overrides or {})
         file = file or _file_beside_data(said)
         values: dict[str, object] = {}
         for name, raw, source in [*_from_file(file, problems), *said]:
@@ -556,11 +562,30 @@ def _from_platform(env: Mapping[str, str]) -> Iterator[Said]:
             yield name, env[variable], variable
 
 
+def _from_secret_files(env: Mapping[str, str], problems: list[Problem]) -> Iterator[Said]:
+    """A secret in a file: named by VARIABLE_FILE, or passed by systemd as a credential. VARIABLE itself wins."""
+    for name in sorted(SECRETS):
+        file, source = env.get(variable_of(name) + "_FILE", ""), variable_of(name) + "_FILE"
+        if f"{name}_file" in NAMES or not file:  # a setting of its own is read where it is used
+            credential = Path(env.get("CREDENTIALS_DIRECTORY") or "/nonexistent", f"webordinary.{name}")
+            file, source = (str(credential), str(credential)) if credential.is_file() else ("", "")
+        if not file or variable_of(name) in env:
+            continue
+        try:
+            with Path(file).open(encoding="utf-8") as opened:
+                yield name, opened.read(_MAX_TEXT + 2).rstrip("\r\n"), source
+        except (OSError, ValueError) as problem:
+            reason = problem.strerror if isinstance(problem, OSError) else "it is not text in UTF-8"
+            problems.append(Problem(name, source, f"the file of this secret cannot be read: {reason}"))
+
+
 def _from_env(env: Mapping[str, str], problems: list[Problem]) -> Iterator[Said]:
     for variable in sorted(v for v in env if v.startswith(PREFIX)):
         name = variable.removeprefix(PREFIX).lower()
         if name in NAMES:
             yield name, env[variable], variable
+        elif name.removesuffix("_file") in SECRETS:
+            continue  # read by _from_secret_files
         elif name not in NOT_SETTINGS and (meant := _meant(name)):  # a stranger may share our prefix
             problems.append(Problem(name[:80], variable, f"there is no such setting{meant}"))
 

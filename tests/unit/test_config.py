@@ -160,3 +160,31 @@ def test_workers_get_no_secret_and_no_setting_that_needs_one() -> None:
 def test_the_mails_of_a_person_and_the_cost_of_a_site_are_bounded_without_any_setting() -> None:
     assert Config().hourly_mails == 30
     assert Config().daily_cap_usd == 20
+
+
+def test_a_secret_is_read_from_the_file_that_a_variable_names(tmp_path: Path) -> None:
+    (tmp_path / "relay").write_text("hunter2\n")
+    named = {"WEBORDINARY_RELAY_PASSWORD_FILE": str(tmp_path / "relay")}
+    assert Config.load(None, named).relay_password == "hunter2"
+    assert Config.load(None, named | {"WEBORDINARY_RELAY_PASSWORD": ""}).relay_password == ""
+
+
+def test_a_secret_is_read_from_the_credentials_that_systemd_passes(tmp_path: Path) -> None:
+    (tmp_path / "webordinary.push_secret").write_text("x" * 40)
+    assert Config.load(None, {"CREDENTIALS_DIRECTORY": str(tmp_path)}).push_secret == "x" * 40
+
+
+def test_a_file_of_a_secret_that_cannot_be_read_is_named_without_its_content(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"hunter2\xff")
+    for file, reason in ((tmp_path / "none", "No such file"), (tmp_path / "binary", "not text")):
+        with pytest.raises(ConfigError, match=f"RELAY_PASSWORD_FILE.*{reason}") as caught:
+            Config.load(None, {"WEBORDINARY_RELAY_PASSWORD_FILE": str(file)})
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_worker_reads_no_secret_from_the_files_that_its_parent_was_given(tmp_path: Path) -> None:
+    (tmp_path / "relay").write_text("hunter2\n")
+    parents = {"WEBORDINARY_RELAY_PASSWORD_FILE": str(tmp_path / "relay"), "CREDENTIALS_DIRECTORY": str(tmp_path)}
+    config = Config.load(None, parents | {"WEBORDINARY_RELAY_HOST": "mail.example.com"})
+    assert config.relay_password == "hunter2"
+    assert Config.load(None, parents | config.without_secrets().environment()).relay_password == ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 
 import pytest
 
 from webordinary.entrypoints.cli.main import QuietRepeats, _message_of
+from webordinary.entrypoints.cli.output import JsonLines
 
 
 class Seconds:
@@ -61,3 +63,10 @@ def test_too_little_memory_is_told_with_what_to_do(problem: Exception) -> None:
     assert "too little memory" in words
     assert "--workers" in words
     assert "unexpected" not in words
+
+
+def test_lines_of_json_carry_level_logger_message_and_traceback() -> None:
+    line = json.loads(JsonLines().format(record("a mail “ü”\nwas refused", ValueError("no"))))
+    assert (line["level"], line["logger"], line["message"]) == ("error", "asyncio", "a mail “ü”\nwas refused")
+    assert "ValueError: no" in line["traceback"]
+    assert line["at"].endswith("+00:00")

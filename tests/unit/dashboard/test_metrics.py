@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
+from pathlib import Path
 
 from starlette.testclient import TestClient
 
@@ -26,6 +28,7 @@ LEVELS = Levels(
     replies_given_up=0,
     dead_letters=1,
 )
+METRIC = re.compile(r"webordinary_[a-z_]+")
 SAMPLE = re.compile(r'([a-z_]+)(\{[a-z]+="[^"\n]*"(?:,[a-z]+="[^"\n]*")*\})? (-?\d+(?:\.\d+)?(?:e-?\d+)?)')
 
 
@@ -101,3 +104,19 @@ def test_the_page_serves_what_the_database_holds(world: World) -> None:
         assert page.post("/metrics").status_code in (403, 405)
         assert page.get("/metrics", headers={"Host": "evil.example"}).status_code == 421
         assert page.get("/metrics", headers={"Host": "edit.amelia.localhost"}).status_code == 404
+
+
+def test_every_metric_of_the_grafana_board_is_served_and_no_panel_overlaps_another() -> None:
+    board = json.loads((Path(__file__).parents[3] / "examples/server/grafana.json").read_text())
+    tally = MetricsState()
+    tally.count(CountedEvent(1, "JobSettled", '{"outcome": "succeeded", "latency_ms": 1}'))
+    served = {name.partition("{")[0] for name in read(exposition(LEVELS, tally, NOON))}
+    asked = {name for panel in board["panels"] for one in panel["targets"] for name in METRIC.findall(one["expr"])}
+    assert asked <= served
+    cells = [
+        (x, y)
+        for at in (panel["gridPos"] for panel in board["panels"])
+        for x in range(at["x"], at["x"] + at["w"])
+        for y in range(at["y"], at["y"] + at["h"])
+    ]
+    assert len(cells) == len(set(cells))

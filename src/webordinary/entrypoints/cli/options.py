@@ -13,6 +13,7 @@ import webordinary
 from webordinary.compose.container import Container, profile_of
 from webordinary.config import NAMES, SECRETS, Config, flag_of, setting_of
 from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.entrypoints.cli.output import log_as_json
 from webordinary.model.names import may_name_a_project
 from webordinary.model.projects import Project
 
@@ -85,8 +86,11 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Flags, environment and file, in this order."""
-    return Config.load(args.config, os.environ, {name: getattr(args, name, None) for name in FLAGS})
+    """Flags, environment and file, in this order. The log of this process takes the form that they name."""
+    config = Config.load(args.config, os.environ, {name: getattr(args, name, None) for name in FLAGS})
+    if config.log_format == "json":
+        log_as_json()
+    return config
 
 
 def load_existing(args: argparse.Namespace) -> Config:

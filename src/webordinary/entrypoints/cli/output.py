@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
@@ -25,6 +26,28 @@ from webordinary.operations.doctor import CheckRun
 def print_json(value: object) -> None:
     """One JSON value on one line, so that `logs --follow --json` can be read line by line."""
     print(json.dumps(value, default=_plain, ensure_ascii=False), flush=True)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object for each line of the log."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Time, level, logger and message; the traceback if there is one."""
+        line = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def log_as_json() -> None:
+    """Write the log of this process as JSON from now on."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(JsonLines())
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
