@@ -99,10 +99,16 @@ def test_a_function_starts_from_the_zip_alone_in_little_memory_and_without_what_
     )
     seen = json.loads(look.stdout)
     assert seen["peak_mb"] < SMALL_MB * 0.75
-    packages = {module.split(".")[1] for module in seen["loaded"]}
-    assert packages.isdisjoint({"asl", "worker", "operations"})
+    ours = [tuple(module.split(".")[1:]) for module in seen["loaded"] if module.startswith("webordinary.")]
+    assert {parts[0] for parts in ours}.isdisjoint({"asl", "worker", "operations"})
+    assert {parts for parts in ours if parts[0] == "jobs"} <= {
+        ("jobs",),
+        ("jobs", "site_files"),
+        ("jobs", "sandbox_policy"),
+    }
+    assert {parts[1] for parts in ours if parts[0] == "entrypoints" and len(parts) > 1} == {"lambdas"}
     assert not [module for module in seen["loaded"] if module.startswith("PIL.")]
-    heavy = ("git", "sandbox", "builders", "agents", "sqlite", "aws.site")
+    heavy = ("git", "sandbox", "builders", "agents", "sqlite", "mailboxes", "aws.site")
     assert not [
         module for module in seen["loaded"] if module.startswith(tuple(f"webordinary.adapters.{p}" for p in heavy))
     ]

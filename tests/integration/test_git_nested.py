@@ -14,8 +14,8 @@ from tests.integration.test_foreign_text import Doing
 from tests.integration.test_git_workspace import BRANCH, World, changed
 from tests.integration.test_site_job import TITLE, Amelia
 from tests.unit.jobs.world import THREAD, work
-from webordinary.adapters.dot_git import is_dot_git, remove_dot_git
-from webordinary.jobs.source import ChangeMessage
+from webordinary.adapters.dot_git import MAX_RULES_BYTES, is_dot_git, remove_dot_git
+from webordinary.jobs.source import ChangeMessage, InvalidChange
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import JobOutcome
@@ -29,7 +29,9 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def push_entry(world: World, ref: str, *, mode: str = "160000", name: str = "theme", then: str = "") -> None:
+def push_entry(
+    world: World, ref: str, *, mode: str = "160000", name: str = "theme", then: str = "", oid: str = ""
+) -> None:
     """Somebody's commit with one odd entry on top of main; `then` is the message of a commit that removes it again."""
     env = {**os.environ, "GIT_INDEX_FILE": str(world.folder / "odd-index")}
     for person in ("AUTHOR", "COMMITTER"):
@@ -39,7 +41,7 @@ def push_entry(world: World, ref: str, *, mode: str = "160000", name: str = "the
         words = ["git", "-C", str(world.origin), "-c", "core.protectNTFS=false", *args]
         return subprocess.run(words, check=True, capture_output=True, text=True, env=env).stdout.strip()
 
-    oid = "1" * 40 if mode == "160000" else git("rev-parse", "main:index.html")
+    oid = oid or ("1" * 40 if mode == "160000" else git("rev-parse", "main:index.html"))
     git("read-tree", "main")
     git("update-index", "--add", "--cacheinfo", f"{mode},{oid},{name}")
     tip = git("commit-tree", git("write-tree"), "-p", "main", "-m", "By hand")
@@ -163,6 +165,31 @@ def test_all_entries_of_that_name_go_and_no_link_is_followed(tmp_path: Path) -> 
     remove_dot_git(tree)
     assert {str(path.relative_to(tree)) for path in tree.rglob("*")} == {"a", "a/c", "a/d", "a/.gitignore"}
     assert (outside / ".git").is_dir()
+
+
+@pytest.mark.parametrize("names", [(".gitignore",), ("a/b/.gitattributes", "a/.gitignore")])
+def test_rules_without_measure_are_refused_before_git_reads_them(world: World, names: tuple[str, ...]) -> None:
+    """Git takes 40 bytes of memory for each of them, in every folder on the way: a few files fill a machine."""
+    worker = world.worker()
+    workspace = worker.prepare(work(world.project, "job-1"))
+    (workspace.path / "a" / "b").mkdir(parents=True)
+    for name in names:
+        (workspace.path / name).write_text("a\n" * (MAX_RULES_BYTES // len(names) // 2 + 1))
+    refused = worker.commit(workspace, ChangeMessage("please", "all", "job-1", THREAD, "scott", "s@example.com"))
+    assert isinstance(refused, InvalidChange)
+    assert "1000 kB" in refused.reason
+    clean = worker.prepare(work(world.project, "job-2"))
+    assert not any((clean.path / name).exists() for name in names)
+
+
+def test_a_branch_with_rules_without_measure_is_refused(world: World) -> None:
+    large = subprocess.run(
+        ["git", "-C", str(world.origin), "hash-object", "-w", "--stdin"],
+        input=b"* text\n" * (MAX_RULES_BYTES // 7 + 1), capture_output=True, check=True,
+    )  # fmt: skip
+    push_entry(world, BRANCH, mode="100644", name="sub/.gitattributes", oid=large.stdout.decode().strip())
+    with pytest.raises(Permanent, match="more than 1000 kB"):
+        world.worker().prepare(work(world.project, "job-1"))
 
 
 def test_one_below_a_path_longer_than_the_system_takes_goes_as_well(tmp_path: Path) -> None:

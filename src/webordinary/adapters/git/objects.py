@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from webordinary.adapters.dot_git import is_dot_git
+from webordinary.adapters.dot_git import MAX_RULES_BYTES, RULES, is_dot_git
 from webordinary.adapters.git.command import Git
 from webordinary.jobs.history import standing
 from webordinary.jobs.source import Change, ChangeMessage, InvalidChange, Note, PastChange, SourceTree, read_note
@@ -78,11 +78,25 @@ def check_commit(git: Git, commit: str, known: str = "") -> None:
     A submodule is more than a hole in the site: git would open the repository that a program makes in its place.
     """
     options = ("-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none")
-    for name, mode in new_modes(git("diff-tree", *options, known or _EMPTY_TREE, commit)).items():
+    modes = new_modes(git("diff-tree", *options, known or _EMPTY_TREE, commit))
+    for name, mode in modes.items():
         if mode == SUBMODULE:
             raise Permanent(f"{name} is a submodule: put its files into the site's own repository")
         if mode != _REMOVED and any(map(is_dot_git, name.split("/"))):
             raise Permanent(f"{clean(name)} has a name that git keeps for itself: give it another one")
+    if any(name.rpartition("/")[2] in RULES for name in modes):
+        _check_rules(git, commit)
+
+
+def _check_rules(git: Git, commit: str) -> None:
+    """Raise Permanent if a commit has more rules for git than it may read."""
+    entries = (entry.partition("\t") for entry in git("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"))
+    objects = [f"{meta.split(' ')[2]}\n" for meta, _, name in entries if name.rpartition("/")[2] in RULES]
+    sizes = git("cat-file", "--batch-check=%(objectsize)", stdin="".join(objects).encode()).split()
+    if sum(map(int, sizes)) > MAX_RULES_BYTES:
+        raise Permanent(
+            f"there is more than {MAX_RULES_BYTES // 1000} kB in .gitignore and .gitattributes: shorten them"
+        )
 
 
 def new_modes(listing: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from webordinary.adapters.dot_git import remove_dot_git
+from webordinary.adapters.dot_git import MAX_RULES_BYTES, remove_dot_git
 from webordinary.adapters.git import objects
 from webordinary.adapters.git.checkout import Checkout, Fence
 from webordinary.adapters.git.command import GitFailed
@@ -258,7 +258,10 @@ class GitRepository:
     def _add_all(self, copy: Checkout, tree: Path) -> InvalidChange | None:
         """Put all files into the index. Git would open a repository inside the tree: so there is none any more."""
         try:
-            remove_dot_git(tree)
+            if remove_dot_git(tree) > MAX_RULES_BYTES:
+                return InvalidChange(
+                    f"there is more than {MAX_RULES_BYTES // 1000} kB in .gitignore and .gitattributes."
+                )
             copy.git("add", "--all")
         except OSError:
             return InvalidChange("some of the files cannot be read.")
@@ -286,13 +289,15 @@ class GitRepository:
     def _remove_dot_git(self, copy: Checkout) -> None:
         """A worker that was killed did not look at what its agent left, and git never cleans this name."""
         assert copy.git.tree is not None
+        problem = ""
         try:
-            remove_dot_git(copy.git.tree)
-        except OSError as problem:
+            if remove_dot_git(copy.git.tree) > MAX_RULES_BYTES:
+                problem = "it is full of rules for git"
+        except OSError as error:
+            problem = f"it cannot be searched, {error.strerror}"
+        if problem:
             self._workspaces.distrust(copy)
-            raise Transient(
-                f"{copy.git.tree} cannot be searched ({problem.strerror}); it will be made again"
-            ) from problem
+            raise Transient(f"{copy.git.tree} will be made again: {problem}")
 
     def _save(self, copy: Checkout, work: JobContext, moves: dict[str, str], fences: list[Fence]) -> None:
         if not copy.push(moves, fences, work.branch):
