@@ -104,6 +104,10 @@ class Run:
         self.error: str | None = None
         self.cause: str | None = None
         self.changed_at = 0.0
+        self.deadline: float | None = None
+        """When the whole execution times out."""
+        if definition.timeout_seconds is not None:
+            self.deadline = to_microseconds(execution.started_at.timestamp() + definition.timeout_seconds)
 
     def finished(self) -> Execution:
         """The execution as it ended."""
@@ -166,11 +170,6 @@ class Run:
         for frame in self.frames.values():
             if frame.phase in TIMED and (due := frame.due_at(self.beats)) is not None:
                 yield due, frame
-
-    def deadline(self) -> float | None:
-        """When the whole execution times out."""
-        seconds = self.definition.timeout_seconds
-        return None if seconds is None else to_microseconds(self.execution.started_at.timestamp() + seconds)
 
     def chance(self) -> Random:
         """Randomness that a replay repeats: seeded by the execution's nonce and its place in the history."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -36,17 +36,14 @@ class Journal:
         self.pending: list[HistoryEvent] = []
         self._store, self._run = store, run
         self._stored_tokens = set(run.tokens)
-        self._answered: set[str] = set()
+        self.answered: set[str] = set()
+        """The tokens that had an answer when the events to come were decided."""
 
     def write(self, frame: Frame, event: str, at: float, data: dict[str, Any]) -> None:
         """Make something happen: in memory now, on disk with the next commit."""
         happened = HistoryEvent(event, frame.scope, at, data)
         self.pending.append(happened)
         self._run.apply(happened)
-
-    def has_seen_answers(self, tokens: Iterable[str]) -> None:
-        """These tokens are answered, and what is decided from here on knows it."""
-        self._answered = set(tokens)
 
     def commit(self, look_at: datetime | None) -> None:
         """Store all that is pending, in one append."""
@@ -64,8 +61,8 @@ class Journal:
             events=tuple(self.pending),
             look_at=look_at,
             opened=tuple(sorted(tokens - self._stored_tokens)),
-            consumed=tuple(sorted(closed & self._answered)),
-            dropped=tuple(sorted(closed - self._answered)),
+            consumed=tuple(sorted(closed & self.answered)),
+            dropped=tuple(sorted(closed - self.answered)),
             status=run.status,
             output=run.output,
             error=run.error,
@@ -208,8 +205,7 @@ class RunStep:
 
     def _act(self) -> bool:
         self.tick()
-        deadline = self.run.deadline()
-        if deadline is not None and self.at >= deadline:
+        if self.run.deadline is not None and self.at >= self.run.deadline:
             self._record(self.run.root, "ExecutionTimedOut", {})
             return False
         scope = next(iter(self.run.queue), None)
@@ -251,7 +247,7 @@ class RunStep:
 
     def _take(self, answers: dict[str, TaskAnswer]) -> None:
         """Take the answers that came since, in the order of the scopes that wait for them."""
-        self._journal.has_seen_answers(answers)
+        self._journal.answered = set(answers)
         waiting = sorted((t for t in answers if t in self.run.tokens), key=lambda t: self.run.tokens[t].scope)
         for token in waiting:
             frame = self.run.tokens.get(token)
@@ -265,8 +261,8 @@ class RunStep:
         if self.run.status is not Status.RUNNING:
             return None if self.run.status is Status.SUCCEEDED else PAST  # due until it is announced
         times = [due for due, _ in self.run.timed()]
-        if (deadline := self.run.deadline()) is not None:
-            times.append(deadline)
+        if self.run.deadline is not None:
+            times.append(self.run.deadline)
         return datetime.fromtimestamp(min(times), UTC) if times else None
 
     # -- transitions ------------------------------------------------------------------------------

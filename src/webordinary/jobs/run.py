@@ -30,7 +30,7 @@ from webordinary.model.claims import CancelToken, StartedJob
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Instruction
-from webordinary.model.names import first_job_of
+from webordinary.model.names import branch_of, first_job_of
 from webordinary.model.projects import Project
 
 SCREENSHOTS_AFTER_SECONDS = 5.0
@@ -146,6 +146,7 @@ class JobRun:
             self.project,
             job.key,
             job.thread_id,
+            branch_of(job.thread_id),
             first,
             self.token.worker,
             self.token.fence,

@@ -46,7 +46,7 @@ def is_hidden(path: str) -> bool:
     Nor are names that are no UTF-8: no address leads to them.
     """
     hidden = path.startswith(".") and path.partition("/")[0] not in _PUBLIC_DOT_NAMES
-    return hidden or "/." in path or not is_text(path)
+    return hidden or "/." in path or not (path.isascii() or is_text(path))
 
 
 def manifest_text(manifest: Manifest) -> str:

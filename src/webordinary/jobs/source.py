@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from webordinary.model.names import ProjectUser, branch_of
+from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project
 
 
@@ -18,16 +18,13 @@ class JobContext:
     project: Project
     key: ProjectUser
     thread_id: str
+    branch: str
+    """The thread's branch."""
     job_id: str
     worker: str
     fence: int
     redriven: bool = False
     """An earlier run was given up: its commit may be anywhere in the history of main."""
-
-    @property
-    def branch(self) -> str:
-        """The thread's branch."""
-        return branch_of(self.thread_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ def clean(text: str) -> str:
 
 def is_text(name: str) -> bool:
     """Whether a name, as the file system or git gave it, is UTF-8."""
-    if name.isascii():
-        return True
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

@@ -16,27 +16,14 @@ class JobCancelToken:
 
     def __init__(self, started: StartedJob, clock: Clock, deadline: float, lease_until: Callable[[], float]) -> None:
         self.started = started
+        self.worker, self.fence = started.claim.worker, started.claim.fence
+        self.job_id = started.job.job_id
         self.deadline = deadline
         self._clock = clock
         self._lease_until = lease_until
         self._reason: WebOrdinaryError | None = None
         self._stops: list[Callable[[], None]] = []
         self._guard = threading.Lock()
-
-    @property
-    def worker(self) -> str:
-        """The worker that acts."""
-        return self.started.claim.worker
-
-    @property
-    def fence(self) -> int:
-        """The claim's fence."""
-        return self.started.claim.fence
-
-    @property
-    def job_id(self) -> str:
-        """The job that runs."""
-        return self.started.job.job_id
 
     @property
     def reason(self) -> WebOrdinaryError | None:
@@ -84,21 +71,7 @@ class SavingToken:
 
     def __init__(self, token: JobCancelToken) -> None:
         self._token = token
-
-    @property
-    def worker(self) -> str:
-        """The worker that acts."""
-        return self._token.worker
-
-    @property
-    def fence(self) -> int:
-        """The claim's fence."""
-        return self._token.fence
-
-    @property
-    def job_id(self) -> str:
-        """The job that is saved."""
-        return self._token.job_id
+        self.worker, self.fence, self.job_id = token.worker, token.fence, token.job_id
 
     def check(self) -> None:
         """Raise ClaimLost if the claim is lost; ignore other reasons."""

@@ -15,7 +15,7 @@ from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.events import Event
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Command
-from webordinary.model.names import ProjectUser
+from webordinary.model.names import ProjectUser, branch_of
 from webordinary.model.projects import Project
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
@@ -116,7 +116,7 @@ def work(
     project: Project, job_id: str = "job-1", *, key: ProjectUser = SCOTT, thread: str = THREAD,
     worker: str = "w-1", fence: int = 10,
 ) -> JobContext:  # fmt: skip
-    return JobContext(project, key, thread, job_id, worker, fence)
+    return JobContext(project, key, thread, branch_of(thread), job_id, worker, fence)
 
 
 def started(

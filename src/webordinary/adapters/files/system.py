@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from queue import SimpleQueue
 
 GAVE_UP = 1
@@ -15,15 +16,10 @@ _log = logging.getLogger(__name__)
 
 
 class SystemClock:
-    """Time of day for records, monotonic time for measuring."""
+    """Time of day (aware UTC) for records; for measuring, monotonic time, which goes on while a process is stopped."""
 
-    def now(self) -> datetime:
-        """The time of day, aware UTC."""
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Seconds that only grow; they go on while the process is stopped."""
-        return time.monotonic()
+    now = staticmethod(partial(datetime.now, UTC))
+    monotonic = staticmethod(time.monotonic)
 
 
 class ThreadStopEvent:

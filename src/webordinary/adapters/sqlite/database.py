@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib import resources
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -83,7 +84,9 @@ class Writer:
             if self._group:
                 self._group.conn.execute("SAVEPOINT member")
             else:
-                self._group = self._begin()
+                self._conn = self._conn or self._connect()
+                begin(self._conn)
+                self._group = CommitGroup(self._conn)
         except BaseException:
             self._pass_turn()
             raise
@@ -92,11 +95,14 @@ class Writer:
     def leave(self, group: CommitGroup, problem: BaseException | None) -> None:
         """Keep what was changed since `enter`, or take it back if there was a problem; return when it is on disk."""
         try:
-            if problem is None:
-                self._keep(group)
-            else:
+            if problem is not None:
                 self._take_back(group, problem)
-            if not group.ended and not self._left_to_the_next(group):
+            else:
+                if group.members:
+                    group.conn.execute("RELEASE member")
+                group.members += 1
+            next_commits = bool(self._line) and group.members < _MAX_MEMBERS
+            if not group.ended and not next_commits:
                 self._commit(group)
         finally:
             self._pass_turn()
@@ -131,16 +137,6 @@ class Writer:
         self._owner = None
         self._turn.release()
 
-    def _begin(self) -> CommitGroup:
-        conn = self._conn = self._conn or self._connect()
-        begin(conn)
-        return CommitGroup(conn)
-
-    def _keep(self, group: CommitGroup) -> None:
-        if group.members:
-            group.conn.execute("RELEASE member")
-        group.members += 1
-
     def _take_back(self, group: CommitGroup, problem: BaseException) -> None:
         """Undo one member's part. Where SQLite gave the whole transaction up, the others hear of it."""
         if group.members and group.conn.in_transaction:
@@ -150,10 +146,6 @@ class Writer:
         if group.conn.in_transaction:
             group.conn.execute("ROLLBACK")
         self._end(group, problem)
-
-    def _left_to_the_next(self, group: CommitGroup) -> bool:
-        """The next in line has its turn in a moment, and commits for this thread too."""
-        return bool(self._line) and group.members < _MAX_MEMBERS
 
     def _commit(self, group: CommitGroup) -> None:
         try:
@@ -183,9 +175,9 @@ class Writer:
 
 
 def begin(conn: sqlite3.Connection) -> None:
-    """Wait for the writers of other processes, in short naps."""
+    """Begin a write; wait for the writers of other processes in short pauses."""
     deadline = time.monotonic() + BUSY_SECONDS
-    for pause in _BUSY.delays():
+    for attempt in count():
         try:
             conn.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as problem:
@@ -193,7 +185,7 @@ def begin(conn: sqlite3.Connection) -> None:
                 raise
         else:
             return
-        time.sleep(pause)
+        time.sleep(_BUSY.delay(attempt))
 
 
 _CHECKPOINT_PAGES = 4000
@@ -328,6 +320,22 @@ class Database:
         return conn
 
 
+class SharedUse:
+    """A `with` block that uses a shared connection; other threads wait. Plain, because simulations live in it."""
+
+    __slots__ = ("_conn", "_turn")
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self._conn, self._turn = conn, threading.RLock()
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._turn.acquire()
+        return self._conn
+
+    def __exit__(self, *_: object) -> None:
+        self._turn.release()
+
+
 class MemoryDatabase(Database):
     """The newest schema without a file, for simulations and tests: all threads share one connection, in turn.
 
@@ -340,17 +348,15 @@ class MemoryDatabase(Database):
         self.conn.row_factory = sqlite3.Row
         _empty_database().backup(self.conn)
         self.conn.execute("PRAGMA foreign_keys = ON")
-        self._turn = threading.RLock()
+        self._shared_use = SharedUse(self.conn)
         weakref.finalize(self, self.conn.close)
 
-    @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
-        with self._turn:
-            yield self.conn
+    def read(self) -> AbstractContextManager[sqlite3.Connection]:
+        return self._shared_use
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        with self._turn, super().write() as conn:
+        with self._shared_use, super().write() as conn:
             yield conn
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ class EventFeed:
     def wake(self) -> None:
         """Wake every open stream. May be called from any thread, before, during and after serving."""
         with self._guard:
-            if self._loop is not None:
+            if self._loop is not None and self._streams:
                 self._loop.call_soon_threadsafe(self._ring)
 
     def close(self) -> None:
