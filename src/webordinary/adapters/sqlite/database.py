@@ -320,22 +320,6 @@ class Database:
         return conn
 
 
-class SharedUse:
-    """A `with` block that uses a shared connection; other threads wait. Plain, because simulations live in it."""
-
-    __slots__ = ("_conn", "_turn")
-
-    def __init__(self, conn: sqlite3.Connection) -> None:
-        self._conn, self._turn = conn, threading.RLock()
-
-    def __enter__(self) -> sqlite3.Connection:
-        self._turn.acquire()
-        return self._conn
-
-    def __exit__(self, *_: object) -> None:
-        self._turn.release()
-
-
 class MemoryDatabase(Database):
     """The newest schema without a file, for simulations and tests: all threads share one connection, in turn.
 
@@ -348,15 +332,17 @@ class MemoryDatabase(Database):
         self.conn.row_factory = sqlite3.Row
         _empty_database().backup(self.conn)
         self.conn.execute("PRAGMA foreign_keys = ON")
-        self._shared_use = SharedUse(self.conn)
+        self._turn = threading.RLock()
         weakref.finalize(self, self.conn.close)
 
-    def read(self) -> AbstractContextManager[sqlite3.Connection]:
-        return self._shared_use
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        with self._turn:
+            yield self.conn
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        with self._shared_use, super().write() as conn:
+        with self._turn, super().write() as conn:
             yield conn
 
     def close(self) -> None:
