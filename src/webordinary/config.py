@@ -269,6 +269,16 @@ class Config:
     forward_auth_header: Annotated[
         str, Setting(text(), "header in which a trusted proxy names the user it has signed in; empty: none")
     ] = ""
+    oidc_issuer: Annotated[
+        str, Setting(web_address(), "provider of OpenID Connect at which users of the console may sign in; empty: none")
+    ] = ""
+    oidc_client_id: Annotated[str, Setting(text(), "id of this console at that provider")] = ""
+    oidc_client_secret: Annotated[str, Setting(text(), "secret of this console at that provider")] = field(
+        default="", repr=False
+    )
+    oidc_claim: Annotated[str, Setting(text(), "claim of the provider's token that is the name of the user here")] = (
+        "email"
+    )
     port: Annotated[int, Setting(_PORT, "port of the page; 0 takes a free one")] = 8080
     preview_port: Annotated[int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")] = 8081
     smtp_port: Annotated[int, Setting(_PORT, "port of the mail intake; 0 takes a free one")] = 2525
@@ -522,7 +532,7 @@ class Config:
 Said = tuple[str, object, str]  # field, raw value, where it was said
 NAMES = tuple(f.name for f in fields(Config))
 SECRETS = frozenset(f.name for f in fields(Config) if not f.repr)
-_NEED_SECRETS = ("relay_user", "imap_host", "push_secret_file", "dkim_key_file")
+_NEED_SECRETS = ("oidc_issuer", "relay_user", "imap_host", "push_secret_file", "dkim_key_file")
 _HINTS = get_type_hints(Config, include_extras=True)
 
 
@@ -662,6 +672,11 @@ def _contradictions_of_the_net(config: Config) -> Iterator[Problem]:
         )
     if config.forward_auth_header and not config.trusted_proxies:
         yield Problem("forward_auth_header", "with trusted_proxies", "needs the proxy's address there")
+    if config.oidc_issuer and not (config.oidc_client_id and config.oidc_client_secret and config.public_url):
+        yield Problem("oidc_issuer", "as it is", "needs oidc_client_id, oidc_client_secret and public_url")
+    issuer = urlsplit(config.oidc_issuer)
+    if issuer.scheme == "http" and issuer.hostname not in ("127.0.0.1", "localhost"):
+        yield Problem("oidc_issuer", "as it is", "must begin with https: what proves a user would travel in clear")
     if not ip_address(config.host).is_loopback and not config.public_url:
         yield Problem("host", "with public_url", "is reached by other machines: say in public_url under which name")
 

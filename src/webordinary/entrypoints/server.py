@@ -10,7 +10,9 @@ from functools import partial
 
 from webordinary.compose.container import Container, Runnable, site_url
 from webordinary.compose.mailboxes import intake_of, push_secret
+from webordinary.config import Config
 from webordinary.entrypoints.dashboard.metrics import exposition
+from webordinary.entrypoints.dashboard.oidc import OidcProvider, OidcSettings
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
 from webordinary.entrypoints.http_intake import PushIntake, PushServer, PushSettings
@@ -139,7 +141,17 @@ def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
         access=container.access,
         trusted_proxies=frozenset(config.trusted_proxies),
         forward_auth_header=config.forward_auth_header,
+        oidc=oidc_provider(config),
     )
+
+
+def oidc_provider(config: Config) -> OidcProvider | None:
+    """The provider of the settings."""
+    if not config.oidc_issuer:
+        return None
+    callback = f"{config.public_url.rstrip('/')}/login/oidc/callback"
+    secret, claim = config.oidc_client_secret, config.oidc_claim
+    return OidcProvider(OidcSettings(config.oidc_issuer, config.oidc_client_id, secret, claim, callback))
 
 
 def _send_and_see(container: Container, raw: bytes, mail_from: str, recipient: str) -> str:

@@ -171,6 +171,14 @@ class Access:
         self.record(user.name, "signed in", client)
         return self._issue(user.name, SecretKind.SESSION, _label(client), SESSION_LASTS)
 
+    def sign_in_proven(self, name: str, client: str, how: str) -> str:
+        """Start a session for a user whom a provider has proven; raises Permanent if the name is not known here."""
+        user = self.users.get(name)
+        if user is None:
+            raise Permanent(f"this console has no user {name[:80]}; an operator can add it with `webordinary user add`")
+        self.record(user.name, f"signed in {how}", client)
+        return self._issue(user.name, SecretKind.SESSION, _label(client), SESSION_LASTS)
+
     def _throttled_as(self, name: str, client: str) -> str:
         """Tries from where the user is signed in, and from this machine, count apart: guesses from elsewhere lock
         nobody out."""

@@ -99,7 +99,8 @@ def test_no_route_but_the_few_open_ones_answers_without_a_login(console: Console
             filled = path.replace("{email_id}", "0" * 64).replace("{position:int}", "0").replace("{secret}", "x")
             if page.request(method, filled, headers=FORM).status_code not in (401, 403):
                 open_ones.add(path)
-    assert open_ones == {"/login", "/link/{secret}", "/healthz", "/tls/ask", "/hooks/{project_id}"}  # a hook is signed
+    sign_in_pages = {"/login", "/login/oidc", "/login/oidc/callback", "/link/{secret}"}
+    assert open_ones == sign_in_pages | {"/healthz", "/tls/ask", "/hooks/{project_id}"}  # a hook is signed
 
 
 def test_a_viewer_changes_nothing_on_any_route(console: Console) -> None:

@@ -11,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from webordinary.entrypoints.dashboard.oidc import STARTED_SECONDS, OidcProvider
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.model.console import ConsoleUser, Role, SecretKind
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, WebOrdinaryError
 from webordinary.operations.access import SESSION_LASTS, Access, TooManyTries
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -131,20 +132,57 @@ class LoginPages:
         """The form; and what it sends."""
         following = own_path(request.query_params.get("next", "/"))
         if request.method != "POST":
-            return self._templates.page("login.html", next=following, problem="")
+            return self._form(following)
         form, access = await read_fields(request), self._access()
         try:
             session = await self._check(
                 access.sign_in, form.get("name", ""), form.get("password", ""), client_of(request.scope)
             )
         except TooManyTries as problem:
-            page = self._templates.page("login.html", 429, next=following, problem=f"{problem}.".capitalize())
+            page = self._form(following, 429, _sentence(problem))
             page.headers["Retry-After"] = str(max(1, round(problem.seconds)))
             return page
         if session is None:
-            words = "Name and password do not belong together."
-            return self._templates.page("login.html", 401, next=following, problem=words)
+            return self._form(following, 401, "Name and password do not belong together.")
         return self._signed_in(session, following)
+
+    def _form(self, following: str, status: int = 200, problem: str = "") -> Response:
+        with_provider = self._d.oidc is not None
+        return self._templates.page("login.html", status, next=following, problem=problem, with_provider=with_provider)
+
+    async def provider(self, request: Request) -> Response:
+        """Lead the browser to the provider of OpenID Connect."""
+        following = own_path(request.query_params.get("next", "/"))
+        try:
+            address, cookie = await self._look(self._provider().begin, following)
+        except WebOrdinaryError as problem:
+            return self._form(following, 502, _sentence(problem))
+        response = RedirectResponse(address, status_code=303)
+        response.set_cookie(
+            self._oidc_cookie, cookie, STARTED_SECONDS, path="/", secure=self._secure, httponly=True, samesite="lax"
+        )
+        return response
+
+    async def provided(self, request: Request) -> Response:
+        """The provider's answer: a session for a user that it proves and that is known here."""
+        access, cookie = self._access(), session_in(request.headers, self._oidc_cookie)
+        try:
+            name, following = await self._look(self._provider().finish, cookie, request.query_params)
+            session = await self._look(access.sign_in_proven, name, client_of(request.scope), "by OpenID Connect")
+        except WebOrdinaryError as problem:
+            return self._form("/", 401, _sentence(problem))
+        response = self._signed_in(session, own_path(following))
+        response.delete_cookie(self._oidc_cookie, path="/", secure=self._secure, httponly=True, samesite="lax")
+        return response
+
+    def _provider(self) -> OidcProvider:
+        if self._d.oidc is None:
+            raise HTTPException(404, "There is no such login here.")
+        return self._d.oidc
+
+    @property
+    def _oidc_cookie(self) -> str:
+        return cookie_name(self._d).replace("session", "oidc")
 
     async def logout(self, request: Request) -> Response:
         """End this session."""
@@ -167,7 +205,7 @@ class LoginPages:
         try:
             session = await self._check(access.redeem_link, secret, password, client_of(request.scope))
         except Permanent as problem:
-            return self._templates.page("link.html", 400, user=user, problem=f"{problem}.".capitalize())
+            return self._templates.page("link.html", 400, user=user, problem=_sentence(problem))
         if session is None:
             raise HTTPException(404, "This link was used already. Ask for another.")
         return self._signed_in(session, "/")
@@ -193,6 +231,11 @@ class LoginPages:
             samesite="lax",
         )
         return response
+
+
+def _sentence(problem: WebOrdinaryError) -> str:
+    words = f"{problem}."
+    return words[0].upper() + words[1:]
 
 
 async def read_fields(request: Request) -> Mapping[str, str]:

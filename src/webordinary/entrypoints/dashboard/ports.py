@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from webordinary.entrypoints.dashboard.oidc import OidcProvider
 from webordinary.jobs.site_files import Stage, site_host
 from webordinary.mail.write import OutgoingFile
 from webordinary.model.projects import Project
@@ -161,6 +162,8 @@ class Dashboard:
     """Peers whose X-Forwarded-For is believed."""
     forward_auth_header: str = ""
     """Header in which a trusted proxy names the user that it has signed in."""
+    oidc: OidcProvider | None = None
+    """Where users sign in beside the password form; None for nowhere."""
 
     @property
     def page_host(self) -> str:

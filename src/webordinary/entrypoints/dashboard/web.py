@@ -125,6 +125,8 @@ def _routes(pages: Pages, writing: WritePages, login: LoginPages, names: SiteNam
         Route("/healthz", pages.health),
         Route("/metrics", pages.metrics),
         Route("/login", login.login, methods=["GET", "POST"]),
+        Route("/login/oidc", login.provider),
+        Route("/login/oidc/callback", login.provided),
         Route("/logout", login.logout, methods=["POST"]),
         Route("/link/{secret}", login.link, methods=["GET", "POST"]),
         Route("/tls/ask", names.ask),
