@@ -48,8 +48,8 @@ simulate: $(DEV) ## many seeded worlds of the real code with faults; SEEDS=10000
 fuzz: $(ALL) ## seeded hostile inputs to mail parser, SMTP server, jail proxy and SES reader; MINUTES=10 FIRST=
 	@$(RUN) tests.fuzz --minutes $(or $(MINUTES),10) $(if $(FIRST),--first $(FIRST))
 
-soak: $(DEV) ## kill, freeze and restart workers under load; MINUTES=30 SEED=
-	@$(RUN) tests.acceptance.soak --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED))
+soak: $(DEV) ## faults under load, in turn; MINUTES=30 SEED= KINDS=kills,freezes,disk,clock,power,memory,descriptors
+	@$(RUN) tests.acceptance.soak --minutes $(or $(MINUTES),30) $(if $(KINDS),--kinds $(KINDS)) $(if $(SEED),--seed $(SEED))
 
 prove: $(CREATED) ## check the models of docs/proofs exhaustively; needs spin and gcc
 	@$(BIN)/python docs/proofs/prove.py

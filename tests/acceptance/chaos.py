@@ -9,9 +9,10 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from tests.acceptance.chaos_house import Hand, House, Writer, until
 from tests.acceptance.world import in_flight
@@ -29,6 +30,7 @@ OPEN_MAILS = 6  # a customer waits for answers before more than these are on the
 THREADS = 30  # a customer's conversations
 DRAIN_SECONDS = 240.0
 STOPPED = (0, -signal.SIGTERM)  # the latter while it still started, and held nothing
+Act = Callable[[Hand, threading.Event], None]
 KEYS = {"scott@example.com": "amelia", "bob@example.com": "amelia", "ann@example.com": "bakery"}
 
 
@@ -41,6 +43,9 @@ class Promise:
     file: str
     steps: int
     project: str
+    email_id: str
+    at: float = 0.0
+    """On the monotonic clock."""
 
 
 class Postbox:
@@ -55,12 +60,16 @@ class Postbox:
     def read(self) -> dict[str, list[str]]:
         """The texts of all answers, by the Message-ID they answer."""
         with self._guard:
-            for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else []:
-                if path.name not in self._seen:
-                    self._seen.add(path.name)
-                    reply = email.message_from_bytes(path.read_bytes())
-                    self.answers.setdefault(str(reply["In-Reply-To"]), []).append(_text(reply))
+            with contextlib.suppress(OSError):  # its disk is away
+                self._read_on()
             return self.answers
+
+    def _read_on(self) -> None:
+        for path in sorted(self._folder.iterdir()) if self._folder.is_dir() else []:
+            if path.name not in self._seen:
+                reply = email.message_from_bytes(path.read_bytes())
+                self._seen.add(path.name)
+                self.answers.setdefault(str(reply["In-Reply-To"]), []).append(_text(reply))
 
 
 @dataclass
@@ -72,6 +81,8 @@ class Customers:
     rng: random.Random
     promises: list[Promise] = field(default_factory=list)
     refused: int = 0
+    follow_up_seconds: float = 0.0
+    """How soon they write again in a conversation."""
 
     def run(self, writer: Writer, over: threading.Event) -> None:
         """One customer's day."""
@@ -80,12 +91,16 @@ class Customers:
         while not over.is_set():
             if self._waiting(threads) < OPEN_MAILS:
                 mark = f"{name}.{writer.count}"  # also of a mail that was cut off, and may be accepted all the same
-                again = threads if rng.random() < 0.6 else []
+                again = self._open_to_more(threads) if rng.random() < 0.6 else []
                 thread = rng.choice(again) if again else []
                 if (again or len(threads) < THREADS) and (promise := self._write(writer, mark, thread, rng)):
                     thread.append(promise)
                     threads += [] if again else [thread]
             over.wait(rng.uniform(0.05, 0.6))
+
+    def _open_to_more(self, threads: list[list[Promise]]) -> list[list[Promise]]:
+        latest = time.monotonic() - self.follow_up_seconds
+        return [thread for thread in threads if thread[-1].at <= latest]
 
     def _waiting(self, threads: list[list[Promise]]) -> int:
         answers = self.postbox.read()
@@ -99,7 +114,7 @@ class Customers:
         except WebOrdinaryError:
             self.refused += 1
             return None
-        promise = Promise(sent, mark, file, steps, KEYS[writer.address])
+        promise = Promise(sent, mark, file, steps, KEYS[writer.address], writer.email_id, time.monotonic())
         self.promises.append(promise)
         return promise
 
@@ -111,17 +126,20 @@ class Trouble:
     house: House
     rng: random.Random
     done: Counter[str] = field(default_factory=Counter)
+    ends_workers: ClassVar[bool] = True
 
     def run(self, over: threading.Event) -> None:
         """Until it is over; then everything runs again."""
-        acts: list[tuple[Callable[[Hand, threading.Event], None], int]] = [
-            (self.kill, 8), (self.freeze, 5), (self.kill_frozen, 1), (self.stop, 2), (self.kill_server, 1),
-        ]  # fmt: skip
+        acts = self.acts()
         while not over.wait(self.rng.uniform(0.1, 1.5)):
             [act] = self.rng.choices([act for act, _ in acts], [weight for _, weight in acts])
             self.done[act.__name__] += 1
             act(self.rng.choice(self.house.hands), over)
             self._hire()
+
+    def acts(self) -> Sequence[tuple[Act, int]]:
+        """What it does, and how often."""
+        return [(self.kill, 8), (self.freeze, 5), (self.kill_frozen, 1), (self.stop, 2), (self.kill_server, 1)]
 
     def kill(self, hand: Hand, over: threading.Event) -> None:
         hand.kill()
@@ -146,6 +164,8 @@ class Trouble:
         self.house.open()
 
     def _hire(self) -> None:
+        if self.house.up and self.house.up.process.poll() is not None:
+            self.house.open()
         self.house.hands[:] = [hand for hand in self.house.hands if hand.process.poll() is None]
         while len(self.house.hands) < WORKERS:
             self.house.hire()
@@ -158,13 +178,15 @@ class Chaos:
     folder: Path
     seed: int
     say: Callable[[str], None] = lambda line: None
+    furnish: Callable[[Path], House] = lambda folder: House(folder, SETTINGS)
+    trouble_of: Callable[[House, random.Random], Trouble] = Trouble
 
     def __post_init__(self) -> None:
-        self.house = House(self.folder, SETTINGS)
+        self.house = self.furnish(self.folder)
         self.postbox = Postbox(self.house)
         rng = random.Random(self.seed)
         self.customers = Customers(self.house, self.postbox, random.Random(rng.random()))
-        self.trouble = Trouble(self.house, random.Random(rng.random()))
+        self.trouble = self.trouble_of(self.house, random.Random(rng.random()))
         self._failures: list[BaseException] = []
 
     def run(self, seconds: float, report_each: float = 10.0) -> None:

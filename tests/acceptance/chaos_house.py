@@ -87,18 +87,24 @@ class House:
     settings: Mapping[str, object] = field(default_factory=dict)
     hands: list[Hand] = field(default_factory=list)
     up: Up | None = None
+    disk: Path | None = None
+    """Where the data folder is, if on a disk of its own."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    prefix: Callable[[], tuple[str, ...]] = tuple
+    """The start of the command line of server and workers."""
 
     def __post_init__(self) -> None:
-        self.data, self.diary = self.folder / "data", self.folder / "diary"
+        self.data, self.diary = (self.disk or self.folder) / "data", self.folder / "diary"
         (self.diary / "gates").mkdir(parents=True)
         self.data.mkdir()
         agent = [sys.executable, "-I", "-S", str(Path(chaos_agent.__file__).resolve()), str(self.diary)]
         settings = {**SETTINGS, "agent_command": agent, **self.settings}
         lines = [f"{name} = {json.dumps(value)}\n" for name, value in settings.items()]
         (self.data / "webordinary.toml").write_text("".join(lines))
-        self.path = self.folder / "bin"  # what workers find: git, and no bubblewrap
+        self.path = self.folder / "bin"  # what workers find: no bubblewrap
         self.path.mkdir()
-        (self.path / "git").symlink_to(shutil.which("git") or "git")
+        for program in ("git", "chmod"):
+            (self.path / program).symlink_to(shutil.which(program) or program)
         self._hired = 0
 
     # -- processes ------------------------------------------------------------------------------------
@@ -106,8 +112,8 @@ class House:
     def open(self, workers: int = 0) -> Up:
         """Start the server half: intake, workflow, outbox, page; and perhaps workers of its own."""
         ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
-        args = [*WEBORDINARY, "up", "--workers", str(workers), "--data", str(self.data), *ports]
-        env = _environment() | {"PATH": str(self.path)}
+        args = [*self.prefix(), *WEBORDINARY, "up", "--workers", str(workers), "--data", str(self.data), *ports]
+        env = _environment() | {"PATH": str(self.path), **self.env}
         with (self.folder / "server.log").open("ab") as log:
             process = subprocess.Popen(
                 args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=env
@@ -128,14 +134,14 @@ class House:
         """Start one more worker."""
         self._hired += 1
         name = f"hand-{self._hired}"
-        args = [*WEBORDINARY, "worker", "--data", str(self.data), "--name", name, *flags]
+        args = [*self.prefix(), *WEBORDINARY, "worker", "--data", str(self.data), "--name", name, *flags]
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 args,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**_environment(), "PATH": str(self.path), **(env or {})},
+                env={**_environment(), "PATH": str(self.path), **self.env, **(env or {})},
             )
         self.hands.append(Hand(name, process))
         return self.hands[-1]
@@ -226,6 +232,8 @@ class Writer:
     house: House
     address: str = "scott@example.com"
     count: int = 0
+    email_id: str = ""
+    """The name that intake gives the last mail."""
 
     def write(self, text: str, subject: str, root: str = "") -> str:
         """Send a mail, in the thread of `root` where one is named; raises unless it was accepted."""
@@ -235,7 +243,8 @@ class Writer:
         references = (root,) if root else ()
         letter = CustomerMail(self.address, MAILBOX, subject, text, (), message_id, root, references)
         raw, up = write_mail(letter, datetime.now(UTC)), self.house.up
-        smtp_client.send(raw, self.address, MAILBOX, up.smtp_host, up.smtp_port)
+        answer = smtp_client.send(raw, self.address, MAILBOX, up.smtp_host, up.smtp_port)
+        self.email_id = smtp_client.email_id_in(answer)
         return message_id
 
     def note(self, mark: str, root: str = "", *, file: str = "", steps: int = 2, **how: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -28,6 +28,42 @@ class Commit:
     mark: str
     jobs: tuple[str, ...]
     saved: bool
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How many mails were treated badly: by origins, release folders and Maildir."""
+
+    lost: int = 0
+    twice: int = 0
+    given_up: int = 0
+    """Although no mail is at fault in a soak."""
+
+
+def faults(
+    house: House, promises: Sequence[Promise], answers: Mapping[str, list[str]], excused: Collection[str] = ()
+) -> Faults:
+    """Counts; `excused` are mails that may be given up."""
+    shown = Counter[str]()
+    for project in sorted({promise.project for promise in promises}):
+        shown += Counter(commit.mark for commit in _commits(house, project))
+    texts = {promise.mark: answers.get(promise.message_id, []) for promise in promises}
+    done = {mark for mark, said in texts.items() if DONE.format(mark) in "".join(said)}
+    kept = {mark for mark, said in texts.items() if GAVE_UP in "".join(said)}
+    return Faults(
+        lost=len(texts.keys() - done - kept | done - shown.keys()),
+        twice=sum(shown[mark] > 1 or len(said) > 1 for mark, said in texts.items()),
+        given_up=len(kept - set(excused)),
+    )
+
+
+MOST_STARTS = 3
+
+
+def lost_workers_of(house: House) -> Counter[str]:
+    """How many workers each mail's job was started by; more than one only if the one before was lost."""
+    started = {(logged.event.email_id or "", logged.event.worker) for logged in house.events("JobStarted")}
+    return Counter(email_id for email_id, _ in started)
 
 
 def problems(house: House, promises: Sequence[Promise], answers: Mapping[str, list[str]]) -> list[str]:

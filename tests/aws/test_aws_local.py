@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -74,6 +75,14 @@ def test_the_page_takes_a_mail_which_changes_the_site_and_ctrl_c_ends_everything
     mails = {mail["email_id"]: mail for mail in json.loads(capsys.readouterr().out)["recent"]}
     assert mails[email_id]["job"]["outcome"] == "succeeded"
     assert mails[email_id]["answered_at"]
+    assert main(["logs", "--mail", email_id]) == 0
+    said = capsys.readouterr().out
+    assert "claimed by worker 1" in said
+    assert "Job settled (outcome succeeded" in said
+    with urllib.request.urlopen(ready["page"] + "metrics", timeout=100) as answer:
+        measured = answer.read().decode()
+    assert re.search(r'^webordinary_claim_attempts_total{result="success"} [1-9]', measured, re.MULTILINE)
+    assert "webordinary_workers_alive 1\n" in measured
     site = urllib.request.Request(ready["page"], headers={"Host": f"edit.amelia.localhost:{ready['port']}"})
     with urllib.request.urlopen(site, timeout=100) as page:
         assert "Spring Sale" in page.read().decode()

@@ -59,6 +59,7 @@ class EngineRunner:
     def run(self) -> None:
         """Advance what is due, sleep until more is; returns after `stop`, when no advance is under way."""
         with ThreadPoolExecutor(self._threads, thread_name_prefix="workflow") as pool:
+            self._start_all_threads(pool)
             while not self._stopping.is_set():
                 try:
                     self._hand_out(pool)
@@ -73,6 +74,17 @@ class EngineRunner:
         """Take no more work. Callable from any thread, and from a signal handler."""
         self._stopping.set()
         self._wake()
+
+    def _start_all_threads(self, pool: ThreadPoolExecutor) -> None:
+        """Start them while there is memory for threads: an execution whose thread does not start would be lost."""
+        all_started = threading.Barrier(self._threads + 1)
+        try:
+            for _ in range(self._threads):
+                pool.submit(all_started.wait)
+        except RuntimeError:
+            all_started.abort()
+            raise
+        all_started.wait()
 
     def _hand_out(self, pool: ThreadPoolExecutor) -> None:
         now = self._engine.clock.now()

@@ -59,9 +59,10 @@ from webordinary.jobs.site_files import Stage
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.auth import SesVerdicts, envelopes_of
 from webordinary.mail.intake import HERE_ALREADY, Accepted, emails_of
+from webordinary.model.claims import ClaimStatus
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, Events
-from webordinary.model.jobs import Job
+from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels, LoggedEvent
@@ -77,7 +78,9 @@ if TYPE_CHECKING:
     from webordinary.adapters.files.liveness import LockFiles
     from webordinary.adapters.git import GitHistory
     from webordinary.compose.aws_credentials import FetchedCredentials
+    from webordinary.compose.emulated_events import EmulatedEvents
     from webordinary.operations.mails import ScannedMails
+    from webordinary.operations.ports import EventLog
 
 PAGE_SECONDS = 5.0
 """No notification reaches the page: it looks for new events."""
@@ -189,8 +192,19 @@ class AwsContainer:
         return names.store_bucket(self.config.aws_account)
 
     @cached_property
-    def event_log(self) -> CloudWatchLog:
-        return CloudWatchLog()
+    def event_log(self) -> EventLog:
+        return self._emulated_events.log if self._emulated_events else CloudWatchLog()
+
+    @cached_property
+    def _emulated_events(self) -> EmulatedEvents | None:
+        if not self.config.aws_endpoint:
+            return None
+        from webordinary.compose.emulated_events import (  # noqa: PLC0415 - a lambda starts without it
+            emulated_events,
+            has_emulated_events,
+        )
+
+        return emulated_events(self.config) if has_emulated_events(self.config) else None
 
     @cached_property
     def overview(self) -> AwsOverview:
@@ -203,7 +217,9 @@ class AwsContainer:
             self.job_table,
             self.dead_letters,
             self.directory,
-            PoolSnapshotReader(self.clients.dynamodb, self.claim_table, self.job_table, self.queues),
+            PoolSnapshotReader(
+                self.clients.dynamodb, self.claim_table, self.job_table, self.queues, self._died_on_this_machine
+            ),
             WorkflowSteps(self.clients.stepfunctions, state_machine_arn(self.config)),
         )
 
@@ -212,6 +228,10 @@ class AwsContainer:
         from webordinary.operations.mails import ScannedMails  # noqa: PLC0415 - a lambda starts without it
 
         return ScannedMails(self.overview, self.directory)
+
+    def _died_on_this_machine(self, worker: str) -> bool:
+        """Of workers elsewhere only the end of their lease tells."""
+        return self.workers.last_beat(worker) is not None and self.workers.is_dead(worker)
 
     @cached_property
     def workers(self) -> LockFiles:
@@ -435,8 +455,23 @@ class AwsContainer:
             remove_bucket(self.clients.s3, self._bucket_of(project_id, stage))
         remove_objects(self.clients.s3, self.store_bucket, f"{SESSIONS_PREFIX}/{project_id}/")
 
-    def metrics(self) -> tuple[Levels, MetricsState] | None:
-        return None
+    def metrics(self) -> tuple[Levels, MetricsState | None]:
+        """Levels by some reads of the tables; CloudWatch counts what happened, except on an emulator."""
+        pool = self.overview.pool(self.clock.now())
+        states = {
+            JobState.PREPARING: sum(queue.preparing for queue in pool.queues),
+            JobState.QUEUED: sum(queue.queued for queue in pool.queues),
+            JobState.RUNNING: len(pool.running),
+        }
+        levels = Levels(
+            unclaimed=pool.unclaimed,
+            claims_held=sum(claim.status is ClaimStatus.HELD for claim in pool.claims),
+            workers_alive=len(pool.workers),
+            jobs=states,
+            oldest_queued_at=min((one.waiting_since for one in pool.queues if one.waiting_since), default=None),
+            dead_letters=pool.dead_letter_count,
+        )
+        return levels, self._emulated_events.counts() if self._emulated_events else None
 
     def prepare(self) -> None:
         """Nothing is stored on this machine."""

@@ -218,8 +218,8 @@ class Container(Protocol):
     def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
         """Settled jobs in the order of their ends; none on AWS, where output queues have them."""
 
-    def metrics(self) -> tuple[Levels, MetricsState] | None:
-        """Levels and counters now; None where CloudWatch has them."""
+    def metrics(self) -> tuple[Levels, MetricsState | None]:
+        """Levels now, and counters unless CloudWatch has them."""
 
     def prepare(self) -> None:
         """Bring the stored state in order before `up` starts its workers."""

@@ -361,7 +361,7 @@ class EmbeddedContainer:
     def meter(self) -> MetricsRecorder:
         return MetricsRecorder(self.metrics_store)
 
-    def metrics(self) -> tuple[Levels, MetricsState] | None:
+    def metrics(self) -> tuple[Levels, MetricsState | None]:
         alive = [worker for worker in self.workers.present() if not self.workers.is_dead(worker.worker)]
         return self.levels.look(len(alive)), self.meter.read()
 

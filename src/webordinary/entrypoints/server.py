@@ -114,8 +114,7 @@ def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
     config, now = container.config, container.clock.now
 
     def metrics() -> str:
-        measured = container.metrics()
-        return exposition(*measured, now()) if measured else ""
+        return exposition(*container.metrics(), now())
 
     return Dashboard(
         overview=container.overview,

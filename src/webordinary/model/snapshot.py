@@ -291,17 +291,17 @@ class PoolSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """How much of everything there is at one instant; nothing here is cut short."""
+    """How much of everything there is at one instant; nothing here is cut short. None is not known."""
 
     unclaimed: UnclaimedQueue
     claims_held: int
     workers_alive: int
     jobs: Mapping[JobState, int]
     oldest_queued_at: datetime | None
-    mails_in_flight: int
-    replies_unsent: int
-    replies_given_up: int
     dead_letters: int
+    mails_in_flight: int | None = None
+    replies_unsent: int | None = None
+    replies_given_up: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,33 @@ def test_different_executions_run_at_the_same_time() -> None:
         all_here.wait()
 
 
+def test_an_execution_is_advanced_while_the_machine_starts_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, second, over = threading.Event(), threading.Event(), threading.Event()
+
+    def work(name: JSON) -> JSON:
+        if name == "first":
+            begun.set()
+            over.wait(2 * PATIENCE_SECONDS)
+        else:
+            second.set()
+        return None
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    world = World(TASK, {"work": work})
+    with running(world, threads=2) as waker:
+        world.engine.start("first", "first")
+        waker.wake()
+        assert begun.wait(PATIENCE_SECONDS)
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        world.engine.start("second", "second")
+        waker.wake()
+        came = second.wait(PATIENCE_SECONDS)
+        over.set()
+        assert came
+
+
 def test_a_wake_up_brings_new_work_and_a_timer_needs_none() -> None:
     done = threading.Event()
     states = {"Nap": {"Type": "Wait", "Seconds": 0, "Next": "Only"}, **TASK}

@@ -152,6 +152,12 @@ class SqliteEvents:
             self._notify("page")
 
 
+def append(db: Database, event: Event) -> None:
+    """Store one event at once, for a process that has no other transactions."""
+    with db.write() as conn:
+        conn.execute(APPEND, _row(event))
+
+
 def _row(event: Event) -> Row:
     """Raises ValueError or TypeError where the row could not be written: it would keep all others from it too."""
     data = json_text(dict(event.data)) if event.data else "{}"
@@ -181,6 +187,11 @@ class SqliteEventLog:
         """The place after which the last `limit` events stand."""
         with self._db.read() as conn:
             return max(0, conn.execute(LAST, {"limit": limit}).fetchone()[0] or 0)
+
+    def keep_last(self, count: int) -> None:
+        """Delete all but the newest."""
+        with self._db.write() as conn:
+            conn.execute("DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?", (count,))
 
     def forget(self, before: datetime, limit: int = 5000) -> int:
         """Delete events past their retention, a bounded bite at a time."""

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 from webordinary.compose.backends import AWS, require_boto3, write_durably
+from webordinary.compose.emulated_events import EmulatedEvents, emulated_events
 from webordinary.config import Config, variable_of
 from webordinary.entrypoints import emulator, lifecycle
 from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
@@ -110,7 +111,8 @@ class Local:
             write_durably(folder / "environment", _for_shells(config, provision.credentials(config.aws_region)))
             _say(f"in another shell, `. {folder / 'environment'}` lets `webordinary` and `aws` speak to the emulator")
             _say("starting page and workers")
-            self.code = self._run_up(emulator, provision.environment(config, os.environ))
+            with closing(emulated_events(config)) as events:  # made before `up` looks for it
+                self.code = self._run_up(emulator, provision.environment(config, os.environ), events)
 
     def ask(self) -> None:
         """End `up` in good order; the emulator ends after it."""
@@ -126,7 +128,7 @@ class Local:
         if self._emulator and self._emulator.poll() is None:
             self._emulator.terminate()
 
-    def _run_up(self, emulator: Emulator, env: Mapping[str, str]) -> int:
+    def _run_up(self, emulator: Emulator, env: Mapping[str, str], events: EmulatedEvents) -> int:
         flags = ["--supervised", *(["--json"] if self._as_json else [])]
         with self._guard:
             if self._stopping:
@@ -141,7 +143,7 @@ class Local:
             )
         with self._up as up:
             assert up.stdout
-            _show(up.stdout)
+            _show(up.stdout, events)
         return up.returncode
 
 
@@ -162,12 +164,15 @@ def _go_on(stop: threading.Event) -> None:
         raise _Stopped("stopped before it was ready")
 
 
-def _show(lines: IO[bytes]) -> None:
-    """What people read; on AWS the rest goes into the log that metrics are drawn from."""
+def _show(lines: IO[bytes], events: EmulatedEvents) -> None:
+    """Print what people read; keep the rest, which on AWS goes into the log that metrics are drawn from."""
     for line in lines:
-        if not line.startswith(METRICS):
-            sys.stdout.write(line.decode("utf-8", errors="replace"))
-            sys.stdout.flush()
+        text = line.decode("utf-8", errors="replace")
+        if line.startswith(METRICS):
+            events.store(text)
+            continue
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def _for_shells(config: Config, credentials: Mapping[str, str]) -> bytes:

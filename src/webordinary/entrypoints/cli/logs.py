@@ -14,6 +14,7 @@ from itertools import chain
 
 from webordinary.compose.backends import log_groups, open_container, output_queues
 from webordinary.compose.container import Container
+from webordinary.compose.emulated_events import has_emulated_events
 from webordinary.config import Config
 from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, find_mail, find_site, given, load_existing, whole
@@ -36,14 +37,12 @@ def command_for(config: Config, group: str, about: str = "", *, follow: bool = F
 def lines(config: Config, groups: Mapping[str, str], about: str = "", *, follow: bool = False) -> list[str]:
     """For people."""
     wide = max(map(len, groups))
-    emulated = "an emulator keeps no log of workers: their words are on the terminal of `up`"
     return [
         "on AWS what happened is in CloudWatch; the AWS CLI (version 2) shows it:",
         *(f"  {command_for(config, group, about, follow=follow)}" for group in list(groups)[:2]),
         "",
         "the log groups, in the order of a mail's way:",
         *(f"  {group:<{wide}}  {words}" for group, words in groups.items()),
-        *(["", emulated] if config.aws_endpoint else []),
     ]
 
 
@@ -65,7 +64,7 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the last events, then follow if asked to; on AWS say where they are."""
     config = load_existing(args)
-    if groups := log_groups(config):
+    if (groups := log_groups(config)) and not has_emulated_events(config):
         return _on_aws(args, config, groups)
     with open_container(config) as services:
         reader = _EventTail(services, find_mail(services, args.mail) if args.mail else None, args.job)

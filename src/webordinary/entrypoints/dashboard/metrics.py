@@ -45,9 +45,10 @@ HISTOGRAMS = (
 )
 
 
-def exposition(levels: Levels, tally: MetricsState, now: datetime) -> str:
-    """Everything there is to measure."""
-    lines = [*_levels(levels, now), *_counters(tally), *_histograms(tally)]
+def exposition(levels: Levels, tally: MetricsState | None, now: datetime) -> str:
+    """Everything there is to measure; CloudWatch may have the counts instead."""
+    counted = [*_counters(tally), *_histograms(tally)] if tally else ["# CloudWatch counts what happened"]
+    lines = [*_levels(levels, now), *counted]
     return "\n".join(lines) + "\n"
 
 
@@ -96,9 +97,10 @@ def _buckets(name: str, labels: str, histogram: Histogram) -> Iterator[str]:
     yield f"{PREFIX}{name}_count{suffix} {below}"
 
 
-def _gauge(name: str, about: str, value: float) -> Iterator[str]:
-    yield from _head(name, about, "gauge")
-    yield f"{PREFIX}{name} {value}"
+def _gauge(name: str, about: str, value: float | None) -> Iterator[str]:
+    if value is not None:
+        yield from _head(name, about, "gauge")
+        yield f"{PREFIX}{name} {value}"
 
 
 def _head(name: str, about: str, kind: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -43,6 +43,8 @@ class PoolSnapshotReader:
     claims: ClaimTable
     jobs: JobTable
     queues: Queues
+    is_dead: Callable[[str], bool] = lambda worker: False
+    """Whether a worker's process is known to have ended."""
 
     def open_jobs(self, limit: int) -> list[Job]:
         """Open jobs of all keys, by an index that may be a moment behind."""
@@ -56,7 +58,8 @@ class PoolSnapshotReader:
         """All of it."""
         jobs = self.open_jobs(limit)
         claims, present = self._owners(now, limit)
-        live = {claim.key: claim for claim in claims if claim.lease_expires_at > now}
+        live = {c.key: c for c in claims if c.lease_expires_at > now and not self.is_dead(c.worker)}
+        present = [worker for worker in present if not self.is_dead(worker.worker)]
         workers = _workers(present, list(live.values()))[:limit]
         called = {worker.worker: worker.name for worker in workers}
         running = [job for job in jobs if job.state is JobState.RUNNING]
@@ -65,13 +68,26 @@ class PoolSnapshotReader:
         return PoolSnapshot(
             workers=workers,
             running=tuple(RunningJob(job.worker or "", job.key, job.email_id, None, job.started_at) for job in running),
-            claims=tuple(_claim(claim, {job.key for job in running}, called) for claim in claims),
+            claims=tuple(self._claim(claim, {job.key for job in running} & live.keys(), called) for claim in claims),
             queues=queues,
             dead_letters=tuple(
                 DeadLetterSummary(one.email_id, None, one.reason, one.died_at, one.letter_id) for one in dead
             ),
             dead_letter_count=len(dead),
             unclaimed=self._unclaimed(queues),
+        )
+
+    def _claim(self, claim: Claim, busy: Set[ProjectUser], called: Mapping[str, str]) -> ClaimSummary:
+        return ClaimSummary(
+            key=claim.key,
+            worker=called.get(claim.worker, claim.worker),
+            fence=claim.fence,
+            claimed_at=claim.claimed_at,
+            lease_expires_at=claim.lease_expires_at,
+            worker_id=claim.worker,
+            status=claim.status,
+            busy=claim.key in busy,
+            dead=self.is_dead(claim.worker),
         )
 
     def names(self, workers: Iterable[str]) -> dict[str, str]:
@@ -117,19 +133,6 @@ def _queue(key: ProjectUser, jobs: Sequence[Job], owner: Claim | None, called: M
         preparing=states.count(JobState.PREPARING),
         queued=states.count(JobState.QUEUED),
         owner=called.get(owner.worker, owner.worker) if owner else None,
-    )
-
-
-def _claim(claim: Claim, busy: set[ProjectUser], called: Mapping[str, str]) -> ClaimSummary:
-    return ClaimSummary(
-        key=claim.key,
-        worker=called.get(claim.worker, claim.worker),
-        fence=claim.fence,
-        claimed_at=claim.claimed_at,
-        lease_expires_at=claim.lease_expires_at,
-        worker_id=claim.worker,
-        status=claim.status,
-        busy=claim.key in busy,
     )
 
 
