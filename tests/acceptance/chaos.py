@@ -136,6 +136,11 @@ class Trouble:
             self.done[act.__name__] += 1
             act(self.rng.choice(self.house.hands), over)
             self._hire()
+        self.mend()
+        self._hire()
+
+    def mend(self) -> None:
+        """What an operator or a supervisor does after it."""
 
     def acts(self) -> Sequence[tuple[Act, int]]:
         """What it does, and how often."""

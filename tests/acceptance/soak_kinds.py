@@ -162,6 +162,12 @@ class Memory(_Limits):
             least = pages * resource.getpagesize() + self.rng.choice((0, 1 << 20, 16 << 20))
             self.limit(pid, resource.RLIMIT_AS, least, over)
 
+    def mend(self) -> None:
+        """Python may wait for ever for a thread that had no memory to start; `up` ends its workers that hang."""
+        for hand in self.house.hands:
+            if hand.process.poll() is None:
+                hand.kill()
+
 
 class Descriptors(_Limits):
     """A process gets no more file descriptors."""

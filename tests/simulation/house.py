@@ -55,9 +55,10 @@ class House:
             Queueing(pool, interruptions, events, process.now, self._answering.tell_held),
             self._answering,
         )
+        on_finished = self._abandon if durable.tells_of_bad_ends else _say_nothing
         self._engine = Engine(
             self._store, DEFINITION, handlers,
-            clock=process, repeatable=REPEATABLE, random=random.Random(seed), on_finished=self._abandon,
+            clock=process, repeatable=REPEATABLE, random=random.Random(seed), on_finished=on_finished,
         )  # fmt: skip
         self._in_work: set[str] = set()
         self._back_off = FailedExecutions(RETRIES.delay)
@@ -157,3 +158,7 @@ class House:
             self.process.note("failed", outcome=problem)
             return False
         return True
+
+
+def _say_nothing(execution: Execution) -> None:
+    """The word is lost."""

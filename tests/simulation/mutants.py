@@ -226,6 +226,11 @@ def _counting_all_time(durable: Durable) -> None:
     durable.uptime = lambda process: lambda: timedelta.max
 
 
+def _losing_bad_ends(durable: Durable) -> None:
+    """The event that a workflow was stopped or failed is lost, and no one looks for such workflows."""
+    durable.tells_of_bad_ends = False
+
+
 def _set(name: str, wrap: Callable[[Any, Durable], Any]) -> Callable[[Durable], None]:
     def switch(durable: Durable) -> None:
         setattr(durable, name, wrap(getattr(durable, name), durable))
@@ -272,5 +277,6 @@ MUTANTS = {
         _set("claims", lambda claims, durable: NeverMakesWay(claims, durable.state)), "busy"
     ),
     "not counting time that the system did not see": Mutant(_counting_all_time, "gone"),
+    "telling of a workflow that ended badly": Mutant(_losing_bad_ends, "crashes"),
     "the beat rule": Mutant(_set("claims", lambda claims, _: NoBeatRule(claims)), "crashes"),
 }  # fmt: skip

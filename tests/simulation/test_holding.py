@@ -121,6 +121,14 @@ def test_mails_that_are_under_way_when_everything_goes_down_for_eight_days_are_d
     assert world.durable.dead_letters.all(10) == []
 
 
+def test_a_mail_whose_workflow_was_stopped_while_everything_went_down_is_answered_and_seen() -> None:
+    [letter] = wishes()
+    world = play((letter,), Intervention(1.2, "stop execution", 0), Intervention(1.25, "down", 1))
+    assert told(world, letter) == [ANSWER]
+    [given_up] = world.durable.dead_letters.all(10)
+    assert given_up.email_id == world.customers.email_id(letter)
+
+
 def test_a_clock_that_jumps_forty_days_ahead_and_back_gives_nothing_up() -> None:
     letters = wishes(2)
     world = play(letters, Intervention(1.5, "clock", 40), Intervention(200.0, "clock", 0))

@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 
 from webordinary.adapters.files.parser_child import OUT_OF_TIME, Frame, read_frame, write_frame
 from webordinary.mail.parsing.message import outline
@@ -182,6 +184,43 @@ class _Lane:
             self._idle.append(process)
 
 
+class _Watchdog:
+    """Kills children that take too long. One thread for all: where memory is short, a start may never return."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._deadlines: dict[subprocess.Popen[bytes], float] = {}
+        threading.Thread(target=self._run, name="parser-watchdog", daemon=True).start()
+
+    @contextmanager
+    def killing(self, child: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
+        """Kill this child if the block takes longer."""
+        with self._changed:
+            self._deadlines[child] = time.monotonic() + seconds
+            self._changed.notify()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._deadlines.pop(child, None)
+
+    def _run(self) -> None:
+        while True:
+            with suppress(MemoryError), self._changed:
+                self._changed.wait(self._kill_late())
+
+    def _kill_late(self) -> float | None:
+        """Seconds until the next deadline."""
+        now = time.monotonic()
+        for child in [child for child, deadline in self._deadlines.items() if deadline <= now]:
+            child.kill()
+            del self._deadlines[child]
+        return min(self._deadlines.values(), default=now) - now if self._deadlines else None
+
+
+_watchdog = cache(_Watchdog)
+
+
 class _Process:
     """One child. `ready` while it waits for a request."""
 
@@ -228,15 +267,8 @@ class _Process:
                 raise _unreadable(f"its parser answered nonsense, {problem}") from problem
         return frame or self._died()
 
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        timer = threading.Timer(self._limits.wall_seconds, self._child.kill)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+    def _watched(self) -> AbstractContextManager[None]:
+        return _watchdog().killing(self._child, self._limits.wall_seconds)
 
     def _died(self) -> Frame:
         code = self._child.wait()

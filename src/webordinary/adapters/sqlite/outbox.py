@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.dead_letters import letter_of
+from webordinary.adapters.sqlite.rows import packed, unpacked
 from webordinary.mail.ports import OutboxEntry, Undelivered
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.mail import Reply
@@ -57,7 +58,7 @@ class SqliteOutbox:
     def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None, kept: bytes | None = None) -> None:
         row = {"email_id": reply.email_id, "kind": reply.kind, "now": now.timestamp(), "sent_as": sent_as}
         with self._db.write() as conn:
-            conn.execute(MARK_SENT, row | {"kept": kept})
+            conn.execute(MARK_SENT, row | {"kept": None if kept is None else packed(kept)})
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
         row = {
@@ -85,15 +86,16 @@ def put_row(reply: Reply, now: datetime) -> dict[str, object]:
         "kind": reply.kind,
         "recipient": reply.recipient,
         "message_id": reply.message_id,
-        "raw": reply.raw,
+        "raw": packed(reply.raw),
         "thread_id": reply.thread_id,
         "now": now.timestamp(),
     }
 
 
 def _entry(row: sqlite3.Row) -> OutboxEntry:
+    raw = unpacked(row["raw"])
     return OutboxEntry(
-        reply=Reply(row["email_id"], row["kind"], row["recipient"], row["message_id"], row["raw"], row["thread_id"]),
+        reply=Reply(row["email_id"], row["kind"], row["recipient"], row["message_id"], raw, row["thread_id"]),
         created_at=datetime.fromtimestamp(row["created_at"], UTC),
         next_try_at=datetime.fromtimestamp(row["next_try_at"], UTC),
         attempts=row["attempts"],

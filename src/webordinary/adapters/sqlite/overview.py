@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import at, at_or_none, result_of
+from webordinary.adapters.sqlite.rows import at, at_or_none, result_of, unpacked
 from webordinary.adapters.sqlite.workers import names_of
 from webordinary.mail.records import attachment_from_json, mail_from_json
 from webordinary.model.claims import ClaimStatus
@@ -75,7 +75,7 @@ def reply_of(row: sqlite3.Row) -> SentReply:
         kind=row["kind"],
         recipient=row["recipient"],
         message_id=row["message_id"],
-        raw=row["raw"],
+        raw=unpacked(row["raw"]),
         created_at=at(row["created_at"]),
         sent_at=at_or_none(row["sent_at"]),
         last_error=row["last_error"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -35,6 +36,19 @@ _OUTCOMES = {str(outcome): outcome for outcome in JobOutcome}
 _RESULT_FIELDS = tuple(field.name for field in fields(JobResult))
 _result_values = attrgetter(*_RESULT_FIELDS)
 json_text = json.JSONEncoder(ensure_ascii=False).encode
+
+
+_PACKED = b"\0"
+
+
+def packed(mail: bytes) -> bytes:
+    """A written mail as it is stored: its text stands in it twice, as plain text and as HTML."""
+    return _PACKED + zlib.compress(mail)
+
+
+def unpacked(stored: bytes) -> bytes:
+    """The mail again; rows of earlier versions hold it as it is, and no mail begins with a zero byte."""
+    return zlib.decompress(stored[1:]) if stored[:1] == _PACKED else stored
 
 
 def at(seconds: float) -> datetime:
