@@ -1,16 +1,19 @@
-"""How long does one mail wait while another customer floods the pool?
+"""How long does one mail wait while other customers flood the pool?
 
-Workload: one worker with one slot and jobs of 20 ms. One key has 500 jobs in its queue. Meanwhile another key gets a
-single job, again and again, each once the one before it has begun. Unit: milliseconds from recording to the start.
+Workload: jobs of 20 ms. One key has 500 jobs in its queue before one worker with one slot; then four keys have 500
+each before two workers with two slots. Meanwhile another key gets a single job, again and again, each once the one
+before it has begun. Unit: milliseconds from recording to the start.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import Options, bar, options, report, summary, working_folder
+from harness import Options, bar, options, progress, report, summary, working_folder
 from parts.pool import WorkerProcess, World, jobs_for
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
@@ -22,25 +25,39 @@ MOST_JOBS = 12
 SINGLE = ProjectUser("single", "owner")
 
 
-def measure(folder: Path, flood: int, singles: int) -> list[float]:
+@dataclass(frozen=True, slots=True)
+class Flood:
+    """Customers that flood, and what serves them."""
+
+    keys: int
+    workers: int
+    slots: int
+
+
+FLOODS = {"1 flooder, 1 slot": Flood(1, 1, 1), "4 flooders, 2 x 2 slots": Flood(4, 2, 2)}
+
+
+def measure(folder: Path, flood: Flood, jobs: int, singles: int) -> list[float]:
     """The waits of single mails, in milliseconds."""
-    world = World(folder)
-    worker = WorkerProcess(folder, "container-1", slots=1, work_seconds=JOB_SECONDS)
-    for job in jobs_for(1, flood, interleaved=False):
+    world, names = World(folder), [f"container-{number}" for number in range(flood.workers)]
+    workers = [WorkerProcess(folder, name, slots=flood.slots, work_seconds=JOB_SECONDS) for name in names]
+    for job in jobs_for(flood.keys, jobs, interleaved=True):
         world.record(job)
-    worker.go()
-    waits = [_wait_of(world, worker, number) for number in range(singles)]
-    worker.stop()
+    for worker in workers:
+        worker.go()
+    waits = [_wait_of(world, workers, number) for number in range(singles)]
+    for worker in workers:
+        worker.stop()
     world.close()
     return waits
 
 
-def _wait_of(world: World, worker: WorkerProcess, number: int) -> float:
+def _wait_of(world: World, workers: Sequence[WorkerProcess], number: int) -> float:
     name, began = f"job-single-{number}", time.monotonic()
     world.enqueue(NewJob(name, SINGLE, f"thread-{number}", f"mail-{number}", Command.EDIT))
     deadline = began + 60
     while time.monotonic() < deadline:
-        for run in worker.runs():
+        for run in (run for worker in workers for run in worker.runs()):
             if run.job_id == name:
                 return (run.began - began) * 1000
         time.sleep(0.02)
@@ -50,17 +67,20 @@ def _wait_of(world: World, worker: WorkerProcess, number: int) -> float:
 def main() -> None:
     """Run and report."""
     chosen: Options = options(__doc__ or "", repeats=1)
-    flood, singles = chosen.pick((500, 20), (20, 1))
-    with working_folder(chosen) as folder:
-        waits = measure(folder, flood, singles)
-    longest = max(waits)
-    results: dict[str, Any] = {
-        "wait_ms": summary(waits),
-        "longest_ms": round(longest, 1),
-        "bar": bar(JOB_SECONDS * 1000 * MOST_JOBS / longest, at_least=1.0),
-    }
-    workload = {"flood": flood, "singles": singles, "job_ms": JOB_SECONDS * 1000, "workers": 1, "slots": 1}
-    report("How long does one mail wait while another customer floods the pool?", workload, results, chosen)
+    jobs, singles = chosen.pick((500, 20), (20, 1))
+    results: dict[str, Any] = {}
+    for name, flood in FLOODS.items():
+        progress(name)
+        with working_folder(chosen) as folder:
+            waits = measure(folder, flood, jobs, singles)
+        longest = max(waits)
+        results[name] = {
+            "wait_ms": summary(waits),
+            "longest_ms": round(longest, 1),
+            "bar": bar(JOB_SECONDS * 1000 * MOST_JOBS / longest, at_least=1.0),
+        }
+    workload = {"jobs_of_each_flooder": jobs, "singles": singles, "job_ms": JOB_SECONDS * 1000}
+    report("How long does one mail wait while other customers flood the pool?", workload, results, chosen)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ class House:
         (self.data / "webordinary.toml").write_text("".join(lines))
         self.path = self.folder / "bin"  # what workers find: no bubblewrap
         self.path.mkdir()
-        for program in ("git", "chmod"):
+        for program in ("git", "chmod", "rm"):
             (self.path / program).symlink_to(shutil.which(program) or program)
         self._hired = 0
 
