@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.dashboard.fixture import NOON, World
+from webordinary.adapters.sqlite import mail_index
 from webordinary.adapters.sqlite.mail_index import SqliteMailIndex
 from webordinary.adapters.sqlite.retention import FORGET
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult, JobState
@@ -109,3 +110,18 @@ def ended(outcome: JobOutcome, result: JobResult, **milestones: int) -> MailSumm
 )
 def test_the_state_of_a_mail_tells_success_from_the_rest(mail: MailSummary, state: MailState) -> None:
     assert state_of(mail) is state
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("a b a A b", '"A" AND "b"'),
+        ("ve Vase", '"ve"* AND "Vase"*'),
+        ("\u82b1", '"\u82b1"*'),
+        ('x" OR body:y NEAR( * ^{', '"x" AND "OR"* AND "body"* AND "y" AND "NEAR"*'),
+        ("\0-+", ""),
+    ],
+)
+def test_a_search_is_words_only_and_each_costs_once(text: str, query: str) -> None:
+    assert mail_index._match(MailFilter(text=text)) == query
+    assert mail_index._match(MailFilter(text=" ".join(map(str, range(10, 99))))).count('"') == 2 * mail_index.MAX_WORDS

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event, Semaphore
 
 import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
 from tests.unit.dashboard.fixture import PIXEL, World
+from webordinary.entrypoints.dashboard.ports import READERS
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
 
@@ -96,6 +99,29 @@ def test_an_unchanged_file_is_not_sent_again(site: TestClient) -> None:
     assert again.headers["etag"] == first.headers["etag"]
     since = site.get("/style.css", headers={**EDIT, "If-Modified-Since": first.headers["last-modified"]})
     assert since.status_code == 304
+
+
+def test_slow_readers_of_the_console_hold_no_visitor_of_a_site_up(world: World) -> None:
+    release(world)
+    begun, shown = Semaphore(0), Event()
+
+    def slow(_: str) -> bytes | None:
+        begun.release()
+        shown.wait(60)
+        return None
+
+    with (
+        TestClient(create_app(world.dashboard(mail_of=slow)), base_url="http://127.0.0.1:8080") as page,
+        ThreadPoolExecutor(READERS) as threads,
+    ):
+        email_id = world.mail("Hello")
+        asked = [threads.submit(page.get, f"/mails/{email_id}/raw") for _ in range(READERS)]
+        for _ in asked:
+            assert begun.acquire(timeout=60)
+        try:
+            assert "Pottery" in get(page, "/").text
+        finally:
+            shown.set()
 
 
 def test_a_new_release_is_seen_at_once(world: World, site: TestClient) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
@@ -17,6 +17,7 @@ MAX_CATCH_UP = 20
 """Bites before one look: a page waits at most for 2,000 mails, the service does the rest."""
 MAX_COUNTED = 10_000
 MAX_WORDS = 12
+FIRST_IDEOGRAPH = "\u2e80"
 BODY_CHARACTERS = 4000
 
 IS_BEHIND = """
@@ -160,9 +161,18 @@ def _source(wanted: MailFilter) -> tuple[str, dict[str, object]]:
 
 def _match(wanted: MailFilter) -> str:
     """An FTS5 query of plain words: each must occur, as the beginning of a word."""
-    words = re.findall(r"\w+", wanted.text)[:MAX_WORDS]
-    address = re.findall(r"\w+", wanted.sender)[:MAX_WORDS]
-    return " AND ".join([*(f'"{word}"*' for word in words), *(f'sender : "{word}"*' for word in address)])
+    words = [f'"{word}"{_open_end(word)}' for word in _words(wanted.text)]
+    return " AND ".join([*words, *(f'sender : "{word}"{_open_end(word)}' for word in _words(wanted.sender))])
+
+
+def _words(text: str) -> Sequence[str]:
+    """Each once: every word costs a look at all mails that have it."""
+    return list({word.lower(): word for word in re.findall(r"\w+", text)}.values())[:MAX_WORDS]
+
+
+def _open_end(word: str) -> str:
+    """A letter begins a word in almost every mail: it stands for itself, unless it is a word of Chinese or the like."""
+    return "*" if len(word) > 1 or word >= FIRST_IDEOGRAPH else ""
 
 
 def _index(conn: sqlite3.Connection, email_ids: list[str]) -> None:

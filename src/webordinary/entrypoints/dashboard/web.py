@@ -87,13 +87,15 @@ def create_app(dashboard: Dashboard) -> Starlette:
     guard = partial(
         ConsoleGuard, dashboard=dashboard, readers=readers, objection=OriginPolicy(dashboard.public_url).objection
     )
-    sites, neighbours = Sites(dashboard, readers, templates), SiteNames(dashboard, readers)
+    visitors = Readers()  # a slow search in the console holds no visitor of a site up
+    sites, neighbours = Sites(dashboard, visitors, templates), SiteNames(dashboard, visitors)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         with dashboard.feed.serving():
             yield
         readers.close()
+        visitors.close()
 
     login = LoginPages(dashboard, readers, templates)
     return Starlette(
