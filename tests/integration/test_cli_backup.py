@@ -248,3 +248,24 @@ def test_an_archive_of_something_else_is_refused(tmp_path: Path, capsys: pytest.
     assert "not a backup of WebOrdinary" in capsys.readouterr().err
     assert main(["restore", str(tmp_path / "missing.tar.gz"), "--data", str(tmp_path / "new")]) == 1
     assert "is not there" in capsys.readouterr().err
+
+
+def test_a_new_version_tries_its_upgrade_on_a_copy_and_leaves_the_folder_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first_day = (Path(__file__).parents[1] / "data/first_schema.sql").read_text(encoding="utf-8")
+    with closing(sqlite3.connect(tmp_path / "webordinary.db")) as old:
+        old.executescript(first_day)
+        old.execute("PRAGMA user_version = 4")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert main(["upgrade-check", "--data", str(tmp_path), "--json"]) == 0
+    tried = json.loads(capsys.readouterr().out)
+    assert (tried["schema_before"], tried["schema_after"] > 4) == (4, True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_older_version_refuses_the_folder_of_a_newer_one(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(sqlite3.connect(data / "webordinary.db")) as newer:
+        newer.execute("PRAGMA user_version = 900")
+    assert main(["upgrade-check", "--data", str(data)]) == 1
+    assert "schema version 900" in capsys.readouterr().err

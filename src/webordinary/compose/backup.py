@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import tempfile
+import time
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -30,6 +32,36 @@ def back_up(data: Path, target: Path, report: Report) -> Manifest:
 def restore(backup: Path, data: Path, report: Report) -> Manifest:
     """Unpack a backup beside the data folder, check it, then let it take its place."""
     return unpack(backup, data, partial(_check, data), report)
+
+
+@dataclass(frozen=True, slots=True)
+class TriedUpgrade:
+    """What an upgrade of a data folder would do."""
+
+    schema_before: int
+    schema_after: int
+    seconds: float
+
+
+def try_upgrade(data: Path) -> TriedUpgrade:
+    """Upgrade a copy of the database beside it, check the copy, and remove it; the folder may be in use."""
+    with tempfile.TemporaryDirectory(prefix="upgrade-", dir=data) as folder:
+        copy = Path(folder, DATABASE)
+        before = _copy_database(data / DATABASE, copy)
+        started = time.monotonic()
+        with closing(Database(copy)) as database:
+            database.migrate()
+            with database.read() as conn:
+                after: int = conn.execute("PRAGMA user_version").fetchone()[0]
+                wrong = [*conn.execute("PRAGMA foreign_key_check").fetchmany(1), *_not_ok(conn)]
+        if wrong:
+            raise Permanent(f"the upgraded copy of {data / DATABASE} is not in order; keep the version that you have")
+        return TriedUpgrade(before, after, time.monotonic() - started)
+
+
+def _not_ok(conn: sqlite3.Connection) -> list[str]:
+    verdict: str = conn.execute("PRAGMA quick_check(1)").fetchone()[0]
+    return [] if verdict == "ok" else [verdict]
 
 
 @dataclass(frozen=True, slots=True)

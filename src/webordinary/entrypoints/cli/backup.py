@@ -1,8 +1,9 @@
-"""`webordinary backup`, `webordinary restore` and `webordinary recover`."""
+"""`webordinary backup`, `restore`, `recover` and `upgrade-check`."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 from webordinary.compose import backup
@@ -70,4 +71,26 @@ def run_recover(args: argparse.Namespace) -> int:
         print(f"not taken up: {path}; send it again: `webordinary send {path} --from ADDRESS`")
     for site in sites:
         print(f"the settings of {site} are lost; before the next `up` add it again: `webordinary project add {site}`")
+    return Exit.OK
+
+
+def add_upgrade_check(commands: Commands) -> None:
+    about = "try on a copy whether this version can go on with the data folder; changes nothing"
+    add_command(commands, "upgrade-check", run_upgrade_check, about)
+
+
+def run_upgrade_check(args: argparse.Namespace) -> int:
+    """The settings are possible (`load_folder` read them), and a copy of the database can be upgraded."""
+    data = load_folder(args).data
+    with progress("upgrade") as report:
+        report("database: copy, upgrade and check")
+        tried = backup.try_upgrade(data)
+    if args.json:
+        print_json({"data": data, **asdict(tried)})
+        return Exit.OK
+    steps = tried.schema_after - tried.schema_before
+    what = f"{steps} changes of its schema, {tried.seconds:.1f} s on the copy" if steps else "nothing to change"
+    print(f"This version can go on with {data}: {what}. Nothing was changed.")
+    if steps:
+        print("Stop the old version, take a backup with it, then start this one. It cannot go back to the old schema.")
     return Exit.OK

@@ -44,6 +44,7 @@ COMMANDS = {
     "backup": "backup:add_to",
     "restore": "backup:add_restore",
     "recover": "backup:add_recover",
+    "upgrade-check": "backup:add_upgrade_check",
     "doctor": "doctor:add_to",
     "service": "service:add_to",
     "config": "settings:add_to",
