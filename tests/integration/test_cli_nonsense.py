@@ -40,7 +40,8 @@ NOTHING = (
 )
 GIVEN_NOTHING_TO_LOOK_FOR = {
     "up", "worker", "status", "claims", "queues", "dlq list", "replies list", "project list", "project add",
-    "agent test", "backup", "restore", "recover", "upgrade-check", "doctor", "simulate", "receive", "mails list", "mails export",
+    "agent test", "backup", "restore", "recover", "upgrade-check", "doctor", "simulate", "receive",
+    "mails list", "mails export",
     "user list", "user add", "user log", "config show", "config check", "completion", "service install",
     "aws local", "aws preflight", "aws deploy", "aws diff", "aws destroy", "aws image", "aws smoke",
 }  # fmt: skip
