@@ -21,7 +21,8 @@ COMMANDS = (
     ("release", "list", IT), ("release", "rollback", IT), ("release", "rollback", "amelia", IT), ("send", IT),
     ("worker", "health", "--name", IT), ("worker", "health", "--id", IT), ("interruptions", IT), ("outputs", IT),
     ("mails", "show", IT), ("mails", "release", IT), ("mails", "drop", IT), ("mails", "replay", IT),
-    ("mails", "retry", IT), ("mails", "close", IT), ("release", "rebuild", IT), ("project", "hook", IT),
+    ("mails", "retry", IT), ("mails", "close", IT), ("mails", "cancel", IT), ("mails", "interrupt", IT),
+    ("pool", "release", IT), ("pool", "drain", IT), ("release", "rebuild", IT), ("project", "hook", IT),
     ("mails", "answer", IT, "text"), ("user", "remove", IT), ("user", "sessions", IT), ("user", "token", IT),
     *(("project", "domain", action, IT, "www.example.com") for action in ("add", "remove", "check")),
 )  # fmt: skip

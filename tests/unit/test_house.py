@@ -142,6 +142,10 @@ def test_every_command_takes_the_common_flags() -> None:
             "hook": ["x"],
             "release rebuild": ["x"],
             "close": ["x"],
+            "cancel": ["x"],
+            "interrupt": ["x"],
+            "pool release": ["x"],
+            "pool drain": ["x"],
         }
         fillers |= {
             "release list": ["x"],

@@ -46,6 +46,19 @@ def decode(text: str) -> list[HistoryEvent]:
     return [HistoryEvent(*fields) for fields in json.loads(text)]
 
 
+def states_entered(events: Iterable[HistoryEvent]) -> list[tuple[str, int]]:
+    """The states of the workflow itself in the order of entry, each with how often its work was tried again."""
+    path: list[list[Any]] = []
+    for event in events:
+        if event.scope:
+            continue
+        if event.type.endswith("StateEntered"):
+            path.append([event.data["name"], -1])
+        elif path and event.type.endswith("Scheduled"):
+            path[-1][1] += 1
+    return [(name, max(0, tries)) for name, tries in path]
+
+
 PAST = datetime(1970, 1, 1, tzinfo=UTC)  # a `look_at` that is due now, and after any crash
 
 

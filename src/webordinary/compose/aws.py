@@ -440,6 +440,11 @@ class AwsContainer:
     def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
         return ()
 
+    def drain_worker(self, worker: str) -> None:
+        raise Permanent(
+            f"{worker[:12]} is a task of ECS: lower the number of tasks there, a stopped task saves its work"
+        )
+
     def provision(self, key: ProjectUser) -> None:
         create_key_queues(self.clients, key)
         for stage in Stage:

@@ -218,6 +218,9 @@ class Container(Protocol):
     def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
         """Settled jobs in the order of their ends; none on AWS, where output queues have them."""
 
+    def drain_worker(self, worker: str) -> None:
+        """Let a worker end once its running jobs are done; raises Permanent where workers are stopped elsewhere."""
+
     def metrics(self) -> tuple[Levels, MetricsState | None]:
         """Levels now, and counters unless CloudWatch has them."""
 

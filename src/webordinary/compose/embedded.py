@@ -33,7 +33,7 @@ from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.files.stores import SESSIONS, FolderBuildLogs, FolderSessionFiles, LocalBlobs
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport, SigningTransport
-from webordinary.adapters.files.wake import ENGINE, EngineCallbacks, SocketNotifier, WakeBus
+from webordinary.adapters.files.wake import ENGINE, EngineCallbacks, SocketNotifier, WakeBus, listener_name
 from webordinary.adapters.git import Credentials, GitHistory
 from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
 from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases
@@ -71,7 +71,7 @@ from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
-from webordinary.pool.ports import Pool
+from webordinary.pool.ports import DRAIN, Pool
 from webordinary.workflow.reading import Mailroom
 
 SITES, MIRRORS, SECRETS, ORIGINS = "sites", "mirrors", "secrets", "origins"
@@ -346,6 +346,9 @@ class EmbeddedContainer:
 
     def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
         return self.jobs.settled_since(since, limit)
+
+    def drain_worker(self, worker: str) -> None:
+        self.bus.send(listener_name(worker), DRAIN)
 
     def provision(self, key: ProjectUser) -> None:
         """Nothing beside records is needed."""

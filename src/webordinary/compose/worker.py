@@ -134,6 +134,8 @@ def run_embedded_worker(
         closing.callback(home.close)
         services.workers.enter(worker_id)
         closing.callback(services.workers.leave, worker_id)
+        listener = services.bus.listen(listener_name(worker_id))  # first: a worker that is seen can be told something
+        closing.callback(listener.close)
         introduced = WorkerEntry(worker_id, name, os.getpid(), slots)
         other = services.worker_rows.enter(
             introduced, services.clock.now(), lambda one: sole and not services.workers.is_dead(one.worker)
@@ -141,8 +143,6 @@ def run_embedded_worker(
         if other:
             raise NameTaken(other.name, other.pid)
         began("")
-        listener = services.bus.listen(listener_name(worker_id))
-        closing.callback(listener.close)
         deaths = DeathWatch(services.workers)
         closing.callback(deaths.close)
         services.bus.notify(WORKERS, "peer")

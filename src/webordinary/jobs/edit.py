@@ -15,7 +15,7 @@ from webordinary.jobs.source import BuildFailed, Change, InvalidChange, MergeCon
 from webordinary.model.errors import Permanent
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import Settlement
-from webordinary.model.text import clean
+from webordinary.model.text import clean, without_secrets
 
 PROGRESS_CHARACTERS = 300
 
@@ -89,7 +89,9 @@ def run_agent(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
         limits=limits,
         project_id=run.project.project_id,
         thread_id=thread_id,
-        tell=lambda words: run.emit(EventKind.AGENT_PROGRESS, began, words=clean(words)[:PROGRESS_CHARACTERS]),
+        tell=lambda words: run.emit(
+            EventKind.AGENT_PROGRESS, began, words=without_secrets(clean(words))[:PROGRESS_CHARACTERS]
+        ),
         spent=lambda usd: run.deps.ledger.spend(run.job, usd, run.now()) if usd > 0 else None,
     )
     result = _cleaned(agent.run(task, run.token))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from webordinary.model.claims import ClaimStatus
 from webordinary.model.events import Event
@@ -180,6 +180,13 @@ def with_names(entry: TimelineEntry, names: Mapping[str, str]) -> TimelineEntry:
     return replace(entry, worker=worker, data={**entry.data, **others})
 
 
+class StateVisit(NamedTuple):
+    """A state of the workflow that a mail came through; its work was tried again `retries` times."""
+
+    state: str
+    retries: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class MailDetail:
     """One mail with everything that belongs to it; `text` is None until it could be parsed."""
@@ -189,6 +196,8 @@ class MailDetail:
     attachments: tuple[Attachment | RefusedAttachment, ...]
     replies: tuple[SentReply, ...]
     timeline: tuple[TimelineEntry, ...]
+    path: tuple[StateVisit, ...] = ()
+    """The states of the newest execution of its workflow, in the order that it entered them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,18 @@ def masked(value: Any) -> Any:  # noqa: ANN401 - JSON
     return [masked(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
+_SECRET = re.compile(
+    r"(?P<head>\b(?:Bearer|Basic)\s+|://[^/\s:@]*:|\b(?:[A-Za-z_]*(?:key|token|secret|password))\s*[=:]\s*[\"']?)[^\s\"'@,;]{4,}"
+    r"|\b(?:sk-|gh[opsu]_|github_pat_|glpat-|xox[abp]-|AKIA|ASIA)[\w-]{8,}",
+    re.IGNORECASE,
+)
+
+
+def without_secrets(text: str) -> str:
+    """Text of an agent or a program for people to read: what looks like a key, token or password becomes dots."""
+    return _SECRET.sub(lambda found: f"{found['head'] or ''}…", text)
+
+
 def _masked_host(found: re.Match[str]) -> str:
     """Network without the host: three numbers of IPv4, two groups of IPv6. Other texts, such as times, stay."""
     try:

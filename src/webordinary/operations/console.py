@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hmac
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from webordinary.compose.container import Container, site_url
 from webordinary.jobs.site_files import Stage
@@ -14,10 +16,10 @@ from webordinary.mail.ports import Undelivered
 from webordinary.model.errors import Permanent, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeadLetter
-from webordinary.model.names import ProjectUser
+from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, Sender
 from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, Spent
-from webordinary.operations import mails, onboarding, releases
+from webordinary.operations import mails, onboarding, pool, releases
 from webordinary.operations.onboarding import SiteHealth
 from webordinary.operations.releases import KeptRelease
 from webordinary.workflow.start import redrive
@@ -26,6 +28,8 @@ MOST_ITEMS = 200
 COST_DAYS = 30
 RECENTLY = timedelta(days=3)
 PAGE_SIZE = 25
+MOST_REHEARSALS = 20
+"""Their results are kept in memory, the newest."""
 MOST_BUILDS = 20
 """Asked for and not done; they run one after another."""
 
@@ -48,6 +52,17 @@ class SiteState:
     credential: str
     waiting: int
     """Open jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A mail that runs, or ran, once more on copies: see `operations.replay`."""
+
+    done: bool = False
+    outcome: str = ""
+    reply: str = ""
+    diff: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +105,8 @@ class Console:
         self._services = services
         self._guard, self._one_build = threading.Lock(), threading.Lock()
         self._building: set[str] = set()
+        self._one_rehearsal = threading.Lock()
+        self._rehearsals: dict[str, Rehearsal] = {}
 
     def needs_person(self) -> NeedsPerson:
         """What waits for the operator, bounded."""
@@ -140,6 +157,64 @@ class Console:
     def keys(self) -> Sequence[ProjectUser]:
         """Every person of every site."""
         return sorted({sender.key for sender in self._services.directory.senders()}, key=str)
+
+    def cancel(self, email_id: str, by: str) -> None:
+        """End the job of a mail for good."""
+        pool.cancel_job(self._services, email_id, by)
+
+    def interrupt(self, email_id: str, by: str) -> None:
+        """Have the running job of a mail make way; it goes on later."""
+        pool.interrupt_job(self._services, email_id, by)
+
+    def rehearse(self, email_id: str, by: str) -> bool:
+        """Have a mail run once more on copies, in a thread; False if one of them runs already."""
+        services = self._services
+        if not services.profile.data_is_local:
+            raise Permanent("a mail is rehearsed on the machine that has its site; on AWS use `webordinary replay`")
+        if services.jobs.get(job_id_of(email_id)) is None:
+            raise Permanent(f"mail {email_id[:12]} never became a job: there is nothing to rehearse")
+        if not self._one_rehearsal.acquire(blocking=False):
+            return False
+        with self._guard:
+            self._rehearsals.pop(email_id, None)
+            self._rehearsals[email_id] = Rehearsal()
+            for old in [*self._rehearsals][:-MOST_REHEARSALS]:
+                del self._rehearsals[old]
+        threading.Thread(target=self._rehearse, args=(email_id, by), name="rehearsal", daemon=True).start()
+        return True
+
+    def rehearsal(self, email_id: str) -> Rehearsal | None:
+        """The rehearsal of a mail since this process began; None if there was none."""
+        return self._rehearsals.get(email_id)
+
+    def _rehearse(self, email_id: str, by: str) -> None:
+        from webordinary.operations.replay import replay  # noqa: PLC0415 - only a rehearsal needs a worker's parts
+
+        services, told = self._services, Rehearsal(done=True, problem="It failed; the log says why.")
+        try:
+            with tempfile.TemporaryDirectory(prefix="replay-", dir=services.config.data) as folder:
+                ran = replay(services, email_id, Path(folder).resolve())
+            told = Rehearsal(True, ran.settlement.outcome.value, ran.reply, ran.diff, ran.settlement.result.error or "")
+        except WebOrdinaryError as problem:
+            told = Rehearsal(done=True, problem=str(problem))
+        finally:
+            with self._guard:
+                self._rehearsals[email_id] = told
+            self._one_rehearsal.release()
+            services.events.emit(Event(EventKind.MAIL_REHEARSED, email_id, data={"by": by}))
+
+    def release_claim(self, key: ProjectUser, by: str) -> None:
+        """Take a key from a worker that is idle or dead."""
+        pool.release_claim(self._services, key, by)
+
+    @property
+    def drains_workers(self) -> bool:
+        """Whether workers can be ended from here; on AWS, ECS does."""
+        return self._services.profile.data_is_local
+
+    def drain(self, worker: str, by: str) -> None:
+        """Let a worker end once its running jobs are done."""
+        pool.drain_worker(self._services, worker, by)
 
     def release(self, email_id: str, by: str) -> None:
         """Let a held mail act for its sender."""

@@ -14,6 +14,8 @@ from webordinary.model.snapshot import Interruption
 
 QUEUED, INTERRUPT, STOP, RESUMED = "queued", "interrupt", "stop", "resumed"
 """The news of a ticket."""
+DRAIN = "drain"
+"""The message that lets a worker end once its running jobs are done."""
 
 
 class Jobs(Protocol):

@@ -19,7 +19,9 @@ from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import Jobs
 
 ANOTHER_THREAD = "a mail on another thread"
-"""The one reason to interrupt a job."""
+"""The usual reason to interrupt a job."""
+BY_OPERATOR = "by the operator"
+"""The other one."""
 ANY_FENCE = 1 << 62
 """Higher than every fence: under it a job that is left running by a lost claim may start again."""
 MAX_OUTAGES = 20
@@ -86,6 +88,11 @@ def interrupting_job(running: Job, open_jobs: Sequence[Job], now: datetime) -> J
     others = (job for job in open_jobs if job.thread_id != running.thread_id and job.command is Command.EDIT)
     fresh = (job for job in others if not job.attempts and not job.interruptions and _came_after(job, running))
     return next((job for job in fresh if _startable(job, 0, now) and not _blocked(job, open_jobs, now)), None)
+
+
+def asked_by_operator(running: Job) -> str:
+    """The reason of an operator's interrupt: it is for one start of the job, so that a copy of it ends no later one."""
+    return f"{BY_OPERATOR}, start {running.attempts + running.interruptions}"
 
 
 def _came_after(job: Job, running: Job) -> bool:

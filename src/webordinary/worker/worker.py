@@ -7,13 +7,14 @@ import random
 from collections.abc import Callable, Sequence
 
 from webordinary.model.backoff import Backoff
-from webordinary.model.claims import Claim, StartedJob
+from webordinary.model.claims import Claim, Interrupt, StartedJob
 from webordinary.model.errors import Cancelled, ClaimLost, Interrupted, InvalidName, JobTimedOut, Stopped
 from webordinary.model.events import EventKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.text import clean
+from webordinary.pool.ports import DRAIN
 from webordinary.pool.reconciler import Reconciler
-from webordinary.pool.transitions import interrupting_job, next_due_at
+from webordinary.pool.transitions import asked_by_operator, interrupting_job, next_due_at
 from webordinary.worker.cancellation import JobCancelToken
 from webordinary.worker.claiming import Claiming, release
 from webordinary.worker.claims import ClaimSet, HeldClaim, LeaseRenewer
@@ -71,9 +72,8 @@ class CancellationPolicy:
             if now >= token.deadline:
                 token.end(JobTimedOut(f"ran longer than {self._deps.settings.job_limit:.0f} seconds"))
         for token, heard in self._claim_set.busy_notified():
-            self._check_queue(token)
-            if heard:
-                self._deps.pool.interrupts.take(token.started.claim.key)  # consumed: it caused this check
+            asked = self._deps.pool.interrupts.take(token.started.claim.key) if heard else ()
+            self._check_queue(token, asked)
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self._deps.settings.heartbeat
             running = {token.job_id: token for token in self._claim_set.running()}
@@ -82,9 +82,12 @@ class CancellationPolicy:
             for token in running.values():
                 self._check_wanted(token)
 
-    def _check_queue(self, token: JobCancelToken) -> None:
-        """Level-triggered: the job records decide, not the message."""
+    def _check_queue(self, token: JobCancelToken, asked: Sequence[Interrupt]) -> None:
+        """Level-triggered: the job records decide, not the message; only an operator's interrupt counts by itself."""
         running = token.started.job
+        if any(one.job_id == running.job_id and one.reason == asked_by_operator(running) for one in asked):
+            token.end(Interrupted("interrupted by the operator"))
+            return
         open_jobs = self._deps.pool.jobs.open_jobs(running.key)
         current = next((job for job in open_jobs if job.job_id == running.job_id), None)
         if current is None:  # beyond the limit of the list
@@ -136,6 +139,7 @@ class Worker:
         self._limits = CancellationPolicy(deps, self._claim_set)
         self._claiming = Claiming(deps, self._has_free_slot, self._begin_claimed, self._notify_own)
         self._stopping, self._ended = deps.threads.stop_event(), deps.threads.stop_event()
+        self._draining = False
         self._breaker = CircuitBreaker(deps.rng)
         self._reconciler = Reconciler(deps.pool, deps.events, self._claiming.is_over, self._is_held)
         self._reconcile_at = 0.0
@@ -145,7 +149,7 @@ class Worker:
         """Serve until `stop`; then finish or save running jobs and release all claims."""
         self._deps.threads.spawn("lease-renewer", lambda: self._renewer.run(self._ended))
         self._deps.emit(EventKind.WORKER_STARTED, slots=self._deps.settings.slots)
-        while not self._stopping.wait(0):
+        while not self._stopping.wait(0) and not (self._draining and not self._claim_set.running()):
             self._run_once_guarded()
         self._shut_down()
         self._ended.set()
@@ -192,6 +196,8 @@ class Worker:
             word, _, rest = message.partition(" ")
             if word == "ticket":
                 self._notify_key(rest)
+            elif word == DRAIN:
+                self._draining = True
             elif word == "died":
                 self._reconcile_at = 0.0
 
@@ -230,7 +236,7 @@ class Worker:
         return self._free_slots() > 0
 
     def _free_slots(self) -> int:
-        return self._deps.settings.slots - len(self._claim_set.running())
+        return 0 if self._draining else self._deps.settings.slots - len(self._claim_set.running())
 
     def _serve_held_keys(self) -> None:
         self._notify_due_retries()
@@ -277,12 +283,15 @@ class Worker:
         self._yield_least_recent()
 
     def _run_in_slot(self, started: StartedJob) -> None:
-        slot = Slot(self._deps, self._claim_set, self._renewer, self._stopping, self._claiming.wants_slot)
+        slot = Slot(self._deps, self._claim_set, self._renewer, self._stopping, self._gives_slots_back)
         try:
             self._carry(slot, slot.begin(started))
         except BaseException:
             self._claim_set.abandon(started.claim)  # else its lease is renewed while no slot runs its job
             raise
+
+    def _gives_slots_back(self) -> bool:
+        return self._draining or self._claiming.wants_slot()
 
     def _spawn_slot(self, slot: Slot, token: JobCancelToken) -> None:
         def serve() -> None:

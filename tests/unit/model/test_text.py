@@ -10,7 +10,7 @@ import pytest
 
 from webordinary.adapters.aws.events import EventLines, MaskingFilter
 from webordinary.model.events import Event, EventKind
-from webordinary.model.text import masked
+from webordinary.model.text import masked, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,17 @@ def test_log_records_of_a_worker_on_aws_name_nobody() -> None:
     assert "mail of s…@example.com from 192.0.2.…" in out.getvalue()
     assert "ValueError: s…@example.com is unknown" in out.getvalue()
     assert "scott" not in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("uses sk-ant-api03-abcdefgh1234", "uses …"),
+        ("curl -H 'Authorization: Bearer abcd1234efgh'", "curl -H 'Authorization: Bearer …'"),
+        ("clones https://scott:hunter2000@example.com/x", "clones https://scott:…@example.com/x"),
+        ("API_KEY=0123456789 npm test", "API_KEY=… npm test"),
+        ("reads keys.html and the token list", "reads keys.html and the token list"),
+    ],
+)
+def test_what_looks_like_a_secret_is_not_shown(said: str, shown: str) -> None:
+    assert without_secrets(said) == shown

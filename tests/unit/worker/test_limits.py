@@ -15,6 +15,7 @@ from webordinary.model.jobs import Job, JobState, NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.operations.capacity.simulation import MIDNIGHT, VirtualClock
+from webordinary.pool.transitions import asked_by_operator
 from webordinary.worker.cancellation import JobCancelToken
 from webordinary.worker.claims import ClaimSet
 from webordinary.worker.ports import WorkerDeps, WorkerSettings
@@ -131,3 +132,13 @@ def surroundings(time: VirtualClock) -> WorkerDeps:
     settings = WorkerSettings(job_limit=LIMIT, heartbeat=HEARTBEAT)
     nothing = cast("object", None)
     return WorkerDeps("w1", settings, nothing, nothing, nothing, time, nothing, nothing, random.Random(1))  # type: ignore[arg-type]
+
+
+def test_the_operator_interrupts_one_start_of_a_job_and_no_later_one() -> None:
+    world = Watched()
+    stale = asked_by_operator(world.token.started.job._replace(attempts=7))
+    for reason, ends in ((stale, False), (asked_by_operator(world.token.started.job), True)):
+        world.pool.interrupts.send(Interrupt(SCOTT, "a", "thread", reason), MIDNIGHT)
+        world.claim_set.notify([SCOTT])
+        world.limits.enforce()
+        assert isinstance(world.token.reason, Interrupted) is ends

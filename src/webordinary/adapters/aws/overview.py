@@ -15,6 +15,7 @@ from webordinary.adapters.aws.dynamo import at, moment
 from webordinary.adapters.aws.mail.mails import MAIL, MailItems
 from webordinary.adapters.aws.pool.job_table import JobTable, Record
 from webordinary.adapters.aws.pool.pool_snapshot import PoolSnapshotReader
+from webordinary.asl.ports import HistoryEvent, states_entered
 from webordinary.mail.ports import (
     AttachmentManifest,
     Directory,
@@ -38,6 +39,7 @@ from webordinary.model.snapshot import (
     MailText,
     PoolSnapshot,
     SentReply,
+    StateVisit,
     TimelineEntry,
     with_names,
     workers_in,
@@ -78,8 +80,8 @@ class WorkflowSteps:
     client: SFNClient
     state_machine_arn: str
 
-    def of(self, email_id: str) -> list[TimelineItem]:
-        """The first run of a mail's workflow. Without it the timeline is shorter, and that is all."""
+    def of(self, email_id: str) -> tuple[list[TimelineItem], tuple[StateVisit, ...]]:
+        """What the first run of a mail's workflow did, and its states; nothing where its history cannot be read."""
         arn = f"{self.state_machine_arn.replace(':stateMachine:', ':execution:')}:{email_id}"
         try:
             with translated(f"looking at the workflow of mail {email_id}"):
@@ -88,10 +90,15 @@ class WorkflowSteps:
                 )
         except WebOrdinaryError as problem:
             _log.info("%s", problem)
-            return []
+            return [], ()
         left = ((event["timestamp"], event["stateExitedEventDetails"]["name"]) for event in told["events"]
                 if event["type"] == LEFT)  # fmt: skip
-        return [TimelineItem(at, KINDS[state]) for at, state in left if state in KINDS]
+        events = (
+            HistoryEvent(event["type"], "", 0.0, {"name": event.get("stateEnteredEventDetails", {}).get("name", "")})
+            for event in told["events"]
+        )
+        path = tuple(StateVisit(*one) for one in states_entered(events))
+        return [TimelineItem(at, KINDS[state]) for at, state in left if state in KINDS], path
 
 
 def timeline(
@@ -188,7 +195,8 @@ class AwsOverview:
             return None
         mail = self.parsed_mails.load(email_id)
         replies = tuple(_reply(entry) for entry in self.outbox.of(email_id))
-        told = timeline(looked.summary, looked.record, replies, self.steps.of(email_id))
+        steps, path = self.steps.of(email_id)
+        told = timeline(looked.summary, looked.record, replies, steps)
         called = self.pool_look.names(workers_in(told))
         return MailDetail(
             summary=_with_name(looked.summary, called),
@@ -196,6 +204,7 @@ class AwsOverview:
             attachments=self.manifest.of(email_id),
             replies=replies,
             timeline=tuple(with_names(entry, called) for entry in told),
+            path=path,
         )
 
     def pool(self, now: datetime, limit: int = MAX_ROWS) -> PoolSnapshot:

@@ -10,7 +10,17 @@ from typing import Any
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.asl.errors import HistoryMoved
-from webordinary.asl.ports import Append, Execution, HistoryEvent, Status, Stored, TaskAnswer, decode, encode
+from webordinary.asl.ports import (
+    Append,
+    Execution,
+    HistoryEvent,
+    Status,
+    Stored,
+    TaskAnswer,
+    decode,
+    encode,
+    states_entered,
+)
 
 REMEMBER_DEFINITION = "INSERT INTO workflow_definitions (digest, text) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
@@ -54,7 +64,9 @@ TOKENS_OF = "SELECT token, outcome, beat_at FROM task_tokens WHERE execution = ?
 RUNNABLE = "SELECT name FROM executions WHERE look_at <= ? ORDER BY look_at, id LIMIT ?"
 NEXT_LOOK_AT = "SELECT min(look_at) FROM executions WHERE look_at > ?"
 ACKNOWLEDGE = "UPDATE executions SET look_at = NULL WHERE name = ? AND status <> 'RUNNING'"
-# Only a running execution is replayed, and a history is half of the bytes of a mail.
+# Only a running execution is replayed, and a history is half of the bytes of a mail: the states it came through stay.
+ALL_EVENTS = "SELECT events FROM execution_events WHERE execution = ? ORDER BY seq"
+KEEP_PATH = "UPDATE executions SET path = ? WHERE id = ?"
 FORGET_HISTORY = "DELETE FROM execution_events WHERE execution = ?"
 DEFINITION = "SELECT text FROM workflow_definitions WHERE digest = ?"
 
@@ -71,6 +83,14 @@ PRUNE = "DELETE FROM executions WHERE finished_at < ? AND look_at IS NULL"
 PRUNE_DEFINITIONS = """
 DELETE FROM workflow_definitions
 WHERE NOT EXISTS (SELECT 1 FROM executions WHERE executions.definition = workflow_definitions.digest)"""
+
+
+MAX_STATES = 300
+
+
+def all_events(conn: sqlite3.Connection, execution: int) -> list[HistoryEvent]:
+    """The history of an execution that is kept."""
+    return [event for row in conn.execute(ALL_EVENTS, (execution,)) for event in decode(row["events"])]
 
 
 class SqliteExecutions:
@@ -108,6 +128,8 @@ class SqliteExecutions:
                 conn.execute(APPEND, (row["id"], change.expected_seq, encode(change.events)))
             self._change_tokens(conn, row["id"], name, change)
             if change.status is Status.SUCCEEDED and not self._keep_histories:
+                path = states_entered(all_events(conn, row["id"]))[:MAX_STATES]
+                conn.execute(KEEP_PATH, (json.dumps(path), row["id"]))
                 conn.execute(FORGET_HISTORY, (row["id"],))
 
     def _change_tokens(self, conn: sqlite3.Connection, execution: int, name: str, change: Append) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.executions import MAX_STATES, all_events
 from webordinary.adapters.sqlite.rows import at, at_or_none, result_of, unpacked
 from webordinary.adapters.sqlite.workers import names_of
+from webordinary.asl.ports import states_entered
 from webordinary.mail.records import attachment_from_json, mail_from_json
 from webordinary.model.claims import ClaimStatus
 from webordinary.model.jobs import JobOutcome, JobState
@@ -30,6 +32,7 @@ from webordinary.model.snapshot import (
     QueueSummary,
     RunningJob,
     SentReply,
+    StateVisit,
     TimelineEntry,
     UnclaimedQueue,
     WorkerSummary,
@@ -214,6 +217,9 @@ ATTACHMENTS = "SELECT record FROM attachments WHERE email_id = :id ORDER BY posi
 REPLIES = "SELECT * FROM outbox WHERE email_id = :id ORDER BY outbox_id LIMIT :limit"
 TIMELINE = "SELECT * FROM events WHERE email_id = :id ORDER BY seq LIMIT :limit"
 
+EXECUTION = """
+SELECT id, path FROM executions WHERE name >= :id AND name < :id || '.' ORDER BY id DESC LIMIT 1"""
+
 WORKERS = "SELECT * FROM workers WHERE ended_at IS NULL ORDER BY name, worker LIMIT :limit"
 
 RUNNING = """
@@ -387,4 +393,14 @@ def _detail(conn: sqlite3.Connection, summary: MailSummary) -> MailDetail:
         attachments=tuple(attachment_from_json(row["record"]) for row in conn.execute(ATTACHMENTS, bound)),
         replies=tuple(reply_of(row) for row in conn.execute(REPLIES, bound)),
         timeline=tuple(with_names(entry, names) for entry in timeline),
+        path=_path(conn, bound),
     )
+
+
+def _path(conn: sqlite3.Connection, bound: Mapping[str, object]) -> tuple[StateVisit, ...]:
+    execution = conn.execute(EXECUTION, bound).fetchone()
+    if execution is None:
+        return ()
+    kept = execution["path"]
+    entered = json.loads(kept) if kept else states_entered(all_events(conn, execution["id"]))[:MAX_STATES]
+    return tuple(StateVisit(*one) for one in entered)

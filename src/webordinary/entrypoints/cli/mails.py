@@ -27,6 +27,7 @@ from webordinary.operations.mails import (
     release_mail,
     retry_mail,
 )
+from webordinary.operations.pool import cancel_job, interrupt_job
 
 MAX_LISTED, SHORT_ID, HEAD_CHARACTERS = 1000, 12, 2000
 HEAD = ("mail", "received", "state", "from", "subject")
@@ -61,7 +62,9 @@ def add_to(commands: Commands) -> None:
     drop = add_command(parts, "drop", drop_mails, "never do held mails")
     retry = add_command(parts, "retry", retry_mails, "do mails once more that ended undone; with a second reply")
     close = add_command(parts, "close", close_mails, "say that nothing is to be done about mails that need a person")
-    for command in (release, drop, retry, close):
+    cancel = add_command(parts, "cancel", cancel_mails, "end the jobs of mails for good; the site stays as it is")
+    interrupt = add_command(parts, "interrupt", interrupt_mails, "have running jobs make way; they go on later")
+    for command in (release, drop, retry, close, cancel, interrupt):
         command.add_argument("mails", nargs="+", type=given, metavar="MAIL", help="ids of mails, or their beginnings")
     add_replay(parts)
 
@@ -147,6 +150,16 @@ def retry_mails(args: argparse.Namespace) -> int:
 def close_mails(args: argparse.Namespace) -> int:
     """Each mail leaves the list of what needs a person."""
     return _each(args, close_mail, "is closed")
+
+
+def cancel_mails(args: argparse.Namespace) -> int:
+    """A job that waits ends at once, one that runs in a moment; the customer is told."""
+    return _each(args, cancel_job, "is being stopped")
+
+
+def interrupt_mails(args: argparse.Namespace) -> int:
+    """Each job goes on behind the others of its queue."""
+    return _each(args, interrupt_job, "makes way, and goes on later")
 
 
 def _each(args: argparse.Namespace, act: Callable[[Container, str, str], object], words: str) -> int:

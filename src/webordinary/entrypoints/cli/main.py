@@ -27,6 +27,7 @@ COMMANDS = {
     "status": "status:add_to",
     "claims": "status:add_claims",
     "queues": "status:add_queues",
+    "pool": "pool:add_to",
     "interruptions": "status:add_interruptions",
     "outputs": "logs:add_outputs",
     "dlq": "dlq:add_to",

@@ -12,13 +12,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
-from webordinary.entrypoints.dashboard.login import own_path, read_fields
+from webordinary.entrypoints.dashboard.login import may_act, own_path, read_fields
+from webordinary.entrypoints.dashboard.pool_view import pool_view
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.entrypoints.dashboard.text import moment
 from webordinary.entrypoints.dashboard.views import SiteLine, attention_view, mail_list_view, page_links, site_line
 from webordinary.entrypoints.dashboard.write import EMAIL_ID
 from webordinary.jobs.site_files import Stage
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import InvalidName, Permanent, Transient
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project
 from webordinary.model.snapshot import MailFilter, MailState
@@ -51,6 +52,22 @@ class ActionPages:
         """Nothing is to be done about a mail."""
         await self._do(self._console.close, _email_id(request), _user(request))
         return await _back(request, "/attention")
+
+    async def cancel(self, request: Request) -> Response:
+        """End the job of a mail for good."""
+        await self._do(self._console.cancel, _email_id(request), _user(request))
+        return await _back(request, "/")
+
+    async def interrupt(self, request: Request) -> Response:
+        """Have the running job of a mail make way."""
+        await self._do(self._console.interrupt, _email_id(request), _user(request))
+        return await _back(request, "/")
+
+    async def rehearse(self, request: Request) -> Response:
+        """Run a mail once more on copies."""
+        if not await self._do(self._console.rehearse, _email_id(request), _user(request)):
+            raise HTTPException(409, "Another rehearsal runs: wait until it is done.")
+        return await _back(request, "/")
 
     async def entitle(self, request: Request) -> Response:
         """Let an address change a site."""
@@ -120,6 +137,26 @@ class ActionPages:
         """Send the undelivered replies of a mail again."""
         await self._do(self._console.send_again, _email_id(request))
         return await _back(request, "/attention")
+
+    async def pool(self, request: Request) -> Response:
+        """Workers, claims and queues."""
+        seq, now = await self._do(self._d.overview.last_seq), self._d.clock()
+        view = pool_view(await self._do(self._d.overview.pool, now), now, drains=self._console.drains_workers)
+        return self._templates.live(request, "pool.html", pool=view, may_act=may_act(request), seq=seq)
+
+    async def release_claim(self, request: Request) -> Response:
+        """Take a key from a worker that is idle or dead."""
+        try:
+            key = ProjectUser.parse(request.path_params["key"])
+        except InvalidName as problem:
+            raise HTTPException(404, "There is no such claim.") from problem
+        await self._do(self._console.release_claim, key, _user(request))
+        return await _back(request, "/pool")
+
+    async def drain(self, request: Request) -> Response:
+        """Let a worker end once its running jobs are done."""
+        await self._do(self._console.drain, request.path_params["worker"], _user(request))
+        return await _back(request, "/pool")
 
     async def sites(self, request: Request) -> Response:
         """Every site with its health, a page of them."""

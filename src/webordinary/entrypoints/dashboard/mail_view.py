@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import email
 import email.policy
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
 
+from webordinary.entrypoints.dashboard.graph import GraphView, graph_view
 from webordinary.entrypoints.dashboard.text import (
     FormattedTime,
     Piece,
@@ -20,10 +22,14 @@ from webordinary.entrypoints.dashboard.text import (
     size,
     tone_of,
 )
-from webordinary.entrypoints.dashboard.views import MailLine, finished, mail_line
+from webordinary.entrypoints.dashboard.views import ActionView, MailLine, finished, mail_line
 from webordinary.jobs.site_files import Stage
+from webordinary.model.events import EventKind
+from webordinary.model.jobs import JobState
 from webordinary.model.mail import Attachment, Command, RefusedAttachment
-from webordinary.model.snapshot import MailDetail, SentReply, TimelineEntry
+from webordinary.model.snapshot import MailDetail, MailSummary, SentReply, TimelineEntry, state_of
+from webordinary.operations.console import Rehearsal
+from webordinary.operations.mails import RETRIED
 
 MAX_LINES = 600
 
@@ -117,6 +123,7 @@ class ReplyView:
     text: tuple[Piece, ...]
     sent: FormattedTime | None
     problem: str
+    has_html: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +164,23 @@ class MailView:
     build_log: str
     pictures: tuple[str, ...]
     """Captions of the pictures of the changed page, in order."""
+    graph: GraphView | None
+    progress: tuple[TimelineRow, ...]
+    """What the agent said of its work since its last start, as long as it works."""
+    actions: tuple[ActionView, ...]
+    rehearsal: Rehearsal | None
+    rehearsed: DiffView
 
 
 def mail_view(
-    seq: int, detail: MailDetail, now: datetime, *, diff: DiffView, raw_head: str = "", build_log: str = ""
+    seq: int,
+    detail: MailDetail,
+    now: datetime,
+    *,
+    diff: DiffView,
+    raw_head: str = "",
+    build_log: str = "",
+    rehearsal: Rehearsal | None = None,
 ) -> MailView:
     """The view of one mail; `raw_head` is given only if the mail could not be parsed."""
     summary = detail.summary
@@ -184,21 +204,54 @@ def mail_view(
         redrive=f"webordinary dlq redrive {summary.email_id[:12]}" if summary.dead_reason else "",
         replies=tuple(_reply(reply, now) for reply in detail.replies),
         timeline=_timeline(detail.timeline, now),
-        total=_total(detail, now),
+        total=_total(detail),
         build_log=build_log,
         pictures=PICTURES[-len(result.pictures) :] if result and result.pictures else (),
+        graph=graph_view(detail.path, finished=finished(summary)),
+        progress=_progress(detail, now),
+        actions=_actions(summary, rehearses=rehearsal is not None and not rehearsal.done),
+        rehearsal=rehearsal,
+        rehearsed=diff_view(rehearsal.diff) if rehearsal else DiffView(),
     )
+
+
+def _progress(detail: MailDetail, now: datetime) -> tuple[TimelineRow, ...]:
+    job = detail.summary.job
+    if job is None or job.state is not JobState.RUNNING:
+        return ()
+    starts = [entry.seq for entry in detail.timeline if entry.kind == EventKind.JOB_STARTED]
+    told = [
+        entry
+        for entry in detail.timeline
+        if entry.kind == EventKind.AGENT_PROGRESS and entry.seq > max(starts, default=0)
+    ]
+    return tuple(
+        TimelineRow(moment(entry.at, now), "", str(entry.data.get("words", "")), "", "plain") for entry in told
+    )
+
+
+def _actions(mail: MailSummary, *, rehearses: bool) -> tuple[ActionView, ...]:
+    """What an operator can do with this mail now."""
+    base, job, back = f"/mails/{mail.email_id}", mail.job, (("back", f"/mails/{mail.email_id}"),)
+    actions = []
+    if job and job.state is JobState.RUNNING:
+        actions.append(ActionView("Interrupt: go on later", f"{base}/interrupts", fields=back))
+    if job and job.state is not JobState.SETTLED:
+        actions.append(ActionView("Cancel", f"{base}/cancellations", fields=back))
+    if state_of(mail) in RETRIED and job:
+        actions.append(ActionView("Try it again", f"{base}/retries", fields=back))
+    if job and job.state is JobState.SETTLED and job.command in (Command.EDIT, Command.UNDO) and not rehearses:
+        actions.append(ActionView("Rehearse on copies", f"{base}/replays", fields=back))
+    return tuple(actions)
 
 
 def _web_address(url: str) -> str:
     return url if url.startswith(("http://", "https://")) else ""  # never a javascript: link
 
 
-def _total(detail: MailDetail, now: datetime) -> str:
+def _total(detail: MailDetail) -> str:
     mail = detail.summary
-    if mail.answered_at:
-        return f"answered in {duration(mail.answered_at - mail.received_at)}"
-    return "" if finished(mail) else f"under way for {duration(now - mail.received_at)}"
+    return f"answered in {duration(mail.answered_at - mail.received_at)}" if mail.answered_at else ""
 
 
 def _attachment(position: int, file: Attachment | RefusedAttachment) -> AttachmentView:
@@ -219,7 +272,29 @@ def _reply(reply: SentReply, now: datetime) -> ReplyView:
         text=pieces(text[:MAX_TEXT].rstrip()),
         sent=moment(reply.sent_at, now) if reply.sent_at else None,
         problem=reply.last_error or "" if reply.sent_at is None else "",
+        has_html=message.get_body(preferencelist=("html",)) is not None,
     )
+
+
+MAX_INLINE_BYTES = 5_000_000
+
+
+def reply_html(reply: SentReply) -> str | None:
+    """The HTML that the customer sees, with its own pictures inside; None if there is none."""
+    message = reply_message(reply)
+    body = message.get_body(preferencelist=("html",))
+    if body is None:
+        return None
+    html, left = str(body.get_content())[:MAX_TEXT], MAX_INLINE_BYTES
+    for part in message.walk():
+        name, kind = str(part.get("Content-ID", "")).strip("<> "), part.get_content_type()
+        if not name or kind not in SHOWN_TYPES:
+            continue
+        content = part.get_payload(decode=True)
+        left -= len(content) if isinstance(content, bytes) else 0
+        if isinstance(content, bytes) and left >= 0:
+            html = html.replace(f"cid:{name}", f"data:{kind};base64,{base64.b64encode(content).decode()}")
+    return html
 
 
 def reply_message(reply: SentReply) -> EmailMessage:

@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from webordinary.entrypoints.dashboard import mail_view, views
 from webordinary.entrypoints.dashboard.hosts import SiteHost, site_address, split_host
+from webordinary.entrypoints.dashboard.login import may_act
 from webordinary.entrypoints.dashboard.mail_view import DiffView, diff_view
 from webordinary.entrypoints.dashboard.metrics import MEDIA_TYPE
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
@@ -26,6 +27,8 @@ PAGE_SIZE = 25
 IN_FLIGHT = 50
 LINKED_SITES = 20
 RAW_HEAD = 20_000
+REPLY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'"
+"""For HTML that we show and did not write for the page: no scripts, no requests, no forms, no links out of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class Pages:
         view = await self._readers.look(self._look_at_mail, email_id)
         if view is not None:
             other_url = self._other_url(view.line.project, view.site, urlsplit(view.site_url).path)
-            return self._templates.page(f"{prefix}mail.html", mail=view, other_url=other_url)
+            values = {"mail": view, "other_url": other_url, "may_act": may_act(request)}
+            return self._templates.page(f"{prefix}mail.html", 200, None, **values)
         # Just sent and not stored yet, or never: the page waits for news of it.
         seq = await self._readers.look(self._d.overview.last_seq)
         return self._templates.page(f"{prefix}not_here.html", 404, email_id=email_id, seq=seq)
@@ -84,6 +88,13 @@ class Pages:
         if raw is None:
             raise HTTPException(404, "There is no such mail.")
         return PlainTextResponse(raw.decode("utf-8", "replace"))
+
+    async def reply(self, request: Request) -> Response:
+        """A reply as its customer sees it: a page of its own that may run, load and link nothing."""
+        html = await self._readers.look(self._reply, _email_id(request), request.path_params["position"])
+        if html is None:
+            raise HTTPException(404, "There is no such reply.")
+        return HTMLResponse(html, headers={"Content-Security-Policy": REPLY_POLICY})
 
     async def attachment(self, request: Request) -> Response:
         """A picture that came with a mail."""
@@ -148,7 +159,8 @@ class Pages:
         job = detail.summary.job
         log = self._d.build_log_of(job.job_id) if job else ""
         diff, now = self._diff(detail), self._d.clock()
-        return mail_view.mail_view(seq, detail, now, diff=diff, raw_head=head, build_log=log)
+        rehearsal = self._d.console.rehearsal(email_id) if self._d.console else None
+        return mail_view.mail_view(seq, detail, now, diff=diff, raw_head=head, build_log=log, rehearsal=rehearsal)
 
     def _diff(self, detail: MailDetail) -> DiffView:
         job = detail.summary.job
@@ -160,6 +172,11 @@ class Pages:
         job = detail.summary.job if detail else None
         digests = job.result.pictures if job and job.result else ()
         return self._d.blob_of(digests[position]) if position < len(digests) else None
+
+    def _reply(self, email_id: str, position: int) -> str | None:
+        detail = self._d.overview.mail(email_id)
+        replies = detail.replies if detail else ()
+        return mail_view.reply_html(replies[position]) if position < len(replies) else None
 
     def _picture(self, email_id: str, position: int) -> tuple[bytes, str] | None:
         detail = self._d.overview.mail(email_id)

@@ -18,6 +18,8 @@ class FormattedTime:
     iso: str
     clock: str
     ago: str
+    since: str = ""
+    """How long since, without the word: it ticks in the browser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ def moment(at: datetime, now: datetime) -> FormattedTime:
     local = at.astimezone()
     today = local.date() == now.astimezone().date()
     clock = f"{local:%H:%M:%S}" if today else f"{local.day} {local:%b %Y, %H:%M}"
-    return FormattedTime(at.isoformat(timespec="milliseconds"), clock, ago(now - at))
+    return FormattedTime(at.isoformat(timespec="milliseconds"), clock, ago(now - at), duration(now - at))
 
 
 def ago(span: timedelta) -> str:
@@ -90,6 +92,7 @@ _TEXTS = {
     "MailReleased": "Confirmed and released",
     "OperatorAnswered": "The operator answered",
     "MailRetried": "Done once more, by the operator",
+    "MailRehearsed": "Rehearsed on copies for the operator",
     "MailClosed": "Closed by the operator: nothing is to be done",
     "MailDropped": "Dropped: it was not confirmed",
     "JobRecorded": "Recorded as a job of {key}",
@@ -117,6 +120,7 @@ _TEXTS = {
     "JobHeld": "Put off; it goes on later",
     "JobWaits": "Waits for something else to end first",
     "JobInterrupted": "Interrupted; it goes on later",
+    "StopAsked": "The operator asked it to end or to make way",
     "ReplyWritten": "Reply written",
     "ReplySent": "Reply sent",
     "ReplyBounced": "The reply came back, or was not wanted",
@@ -124,6 +128,7 @@ _TEXTS = {
     "SiteAdded": "A site and its person were added: {key}",
     "MailsNotRead": "Mails wait where they cannot be read",
     "WorkerStarted": "{worker} started",
+    "WorkerDrained": "{worker} was asked to end when its work is done",
     "WorkerStopped": "{worker} stopped",
     "WorkerDied": "{worker} died",
     "WorkerHung": "{worker} hung and was ended",

@@ -170,7 +170,7 @@ class RunningJobView:
     key: str
     email_id: str
     subject: str
-    since: str
+    since: FormattedTime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +309,7 @@ def _worker(worker: WorkerSummary, pool: PoolSnapshot, now: datetime) -> WorkerV
             str(job.key),
             job.email_id,
             job.subject or "(no subject)",
-            duration(now - job.started_at) if job.started_at else "",
+            moment(job.started_at, now) if job.started_at else None,
         )
         for job in pool.running
         if job.worker == worker.worker

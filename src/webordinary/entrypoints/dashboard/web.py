@@ -35,7 +35,7 @@ from webordinary.entrypoints.http_server import HttpServer
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     # Not `no-referrer`: that turns the Origin of our own forms into `null`.
@@ -120,6 +120,7 @@ def _routes(pages: Pages, writing: WritePages, login: LoginPages, names: SiteNam
         Route("/mails/{email_id}", pages.mail),
         Route("/mails/{email_id}/raw", pages.raw),
         Route("/mails/{email_id}/attachments/{position:int}", pages.attachment),
+        Route("/mails/{email_id}/replies/{position:int}", pages.reply, methods=["GET"]),
         Route("/mails/{email_id}/pictures/{position:int}", pages.picture),
         Route("/write", writing.write),
         Route("/events", stream.open),
@@ -147,11 +148,17 @@ def _action_routes(actions: ActionPages) -> list[BaseRoute]:
         Route("/mails/{email_id}/drops", actions.drop_held, methods=post),
         Route("/mails/{email_id}/answers", actions.answer, methods=post),
         Route("/mails/{email_id}/retries", actions.retry, methods=post),
+        Route("/mails/{email_id}/cancellations", actions.cancel, methods=post),
+        Route("/mails/{email_id}/interrupts", actions.interrupt, methods=post),
+        Route("/mails/{email_id}/replays", actions.rehearse, methods=post),
         Route("/mails/{email_id}/closings", actions.close, methods=post),
         Route("/senders", actions.entitle, methods=post),
         Route("/mails", actions.mails, methods=["GET"]),
         Route("/mails.csv", actions.export),
         Route("/mails.jsonl", actions.export),
+        Route("/pool", actions.pool),
+        Route("/claims/{key}/releases", actions.release_claim, methods=post),
+        Route("/workers/{worker}/drains", actions.drain, methods=post),
         Route("/sites", actions.sites),
         Route("/sites/{project_id}", actions.site),
         Route("/sites/{project_id}/builds", actions.rebuild, methods=post),

@@ -88,11 +88,15 @@
       const seconds = Math.floor((Date.now() - Date.parse(time.dateTime)) / 1000);
       time.textContent = seconds < 5 ? "just now" : `${span(seconds)} ago`;
     }
+    for (const time of document.querySelectorAll("time[data-since]")) {
+      const seconds = Math.floor((Date.now() - Date.parse(time.dateTime)) / 1000);
+      if (seconds > 0) time.textContent = span(seconds);
+    }
   };
 
   if (live) {
     listen();
-    setInterval(tick, 5000);
+    setInterval(tick, 1000);
     // A browser allows few connections to one host: a tab that nobody looks at gives its stream back.
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) hush();

@@ -1,0 +1,161 @@
+"""Running work from the console: cancel, interrupt, release, drain; the workflow of a mail; its rehearsal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.integration.house import AMELIA_SCOTT, DONE, WORKER, House, open_house
+from webordinary.entrypoints.cli import main
+from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
+from webordinary.entrypoints.dashboard.web import create_app
+from webordinary.model.claims import StartedJob
+from webordinary.model.jobs import JobOutcome, JobState
+from webordinary.model.names import job_id_of
+from webordinary.model.snapshot import WorkerEntry
+from webordinary.operations.console import Console
+
+PAGE = "http://127.0.0.1:8080"
+FORM = {"Origin": PAGE}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(tmp_path / "data") as house:
+        yield house
+
+
+@pytest.fixture
+def page(house: House) -> Iterator[TestClient]:
+    services = house.services
+    dashboard = Dashboard(
+        overview=services.overview,
+        feed=EventFeed(),
+        send_mail=lambda *_: "",
+        mail_of=lambda _: None,
+        diff_of=lambda *_: "",
+        current_release=services.current_site,
+        console=Console(services),
+        access=services.access,
+    )
+    with TestClient(create_app(dashboard), base_url=PAGE, follow_redirects=False) as client:
+        yield client
+
+
+def started(house: House) -> StartedJob:
+    """A worker of this process takes the next job."""
+    services = house.services
+    services.workers.enter(WORKER)
+    services.worker_rows.enter(WorkerEntry(WORKER, "worker 7", os.getpid(), 4), services.clock.now())
+    begun = services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
+    assert isinstance(begun, StartedJob)
+    return begun
+
+
+def command(house: House, *words: str) -> int:
+    return main([*words, "--data", str(house.services.config.data)])
+
+
+def test_a_waiting_mail_is_cancelled_by_one_click_and_its_customer_is_told(house: House, page: TestClient) -> None:
+    email_id = house.receive()
+    assert ">Cancel<" in page.get(f"/mails/{email_id}").text
+    back = page.post(f"/mails/{email_id}/cancellations", headers=FORM, data={"back": f"/mails/{email_id}"})
+    assert (back.status_code, back.headers["location"]) == (303, f"/mails/{email_id}")
+    house.engine.run_ready()
+    job = house.services.jobs.get(job_id_of(email_id))
+    assert job
+    assert job.outcome is JobOutcome.CANCELLED
+    assert len(house.replies(email_id)) == 1
+    assert page.post(f"/mails/{email_id}/cancellations", headers=FORM).status_code == 409
+
+
+def test_a_running_mail_is_asked_to_end_by_command(house: House) -> None:
+    email_id = house.receive()
+    started(house)
+    assert command(house, "mails", "cancel", email_id) == 0
+    job = house.services.jobs.get(job_id_of(email_id))
+    assert job
+    assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
+
+
+def test_a_running_mail_is_asked_to_make_way_by_click_and_by_command(house: House, page: TestClient) -> None:
+    email_id = house.receive()
+    assert page.post(f"/mails/{email_id}/interrupts", headers=FORM).status_code == 409, "it does not run yet"
+    begun = started(house)
+    assert page.post(f"/mails/{email_id}/interrupts", headers=FORM).status_code == 303
+    [asked] = house.services.pool.interrupts.take(AMELIA_SCOTT)
+    assert asked.job_id == begun.job.job_id
+    assert command(house, "mails", "interrupt", email_id) == 0
+    assert house.services.pool.interrupts.take(AMELIA_SCOTT) == [asked]
+
+
+def test_an_idle_claim_is_released_and_a_busy_one_is_not(house: House, page: TestClient) -> None:
+    assert command(house, "pool", "release", "amelia#scott") == 1, "no worker holds it"
+    house.receive()
+    begun = started(house)
+    assert command(house, "pool", "release", "amelia#scott") == 1, "it is busy"
+    house.services.pool.claims.end_and_take_next(begun, DONE, house.services.clock.now(), more=False)
+    assert page.post("/claims/amelia%23scott/releases", headers=FORM).status_code == 303
+    assert house.services.pool.claims.look(AMELIA_SCOTT) is None
+
+
+def test_a_worker_ends_by_itself_once_it_is_asked_to(house: House) -> None:
+    argv = [sys.executable, "-m", "webordinary", "worker", "--name", "w9", "--data", str(house.services.config.data)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout
+        assert "w9 serves" in worker.stdout.readline()
+        assert command(house, "pool", "drain", "w9") == 0
+        _, errors = worker.communicate(timeout=60)
+    assert (worker.returncode, errors) == (0, "")
+    assert command(house, "pool", "drain", "w9") == 1, "it is gone"
+
+
+def test_the_way_of_a_mail_through_the_workflow_stays_when_its_history_is_forgotten(
+    house: House, page: TestClient
+) -> None:
+    email_id = house.receive()
+    detail = house.services.overview.mail(email_id)
+    assert detail
+    assert detail.path[-1].state == "AwaitResult"
+    assert 'class="node busy current"' in page.get(f"/mails/{email_id}").text
+    house.work()
+    assert house.services.executions.load(email_id).events == ()  # type: ignore[union-attr]
+    detail = house.services.overview.mail(email_id)
+    assert detail
+    way = [visit.state for visit in detail.path]
+    assert way[0] == "AuthenticateSender"
+    assert way[-2:] == ["Reply", "Answered"]
+    assert "now at" not in page.get(f"/mails/{email_id}").text
+
+
+def test_the_html_of_a_reply_is_shown_where_nothing_can_run(house: House, page: TestClient) -> None:
+    email_id = house.receive("Change <script>alert(1)</script>")
+    house.work()
+    shown = page.get(f"/mails/{email_id}/replies/0")
+    assert shown.status_code == 200
+    assert "title is now Spring Sale" in shown.text
+    policy = shown.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "sandbox" in policy
+    assert f'<iframe class="as-seen" sandbox src="/mails/{email_id}/replies/0"' in page.get(f"/mails/{email_id}").text
+    assert page.get(f"/mails/{email_id}/replies/7").status_code == 404
+
+
+def test_the_pool_shows_workers_claims_and_queues_with_what_can_be_done(house: House, page: TestClient) -> None:
+    house.receive()
+    begun = started(house)
+    house.receive()
+    text = page.get("/pool").text
+    for shown in ("worker 7", "1 of 4 slots work", str(begun.claim.fence), "works", "Stop when done", "1 waiting"):
+        assert shown in text, shown
+    assert "/claims/" not in text, "a busy claim cannot be released"
+    house.services.pool.claims.end_and_take_next(begun, DONE, house.services.clock.now(), more=False)
+    assert 'action="/claims/amelia%23scott/releases"' in page.get("/pool").text
+    assert page.post("/workers/nobody/drains", headers=FORM).status_code == 409
+    assert page.post("/claims/no key/releases", headers=FORM).status_code == 404
