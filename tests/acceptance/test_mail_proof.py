@@ -1,10 +1,16 @@
-"""Without trusted peers: real SMTP, a DNS server on loopback with real keys, and mails of four providers."""
+"""Without trusted peers: a DNS server on loopback with real keys, and mails of four providers.
+
+They come by SMTP, from a mailbox on a real Dovecot, and by signed HTTP.
+"""
 
 from __future__ import annotations
 
+import http.client
 import re
 import smtplib
+import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -13,19 +19,53 @@ import pytest
 
 from tests.acceptance.world import get, replies, text_of, wait_until
 from tests.conftest import Up
+from tests.integration.dovecot import PASSWORD, USER, running_dovecot
 from tests.signed_mail import Key, Provider, Zone, letter, name_server
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
+from webordinary.entrypoints.http_intake import signature_of
+from webordinary.entrypoints.running import free_port
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Sender
 
 KEPT, BROKEN, PLAIN = "ann@kept.example", "bob@broken.example", "carla@plain.example"
 
 
+SECRET = "0123456789abcdef" * 4
+Send = Callable[[bytes, str, str], None]
+"""Hands a mail over: its bytes, envelope sender and recipient."""
+
+
+def by_smtp(up: Callable[[], Up], raw: bytes, mail_from: str, recipient: str) -> None:
+    with smtplib.SMTP(up().smtp_host, up().smtp_port, local_hostname="localhost", timeout=60) as smtp:
+        smtp.sendmail(mail_from, [recipient], raw)
+
+
+def by_http(port: int, raw: bytes, mail_from: str, recipient: str) -> None:
+    now = str(int(time.time()))
+    headers = {
+        "X-WebOrdinary-Timestamp": now,
+        "X-WebOrdinary-From": mail_from,
+        "X-WebOrdinary-To": recipient,
+        "X-WebOrdinary-Signature": signature_of(SECRET, now, mail_from, recipient, raw),
+    }
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", "/mail", raw, headers)
+    with connection.getresponse() as answer:
+        assert answer.status == 200, answer.read()
+    connection.close()
+
+
+def delivered(raw: bytes, mail_from: str, recipient: str) -> bytes:
+    """As a mail server files it in a mailbox."""
+    return f"Return-Path: <{mail_from}>\r\nDelivered-To: {recipient}\r\n".encode() + raw
+
+
 @dataclass
 class World:
     up: Up
     providers: dict[str, Provider]
+    hand_over: Send
     sent: int = 0
 
     def mail(self, sender: str, title: str, recipient: str = "edit@localhost") -> tuple[str, bytes]:
@@ -38,8 +78,7 @@ class World:
         return self.providers[domain].sign(raw)
 
     def send(self, raw: bytes, mail_from: str, recipient: str = "edit@localhost") -> None:
-        with smtplib.SMTP(self.up.smtp_host, self.up.smtp_port, local_hostname="localhost", timeout=60) as smtp:
-            smtp.sendmail(mail_from, [recipient], raw)
+        self.hand_over(raw, mail_from, recipient)
 
     def answers(self, message_id: str, count: int = 1) -> list[EmailMessage]:
         data = self.up.data
@@ -47,8 +86,25 @@ class World:
         return replies(data)[message_id]
 
 
-@pytest.fixture
-def world(start_up: Callable[..., Up]) -> Iterator[World]:
+def transport(kind: str, closing: ExitStack, up: Callable[[], Up]) -> tuple[dict[str, str], Send]:
+    """The settings that open one way in, and how a mail goes that way."""
+    if kind == "imap":
+        server = closing.enter_context(running_dovecot())
+        names = {"HOST": "127.0.0.1", "PORT": str(server.port), "SECURITY": "none", "USER": USER, "PASSWORD": PASSWORD}
+        settings = {f"WEBORDINARY_IMAP_{name}": value for name, value in names.items()}
+        return settings, lambda raw, mail_from, recipient: server.put(delivered(raw, mail_from, recipient))
+    if kind == "http":
+        port = free_port("127.0.0.1")
+        settings = {"WEBORDINARY_PUSH_PORT": str(port), "WEBORDINARY_PUSH_SECRET": SECRET}
+        return settings, lambda raw, mail_from, recipient: by_http(port, raw, mail_from, recipient)
+    return {}, lambda raw, mail_from, recipient: by_smtp(up, raw, mail_from, recipient)
+
+
+IMAP = pytest.param("imap", marks=[pytest.mark.needs("dovecot", "openssl"), pytest.mark.xdist_group("dovecot")])
+
+
+@pytest.fixture(params=["smtp", IMAP, "http"])
+def world(request: pytest.FixtureRequest, start_up: Callable[..., Up]) -> Iterator[World]:
     zone, key = Zone(), Key.ed25519()
     records = {
         "kept.example": b"v=DMARC1; p=reject",
@@ -57,12 +113,13 @@ def world(start_up: Callable[..., Up]) -> Iterator[World]:
     }
     providers = {domain: Provider(domain, key).publish(zone, record) for domain, record in records.items()}
     providers["evil.example"] = Provider("evil.example", Key.ed25519()).publish(zone)
-    with name_server(zone.records) as (address, _):
-        up = start_up(env={"WEBORDINARY_DNS_SERVERS": address, "WEBORDINARY_TRUSTED_PEERS": ""})
+    with name_server(zone.records) as (address, _), ExitStack() as closing:
+        settings, hand_over = transport(request.param, closing, lambda: up)
+        up = start_up(env=settings | {"WEBORDINARY_DNS_SERVERS": address, "WEBORDINARY_TRUSTED_PEERS": ""})
         with open_embedded(Config(data=up.data)) as services:
             for user, sender in (("ann", KEPT), ("bob", BROKEN), ("carla", PLAIN)):
                 services.directory.add_sender(Sender(sender, ProjectUser("amelia", user)), services.clock.now())
-        yield World(up, providers)
+        yield World(up, providers, hand_over)
         assert up.stop() == 0
 
 

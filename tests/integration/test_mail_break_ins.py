@@ -5,7 +5,11 @@ The attacker signs for evil.example with a valid key, and is a customer of the b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import http.client
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from itertools import count
@@ -13,12 +17,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.dovecot import PASSWORD, USER, running_dovecot
 from tests.integration.house import AMELIA_SCOTT, SCOTT, House, open_house
 from tests.signed_mail import Key, Provider, Zone, letter, name_server
+from webordinary.compose.background import mail_readers
+from webordinary.entrypoints.http_intake import signature_of
+from webordinary.entrypoints.running import free_port
+from webordinary.entrypoints.server import push_server
 from webordinary.mail.intake import accept
 from webordinary.model.mail import Delivery, TransportKind
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.model.projects import Project, Sender
+from webordinary.model.projects import Project, Sender, Thread
 from webordinary.workflow.start import start
 
 EVE = "eve@evil.example"
@@ -98,22 +107,58 @@ FROM_TRICKS = {
 }
 
 
-@pytest.mark.parametrize("trick", FROM_TRICKS)
-def test_no_trick_with_from_makes_a_mail_a_customers(house: House, evil: Provider, trick: str) -> None:
+def tricked(trick: str, evil: Provider) -> bytes:
     rest = ["To: edit@localhost", "Subject: Title", f"Date: {format_datetime(datetime.now(UTC))}"]
     fields = [*FROM_TRICKS[trick], *rest, f"Message-ID: <{next(NUMBERS)}@evil.example>", "Content-Type: text/plain"]
     raw = "\r\n".join([*fields, "", "Change the title to Hacked", ""]).encode()
     try:
-        raw = evil.sign(raw)
+        return evil.sign(raw)
     except Exception:
-        assert b"From : " in raw or raw
-    email_id = arrive(house, raw)
+        return raw
+
+
+@pytest.mark.parametrize("trick", FROM_TRICKS)
+def test_no_trick_with_from_makes_a_mail_a_customers(house: House, evil: Provider, trick: str) -> None:
+    email_id = arrive(house, tricked(trick, evil))
     assert house.services.jobs.get(job_id_of(email_id)) is None
     assert {entry.reply.recipient for entry in house.replies(email_id)} <= {SCOTT}, "a stranger gets no answer"
 
 
 def test_the_list_of_tricks_is_whole() -> None:
     assert len(FROM_TRICKS) == 33
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Of Scott: one mail is done, the next one waits."""
+
+    thread: Thread
+    first_reply: str
+    waiting: str
+
+    def hijack(self, means: str, words: str) -> tuple[bytes, str]:
+        """A mail of another customer that claims to go on with it, and the address that it is sent to."""
+        token = {"thread token": f"+{self.thread.thread_id}", "project token": "+amelia"}.get(means, "")
+        answers = {"in-reply-to": "<s1@example.com>", "our reply": self.first_reply}.get(means, "")
+        chain = "<s1@example.com> <s2@example.com>" if means == "references" else ""
+        recipient = f"edit{token}@localhost"
+        fields = {"In-Reply-To": answers, "References": chain}
+        message_id = f"<{next(NUMBERS)}@evil.example>"
+        return letter(EVE, datetime.now(UTC), words, recipient, message_id, **fields), recipient
+
+
+def two_customers(house: House, scott: Provider) -> Conversation:
+    services, now = house.services, house.services.clock.now()
+    services.directory.add_project(Project("bakery", "/nowhere.git"), now)
+    services.directory.add_sender(Sender(EVE, ProjectUser("bakery", "eve")), now)
+    theirs = arrive(house, scott.sign(letter(SCOTT, now, message_id="<s1@example.com>")), mail_from=SCOTT)
+    house.work()
+    second = letter(SCOTT, now, "Change the title to Two", message_id="<s2@example.com>", References="<s1@example.com>")
+    waiting = arrive(house, scott.sign(second), mail_from=SCOTT)
+    [reply] = house.replies(theirs)
+    thread = services.threads.find(["<s1@example.com>"])
+    assert thread
+    return Conversation(thread, reply.reply.message_id, waiting)
 
 
 COMMANDS = ("stop", "undo", "publish", "status", "Change the title to Hacked")
@@ -125,25 +170,12 @@ MEANS = ("in-reply-to", "our reply", "references", "thread token", "project toke
 def test_no_customer_enters_the_conversation_of_another(
     house: House, zone: Zone, evil: Provider, key: Key, means: str, words: str
 ) -> None:
-    services, now = house.services, house.services.clock.now()
-    services.directory.add_project(Project("bakery", "/nowhere.git"), now)
-    services.directory.add_sender(Sender(EVE, ProjectUser("bakery", "eve")), now)
-    scott = Provider("example.com", key).publish(zone)
-    theirs = arrive(house, scott.sign(letter(SCOTT, now, message_id="<s1@example.com>")), mail_from=SCOTT)
-    house.work()
-    second = letter(SCOTT, now, "Change the title to Two", message_id="<s2@example.com>", References="<s1@example.com>")
-    waiting = arrive(house, scott.sign(second), mail_from=SCOTT)
-    [reply] = house.replies(theirs)
-    thread = services.threads.find(["<s1@example.com>"])
-    assert thread
+    services = house.services
+    conversation = two_customers(house, Provider("example.com", key).publish(zone))
+    waiting = conversation.waiting
     before = services.jobs.get(job_id_of(waiting))
 
-    token = {"thread token": f"+{thread.thread_id}", "project token": "+amelia"}.get(means, "")
-    answers = {"in-reply-to": "<s1@example.com>", "our reply": reply.reply.message_id}.get(means, "")
-    chain = "<s1@example.com> <s2@example.com>" if means == "references" else ""
-    recipient = f"edit{token}@localhost"
-    fields = {"In-Reply-To": answers, "References": chain}
-    raw = letter(EVE, now, words, recipient, f"<{next(NUMBERS)}@evil.example>", **fields)
+    raw, recipient = conversation.hijack(means, words)
     email_id = arrive(house, evil.sign(raw), recipient)
 
     job = services.jobs.get(job_id_of(email_id))
@@ -153,3 +185,83 @@ def test_no_customer_enters_the_conversation_of_another(
     assert before.key == AMELIA_SCOTT
     mine = [entry.reply for entry in house.replies(email_id)]
     assert all(one.recipient == EVE and b"Spring Sale" not in one.raw for one in mine)
+
+
+SECRET = "0123456789abcdef" * 4
+Attack = list[tuple[bytes, str]]
+"""Mails with their recipients."""
+
+
+def through_readers(house: House, closing: ExitStack) -> None:
+    (loop,) = mail_readers(house.services, closing)
+    loop._service.run_once(house.services.clock.now())
+
+
+def from_mailbox(house: House, attack: Attack, closing: ExitStack) -> None:
+    server = closing.enter_context(running_dovecot())
+    server.put(*(f"Return-Path: <{EVE}>\r\nDelivered-To: {to}\r\n".encode() + raw for raw, to in attack))
+    given = {"imap_host": "127.0.0.1", "imap_port": server.port, "imap_security": "none", "imap_user": USER}
+    house.services.config = replace(house.services.config, **given, imap_password=PASSWORD)  # type: ignore[arg-type]
+    through_readers(house, closing)
+
+
+def from_folder(house: House, attack: Attack, closing: ExitStack) -> None:
+    folder = house.services.config.data / "drop"
+    folder.mkdir()
+    for n, (raw, to) in enumerate(attack):
+        (folder / f"{n:04}.eml").write_bytes(f"Return-Path: <{EVE}>\r\nDelivered-To: {to}\r\n".encode() + raw)
+    house.services.config = replace(house.services.config, drop_folder=str(folder))
+    through_readers(house, closing)
+
+
+def by_http(house: House, attack: Attack, closing: ExitStack) -> None:
+    port = free_port("127.0.0.1")
+    house.services.config = replace(house.services.config, push_port=port, push_secret=SECRET)
+    server = push_server(house.services)
+    server.start()
+    closing.callback(server.stop)
+    for raw, to in attack:
+        now = str(int(time.time()))
+        headers = {
+            "X-WebOrdinary-Timestamp": now, "X-WebOrdinary-From": EVE, "X-WebOrdinary-To": to,
+            "X-WebOrdinary-Signature": signature_of(SECRET, now, EVE, to, raw),
+        }  # fmt: skip
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("POST", "/mail", raw, headers)
+        with connection.getresponse() as answer:
+            assert answer.status in (200, 400, 422), answer.read()
+        connection.close()
+
+
+MAILBOX = pytest.param(
+    from_mailbox, id="imap", marks=[pytest.mark.needs("dovecot", "openssl"), pytest.mark.xdist_group("dovecot")]
+)
+TRANSPORTS = [MAILBOX, pytest.param(from_folder, id="folder"), pytest.param(by_http, id="http")]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_tricks_and_hijacks_fail_on_every_transport(
+    house: House, zone: Zone, evil: Provider, key: Key, transport: Callable[[House, Attack, ExitStack], None]
+) -> None:
+    services = house.services
+    conversation = two_customers(house, Provider("example.com", key).publish(zone))
+    before = services.jobs.get(job_id_of(conversation.waiting))
+    hijacks = [conversation.hijack(means, words) for means in MEANS for words in COMMANDS]
+    attack = [(tricked(trick, evil), "edit@localhost") for trick in FROM_TRICKS]
+    attack += [(evil.sign(raw), to) for raw, to in hijacks]
+    known = set(received(house))
+    with ExitStack() as closing:
+        transport(house, attack, closing)
+    house.engine.run_ready()
+    came = [email_id for email_id in received(house) if email_id not in known]
+    assert len(came) >= len(hijacks), "the mails came in and were judged"
+    jobs = [job for email_id in came if (job := services.jobs.get(job_id_of(email_id)))]
+    assert {job.key.project_id for job in jobs} <= {"bakery"}
+    assert services.jobs.get(job_id_of(conversation.waiting)) == before
+    answered = {entry.reply.recipient for email_id in came for entry in house.replies(email_id)}
+    assert answered <= {SCOTT, EVE}, "a customer is asked or answered, and no stranger"
+
+
+def received(house: House) -> list[str]:
+    with house.services.db.read() as conn:
+        return [str(row[0]) for row in conn.execute("SELECT email_id FROM raw_mails ORDER BY rowid")]
