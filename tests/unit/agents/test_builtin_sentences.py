@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from email.message import EmailMessage
+from email.policy import SMTP
 from pathlib import Path
 
 import pytest
 
 from tests.unit.agents.wishes_world import SAMPLE, SITE, Pottery, is_as_expected, sentences
 from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
+from webordinary.mail.parsing.message import parse
 
 LEAST_DONE = 0.9
+
+
+def as_read(text: str) -> str:
+    """The text as the agent gets it: a mail that was sent and parsed."""
+    mail = EmailMessage(policy=SMTP)
+    mail["From"], mail["Subject"], mail["Message-ID"] = "Scott Miller <scott@example.com>", "Website", "<1@example.com>"
+    mail.set_content(text)
+    return parse(mail.as_bytes()).text
 
 
 def outcome(folder: Path, mail: str, expected: str, site: Mapping[str, str] = SITE) -> str:
     """`done`, `asked`, or `wrong` for every other change of the site."""
     pottery = Pottery(folder, site)
     photos = int("photo" in expected.split(": ", maxsplit=1)[0] or "photo" in expected or "[photo.jpg]" in mail)
-    result = pottery.write(mail.replace(" [photo.jpg]", ""), photos)
+    result = pottery.write(as_read(mail.replace(" [photo.jpg]", "")), photos)
     if pottery.files() == site:
         return "wrong" if isinstance(result, Changed) else "asked"
     return "done" if expected and is_as_expected(pottery.files(), expected, site) else "wrong"
