@@ -70,6 +70,17 @@ def text() -> SettingRule:
     return SettingRule(read, f"one line of at most {_MAX_TEXT} characters")
 
 
+def colour() -> SettingRule:
+    """A colour as six hexadecimal digits."""
+
+    def read(raw: object) -> str:
+        if not re.fullmatch(r"#[0-9a-fA-F]{6}", str(raw)):
+            raise ValueError(raw)
+        return str(raw).lower()
+
+    return SettingRule(read, "a colour such as #9a4a2f")
+
+
 def choice(*names: str) -> SettingRule:
     """One of a few words."""
 
@@ -424,6 +435,15 @@ class Config:
     install_scripts: Annotated[
         bool, Setting(flag(), "let packages run their own scripts while they are installed, jailed")
     ] = False
+
+    reply_name: Annotated[str, Setting(text(), "name that replies come from and are signed with")] = "WebOrdinary"
+    reply_colour: Annotated[str, Setting(colour(), "colour of the buttons in replies")] = "#9a4a2f"
+    reply_logo: Annotated[str, Setting(file_path(), "PNG or JPEG on top of each reply, at most 100 kB")] = ""
+    reply_footer: Annotated[str, Setting(text(), "last line of each reply, such as a name and a phone number")] = ""
+    show_cost: Annotated[bool, Setting(flag(), "replies tell what the agent cost")] = False
+    translations: Annotated[
+        str, Setting(file_path(), "folder with gettext catalogues (`pl.po`) that add a language or replace one of ours")
+    ] = ""
 
     pictures: Annotated[
         str,

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 
 from webordinary.compose.container import Container
+from webordinary.config import Config
 from webordinary.mail.bounces import take_returned
 from webordinary.mail.outbox import PromptOutbox
 from webordinary.mail.ports import Outbox, ParserBusy
+from webordinary.mail.replies.languages import catalogues
+from webordinary.mail.replies.look import Look
 from webordinary.model.errors import Permanent
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.queueing import Queueing
@@ -41,7 +45,22 @@ def answering_of(
         renamed=profile.replies_leave_at_once,
         longest_awaited=profile.longest_awaited,
         uptime=uptime,
+        look=look_of(container.config),
     )
+
+
+MAX_LOGO_BYTES = 100_000
+
+
+def look_of(config: Config) -> Look:
+    """How replies look and which languages they know, as the settings say."""
+    logo = b""
+    if config.reply_logo:
+        logo = Path(config.reply_logo).read_bytes()[: MAX_LOGO_BYTES + 1]
+        if len(logo) > MAX_LOGO_BYTES or not logo.startswith((b"\x89PNG", b"\xff\xd8\xff")):
+            raise Permanent(f"{config.reply_logo} is no PNG or JPEG of at most {MAX_LOGO_BYTES:,} bytes (reply_logo)")
+    known = catalogues(Path(config.translations) if config.translations else None)
+    return Look(config.reply_name, config.reply_colour, logo, config.reply_footer, config.show_cost, known)
 
 
 def steps_of(container: Container, answering: Answering) -> Mapping[str, Step]:

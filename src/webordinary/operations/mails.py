@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import islice
 
 from webordinary.compose.container import Container
+from webordinary.compose.steps import look_of
 from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import Directory
 from webordinary.mail.replies.answers import by_operator
@@ -143,6 +144,7 @@ def answer_mail(services: Container, email_id: str, text: str, by: str) -> None:
     reply = compose(
         by_operator(text[:MAX_ANSWER]),
         email_id=email_id, mail=mail, mailbox=services.config.mailbox, sent_at=now, kind=kind, thread_id=thread,
+        look=look_of(services.config),
     )  # fmt: skip
     services.outbox.put(reply, now)
     services.events.emit(Event(EventKind.OPERATOR_ANSWERED, email_id, data={"by": by}))

@@ -24,6 +24,7 @@ from webordinary.mail.ports import Outbox
 from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer
 from webordinary.mail.replies.compose import CONFIRM, HELD, WAITING, answer_kind, compose
+from webordinary.mail.replies.look import Look
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
@@ -98,6 +99,7 @@ class Answering:
     """How long the workers have had a chance; where the workflow's clock never stops or jumps, that is long enough."""
     renamed: bool = False
     """Replies leave under other Message-IDs than ours: nobody can answer to ours, and delivery files the others."""
+    look: Look = Look()  # noqa: RUF009  frozen
 
     def run_command(self, payload: Payload) -> Payload:
         """`stop` ends its thread's jobs for good, `status` only looks."""
@@ -266,7 +268,7 @@ class Answering:
         now, address, thread = self.now(), self.mailroom.mailbox.address, thread_id or ""
         reply = compose(
             answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread,
-            reply_to=reply_to,
+            reply_to=reply_to, look=self.look,
         )  # fmt: skip
         with self.mailroom.atomically():
             if thread_id and not self.renamed:
@@ -293,7 +295,8 @@ class Answering:
             return answers.gave_up(mail)
         if job.interruptions:  # before anybody awaited it, nobody was told of the last one
             self.interruptions.record(job, ANOTHER_THREAD, self.now())
-        answer = answers.answer_job(mail, job.outcome, job.result, self._refused(email_id, mail))
+        refused, shows_cost = self._refused(email_id, mail), self.look.shows_cost
+        answer = answers.answer_job(mail, job.outcome, job.result, refused, shows_cost=shows_cost)
         with suppress(Permanent):  # a picture that is gone is not worth a failure
             return replace(answer, pictures=tuple(map(self.mailroom.blobs.get, job.result.pictures)))
         return answer

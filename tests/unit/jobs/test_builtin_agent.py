@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.photos import picture
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.adapters.agents.builtin.page import size_of
 from webordinary.entrypoints.cli import send
 from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, AttachedFile, Changed, NotUnderstood
 from webordinary.model.mail import Attachment, AttachmentKind
@@ -180,7 +182,37 @@ def test_two_photos_keep_their_order_and_their_names_apart(site: Site) -> None:
 
 def test_a_photo_takes_the_place_of_another(site: Site) -> None:
     assert isinstance(site.write("replace the photo of the kiln with the attached one", "new kiln.jpg"), Changed)
-    assert '<img src="images/new-kiln.jpg" alt="The kiln at night">' in site.home
+    assert '<img src="images/new-kiln.jpg" alt="The kiln">' in site.home
+    assert not (site.folder / "images" / "kiln.svg").exists()
+
+
+def test_a_photo_that_another_page_shows_keeps_its_file(site: Site) -> None:
+    about = site.folder / "about.html"
+    about.write_text(about.read_text().replace("</main>", '<img src="images/kiln.svg" alt="The oven"></main>'))
+    assert isinstance(site.write("replace the photo on the homepage with the attached one", "new kiln.jpg"), Changed)
+    assert (site.folder / "images" / "kiln.svg").exists()
+    assert 'alt="new kiln"' in site.home
+
+
+def test_a_photo_says_its_size_and_is_described_on_request(site: Site) -> None:
+    site.photo.write_bytes(picture("JPEG", size=(40, 30)))
+    result = site.write("add this photo to the about page", "img_4711.jpg")
+    assert isinstance(result, Changed)
+    assert "What does it show?" in result.summary
+    assert '<img src="images/img-4711.jpg" alt="" width="40" height="30"' in site.about
+    assert isinstance(site.write("The photo on the about page shows “Amelia at the wheel”."), Changed)
+    assert 'src="images/img-4711.jpg" alt="Amelia at the wheel" width="40" height="30"' in site.about
+
+
+def test_the_name_of_a_photo_keeps_its_letters(site: Site) -> None:
+    site.write("add this photo to the about page", "Größe der Schüssel.jpg")
+    assert "images/groesse-der-schuessel.jpg" in site.about
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
+def test_the_size_of_a_picture_is_in_its_header(kind: str) -> None:
+    assert size_of(picture(kind, size=(40, 30))) == (40, 30)
+    assert size_of(picture(kind, size=(40, 30))[:9]) == (0, 0)
 
 
 def test_a_photo_that_was_forgotten_is_asked_for(site: Site) -> None:

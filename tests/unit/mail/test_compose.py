@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
+from html import unescape
+from pathlib import Path
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import pytest
 
+from tests.photos import picture
 from tests.unit.mail.letters import NOON, SCOTT, parsed
-from webordinary.mail.parsing.commands import own_words, reply_subject
+from webordinary.mail.parsing.commands import command_of, own_words, reply_subject
 from webordinary.mail.parsing.message import parse
 from webordinary.mail.replies.answers import (
     Answer,
@@ -21,7 +26,9 @@ from webordinary.mail.replies.answers import (
     not_readable,
     report_status,
 )
-from webordinary.mail.replies.compose import as_text, compose, references
+from webordinary.mail.replies.compose import compose, references
+from webordinary.mail.replies.languages import Catalogue, catalogues, language_of, own_catalogues
+from webordinary.mail.replies.look import Look, as_text
 from webordinary.model.jobs import JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
 
@@ -112,7 +119,7 @@ def test_an_answer_without_a_change_is_headed_as_one() -> None:
     assert answer.headline == "Here is my answer"
     text, _ = bodies(replied(answer))
     assert "Nothing was changed on your site." in text
-    assert "This answer cost $0.02." in text
+    assert "cost" not in text
     assert "publish" not in text
     assert "Done" not in text
 
@@ -245,3 +252,123 @@ def test_the_reply_to_a_publish_lists_what_went_public_and_what_did_not() -> Non
     whole = answer_job(replace(parsed(), command=Command.PUBLISH), JobOutcome.SUCCEEDED, replace(result, waiting=()))
     assert whole.headline == "Your public site is up to date"
     assert "Not public yet" not in as_text(whole)
+
+
+PNG = picture("PNG")
+
+
+def test_before_and_after_are_shown_inside_the_mail() -> None:
+    answer = replace(answer_job(parsed(), JobOutcome.SUCCEEDED, DONE), pictures=(PNG, PNG))
+    message = read(replied(answer))
+    html = bodies(replied(answer))[1]
+    pictures = [part for part in message.walk() if part.get_content_type() == "image/png"]
+    assert [part.get_filename() for part in pictures] == ["before.png", "after.png"]
+    for part in pictures:
+        assert part.get_content_disposition() == "inline"
+        assert f'src="cid:{part["Content-ID"].strip("<>")}"' in html
+    assert message.get_content_type() == "multipart/alternative"
+
+
+def test_buttons_write_a_command_into_the_conversation() -> None:
+    mail = parsed(subject="Größe & Preis")
+    answer = answer_job(mail, JobOutcome.SUCCEEDED, DONE)
+    reply = compose(
+        answer, email_id="e1", mail=mail, mailbox="edit@localhost", sent_at=NOON, thread_id="0123456789abcdef"
+    )
+    links = re.findall(r'href="(mailto:[^"]+)"', bodies(reply)[1])
+    assert len(links) == 2
+    for link, word in zip(links, ("publish", "undo"), strict=True):
+        found = urlsplit(unescape(link))
+        assert unquote(found.path) == "edit+0123456789abcdef@localhost"
+        assert parse_qs(found.query) == {"subject": ["Re: Größe & Preis"], "body": [word]}
+        assert "+" not in found.path + found.query  # some programs read it as a blank, some as itself
+        assert command_of(word, "Re: x") == Command(word)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "button"),
+    [
+        ("Bitte ändern Sie die Überschrift.", "Titel geändert (die Startseite): „Spring Sale“.", "veröffentlichen"),
+        ("Pouvez-vous changer le titre", "Titre changé (la page d'accueil): « Spring Sale ».", "publier"),
+        ("Por favor, cambie el título", "Título cambiado (la página de inicio): «Spring Sale».", "publicar"),
+        ("Per favore cambi il titolo", "Titolo cambiato (la home page): «Spring Sale».", "pubblica"),
+        ("Kunt u de titel van de pagina wijzigen?", "Titel veranderd (de startpagina): “Spring Sale”.", "publiceer"),
+        ("Please change the title of the page", "Changed the title of the homepage to “Spring Sale”.", "publish"),
+        ("xyz", "Changed the title of the homepage to “Spring Sale”.", "publish"),
+    ],
+)  # fmt: skip
+def test_a_reply_is_in_the_language_of_the_mail(text: str, said: str, button: str) -> None:
+    mail = parsed(text=text)
+    result = replace(DONE, summary="Changed the title of the homepage to “Spring Sale”.")
+    answer = answer_job(mail, JobOutcome.SUCCEEDED, result)
+    reply = compose(
+        answer, email_id="e1", mail=mail, mailbox="edit@localhost", sent_at=NOON, look=Look(catalogues=catalogues())
+    )
+    plain, html = bodies(reply)
+    assert said in plain
+    assert said in unescape(html)
+    assert quote(button) in html
+    assert command_of(button, "Re: x") is Command.PUBLISH
+    assert text in " ".join(plain.replace("> ", "").split())
+
+
+def test_a_command_alone_is_answered_in_the_language_of_the_conversation() -> None:
+    mail = parsed(
+        text="publish", elided="> Titel geändert. Das steht auf Ihrer Entwurfsseite.", command=Command.PUBLISH
+    )
+    spoken = language_of(mail, catalogues())
+    assert spoken is not None
+    assert spoken.language == "de"
+
+
+@pytest.mark.parametrize("known", own_catalogues(), ids=lambda one: one.language)
+def test_a_catalogue_has_all_texts_and_keeps_their_places(known: Catalogue) -> None:
+    others = [one for one in own_catalogues() if one is not known]
+    for other in others:
+        assert known.exact.keys() == other.exact.keys()
+        assert [pattern.pattern for _, pattern, _ in known.patterns] == [one.pattern for _, one, _ in other.patterns]
+    for _, pattern, words in known.patterns:
+        assert set(re.findall(r"\{(\w+)\}", words)) == set(pattern.groupindex) - {"n"} | (
+            {"n"} if "{n}" in words else set()
+        )
+    for word, command in (("publish", Command.PUBLISH), ("undo", Command.UNDO)):
+        assert command_of(known.say(word), "Re: x") is command
+
+
+def test_an_operator_adds_a_language(tmp_path: Path) -> None:
+    (tmp_path / "pl.po").write_text(
+        'msgid ""\nmsgstr "X-Common-Words: proszę zmienić na stronie\\n"\n\n'
+        'msgid "Done on your edit site"\nmsgstr "Zrobione"\n'
+    )
+    known = catalogues(tmp_path)
+    spoken = language_of(parsed(text="Proszę zmienić tytuł na stronie"), known)
+    assert spoken is not None
+    assert (spoken.language, spoken.say("Done on your edit site")) == ("pl", "Zrobione")
+    assert {one.language for one in known} == {"pl", "de", "fr", "es", "it", "nl"}
+
+
+def test_an_operator_has_a_name_a_colour_a_logo_and_a_last_line() -> None:
+    look = Look("Müller & Söhne", "#005f73", PNG, "Call us: 01234 567890", shows_cost=True)
+    answer = answer_job(parsed(), JobOutcome.SUCCEEDED, replace(DONE, cost_usd=0.42), shows_cost=look.shows_cost)
+    reply = compose(answer, email_id="e1", mail=parsed(), mailbox="edit@localhost", sent_at=NOON, look=look)
+    message, (plain, html) = read(reply), bodies(reply)
+    assert message["From"].addresses[0].display_name == "Müller & Söhne"
+    assert [part.get_filename() for part in message.walk() if part.get_filename()] == ["logo.png"]
+    for body in (plain, unescape(html)):
+        assert "Müller & Söhne" in body
+        assert "Call us: 01234 567890" in body
+        assert "$0.42" in body
+    assert "#005f73" in html
+
+
+def test_what_changed_is_told_by_the_titles_of_pages() -> None:
+    result = replace(DONE, changed_pages=(("index.html", "Pots for every day · Amelia Pottery"),))
+    text, _ = bodies(replied(answer_job(parsed(), JobOutcome.SUCCEEDED, result)))
+    assert "Pots for every day · Amelia Pottery" in text
+    assert "index.html" not in text
+
+
+def test_lines_with_dashes_are_a_list_in_html() -> None:
+    html = bodies(replied(Answer("No", (Paragraph("For example:\n- change <a>\n- add b"),))))[1]
+    assert "<ul" in html
+    assert "<li>change &lt;a&gt;</li>" in html

@@ -29,6 +29,11 @@ class Link:
     label: str
     url: str
 
+    @property
+    def is_web(self) -> bool:
+        """Whether a click may follow it."""
+        return self.url.startswith(("http://", "https://"))
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -58,11 +63,14 @@ class Answer:
     pictures: tuple[bytes, ...] = ()
     """PNG pictures of the changed page, the newest last."""
     closing: str = "write back to this mail to go on"
+    actions: tuple[Command, ...] = ()
+    """Commands that the reply has a button for."""
 
 
 def answer_job(
-    mail: ParsedMail, outcome: JobOutcome, result: JobResult, refused: Sequence[RefusedAttachment] = ()
-) -> Answer:
+    mail: ParsedMail, outcome: JobOutcome, result: JobResult, refused: Sequence[RefusedAttachment] = (), *,
+    shows_cost: bool = False,
+) -> Answer:  # fmt: skip
     """The answer to a mail whose job has settled."""
     notes = (*_refused(refused), *_understood(mail))
     if result.question:
@@ -70,7 +78,7 @@ def answer_job(
         return Answer("I need a word from you", (*map(Paragraph, words), *notes))
     match outcome:
         case JobOutcome.SUCCEEDED:
-            return _succeeded(mail, result, notes)
+            return _succeeded(mail, result, notes, shows_cost=shows_cost)
         case JobOutcome.CANCELLED:
             return Answer("Stopped", (Paragraph(result.summary or "Nothing was changed."), *notes))
         case JobOutcome.TIMED_OUT:
@@ -83,28 +91,39 @@ def answer_job(
             return Answer("Nothing was changed", (said, *person, *notes))
 
 
-def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...]) -> Answer:
+def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...], *, shows_cost: bool) -> Answer:
     blocks: list[Block] = [Paragraph(result.summary)]
     if result.url:
         site = "public" if mail.command is Command.PUBLISH else "edit"
         blocks.append(Link(f"See it on your {site} site", result.url))
     if result.preview:
         blocks.append(Link("See your public site with this conversation's changes alone", result.preview))
-    if result.changed_files:
-        blocks.append(Listing("What changed", _bounded(result.changed_files)))
+    if changed := _changed(result):
+        blocks.append(Listing("What changed", _bounded(changed)))
     blocks += _not_touched(result)
     if result.published and mail.command is not Command.UNDO:
         blocks.append(Listing("On your public site now", _bounded(result.published)))
     if result.waiting:
         blocks.append(Listing("Not public yet", _bounded(result.waiting)))
         blocks.append(Paragraph("Reply “publish all” to publish these, too."))
-    if result.cost_usd >= SHOWN_COST_USD:
+    if shows_cost and result.cost_usd >= SHOWN_COST_USD:
         what = "change" if result.commit else "answer"
         blocks.append(Paragraph(f"This {what} cost ${result.cost_usd:.2f}."))
     if mail.command is Command.EDIT:
         after = _AFTER_A_CHANGE if result.commit else _AFTER_AN_ANSWER
         blocks += map(Paragraph, after[:1] if result.commit and result.published else () if result.published else after)
-    return Answer(_headline(mail.command, result), (*blocks, *notes))
+    return Answer(_headline(mail.command, result), (*blocks, *notes), actions=_actions(mail.command, result))
+
+
+def _changed(result: JobResult) -> tuple[str, ...]:
+    """The pages by their titles; files only where a change has no page."""
+    return tuple(dict.fromkeys(title or file for file, title in result.changed_pages)) or result.changed_files
+
+
+def _actions(command: Command, result: JobResult) -> tuple[Command, ...]:
+    if command is not Command.EDIT or not result.commit:
+        return ()
+    return (Command.UNDO,) if result.published else (Command.PUBLISH, Command.UNDO)
 
 
 _FLAWS = {

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.header import Header
 from email.utils import format_datetime
-from html import escape
-from textwrap import fill, indent
 from urllib.parse import quote
 
 from webordinary.mail.addresses import ascii_address, with_token
 from webordinary.mail.parsing.commands import reply_subject
-from webordinary.mail.replies.answers import Answer, Block, Excerpt, Link, Listing, Paragraph
-from webordinary.model.mail import ParsedMail, Reply
+from webordinary.mail.replies.answers import Answer
+from webordinary.mail.replies.languages import ENGLISH, language_of
+from webordinary.mail.replies.look import SENDER_NAME, Button, Look, as_html, as_text, mail_link, translated
+from webordinary.model.mail import Command, ParsedMail, Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,13 @@ def text(subtype: str, words: str) -> Entity:
         ("Content-Transfer-Encoding", "quoted-printable"),
     )
     return Entity(fields, lines.replace(b"\n", b"\r\n"))
+
+
+def shown(name: str, media_type: str, data: bytes, content_id: str) -> Entity:
+    """A file that the HTML shows."""
+    attached = file(name, media_type, data)
+    fields = [(key, value.replace("attachment", "inline", 1)) for key, value in attached.fields]
+    return Entity((*fields, ("Content-ID", f"<{content_id}>")), attached.body)
 
 
 def file(name: str, media_type: str, data: bytes) -> Entity:
@@ -92,74 +99,6 @@ def one_line(value: str) -> str:
     return " ".join(value.split())
 
 
-_WIDTH = 76
-_BODY = "margin:0;background:#f6f2ec;font:16px/1.5 system-ui,Helvetica,Arial,sans-serif;color:#2b2723"
-_CARD = "max-width:560px;margin:0 auto;padding:28px 24px;background:#fff"
-_HEADLINE = "margin:0 0 16px;font-size:22px;line-height:1.25"
-_P = "margin:0 0 14px"
-_SMALL = "margin:0 0 6px;font-size:13px;color:#6b6258"
-_LIST = "margin:0 0 14px;padding-left:20px"
-_QUOTED = "margin:0 0 14px;padding:8px 14px;border-left:3px solid #d9c7b3;background:#faf7f3"
-_BUTTON = "display:inline-block;padding:9px 16px;background:#9a4a2f;color:#fff;text-decoration:none"
-_SIGNED = "margin:24px 0 0;padding-top:14px;border-top:1px solid #e6dfd5;font-size:13px;color:#8a8177"
-
-
-def as_text(answer: Answer) -> str:
-    """For readers of plain text."""
-    parts = [answer.headline, *(_text(block) for block in answer.blocks), f"-- \nWebOrdinary · {answer.closing}"]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _text(block: Block) -> str:
-    match block:
-        case Paragraph(text):
-            return "\n".join(
-                fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False) for line in text.splitlines()
-            )
-        case Link(label, url):
-            return f"{label}:\n{url}"
-        case Listing(title, items):
-            return "\n".join([f"{title}:", *(f"  - {item}" for item in items)])
-        case Excerpt(title, text):
-            return f"{title}:\n{indent(text, '> ', lambda _: True)}"
-
-
-def as_html(answer: Answer) -> str:
-    """For everybody else: no pictures, no scripts, nothing loaded from anywhere."""
-    blocks = "\n".join(_html(block) for block in answer.blocks)
-    return f"""<!doctype html>
-<html><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"></head>
-<body style="{_BODY}">
-<div style="{_CARD}">
-<h1 style="{_HEADLINE}">{escape(answer.headline)}</h1>
-{blocks}
-<p style="{_SIGNED}">WebOrdinary · {escape(answer.closing)}</p>
-</div></body></html>
-"""
-
-
-def _html(block: Block) -> str:
-    match block:
-        case Paragraph(text):
-            return f'<p style="{_P}">{_lines(text)}</p>'
-        case Link(label, url):
-            shown = f'<a href="{escape(url)}" style="{_BUTTON}">{escape(label)}</a>'
-            return f'<p style="{_P}">{shown}</p>' if url.startswith(("http://", "https://")) else ""
-        case Listing(title, items):
-            rows = "".join(f"<li>{escape(item)}</li>" for item in items)
-            return f'{_title(title)}<ul style="{_LIST}">{rows}</ul>'
-        case Excerpt(title, text):
-            return f'{_title(title)}<blockquote style="{_QUOTED}">{_lines(text)}</blockquote>'
-
-
-def _title(title: str) -> str:
-    return f'<p style="{_SMALL}">{escape(title)}</p>\n'
-
-
-def _lines(text: str) -> str:
-    return escape(text.strip()).replace("\n", "<br>\n")
-
-
 ANSWER = "answer"
 """The kind of every final reply: a mail gets one of them, whatever it says."""
 CONFIRM = "confirm"
@@ -170,7 +109,8 @@ WAITING = "waiting"
 """The kind of an acknowledgement: the mail waits in line, and its answer follows."""
 MAX_REFERENCES = 20
 PICTURE_NAMES = ("before.png", "after.png")
-SENDER_NAME = "WebOrdinary"
+_LABELS = ("Before", "Now")
+_ACTIONS = {Command.PUBLISH: "Publish it", Command.UNDO: "Take it back"}
 
 _WELL_FORMED = re.compile(r"<[!-;=?-~]{1,250}>")
 
@@ -185,8 +125,9 @@ def compose(
     kind: str = ANSWER,
     thread_id: str = "",
     reply_to: str = "",
+    look: Look = Look(),  # noqa: B008  frozen
 ) -> Reply:
-    """Lay an answer out as a mail to the sender of `mail`; the mailbox is where it comes from.
+    """Lay an answer out as a mail to the sender of `mail`, in its language; the mailbox is where it comes from.
 
     Its Reply-To names the thread: the answer to it finds back even where a transport gave it another Message-ID
     and the customer's program dropped the references.
@@ -194,12 +135,24 @@ def compose(
     digest = hashlib.sha256(f"{email_id}/{kind}".encode()).hexdigest()
     message_id = f"<{digest[:32]}@{mailbox.rpartition('@')[2]}>"
     reply_to = reply_to or (with_token(mailbox, thread_id) if thread_id else "")
-    parts = (text("plain", as_text(answer)), text("html", as_html(answer)))
+    spoken = language_of(mail, look.catalogues)
+    say = spoken.say if spoken else str
+    answer, subject = translated(answer, say), reply_subject(mail.subject)
+    buttons = [
+        Button(say(_ACTIONS[action]), mail_link(reply_to or mailbox, subject, say(str(action))))
+        for action in answer.actions
+    ]
+    content = _content(
+        answer, look, buttons, digest, [say(label) for label in _LABELS], spoken.language if spoken else ENGLISH
+    )
+    name = (
+        words(look.name, "From") if look.name.isascii() and look.name.replace(" ", "").isalnum() else _phrase(look.name)
+    )
     fields = (
-        ("From", f"{SENDER_NAME} <{mailbox}>"),
-        ("Reply-To", f"{SENDER_NAME} <{reply_to}>" if reply_to else ""),
+        ("From", f"{name} <{mailbox}>"),
+        ("Reply-To", f"{name} <{reply_to}>" if reply_to else ""),
         ("To", ascii_address(mail.sender)),
-        ("Subject", words(reply_subject(mail.subject), "Subject")),
+        ("Subject", words(subject, "Subject")),
         ("Date", date(sent_at)),
         ("Message-ID", message_id),
         ("In-Reply-To", message_ids(_well_formed((mail.message_id,)))),
@@ -207,13 +160,35 @@ def compose(
         ("Auto-Submitted", "auto-replied"),
         ("X-Auto-Response-Suppress", "All"),
     )
-    content = multipart("alternative", f"=_{digest[32:]}", parts)
-    if pictures := answer.pictures[-len(PICTURE_NAMES) :]:
-        named = zip(PICTURE_NAMES[-len(pictures) :], pictures, strict=True)
-        shown = [file(name, "image/png", data) for name, data in named]
-        content = multipart("mixed", f"=_{digest[:32]}", (content, *shown))
     raw = message(fields, content)
     return Reply(email_id, kind, mail.sender, message_id, raw, thread_id)
+
+
+def _phrase(name: str) -> str:
+    """A display name that is more than letters: quoted, or encoded where it has others than ASCII."""
+    plain = one_line(name)
+    return words(plain, "From") if not plain.isascii() else '"' + re.sub(r'(["\\\\])', r"\\\1", plain) + '"'
+
+
+def _content(
+    answer: Answer, look: Look, buttons: Sequence[Button], digest: str, labels: Sequence[str], language: str
+) -> Entity:
+    """The text, and beside it the HTML with the pictures that it shows."""
+    pictures = answer.pictures[-len(PICTURE_NAMES) :]
+    first = len(PICTURE_NAMES) - len(pictures)
+    ids = [f"{digest[:24]}.{number}@webordinary" for number in range(len(pictures))]
+    logo = f"{digest[:24]}.logo@webordinary" if look.logo else ""
+    html = text("html", as_html(answer, look, buttons, list(zip(labels[first:], ids, strict=False)), logo, language))
+    files = [
+        shown(name, "image/png", data, one)
+        for name, data, one in zip(PICTURE_NAMES[first:], pictures, ids, strict=True)
+    ]
+    if logo:
+        kind = "png" if look.logo.startswith(b"\x89PNG") else "jpeg"
+        files.append(shown(f"logo.{kind}", f"image/{kind}", look.logo, logo))
+    if files:
+        html = multipart("related", f"=_{digest[:32]}", (html, *files))
+    return multipart("alternative", f"=_{digest[32:]}", (text("plain", as_text(answer, look, buttons)), html))
 
 
 def answer_kind(redrive: int) -> str:

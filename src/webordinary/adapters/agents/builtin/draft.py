@@ -180,6 +180,7 @@ class Draft:
         self._charsets: dict[str, str] = {}
         self._parsed: dict[str, Page] = {}
         self._copies: dict[str, Path] = {}
+        self._removed: set[str] = set()
         self._listed: dict[tuple[str, ...], list[str]] = {}
 
     def pages(self) -> list[str]:
@@ -232,6 +233,11 @@ class Draft:
                 return candidate
         raise Permanent(f"there are a thousand files like {name} already")
 
+    def remove_file(self, name: str) -> None:
+        """Take a file out of the site, if it is one."""
+        if self._inside(name).is_file():
+            self._removed.add(name)
+
     def has(self, name: str) -> bool:
         """Whether the site has, or will have, this file or folder."""
         return name in self._texts or (self._root / name).exists()
@@ -243,6 +249,8 @@ class Draft:
 
     def write(self) -> None:
         """Put all edits into the workspace."""
+        for name in self._removed - self._copies.keys():
+            self._inside(name).unlink(missing_ok=True)
         for name, source in self._copies.items():
             self._write(name, source.read_bytes())
         for name, text in self._texts.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ from webordinary.adapters.agents.builtin.colours import change_colour
 from webordinary.adapters.agents.builtin.draft import Draft
 from webordinary.adapters.agents.builtin.grammar import Wish
 from webordinary.adapters.agents.builtin.html import is_title
-from webordinary.adapters.agents.builtin.page import Element, Page, Patch, Span
+from webordinary.adapters.agents.builtin.page import MAX_HEADER, Element, Page, Patch, Picture, Span, size_of
 from webordinary.jobs.agent_task import AttachedFile
 from webordinary.model.mail import AttachmentKind
 
@@ -590,14 +592,45 @@ def add_photo(wish: Wish, desk: Desk) -> Outcome:
         return _no_heading(wish, desk, name)
     if wish.get("end"):
         heading = next(iter(page.running_text()[-1:]), None)
-    pictures = [
-        (desk.draft.layout.address(_store(desk, photo), name), told or _words_of(photo.attachment.name))
-        for photo in photos
-    ]
+    pictures = [_picture(desk, photo, name, told) for photo in photos]
     desk.draft.replace(name, page.writing.pictures(page, pictures, heading))
     what = "the photo" if len(photos) == 1 else f"{len(photos)} photos"
     about = f" ({told})" if told else ""
-    return Done(f"Added {what}{about} to {desk.label(name)}.")
+    return Done(f"Added {what}{about} to {desk.label(name)}.{_wordless(pictures)}")
+
+
+def _picture(desk: Desk, photo: AttachedFile, page: str, told: str) -> Picture:
+    """The photo in the site's folder, as this page names it, with words for people who cannot see it."""
+    with photo.path.open("rb") as file:
+        width, height = size_of(file.read(MAX_HEADER))
+    address = desk.draft.layout.address(_store(desk, photo), page)
+    return Picture(address, told or _words_of(photo.attachment.name), width, height)
+
+
+def _wordless(pictures: list[Picture]) -> str:
+    if len(pictures) != 1 or pictures[0].shows:
+        return ""
+    return " What does it show? Reply “the photo shows …”, for people who cannot see it."
+
+
+def describe_photo(wish: Wish, desk: Desk) -> Outcome:
+    """Give a picture words for people who cannot see it."""
+    words, old = wish.get("new"), wish.get("old")
+    found = [
+        (name, one)
+        for name in desk.sources(wish)
+        for one in desk.draft.page(name).all("img")
+        if not one.inside("header", "nav", "footer")
+        and (one.attributes.get("alt", "") == old if old or not wish.page else True)
+    ]
+    if len(found) != 1:
+        return Unclear("Which photo do you mean? Please name its page, if there is only one photo on it.")
+    (name, image), page = found[0], desk.draft.page(found[0][0])
+    width, height = (image.attributes.get(side, "") for side in ("width", "height"))
+    size = (int(width), int(height)) if width.isdigit() and height.isdigit() else (0, 0)
+    picture = Picture(image.attributes.get("src", ""), words, *size)
+    desk.draft.replace(name, page.writing.other_picture(page, image, picture))
+    return Done(f"The photo on {desk.label(name)} is described as “{words}” now.")
 
 
 def _ask_for_place(wish: Wish, desk: Desk) -> Outcome:
@@ -619,10 +652,22 @@ def replace_photo(wish: Wish, desk: Desk) -> Outcome:
         return Unclear(
             _NONE_ATTACHED if not photos else "Several photos are attached. Which one should be shown there?"
         )
-    (name, image), stored = found, _store(desk, photos[0])
-    page, address = desk.draft.page(name), desk.draft.layout.address(stored, name)
-    desk.draft.replace(name, page.writing.picture_address(page, image, address))
-    return Done(f"Replaced the photo{of} on {desk.label(name)}.")
+    (name, image), page = found, desk.draft.page(found[0])
+    picture = _picture(desk, photos[0], name, re.sub(r"\Athe (?=\w)", "The ", wanted))
+    desk.draft.replace(name, page.writing.other_picture(page, image, picture))
+    _drop_unused(desk, name, image)
+    return Done(f"Replaced the photo{of} on {desk.label(name)}.{_wordless([picture])}")
+
+
+def _drop_unused(desk: Desk, page: str, image: Element) -> None:
+    """Remove the file of a picture that no page and no style of a plain site names any more."""
+    source = image.attributes.get("src", "")
+    file = posixpath.normpath(posixpath.join(posixpath.dirname(page), source))
+    draft, name = desk.draft, posixpath.basename(file)
+    if draft.layout.kind != "plain" or ":" in source or source.startswith("/") or not name or file.startswith(".."):
+        return
+    if not any(name in draft.text(one) for one in (*draft.sources(), *draft.styles())):
+        draft.remove_file(file)
 
 
 def _the_picture(wish: Wish, desk: Desk) -> tuple[str, Element] | Unclear:
@@ -660,8 +705,13 @@ def remove_photo(wish: Wish, desk: Desk) -> Outcome:
     return Done(f"Removed the photo{f' “{shows}”' if shows else ''} from {desk.label(name)}.")
 
 
+_AS_ASCII = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe", "å": "aa", "œ": "oe"})
+
+
 def _store(desk: Desk, photo: AttachedFile) -> str:
-    stem = re.sub(r"[^a-z0-9]+", "-", PurePosixPath(photo.attachment.name).stem.lower()).strip("-")[:60] or "photo"
+    plain = unicodedata.normalize("NFC", PurePosixPath(photo.attachment.name).stem.lower()).translate(_AS_ASCII)
+    plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+    stem = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "photo"
     suffix = _SUFFIXES.get(photo.attachment.media_type) or PurePosixPath(photo.attachment.name).suffix.lower()
     return desk.draft.add_file(f"{desk.draft.layout.pictures}/{stem}{suffix}", photo.path)
 
@@ -690,7 +740,7 @@ def set_colour(wish: Wish, desk: Desk) -> Outcome:
 
 EDITS: dict[str, Callable[[Wish, Desk], Outcome]] = {
     "title": set_title, "heading": set_heading, "text": replace_text, "block": replace_block, "add": add_text,
-    "unphoto": remove_photo, "photo": add_photo,
+    "unphoto": remove_photo, "alt": describe_photo, "photo": add_photo,
     "attached": _ask_for_place, "it": _ask_for_place,
     "swap": replace_photo, "paragraph": add_paragraph, "item": add_item, "remove": remove_text, "colour": set_colour,
 }  # fmt: skip

@@ -98,6 +98,8 @@ TEMPLATES: tuple[tuple[str, str], ...] = (
     ("attached", "(attached|here|enclosed) (is|are) PHOTO [of <alt>]"),
     ("it", "ADD (it|them) [there] [(UNDER) [THE] [HEADING] <under>]"),
     ("swap", "ADD NEWPHOTO instead of ([THE] one|PHOTO) [(of|showing) <subject>]"),
+    ("alt", "PHOTO (shows|is) <newquote>"),
+    ("alt", "CHANGE [THE] (alt text|alt|description) [of PHOTO] [[from] <oldquote>] TO <newquote>"),
     ("unphoto", "REMOVE PHOTO [(of|showing) <subject>]"),
     ("unphoto", "REMOVE [THE] <subject> (photo|picture|image)"),
     ("swap", "CHANGE PHOTO [(of|showing) <subject>] [TO NEWPHOTO]"),

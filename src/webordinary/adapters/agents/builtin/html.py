@@ -13,6 +13,7 @@ from webordinary.adapters.agents.builtin.page import (
     MarkupWriter,
     Page,
     Patch,
+    Picture,
     Span,
     as_references,
     hidden,
@@ -68,31 +69,35 @@ class HtmlWriting:
         """Right behind the heading."""
         return Patch(heading.end, heading.end, f"\n{indent(page, heading)}<p>{self.escape(words)}</p>")
 
-    def pictures(self, page: Page, pictures: list[tuple[str, str]], heading: Element | None) -> Patch:
+    def pictures(self, page: Page, pictures: list[Picture], heading: Element | None) -> Patch:
         """Right behind the heading, or after the first section of the main part."""
         place, lead = (heading.end, indent(page, heading)) if heading else _picture_place(page)
-        figures = (self._figure(address, shows) for address, shows in pictures)
+        figures = map(self._figure, pictures)
         lines = (f"\n{lead}{figure}" if lead is not None else f"{figure}\n" for figure in figures)
         return Patch(place, place, "".join(lines))
 
-    def picture_address(self, page: Page, picture: Element, address: str) -> Patch:
-        """Change only the value of the tag's src; a srcset would still show the old photo, so it goes."""
-        tag = page.source[picture.start : picture.inner_start]
-        tag = re.sub(r"""(?<!\s)\s++srcset\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]++)""", "", tag, flags=re.IGNORECASE)
-        tag = re.sub(
-            r"""(\ssrc\s*=\s*)(?:"[^"]*"|'[^']*'|[^\s>]+)""",
-            lambda m: f'{m[1]}"{html.escape(address)}"',
-            tag,
-            count=1,
-            flags=re.IGNORECASE,
-        )
-        return Patch(picture.start, picture.inner_start, tag)
+    def other_picture(self, page: Page, image: Element, picture: Picture) -> Patch:
+        """Change address, words and size; a srcset or the sources of a `<picture>` would still show the old photo."""
+        tag = page.source[image.start : image.inner_start]
+        for name in ("srcset", "width", "height", "alt"):
+            tag = re.sub(rf"(?<!\s)\s++{name}\s*+=\s*+{_ATTRIBUTE_VALUE}", "", tag, flags=re.IGNORECASE)
+        new = f'src="{html.escape(picture.address)}"{self._described(picture)}'
+        tag = re.sub(rf"(?<=\s)src\s*=\s*{_ATTRIBUTE_VALUE}", lambda _: new, tag, count=1, flags=re.IGNORECASE)
+        outer = image.parent if image.parent is not None and image.parent.name == "picture" else None
+        return Patch(outer.start, outer.end, tag) if outer else Patch(image.start, image.inner_start, tag)
 
-    def _figure(self, address: str, shows: str) -> str:
+    def _described(self, picture: Picture) -> str:
+        size = f' width="{picture.width}" height="{picture.height}"' if picture.width else ""
+        return f' alt="{self.escape(picture.shows)}"{size}'
+
+    def _figure(self, picture: Picture) -> str:
         return (
-            f'<figure class="photo"><img src="{self.escape(address)}" alt="{self.escape(shows)}" loading="lazy" '
+            f'<figure class="photo"><img src="{self.escape(picture.address)}"{self._described(picture)} loading="lazy" '
             'style="max-width:100%;height:auto"></figure>'
         )
+
+
+_ATTRIBUTE_VALUE = r"""(?:"[^"]*+"|'[^']*+'|[^\s>]++)"""
 
 
 def visible_text(fragment: str) -> str:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from webordinary.adapters.agents.builtin.page import HIDDEN, Element, Page, Patch, Span, hidden, without_expressions
+from webordinary.adapters.agents.builtin.page import (
+    HIDDEN,
+    Element,
+    Page,
+    Patch,
+    Picture,
+    Span,
+    hidden,
+    without_expressions,
+)
 from webordinary.adapters.agents.builtin.values import read_front_matter, unescaped
 
 IMAGE = re.compile(
@@ -102,17 +111,17 @@ class MarkdownWriting:
         """Right behind the heading."""
         return self._block_after(page, heading.end, self.escape(words))
 
-    def pictures(self, page: Page, pictures: list[tuple[str, str]], heading: Element | None) -> Patch:
+    def pictures(self, page: Page, pictures: list[Picture], heading: Element | None) -> Patch:
         """Right behind the heading; else after the first paragraph, below the first heading, or at the end."""
         tops = [heading] if heading else [one for one in page.all("p") if one.parent is None] or page.all("h1")
         place = tops[0].end if tops else len(page.source.rstrip())
-        lines = [f"![{self.escape(shows)}]({address})" for address, shows in pictures]
+        lines = [f"![{self.escape(one.shows)}]({one.address})" for one in pictures]
         return self._block_after(page, place, (_line_end(page.source) * 2).join(lines))
 
-    def picture_address(self, page: Page, picture: Element, address: str) -> Patch:
-        """Only the address; what it shows stays."""
-        del page
-        return Patch(picture.inner_start, picture.inner_end, address)
+    def other_picture(self, page: Page, image: Element, picture: Picture) -> Patch:
+        """Its address and its words; Markdown has no sizes."""
+        rest = page.source[image.inner_end : image.end]
+        return Patch(image.start, image.end, f"![{self.escape(picture.shows)}]({picture.address}{rest}")
 
     def _block_after(self, page: Page, place: int, block: str) -> Patch:
         line, rest = _line_end(page.source), page.source[place:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -148,6 +149,67 @@ class Span:
     element: Element | None
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture as a page names it; 0 where its size is not known."""
+
+    address: str
+    shows: str
+    width: int = 0
+    height: int = 0
+
+
+MAX_HEADER = 300_000
+"""Bytes; the size of a JPEG stands behind its colour profile."""
+_UNKNOWN = (0, 0)
+
+
+def size_of(head: bytes) -> tuple[int, int]:
+    """Width and height of a PNG, GIF, JPEG or WebP; zeros for anything else, and for damaged files."""
+    try:
+        if head.startswith(b"\x89PNG\r\n\x1a\n"):
+            width, height = struct.unpack_from(">II", head, 16)
+        elif head.startswith((b"GIF87a", b"GIF89a")):
+            width, height = struct.unpack_from("<HH", head, 6)
+        elif head.startswith(b"\xff\xd8"):
+            width, height = _of_jpeg(head)
+        elif head[8:12] == b"WEBP":
+            width, height = _of_webp(head)
+        else:
+            return _UNKNOWN
+    except struct.error:
+        return _UNKNOWN
+    return (width, height) if 0 < width <= 65_535 and 0 < height <= 65_535 else _UNKNOWN
+
+
+def _of_jpeg(head: bytes) -> tuple[int, int]:
+    """The first frame header (SOF); the segments before it are stepped over."""
+    at = 2
+    while True:
+        mark, kind, length = struct.unpack_from(">BBH", head, at)
+        if mark != 0xFF or length < 2:
+            return _UNKNOWN
+        if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack_from(">HH", head, at + 5)
+            return width, height
+        at += 2 + length
+
+
+def _of_webp(head: bytes) -> tuple[int, int]:
+    match head[12:16]:
+        case b"VP8X":
+            low = struct.unpack_from("<HBHB", head, 24)
+            return 1 + low[0] + (low[1] << 16), 1 + low[2] + (low[3] << 16)
+        case b"VP8L":
+            (bits,) = struct.unpack_from("<I", head, 21)
+            return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+        case b"VP8 ":
+            width, height = struct.unpack_from("<HH", head, 26)
+            return width & 0x3FFF, height & 0x3FFF
+        case _:
+            return _UNKNOWN
+
+
 class MarkupWriter(Protocol):
     """How things are written in the language of a page; new words can never become markup."""
 
@@ -168,11 +230,11 @@ class MarkupWriter(Protocol):
     def paragraph_after(self, page: Page, heading: Element, words: str) -> Patch:
         """A new paragraph below a heading."""
 
-    def pictures(self, page: Page, pictures: list[tuple[str, str]], heading: Element | None) -> Patch:
-        """New pictures below a heading, else after the first section; each an address and what it shows."""
+    def pictures(self, page: Page, pictures: list[Picture], heading: Element | None) -> Patch:
+        """New pictures below a heading, else after the first section."""
 
-    def picture_address(self, page: Page, picture: Element, address: str) -> Patch:
-        """Another address for a picture."""
+    def other_picture(self, page: Page, image: Element, picture: Picture) -> Patch:
+        """Another picture in the place of one."""
 
 
 @dataclass(slots=True)

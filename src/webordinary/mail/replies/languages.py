@@ -1,0 +1,133 @@
+"""The language of a reply: that of the mail, with gettext catalogues (`.po`) for what we say in it.
+
+Our texts are written in English and stored so, in results too. A catalogue recognises them when a reply is laid out: a
+text equals a `msgid`, or fills its {placeholders}. A text that no catalogue knows, such as an agent's own words, stays.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from webordinary.mail.parsing.small_talk import word_set
+from webordinary.model.mail import ParsedMail
+
+ENGLISH = "en"
+MAX_CATALOGUE_BYTES = 500_000
+_LONGEST = 1_000
+"""Characters of a text with placeholders; a longer one is nothing of ours."""
+_DEEPEST = 3
+_PLACE = re.compile(r"\{(\w+)\}")
+_ENGLISH_WORDS = word_set(
+    "the a and to of is on in please change can you with for this that it be should page thanks hello hi i we my our "
+    "add remove new as from have could would"
+)
+"""Without the words of commands, which are written in any language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The texts of one language, and words by which its mails are known."""
+
+    language: str
+    words: frozenset[str]
+    exact: dict[str, str] = field(default_factory=dict)
+    patterns: tuple[tuple[str, re.Pattern[str], str], ...] = ()
+    """Each with the text before its first placeholder."""
+
+    def say(self, text: str, depth: int = 0) -> str:
+        """The text in this language, as a whole or paragraph by paragraph and line by line; else as it is."""
+        known = self._known(text, depth)
+        if known is not None:
+            return known
+        for gap in ("\n\n", "\n"):
+            if gap in text:
+                return gap.join(self.say(part, depth) for part in text.split(gap))
+        bare = _BULLET.match(text)
+        return f"{bare[0]}{self.say(text[bare.end() :], depth)}" if bare else text
+
+    def _known(self, text: str, depth: int) -> str | None:
+        if text in self.exact:
+            return self.exact[text]
+        if len(text) > _LONGEST or depth >= _DEEPEST:
+            return None
+        for begin, pattern, words in self.patterns:
+            if text.startswith(begin) and (found := pattern.fullmatch(text)):
+                values = {name: self.say(value, depth + 1) for name, value in found.groupdict().items()}
+                return _PLACE.sub(lambda place, values=values: values.get(place[1], place[0]), words)  # type: ignore[misc]
+        return None
+
+
+_BULLET = re.compile(r"- |\d{1,2}\. ")
+
+
+def read_catalogue(language: str, text: str) -> Catalogue:
+    """A catalogue from the text of its `.po`; entries without a translation are left out."""
+    exact: dict[str, str] = {}
+    patterns = []
+    words: frozenset[str] = frozenset()
+    for source, target in _entries(text):
+        if not source:
+            known = re.search(r"^X-Common-Words:(.*)$", target, re.M)
+            words = frozenset(known[1].split()) if known else words
+        elif not target:
+            continue
+        elif _PLACE.search(source):
+            pieces = _PLACE.split(source)
+            shape = "".join(re.escape(p) if n % 2 == 0 else f"(?P<{p}>.+?)" for n, p in enumerate(pieces))
+            patterns.append((pieces[0], re.compile(shape, re.S), target))
+        else:
+            exact[source] = target
+    patterns.sort(key=lambda one: -len(one[1].pattern))
+    return Catalogue(language, words, exact, tuple(patterns))
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    entry: dict[str, list[str]] = {}
+    field = ""
+    for line in [*text.splitlines(), 'msgid ""']:
+        said = re.match(r'\s*(?:(msgid|msgstr)\s+)?(".*")\s*$', line)
+        if said is None:
+            continue
+        if said[1] == "msgid" and "msgstr" in entry:
+            yield "".join(entry["msgid"]), "".join(entry["msgstr"])
+            entry = {}
+        field = said[1] or field
+        entry.setdefault(field, []).append(ast.literal_eval(said[2]))
+
+
+@cache
+def own_catalogues() -> tuple[Catalogue, ...]:
+    """Those that come with the program."""
+    folder = files("webordinary.mail.replies") / "locale"
+    found = sorted((one for one in folder.iterdir() if one.name.endswith(".po")), key=lambda one: one.name)
+    return tuple(read_catalogue(one.name.removesuffix(".po"), one.read_text("utf-8")) for one in found)
+
+
+def catalogues(folder: Path | None = None) -> tuple[Catalogue, ...]:
+    """Our own, and those of an operator's folder, which go first and replace ours of the same language."""
+    found = (
+        [path for path in sorted(folder.glob("*.po")) if path.stat().st_size <= MAX_CATALOGUE_BYTES] if folder else []
+    )
+    theirs = [read_catalogue(path.stem, path.read_text("utf-8")) for path in found]
+    known = {one.language for one in theirs}
+    return (*theirs, *(one for one in own_catalogues() if one.language not in known))
+
+
+def language_of(mail: ParsedMail, known: Sequence[Catalogue]) -> Catalogue | None:
+    """The language that a mail is written in, None for English: by its common words, then by the mail it answers."""
+    for text in (mail.text or mail.subject, mail.elided):
+        said = re.findall(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?", re.sub(r"[“\"„«].*?[”\"“»]", " ", text.lower())[:5_000])
+        counts = [(sum(word in one.words for word in said), one) for one in known]
+        most, language = max(counts, key=lambda one: one[0], default=(0, None))
+        english = sum(word in _ENGLISH_WORDS for word in said)
+        if most > english:
+            return language
+        if english:
+            return None
+    return None
