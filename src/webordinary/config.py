@@ -456,6 +456,9 @@ class Config:
         float, Setting(number(0.1, 60, whole=False), "how long a reply waits for its pictures at most")
     ] = 8.0
 
+    otlp_endpoint: Annotated[
+        str, Setting(web_address(), "collector of OpenTelemetry that gets a trace of each answered mail; empty: none")
+    ] = ""
     log_format: Annotated[
         str, Setting(choice("text", "json"), "form of the lines on stderr; json: one object a line, for log collectors")
     ] = "text"

@@ -14,6 +14,7 @@ from webordinary.adapters.files.wake import ENGINE, EngineWakeups
 from webordinary.adapters.git.mirrors import maintain_mirrors, tend_origins
 from webordinary.adapters.mailboxes.folder import DropFolder
 from webordinary.adapters.mailboxes.imap import ImapMailbox
+from webordinary.adapters.otlp import OtlpExporter
 from webordinary.adapters.sqlite.dead_letters import LETTERS
 from webordinary.asl.runner import EngineRunner
 from webordinary.compose.container import Runnable
@@ -29,6 +30,7 @@ from webordinary.services.loop import Loop, Service
 from webordinary.services.mail_duties import Acknowledgements, MissingWorkflows, OwedCallbacks, PageWaker
 from webordinary.services.mail_intake import MailReader
 from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
+from webordinary.services.traces import TraceExporter
 from webordinary.workflow.start import start_missing
 
 PAGE = "page"
@@ -38,6 +40,7 @@ DROP_FOLDER_SECONDS = 1.0
 INDEX_SECONDS = 10.0
 """The index catches up when it is asked, too: this keeps a burst from waiting for the first look."""
 ACKNOWLEDGE_SECONDS = 15.0
+TRACE_SECONDS = 5.0
 
 
 def background_services(
@@ -73,7 +76,14 @@ def background_services(
         Loop(PageWaker(wake_page), None, now, heard(PAGE)),
         *mail_readers(container, closing),
         *acknowledgements(container),
+        *traces(container),
     )
+
+
+def traces(container: EmbeddedContainer) -> Iterator[Loop]:
+    """The loop that exports traces, if the settings name a collector."""
+    if endpoint := container.config.otlp_endpoint:
+        yield Loop(TraceExporter(container.event_log, OtlpExporter(endpoint)), TRACE_SECONDS, container.clock.now)
 
 
 def mail_readers(container: EmbeddedContainer, closing: ExitStack) -> Iterator[Loop]:
