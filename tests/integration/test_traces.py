@@ -22,7 +22,7 @@ from webordinary.model.events import Event, EventKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import LoggedEvent
 from webordinary.model.traces import spans_of
-from webordinary.services.traces import TraceExporter
+from webordinary.services.mail_duties import TraceExporter
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 MAIL = "ab" * 32

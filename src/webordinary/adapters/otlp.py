@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.traces import Span
+from webordinary.model.traces import TraceSpan
 
 PATIENCE_SECONDS = 10
 
@@ -25,7 +25,7 @@ class OtlpExporter:
         self._endpoint = endpoint if has_path else f"{endpoint.rstrip('/')}/v1/traces"
         self._exporter = OTLPSpanExporter(self._endpoint, timeout=PATIENCE_SECONDS)
 
-    def export(self, spans: Sequence[Span]) -> None:
+    def export(self, spans: Sequence[TraceSpan]) -> None:
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - an extra
         from opentelemetry.sdk.trace import Event, ReadableSpan  # noqa: PLC0415 - an extra
         from opentelemetry.sdk.trace.export import SpanExportResult  # noqa: PLC0415 - an extra
@@ -33,7 +33,7 @@ class OtlpExporter:
 
         service = Resource({"service.name": "webordinary"})
 
-        def context(span: Span, span_id: int) -> SpanContext:
+        def context(span: TraceSpan, span_id: int) -> SpanContext:
             return SpanContext(span.trace_id, span_id, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
         readable = [

@@ -27,10 +27,9 @@ from webordinary.model.mail import TransportKind
 from webordinary.pool.metrics import MetricsRecorder
 from webordinary.services.alert_mailer import AlertMailer
 from webordinary.services.loop import Loop, Service
-from webordinary.services.mail_duties import Acknowledgements, MissingWorkflows, OwedCallbacks, PageWaker
+from webordinary.services.mail_duties import Acknowledgements, MissingWorkflows, OwedCallbacks, PageWaker, TraceExporter
 from webordinary.services.mail_intake import MailReader
 from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
-from webordinary.services.traces import TraceExporter
 from webordinary.workflow.start import start_missing
 
 PAGE = "page"

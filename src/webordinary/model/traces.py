@@ -27,7 +27,7 @@ STEPS: Mapping[str, tuple[frozenset[EventKind], frozenset[EventKind]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TraceSpan:
     """A part of a trace. `parent_id` is None for the whole mail."""
 
     trace_id: int
@@ -43,23 +43,23 @@ class Span:
 class SpanExporter(Protocol):
     """Gives spans to a collector; raises Transient while it cannot be reached."""
 
-    def export(self, spans: Sequence[Span]) -> None: ...
+    def export(self, spans: Sequence[TraceSpan]) -> None: ...
 
 
-def spans_of(events: Sequence[LoggedEvent]) -> Iterator[Span]:
+def spans_of(events: Sequence[LoggedEvent]) -> Iterator[TraceSpan]:
     """The trace of one mail: a span for the whole, with every event, and one for each step."""
     if not events:
         return
     email_id = events[0].event.email_id or ""
     trace_id, root = int(_digest(email_id)[:32], 16), int(_digest(email_id, "mail")[:16], 16)
     timeline = [(str(one.event.kind), one.at) for one in events]
-    yield Span(trace_id, root, None, "mail", events[0].at, events[-1].at, _attributes(events), timeline)
+    yield TraceSpan(trace_id, root, None, "mail", events[0].at, events[-1].at, _attributes(events), timeline)
     begun: dict[str, LoggedEvent] = {}
     for one in events:
         for name, (starts, ends) in STEPS.items():
             if one.event.kind in ends and (start := begun.pop(name, None)):
                 span_id = int(_digest(email_id, name, str(start.seq))[:16], 16)
-                yield Span(trace_id, span_id, root, name, start.at, one.at, _attributes([start, one]))
+                yield TraceSpan(trace_id, span_id, root, name, start.at, one.at, _attributes([start, one]))
             if one.event.kind in starts:
                 begun[name] = one
 

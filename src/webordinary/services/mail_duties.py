@@ -1,4 +1,4 @@
-"""Duties about mails: send due replies, start workflows that a crash left out."""
+"""Duties about mails: send due replies, start workflows that a crash left out, export traces."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 from webordinary.mail.outbox import deliver_due
 from webordinary.mail.ports import Outbox, RawMails, Threads, Transport
-from webordinary.model.events import Events
+from webordinary.model.events import EventKind, Events
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
+from webordinary.model.traces import SpanExporter, spans_of
 from webordinary.pool.callbacks import deliver_pending_callbacks
 from webordinary.pool.ports import Jobs, Pool
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.start import BrokenExecutions, Workflows, start_missing, started_with
 
 if TYPE_CHECKING:  # a lambda starts without it
-    from webordinary.operations.ports import Overview
+    from webordinary.operations.ports import EventLog, Overview
 
 LOOK_EACH, LOOK_BACK = timedelta(minutes=5), timedelta(days=14)
 MOST_REMEMBERED = 1000
@@ -136,3 +137,29 @@ class PageWaker:
     def run_once(self, now: datetime) -> int:
         self.wake_page()
         return 1
+
+
+TRACED_AT_ONCE, MOST_EVENTS_TRACED = 500, 1000
+
+
+@dataclass(slots=True)
+class TraceExporter:
+    """Exports the mails that were answered since it was started; a collector that is down gets them later."""
+
+    log: EventLog
+    exporter: SpanExporter
+    name: str = "traces"
+    _seq: int | None = field(default=None, init=False)
+
+    def run_once(self, now: datetime) -> int:
+        if self._seq is None:
+            self._seq = self.log.start_of_last(0)
+        exported = 0
+        while events := self.log.after(self._seq, TRACED_AT_ONCE):
+            answered = dict.fromkeys(
+                one.event.email_id for one in events if one.event.kind == EventKind.REPLY_SENT and one.event.email_id
+            )
+            for email_id in answered:
+                self.exporter.export(list(spans_of(self.log.after(0, MOST_EVENTS_TRACED, email_id=email_id))))
+            self._seq, exported = events[-1].seq, exported + len(answered)
+        return exported
