@@ -75,7 +75,13 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.write_store("blobs"),
         rights.know_missing(RAW),
     ),
-    "RunCommand": lambda _: (*_end_job(), rights.read_tables(THREADS), rights.send_to(rights.INPUT)),
+    "RunCommand": lambda _: (
+        *_end_job(),
+        *_read_mail(),
+        rights.read_tables(THREADS),
+        rights.send_to(rights.INPUT),
+        rights.change_project_settings(),
+    ),
     "SendToContainer": lambda _: (rights.write_tables(JOBS), rights.send_to(rights.INPUT)),
     "CheckOwnership": lambda _: (rights.read_tables(JOBS, OWNERSHIP),),
     "SendClaimRequest": lambda _: (

@@ -34,6 +34,13 @@ def write_tables(*tables: str) -> iam.PolicyStatement:
     return _tables((*READS, *WRITES), tables)
 
 
+def change_project_settings() -> iam.PolicyStatement:
+    """The settings of projects, and no record of who may change a project."""
+    statement = _tables(("dynamodb:UpdateItem",), (names.PROJECTS,))
+    statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": ["project#*"]})
+    return statement
+
+
 def move_in_tables(*tables: str) -> iam.PolicyStatement:
     """Records that take another place when they change, as jobs do when they end."""
     return _tables((*READS, *WRITES, "dynamodb:DeleteItem"), tables)

@@ -52,6 +52,18 @@ def test_a_customer_changes_a_title_adds_a_photo_and_takes_it_back(up: Up) -> No
     assert get(up) == before
 
 
+def test_a_standing_wish_is_kept_listed_and_forgotten(up: Up) -> None:
+    customer = Customer()
+    kept = wait_for_reply(up, customer.write(up, "Hi,\n\nremember: British spelling\n\nThanks,\nScott"))
+    assert "I will remember that" in text_of(kept)
+    assert "exact edits only" in text_of(kept), "the built-in agent says that it cannot follow it"
+    assert "British spelling" in text_of(wait_for_reply(up, customer.write(up, "status")))
+    gone = wait_for_reply(up, customer.write(up, "forget: british", reply_to=kept))
+    assert "Not kept any more" in text_of(gone)
+    assert "British spelling" not in text_of(wait_for_reply(up, customer.write(up, "status", reply_to=gone)))
+    assert not origin_log(up.data, "--grep=British"), "wishes are kept outside of the repository"
+
+
 def test_a_photo_with_a_gps_position_goes_public_without_it(up: Up) -> None:
     customer, sent = Customer(), picture("JPEG", (2400, 1800), exif=exif())
     assert b"Phone of Scott" in sent

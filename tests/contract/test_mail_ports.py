@@ -383,6 +383,19 @@ def test_adding_a_project_again_replaces_its_settings(backend: Backend) -> None:
     assert backend.directory.project("none") is None
 
 
+def test_wishes_are_replaced_only_where_they_are_what_was_read(backend: Backend) -> None:
+    assert not backend.directory.set_wishes("amelia", (), ("British spelling",)), "there is no such project"
+    backend.directory.add_project(Project("amelia", "/a", agent="claude"), NOON)
+    wishes = ("British spelling", "“Grüße”, never 'MfG'")
+    assert backend.directory.set_wishes("amelia", (), wishes[:1])
+    assert not backend.directory.set_wishes("amelia", (), ("lost",))
+    assert backend.directory.set_wishes("amelia", wishes[:1], wishes)
+    assert backend.directory.set_wishes("amelia", wishes, wishes)
+    assert backend.directory.project("amelia") == Project("amelia", "/a", agent="claude", wishes=wishes)
+    assert backend.directory.set_wishes("amelia", wishes, ())
+    assert backend.directory.project("amelia") == Project("amelia", "/a", agent="claude")
+
+
 def test_an_address_that_is_removed_changes_nothing_of_that_project_any_more(backend: Backend) -> None:
     for name in ("amelia", "acme"):
         backend.directory.add_project(Project(name, "/a"), NOON)

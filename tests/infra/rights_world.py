@@ -176,6 +176,11 @@ def walk(house: House) -> None:
     house.step("RecordInterruption", emailId=second, jobId=waiting)
     house.step("HandleTimeout", emailId=second, jobId=waiting)
     house.step("RunCommand", emailId=second, command="stop", threadId=other_thread)
+    wish = house.mail("remember: British spelling")
+    for step in ("AuthenticateSender", "ParseEmail"):
+        house.step(step, emailId=wish)
+    kept = house.step("IdentifyProjectUser", emailId=wish, redrive=0, retries=0)
+    house.step("RunCommand", emailId=wish, command=kept["command"], threadId=kept["threadId"])
     house.step("Reply", emailId=second, redrive=0, job={"route": "edit", "jobId": waiting, "threadId": other_thread})
     house.step("GiveUp", emailId=second, job={"jobId": waiting}, error={"Error": "Broken", "Cause": "it broke"})
     failed = recorded("execution_failed")

@@ -230,12 +230,16 @@ def test_what_a_site_may_cost_and_what_a_mail_without_words_asks_for_can_be_set(
     change = ["project", "set", "kiln", "--data", str(data)]
     assert main([*change, "--daily-cap", "2.5", "--default-instruction", instruction]) == 0
     capsys.readouterr()
+    assert main([*change, "--wishes", "British spelling", "--wishes", "never touch prices"]) == 0
+    assert main([*change, "--wishes", "x" * 501]) == 2
+    capsys.readouterr()
     assert main([*change, "--daily-cap", "3", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["daily_cap_usd"], shown["default_instruction"]) == (3.0, instruction)
     assert main(["project", "show", "kiln", "--data", str(data)]) == 0
     told = capsys.readouterr().out
     assert "$3 a day" in told
+    assert "British spelling; never touch prices" in told
     assert instruction in told
 
 

@@ -69,10 +69,16 @@ class AgentTask:
     note: str = ""
     """What went wrong the first time, for an agent that can use it."""
 
+    wishes: tuple[str, ...] = ()
+    """What holds for every change of this site."""
+
     @property
     def words(self) -> str:
-        """The instruction with the note, as one text."""
-        return f"{self.instruction}\n\n{self.note}" if self.note else self.instruction
+        """The instruction with the site's standing wishes and the note, as one text."""
+        wishes = "\n".join(
+            ["Standing wishes for this site, for whatever you write:", *(f"- {one}" for one in self.wishes)]
+        )
+        return "\n\n".join(filter(None, (self.instruction, self.wishes and wishes, self.note)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ def run_agent(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
     task = AgentTask(
         instruction=run.request,
         note=note,
+        wishes=run.project.wishes,
         workspace=workspace.path,
         attachments=tuple(AttachedFile(a, run.deps.attachment_path(a)) for a in run.instruction.attachments),
         session=run.deps.sessions.session_of(thread_id),

@@ -204,6 +204,9 @@ class Directory(Protocol):
     def add_project(self, project: Project, now: datetime) -> None:
         """Onboard a project; again replaces its settings."""
 
+    def set_wishes(self, project_id: str, before: Sequence[str], after: Sequence[str]) -> bool:
+        """Replace the standing wishes of a project; False if they are not `before` any more."""
+
     def add_sender(self, sender: Sender, now: datetime) -> None:
         """Entitle an address; again replaces its user. Its project must be there."""
 

@@ -97,6 +97,8 @@ class Command(StrEnum):
     PUBLISH = "publish"
     STATUS = "status"
     STOP = "stop"
+    REMEMBER = "remember"
+    FORGET = "forget"
 
 
 @dataclass(frozen=True, slots=True)

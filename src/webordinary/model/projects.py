@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from webordinary.model.names import ProjectUser
 
+MOST_WISHES, WISH_CHARACTERS = 20, 500
+"""Standing wishes of one site, and the length of each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Project:
@@ -30,6 +33,9 @@ class Project:
     allowed_hosts: tuple[str, ...] = ()
     """Other hosts that a change may make pages load from, or `*` for every host and for scripts."""
 
+    wishes: tuple[str, ...] = ()
+    """Standing wishes of its people, such as “British spelling”: every agent gets them."""
+
     hook_secret: str = ""
     """Signs the webhook that has the site built again after a push; empty: there is none."""
     build_problem: str = ""
@@ -38,7 +44,7 @@ class Project:
     """When that was, as a Unix time."""
 
     def __post_init__(self) -> None:
-        for name in ("domains", "allowed_hosts"):
+        for name in ("domains", "allowed_hosts", "wishes"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # stores return a list
 
 

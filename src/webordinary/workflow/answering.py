@@ -20,6 +20,7 @@ from webordinary.mail.confirm import (
     new_token,
 )
 from webordinary.mail.identify import Ambiguous, identify
+from webordinary.mail.parsing.wishes import changed_wishes, wish_in
 from webordinary.mail.ports import Outbox
 from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer
@@ -48,6 +49,7 @@ def words_of(cause: str) -> str:
 
 Payload = dict[str, Any]
 _MAX_REASON = 1000
+_WISH_TRIES = 5
 _STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
 _LEAST_UPTIME = timedelta(days=1)
 """No job is given up for its waiting before the system has been up for so long: workers need a chance."""
@@ -102,14 +104,28 @@ class Answering:
     look: Look = Look()  # noqa: RUF009  frozen
 
     def run_command(self, payload: Payload) -> Payload:
-        """`stop` ends its thread's jobs for good, `status` only looks."""
+        """`stop` ends its thread's jobs for good, `status` only looks, `remember` and `forget` keep wishes."""
         thread = self.mailroom.threads.get(payload["threadId"])
+        if thread is not None and payload["command"] in (Command.REMEMBER, Command.FORGET):
+            self._keep_wish(thread.key.project_id, payload["emailId"])
         if thread is None or payload["command"] != Command.STOP:
             return {}
         of_thread = {job.job_id: job for job in self._of_thread(thread.key, thread.thread_id)}
         for job in of_thread.values():
             end_workflow(job, _STOPPED, self.pool, self.now())
         return {"stopped": len(of_thread)}
+
+    def _keep_wish(self, project_id: str, email_id: str) -> None:
+        mail, directory = self.mailroom.read(email_id).mail, self.mailroom.directory
+        said = wish_in(mail.text, mail.sender_name)
+        for _ in range(_WISH_TRIES):
+            project = directory.project(project_id)
+            if said is None or project is None:
+                return
+            wishes = changed_wishes(project.wishes, *said)
+            if wishes == project.wishes or directory.set_wishes(project_id, project.wishes, wishes):
+                return
+        raise Transient(f"{project_id}: its wishes changed {_WISH_TRIES} times meanwhile")
 
     def tell_held(self, job: Job) -> None:
         """Say once that the mail is kept and will be done later; its answer follows then."""
@@ -285,7 +301,7 @@ class Answering:
         if job_route.get("route") == "ask":
             return self._ask_which(envelope, mail)
         if job_route.get("route") == "command":
-            return self._answer_command(payload)
+            return self._answer_command(payload, mail)
         job_id = job_route.get("jobId") or job_id_of(email_id, payload.get("redrive", 0))
         return self._answer_job(job_id, email_id, mail)
 
@@ -301,12 +317,18 @@ class Answering:
             return replace(answer, pictures=tuple(map(self.mailroom.blobs.get, job.result.pictures)))
         return answer
 
-    def _answer_command(self, payload: Payload) -> Answer:
+    def _answer_command(self, payload: Payload, mail: ParsedMail) -> Answer:
         if payload["job"]["command"] == Command.STOP:
             stopped = (payload.get("answer") or {}).get("stopped", 0)
             return answers.stopped(stopped)
         thread = self.mailroom.threads.get(payload["job"]["threadId"])
-        return answers.report_status(self._status_lines(thread.key) if thread else ())
+        project = self.mailroom.directory.project(thread.key.project_id) if thread else None
+        wishes = project.wishes if project else ()
+        if payload["job"]["command"] in (Command.REMEMBER, Command.FORGET):
+            said = wish_in(mail.text, mail.sender_name)
+            exact_only = project is not None and project.agent in ("builtin", "auto")
+            return answers.told_wish(*(said or (Command.REMEMBER, "")), wishes, exact_only=exact_only)
+        return answers.report_status(self._status_lines(thread.key) if thread else (), wishes)
 
     def _ask_which(self, envelope: Envelope, mail: ParsedMail) -> Answer:
         entitled = self.mailroom.entitlements(mail)

@@ -118,6 +118,16 @@ def test_quoted_words_may_have_a_to_in_them(site: Site) -> None:
     assert "<p>Open to nobody</p>" in site.home
 
 
+def test_every_agent_is_told_the_standing_wishes_and_the_built_in_one_changes_nothing_because_of_them(
+    site: Site,
+) -> None:
+    task = AgentTask('Change "Shop" to "Store"', site.folder, wishes=("British spelling", "never touch prices"))
+    assert "\n- British spelling\n- never touch prices" in task.words
+    assert task.words.startswith(task.instruction)
+    assert isinstance(BuiltinAgent().run(task, TestHold()), Changed)
+    assert "<h2>Store</h2>" in site.home
+
+
 def test_text_in_several_places_is_asked_about(site: Site) -> None:
     result = site.write("replace “Amelia” with “Zoe”")
     assert isinstance(result, Asked)

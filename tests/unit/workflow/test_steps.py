@@ -101,6 +101,22 @@ def test_a_command_that_is_answered_at_once_records_no_job(
     assert not house.services.jobs.open_jobs(AMELIA_SCOTT)
 
 
+def test_a_standing_wish_is_kept_once_and_listed_by_status(house: House, steps: Mapping[str, Step]) -> None:
+    for _ in range(2):
+        payload = identified(house, steps, "Hi,\n\nremember: British spelling\n\nThanks, Scott")
+        assert (payload["route"], payload["command"]) == ("command", "remember")
+        steps["RunCommand"](payload)
+        steps["RunCommand"](payload)
+    project = house.services.directory.project("amelia")
+    assert project
+    assert project.wishes == ("British spelling",)
+    assert not house.services.jobs.open_jobs(AMELIA_SCOTT)
+    steps["RunCommand"](identified(house, steps, "forget: british"))
+    project = house.services.directory.project("amelia")
+    assert project
+    assert project.wishes == ()
+
+
 def test_stop_ends_the_waiting_jobs_of_its_thread_once(house: House, steps: Mapping[str, Step]) -> None:
     payload = {**identified(house, steps), "command": "stop"}
     assert steps["RunCommand"](payload) == {"stopped": 1}

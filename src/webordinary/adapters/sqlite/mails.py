@@ -394,6 +394,10 @@ ADD_PROJECT = """
 INSERT INTO projects (project_id, settings, created_at) VALUES (:project_id, :settings, :now)
 ON CONFLICT (project_id) DO UPDATE SET settings = excluded.settings"""
 
+SET_WISHES = """
+UPDATE projects SET settings = json_set(settings, '$.wishes', json(?3))
+WHERE project_id = ?1 AND coalesce(json_extract(settings, '$.wishes'), '[]') = json(?2)"""
+
 ADD_SENDER = """
 INSERT INTO senders (address, project_id, user_id, created_at) VALUES (:address, :project_id, :user_id, :now)
 ON CONFLICT (address, project_id) DO UPDATE SET user_id = excluded.user_id"""
@@ -436,6 +440,11 @@ class SqliteDirectory:
         }
         with self._db.write() as conn:
             conn.execute(ADD_PROJECT, row)
+
+    def set_wishes(self, project_id: str, before: Sequence[str], after: Sequence[str]) -> bool:
+        row = (project_id, json.dumps(list(before), ensure_ascii=False), json.dumps(list(after), ensure_ascii=False))
+        with self._db.write() as conn:
+            return conn.execute(SET_WISHES, row).rowcount > 0
 
     def add_sender(self, sender: Sender, now: datetime) -> None:
         row = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from webordinary.entrypoints.cli.output import print_json, progress, table
 from webordinary.entrypoints.cli.up import require_programs, require_writable
 from webordinary.jobs.site_files import Stage
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project, Sender
+from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS, Project, Sender
 from webordinary.operations import domains, onboarding
 from webordinary.operations.access import hash_password
 
@@ -97,6 +97,7 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
         ("paused", "yes; `webordinary resume` ends it" if project.paused else "no"),
         ("results for programs", "on; `webordinary outputs` shows them" if project.output else "off"),
         ("hosts that pages may load from", ", ".join(project.allowed_hosts) or "those that they use already"),
+        ("standing wishes", "; ".join(project.wishes) or "-"),
         ("own domains", ", ".join(project.domains) or "-"),
         ("webhook", "yes" if project.hook_secret else "no; `webordinary project hook` makes one"),
         ("last build", project.build_problem.splitlines()[0] if project.build_problem else "in order"),
@@ -118,6 +119,7 @@ _INSTRUCTION = "what a mail without words asks for; empty: nothing, its sender i
 _DRAFTS_CLOSED = "read a password for the edit site from standard input; an empty line removes it"
 _OUTPUT = "keep the result of each mail for programs, see `webordinary outputs`; on AWS in queues, made now"
 _ALLOW_HOST = "a host that changed pages may load scripts, pictures and fonts from; * allows all, and scripts in pages"
+_WISHES = "a standing wish that every agent gets, such as 'British spelling'; repeat it for more; empty: none"
 _SHOWN = 80
 
 
@@ -130,6 +132,7 @@ def add_set(parts: Commands) -> None:
     command.add_argument("--output", choices=("on", "off"), help=_OUTPUT)
     command.add_argument("--allow-host", metavar="HOST", action="append", type=_as(config.text()), help=_ALLOW_HOST)
     command.add_argument("--refuse-host", metavar="HOST", action="append", help="take an allowed host back")
+    command.add_argument("--wishes", metavar="TEXT", action="append", type=_as(config.text()), help=_WISHES)
     command.add_argument("--edit-password-stdin", action="store_true", help=_DRAFTS_CLOSED)
 
 
@@ -139,6 +142,8 @@ def set_project(args: argparse.Namespace) -> int:
     given = {name: value for name, value in given.items() if value is not None}
     if args.output:
         given["output"] = args.output == "on"
+    if args.wishes is not None:
+        given["wishes"] = _bounded_wishes(args.wishes)
     if args.edit_password_stdin:
         password = sys.stdin.readline().rstrip("\n")
         given["edit_password"] = hash_password(password) if password else ""
@@ -159,6 +164,14 @@ def set_project(args: argparse.Namespace) -> int:
     else:
         print(f"{project.project_id} is changed: see `webordinary project show {project.project_id}`")
     return Exit.OK
+
+
+def _bounded_wishes(texts: Sequence[str]) -> tuple[str, ...]:
+    wishes = tuple(filter(None, texts))
+    if len(wishes) > MOST_WISHES or any(len(one) > WISH_CHARACTERS for one in wishes):
+        limits = f"a site has at most {MOST_WISHES} wishes of {WISH_CHARACTERS} characters"
+        raise CommandFailed(limits, "give fewer or shorter ones", Exit.USAGE)
+    return wishes
 
 
 def add_hook(parts: Commands) -> None:

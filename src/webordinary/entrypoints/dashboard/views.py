@@ -55,7 +55,7 @@ _Station = tuple[str, str, datetime | None]  # name, label, when it was reached
 _EDITED = {Command.UNDO: "taken back"}
 _ON_THE_EDIT_SITE = "on the edit site"
 _SHOWN = {Command.PUBLISH: "on the public site"}
-_NEVER_QUEUED = (Command.STATUS, Command.STOP)
+_NEVER_QUEUED = (Command.STATUS, Command.STOP, Command.REMEMBER, Command.FORGET)
 
 
 def steps_of(mail: MailSummary) -> tuple[ProgressStep, ...]:
@@ -138,6 +138,8 @@ _COMMAND_DONE = {
     Command.PUBLISH: "on the public site",
     Command.STATUS: "answered",
     Command.STOP: "stopped",
+    Command.REMEMBER: "wish kept",
+    Command.FORGET: "wish dropped",
 }
 
 

@@ -14,6 +14,7 @@ from webordinary.mail.parsing.html import MAX_TAGS, html_to_lines
 from webordinary.mail.parsing.parts import DEFAULT_LIMITS, MailLimits, Part, Parts, take_apart
 from webordinary.mail.parsing.phrases import any_of
 from webordinary.mail.parsing.reply_text import Line, reply_text
+from webordinary.mail.parsing.wishes import wish_in
 from webordinary.model.mail import ParsedMail
 from webordinary.model.text import clean
 
@@ -190,7 +191,7 @@ def _read(raw: bytes, parts: Parts) -> ParsedMail:
         references=headers.message_ids("references"),
         text=reply.text,
         elided=reply.elided,
-        command=command_of(reply.text, subject, author.name),
+        command=said[0] if (said := wish_in(reply.text, author.name)) else command_of(reply.text, subject, author.name),
         attachment_count=accepted_count(parts.files),
         automatic=is_automatic(headers, author.address),
         refused_attachments=surplus(parts.files),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from webordinary.mail.parsing.commands import own_words
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
+from webordinary.model.projects import MOST_WISHES
 
 MAX_LISTED = 20
 MAX_EXCERPT = 1500
@@ -277,11 +278,41 @@ def choose_project(project_ids: Sequence[str], addresses: Sequence[str], named: 
     return Answer("Which site do you mean?", (said, Listing("Your sites", _bounded(items))), closing=closing)
 
 
-def report_status(lines: Sequence[str]) -> Answer:
-    """The answer to `status`."""
-    if not lines:
-        return Answer("Status", (Paragraph("Nothing is in work; all your mails are answered."),))
-    return Answer("Status", (Listing("In work", _bounded(lines)),))
+def report_status(lines: Sequence[str], wishes: Sequence[str] = ()) -> Answer:
+    """The answer to `status`: the work under way, and the standing wishes of the site."""
+    work: Block = Listing("In work", _bounded(lines)) if lines else Paragraph(_NO_WORK)
+    kept = (Listing("I keep in mind, for every change", _bounded(wishes)),) if wishes else ()
+    return Answer("Status", (work, *kept))
+
+
+_NO_WORK = "Nothing is in work; all your mails are answered."
+
+
+def told_wish(command: Command, wish: str, wishes: Sequence[str], *, exact_only: bool) -> Answer:
+    """The answer to `remember` and `forget`; `wishes` are those that stand now."""
+    held = [one for one in wishes if wish.casefold().strip(" .!") in one.casefold()]
+    kept = (
+        Listing("I keep in mind, for every change", _bounded(wishes)) if wishes else Paragraph("No wish is kept now.")
+    )
+    if command is Command.REMEMBER and not held:
+        said = Paragraph(f"This is not kept: a site has at most {MOST_WISHES} wishes. Reply “forget: …” to drop one.")
+        return Answer("Too many wishes", (said, kept))
+    if command is Command.REMEMBER:
+        note = (
+            (Paragraph(_EXACT_ONLY),) if exact_only else (Paragraph("Reply “forget: …” with its words to drop one."),)
+        )
+        return Answer("I will remember that", (kept, *note))
+    if held:
+        return Answer(
+            "Which wish do you mean?", (kept, Paragraph("Reply “forget: …” with words that only one of them has."))
+        )
+    return Answer("Not kept any more", (kept,))
+
+
+_EXACT_ONLY = (
+    "Where the built-in agent edits your site, it makes exact edits only and chooses no words of its own: the wish is "
+    "for agents that do. Reply “forget: …” with its words to drop it."
+)
 
 
 def _refused(refused: Sequence[RefusedAttachment]) -> tuple[Block, ...]:

@@ -96,6 +96,16 @@ class AwsDirectory:
         change = update(self._table, _place(project.project_id), SET, settings=asdict(project), now=moment(now))
         self._dynamo.write(f"keeping the settings of project {project.project_id}", change)
 
+    def set_wishes(self, project_id: str, before: Sequence[str], after: Sequence[str]) -> bool:
+        unset = "" if before else "attribute_not_exists(#settings.#wishes) OR "
+        same = f"attribute_exists(#email) AND ({unset}#settings.#wishes = :before)"
+        change = update(
+            self._table, _place(project_id), "SET #settings.#wishes = :after", same,
+            before=list(before), after=list(after),
+        )  # fmt: skip
+        done = self._dynamo.write(f"keeping the wishes of project {project_id}", change)
+        return not isinstance(done, ConditionFailed)
+
     def add_sender(self, sender: Sender, now: datetime) -> None:
         project_id, address = sender.key.project_id, sender.address.lower()
         if "@" not in address:

@@ -1,0 +1,55 @@
+"""Standing wishes: what a mail keeps in mind, and what it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from webordinary.mail.parsing.wishes import changed_wishes, wish_in
+from webordinary.model.mail import Command
+from webordinary.model.projects import MOST_WISHES
+
+
+@pytest.mark.parametrize(
+    ("text", "wish"),
+    [
+        ("remember: British spelling", (Command.REMEMBER, "British spelling")),
+        ("Hi there,\n\nRemember: never touch prices.\n\nThanks,\nScott", (Command.REMEMBER, "never touch prices.")),
+        ("Please remember this: we write\nKent with a capital K\n\nScott Miller\n+44 1234 567890",
+         (Command.REMEMBER, "we write Kent with a capital K")),
+        ("Merke dir: immer siezen\n\nViele Grüße\nAnna", (Command.REMEMBER, "immer siezen")),
+        ("Retenez : le vouvoiement", (Command.REMEMBER, "le vouvoiement")),
+        ("forget: British spelling", (Command.FORGET, "British spelling")),
+        ("Forget: everything\n\nThanks!", (Command.FORGET, "everything")),
+    ],
+)  # fmt: skip
+def test_a_standing_wish_is_read_without_greeting_and_signature(text: str, wish: tuple[Command, str]) -> None:
+    assert wish_in(text, "Scott Miller") == wish
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Remember the photo of the kiln",
+        "Change the title to “Remember: be kind”",
+        "Change the title to Spring.\nRemember: British spelling",
+        "remember: British spelling\n\nAnd change the title to Spring.",
+        "remember:",
+        "forget it",
+        "Do you remember: we spoke",
+        "remember: " + "x" * 600,
+    ],
+)
+def test_a_mail_that_says_anything_else_is_for_the_agent(text: str) -> None:
+    assert wish_in(text, "Scott Miller") is None
+
+
+def test_wishes_are_kept_once_and_dropped_by_words_that_one_of_them_has() -> None:
+    wishes = changed_wishes((), Command.REMEMBER, "British spelling")
+    assert changed_wishes(wishes, Command.REMEMBER, "british SPELLING") == wishes
+    wishes = changed_wishes(wishes, Command.REMEMBER, "Spelling of names as on the price list")
+    assert changed_wishes(wishes, Command.FORGET, "spelling") == wishes, "both have it"
+    assert changed_wishes(wishes, Command.FORGET, "british.") == wishes[1:]
+    assert changed_wishes(wishes, Command.FORGET, "Everything") == ()
+    assert changed_wishes(wishes, Command.FORGET, "everything about us") == wishes
+    full = tuple(f"wish {number}" for number in range(MOST_WISHES))
+    assert changed_wishes(full, Command.REMEMBER, "one more") == full
