@@ -75,10 +75,10 @@ class AgentTask:
     @property
     def words(self) -> str:
         """The instruction with the site's standing wishes and the note, as one text."""
-        wishes = "\n".join(
+        kept = "\n".join(
             ["Standing wishes for this site, for whatever you write:", *(f"- {one}" for one in self.wishes)]
         )
-        return "\n\n".join(filter(None, (self.instruction, self.wishes and wishes, self.note)))
+        return "\n\n".join(filter(None, (self.instruction, kept if self.wishes else "", self.note)))
 
 
 @dataclass(frozen=True, slots=True)
