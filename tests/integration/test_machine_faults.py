@@ -108,10 +108,14 @@ def test_a_killed_git_and_one_without_disk_space_are_faults_of_the_machine(
     script(tmp_path / "git", "kill -9 $$")
     with pytest.raises(ProgramKilled):
         git("status")
-    script(tmp_path / "git", "echo 'fatal: write error: No space left on device' >&2; exit 128")
-    with pytest.raises(GitFailed) as full:
-        git("status")
-    assert is_machine_fault(full.value)
+    for words in (
+        "fatal: write error: No space left on device",
+        "fatal: sha1 file tmp_idx write error. Out of diskspace",
+    ):
+        script(tmp_path / "git", f"echo '{words}' >&2; exit 128")
+        with pytest.raises(GitFailed) as full:
+            git("status")
+        assert is_machine_fault(full.value)
     script(tmp_path / "git", "echo 'fatal: bad object' >&2; exit 128")
     with pytest.raises(GitFailed) as broken:
         git("status")

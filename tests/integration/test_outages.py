@@ -50,6 +50,23 @@ def test_a_start_of_a_living_worker_counts(house: House) -> None:
     house.services.workers.leave(WORKER)
 
 
+def test_a_start_that_a_living_worker_lets_go_of_is_given_back(house: House) -> None:
+    house.receive()
+    claim = start_and_die(house, None)
+    assert house.services.pool.claims.begin_release(claim)
+    assert the_job(house).attempts == 0
+    again = start_and_die(house, claim)
+    assert (the_job(house).attempts, the_job(house).fence) == (1, again.fence)
+
+
+def test_a_release_after_a_takeover_gives_nothing_back(house: House) -> None:
+    house.receive()
+    claim = start_and_die(house, None)
+    start_and_die(house, claim)
+    assert not house.services.pool.claims.begin_release(claim)
+    assert the_job(house).attempts == 2
+
+
 def test_after_many_outages_its_starts_count_again(house: House) -> None:
     house.receive()
     claim = None

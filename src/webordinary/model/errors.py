@@ -112,7 +112,7 @@ _MACHINE_SQLITE = frozenset(
     {"SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM", "SQLITE_READONLY", "SQLITE_CANTOPEN"}
     | {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 )
-_MACHINE_WORDS = tuple(os.strerror(number) for number in sorted(_MACHINE_ERRNOS))
+_MACHINE_WORDS = (*(os.strerror(number) for number in sorted(_MACHINE_ERRNOS)), "Out of diskspace")
 _LONGEST_CHAIN = 20
 KILLED_CODES = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """Exit codes of a killed program; the second where a shell or a jail reports on the program in it."""

@@ -159,7 +159,7 @@ class Slot:
             self._abandon_lost(started, lost)
             return None
         except Exception as problem:
-            # The job starts again, on any worker; this start counts as an attempt.
+            # The job starts again, on any worker; the start counts unless the claim's release gives it back.
             self._log_unexpected(started.job, problem)
             _log.warning("%s: could not save the end of %s: %s", started.claim.key, started.job.job_id, problem)
             self._claim_set.abandon(started.claim)

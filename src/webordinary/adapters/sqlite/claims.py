@@ -22,6 +22,7 @@ from webordinary.pool.transitions import (
     ANY_FENCE,
     claimed,
     ended,
+    excused,
     first_to_start,
     left_to_another,
     may_claim,
@@ -63,6 +64,8 @@ WHERE key = :key AND worker = :worker AND fence = :fence AND status = 'held'"""
 RELEASE = """
 UPDATE claims SET status = :after
 WHERE key = :key AND worker = :worker AND fence = :fence AND status = :before"""
+
+RUNNING_UNDER = f"{JOBS} WHERE key = ? AND state <> 'settled' AND state = 'running' AND fence = ?"
 
 HELD_BY = "SELECT * FROM claims WHERE worker = ? AND status = 'held'"
 
@@ -127,12 +130,21 @@ class SqliteClaims:
             return {claim.key for claim in claims if conn.execute(RENEW, {**_identity(claim), "until": until}).rowcount}
 
     def begin_release(self, claim: Claim) -> bool:
-        """Held becomes releasing."""
-        return self._release(claim, before="held", after="releasing")
+        """Held becomes releasing.
+
+        A job that still runs under it could not be ended, on a full disk say, by a worker that lives: that start is
+        given back.
+        """
+        with self._db.write() as conn:
+            for row in conn.execute(RUNNING_UNDER, (str(claim.key), claim.fence)).fetchall():
+                job = job_of(row)
+                save_changes(conn, job, excused(job))
+            return _release(conn, claim, before="held", after="releasing")
 
     def end_release(self, claim: Claim) -> None:
         """Releasing becomes free."""
-        self._release(claim, before="releasing", after="free")
+        with self._db.write() as conn:
+            _release(conn, claim, before="releasing", after="free")
 
     def look(self, key: ProjectUser) -> Claim | None:
         """Who holds the key now."""
@@ -149,11 +161,6 @@ class SqliteClaims:
         """The claims that the store says this worker holds."""
         with self._db.read() as conn:
             return [claim_of(row) for row in conn.execute(HELD_BY, (worker,))]
-
-    def _release(self, claim: Claim, before: str, after: str) -> bool:
-        with self._db.write() as conn:
-            fields = {**_identity(claim), "before": before, "after": after}
-            return bool(conn.execute(RELEASE, fields).rowcount)
 
     def _claim_and_start(
         self, conn: sqlite3.Connection, key: ProjectUser, worker: str, now: datetime, over: Claim | None
@@ -178,7 +185,7 @@ class SqliteClaims:
         own = upcoming.job
         waited = yields_after(claim, own, now, empty=upcoming.empty)
         if waited and (handed := self._take_waiting_since(conn, waited, claim.worker, now, own=str(claim.key))):
-            conn.execute(RELEASE, {**_identity(claim), "before": "held", "after": "free"})
+            _release(conn, claim, before="held", after="free")
             if own:
                 conn.execute(HINT, {**_identity(claim), "now": now.timestamp()})
             return FinishResult(None, handed, owed, upcoming.empty)
@@ -247,6 +254,10 @@ def _look(conn: sqlite3.Connection, key: str) -> Claim | None:
 
 def _drop_hint(conn: sqlite3.Connection, key: ProjectUser) -> None:
     conn.execute("DELETE FROM hints WHERE key = ?", (str(key),))
+
+
+def _release(conn: sqlite3.Connection, claim: Claim, before: str, after: str) -> bool:
+    return bool(conn.execute(RELEASE, {**_identity(claim), "before": before, "after": after}).rowcount)
 
 
 def _identity(claim: Claim) -> dict[str, object]:
