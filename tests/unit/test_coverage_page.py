@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
-ROWS = [line for line in PAGE.splitlines() if line.startswith("| ")][1:]
+LINES = PAGE.splitlines()
+ROWS = [line for line, below in zip(LINES, [*LINES[1:], ""], strict=True) if line[:2] == "| " and below[:2] != "|-"]
+FIRST_SYSTEM = 95
+"""Components, behaviours and scripts of the first system."""
 NAMED = sorted(set(re.findall(r"`(tests/[^`]+\.py::[^`]+)`", PAGE)))
 
 
@@ -18,6 +21,11 @@ def test_every_scenario_names_a_test_in_full() -> None:
     assert ROWS, "the table is gone; the pattern of this test is out of date"
     assert [row for row in ROWS if not re.search(r"`tests/\S+\.py::test_\w+`", row)] == []
     assert "::" not in re.sub(r"`tests/[^`]+\.py::test_\w+`", "", PAGE), "a test is named by half"
+
+
+def test_every_row_of_the_first_system_is_there() -> None:
+    numbers = [int(found[1]) for row in ROWS if (found := re.match(r"\| (\d+) \|", row))]
+    assert numbers == list(range(1, FIRST_SYSTEM + 1))
 
 
 @pytest.mark.parametrize("test", NAMED)
