@@ -44,8 +44,6 @@ class Promise:
     steps: int
     project: str
     email_id: str
-    at: float = 0.0
-    """On the monotonic clock."""
 
 
 class Postbox:
@@ -81,8 +79,8 @@ class Customers:
     rng: random.Random
     promises: list[Promise] = field(default_factory=list)
     refused: int = 0
-    follow_up_seconds: float = 0.0
-    """How soon they write again in a conversation."""
+    impatient: bool = True
+    """Whether they write on before they were answered."""
 
     def run(self, writer: Writer, over: threading.Event) -> None:
         """One customer's day."""
@@ -99,8 +97,8 @@ class Customers:
             over.wait(rng.uniform(0.05, 0.6))
 
     def _open_to_more(self, threads: list[list[Promise]]) -> list[list[Promise]]:
-        latest = time.monotonic() - self.follow_up_seconds
-        return [thread for thread in threads if thread[-1].at <= latest]
+        answers = {} if self.impatient else self.postbox.read()
+        return [thread for thread in threads if self.impatient or thread[-1].message_id in answers]
 
     def _waiting(self, threads: list[list[Promise]]) -> int:
         answers = self.postbox.read()
@@ -114,7 +112,7 @@ class Customers:
         except WebOrdinaryError:
             self.refused += 1
             return None
-        promise = Promise(sent, mark, file, steps, KEYS[writer.address], writer.email_id, time.monotonic())
+        promise = Promise(sent, mark, file, steps, KEYS[writer.address], writer.email_id)
         self.promises.append(promise)
         return promise
 

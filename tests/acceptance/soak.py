@@ -76,7 +76,7 @@ def soak(kind: str, folder: Path, seed: int, seconds: float, say: Callable[[str]
     try:
         with prepared(kind, folder) as means:
             chaos = Chaos(folder / "house", seed, lambda line: say(f"{kind}: {line}"), means.furnish, means.trouble_of)
-            chaos.customers.follow_up_seconds = means.follow_up_seconds
+            chaos.customers.impatient = means.impatient
             try:
                 return _judged(kind, chaos, seconds, say)
             finally:

@@ -188,7 +188,8 @@ class Prepared:
 
     furnish: FURNISH
     trouble_of: TROUBLE
-    follow_up_seconds: float = 0.0
+    impatient: bool = False
+    """A step that a fault repeats for long lets later mails of the conversation go first: that is not judged then."""
 
 
 @contextmanager
@@ -202,10 +203,9 @@ def prepared(kind: str, folder: Path) -> Iterator[Prepared]:
                 yield Prepared(furnish, partial(_on_disk, disk, PowerCuts if kind == "power" else FullDisk))
         case "clock":
             settings = SETTINGS | {"retention_days": 3650}  # mails of now are old for a clock that is far ahead
-            # A jump repeats the step that reads a mail: a second mail within that second would come before the first.
-            yield Prepared(partial(House, settings=settings, env=_settable_clock(folder)), Clock, follow_up_seconds=8.0)
+            yield Prepared(partial(House, settings=settings, env=_settable_clock(folder)), Clock)
         case _:
-            yield Prepared(partial(House, settings=SETTINGS), _PLAIN[kind])
+            yield Prepared(partial(House, settings=SETTINGS), _PLAIN[kind], impatient=kind in ("kills", "freezes"))
 
 
 _PLAIN: Mapping[str, type[Trouble]] = {

@@ -230,6 +230,22 @@ def test_the_claim_of_a_customer_who_left_goes_too(operator: Operator) -> None:
         assert services.pool.claims.renew([started.claim], services.clock.now()) == set()
 
 
+def test_the_claim_of_a_worker_that_died_on_this_machine_is_neither_live_nor_busy(operator: Operator) -> None:
+    operator.add("--no-sample-mail")
+    with operator.services() as services:
+        now = services.clock.now()
+        services.jobs.record(NewJob("j3", KILN_ANN, "t1", "c" * 64, Command.EDIT), now, ready=True)
+        started = services.pool.claims.claim_and_start(KILN_ANN, "w-died", now)
+        locks = services.config.data / "run" / "workers"
+    assert isinstance(started, StartedJob)
+    assert [(claim["live"], claim["busy"]) for claim in operator.ask("claims")] == [(True, True)]
+    locks.mkdir(parents=True, exist_ok=True)
+    (locks / "w-died").write_text("1\n")  # left behind, and no process holds its lock
+    assert [(claim["live"], claim["busy"]) for claim in operator.ask("claims")] == [(False, False)]
+    assert "its worker is dead" in operator.run("claims")[1]
+    assert operator.ask("queues")["queues"][0]["owner"] is None
+
+
 def test_a_mail_file_is_sent_as_ses_would_store_it(operator: Operator, tmp_path: Path) -> None:
     operator.add("--no-sample-mail")
     mail = tmp_path / "mail.eml"

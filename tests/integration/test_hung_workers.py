@@ -15,8 +15,9 @@ import pytest
 from tests.unit.jobs.world import Heard
 from webordinary.adapters.files.liveness import LockFiles
 from webordinary.adapters.files.system import GAVE_UP
+from webordinary.config import Config
 from webordinary.entrypoints.supervisor import Child, Supervisor
-from webordinary.services.hung_workers import LOOK_SECONDS, HungWorkers
+from webordinary.services.hung_workers import LOOK_SECONDS, HungWorkers, silence_allowed
 
 PATIENCE = 180.0
 WORKER = """
@@ -31,6 +32,10 @@ with open(sys.argv[2], "w") as pipe:
     print(os.getpid(), file=pipe)
 sys.stdin.read()
 """
+
+
+def test_a_loop_that_waits_for_a_long_poll_does_not_count_as_hung_however_short_the_lease_is() -> None:
+    assert silence_allowed(lease_seconds=8.0, interrupt_grace_seconds=1.0) > 2 * Config().aws_poll_seconds
 
 
 class Watched:

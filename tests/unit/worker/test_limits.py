@@ -10,7 +10,7 @@ import pytest
 from tests.harness.pool_records import PoolRecords
 from tests.unit.worker.around import WORKER, Around
 from webordinary.model.claims import Claim, ClaimStatus, Interrupt, StartedJob
-from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut
+from webordinary.model.errors import Cancelled, ClaimLost, Interrupted, JobTimedOut
 from webordinary.model.jobs import Job, JobState, NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -38,6 +38,16 @@ def test_a_job_that_was_told_to_end_is_not_looked_at_again_until_the_next_heartb
     limits.enforce()
     assert isinstance(token.reason, JobTimedOut)
     assert limits.next_check_at() == HEARTBEAT
+
+
+def test_a_job_whose_lease_was_not_renewed_in_time_is_told_so_and_of_no_newer_claim() -> None:
+    claim = Claim(SCOTT, "w1", 1, 0, ClaimStatus.HELD, MIDNIGHT, MIDNIGHT, MIDNIGHT)
+    job = Job("job-1", SCOTT, 1, 1, "thread", "mail", Command.EDIT, JobState.RUNNING, MIDNIGHT)
+    token = JobCancelToken(StartedJob(claim, job), VirtualClock(), deadline=LIMIT, lease_until=lambda: -1.0)
+    with pytest.raises(ClaimLost) as lost:
+        token.check()
+    assert "its lease was not renewed in time" in str(lost.value)
+    assert "newer claim" not in str(lost.value)
 
 
 class Watched(Around):
