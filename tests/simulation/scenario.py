@@ -20,6 +20,8 @@ PEOPLE = {
 
 
 DAY = 24 * 3600.0
+_COMMANDS = {Command.EDIT: 10, Command.UNDO: 1, Command.PUBLISH: 1, Command.STATUS: 1, Command.STOP: 2}
+"""What customers write, and how often; wishes that are remembered change no job."""
 _IDLE_RELEASE = {"slow": (0.5, 1.0, 3.0), "unwritable": (0.5, 1.0, 3.0)}
 """Where releases are at stake there are many."""
 
@@ -170,7 +172,7 @@ def _flood(rng: random.Random, people: list[str]) -> tuple[Letter, ...]:
 
 
 def _command(rng: random.Random) -> Command:
-    return rng.choices(tuple(Command), weights=(10, 1, 1, 1, 2))[0]
+    return rng.choices(tuple(_COMMANDS), weights=tuple(_COMMANDS.values()))[0]
 
 
 def _interventions(rng: random.Random, letters: tuple[Letter, ...], climate_name: str) -> tuple[Intervention, ...]:
