@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from webordinary.adapters.builders import BuildEnv, Dependencies, builders
 from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.main import parser
 from webordinary.model.events import EventKind
+from webordinary.operations.onboarding import BUILDER_NAMES
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "webordinary"
@@ -97,6 +99,13 @@ def test_the_glossary_explains_every_kind_of_event_and_no_other() -> None:
 def test_every_kind_of_event_is_used_by_its_name() -> None:
     source = "".join(text_of(module) for module in MODULES)
     assert [kind for kind in EventKind if f"EventKind.{kind.name}" not in source] == []
+
+
+def test_every_builder_can_be_chosen_and_has_its_row() -> None:
+    known = builders(BuildEnv(None, ROOT), Dependencies(ROOT), ["make"])  # type: ignore[arg-type]
+    assert sorted(known) == sorted(BUILDER_NAMES)
+    page = text_of(ROOT / "docs" / "sites.md")
+    assert [name for name in known if f"| `{name}` |" not in page] == []
 
 
 def test_every_command_and_exit_code_is_in_the_operations_page() -> None:

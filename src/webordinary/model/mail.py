@@ -101,6 +101,10 @@ class Command(StrEnum):
     FORGET = "forget"
 
 
+QUEUED_COMMANDS = frozenset({Command.EDIT, Command.UNDO, Command.PUBLISH})
+"""Commands that become a job; the workflow answers all others itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedMail:
     """What the headers and the body say. Nothing here is trusted before AuthenticateSender."""

@@ -239,19 +239,17 @@ class Worker:
         return 0 if self._draining else self._deps.settings.slots - len(self._claim_set.running())
 
     def _serve_held_keys(self) -> None:
-        self._notify_due_retries()
-        for holding in self._claim_set.idle_notified():
-            if self._has_free_slot():
-                self._serve_next(holding)
-            else:
-                self._claim_set.notify([holding.claim.key])
-
-    def _notify_due_retries(self) -> None:
+        """Start the next job of idle keys with news, or whose retry is due."""
         now = self._deps.clock.monotonic()
         due = [key for key, at in self._retry_at.items() if at <= now]
         for key in due:
             del self._retry_at[key]
         self._claim_set.notify(due)
+        for holding in self._claim_set.idle_notified():
+            if self._has_free_slot():
+                self._serve_next(holding)
+            else:
+                self._claim_set.notify([holding.claim.key])
 
     def _serve_waiting_keys(self) -> None:
         try:
@@ -280,7 +278,9 @@ class Worker:
     def _begin_claimed(self, started: StartedJob, claimed_at: float) -> None:
         self._renewer.confirm(started.claim.key, started.claim.fence, claimed_at)
         self._run_in_slot(started)
-        self._yield_least_recent()
+        surplus = len(self._claim_set.claims()) - self._deps.settings.slots
+        for holding in self._claim_set.idle()[: max(0, surplus)]:  # the least recently used first
+            self._release(holding.claim, EventKind.CLAIM_YIELDED)
 
     def _run_in_slot(self, started: StartedJob) -> None:
         slot = Slot(self._deps, self._claim_set, self._renewer, self._stopping, self._gives_slots_back)
@@ -301,12 +301,6 @@ class Worker:
                 self._deps.wakeups.poke()
 
         self._deps.threads.spawn(f"slot {token.started.claim.key}", serve)
-
-    def _yield_least_recent(self) -> None:
-        """Yield the least recently used idle claims while there are more claims than slots."""
-        surplus = len(self._claim_set.claims()) - self._deps.settings.slots
-        for holding in self._claim_set.idle()[: max(0, surplus)]:
-            self._release(holding.claim, EventKind.CLAIM_YIELDED)
 
     def _release_abandoned_keys(self) -> None:
         """Release abandoned claims; retry failed releases."""

@@ -40,7 +40,7 @@ from webordinary.mail.ports import (
 from webordinary.model.errors import HourlyLimitReached
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import NewJob
-from webordinary.model.mail import Command, Envelope, ParsedMail
+from webordinary.model.mail import QUEUED_COMMANDS, Command, Envelope, ParsedMail
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Sender, Thread
 from webordinary.pool.ports import Jobs
@@ -56,8 +56,6 @@ LIMITED = "limited"
 RECENT_MAILS = 64
 EARLIER_MAILS = timedelta(minutes=10)
 MAX_WAITS = 20  # a second each; the workflow file allows a few more
-ROUTES = {Command.EDIT: "edit", Command.UNDO: "queue", Command.PUBLISH: "queue"}
-"""Where a mail goes after it was identified; what is not here is answered at once."""
 
 
 class ReadMail(NamedTuple):
@@ -243,7 +241,7 @@ class Reading:
         """File the mail under its thread and record its job, if it needs one."""
         email_id, room = payload["emailId"], self.mailroom
         thread = room.threads.record(thread, mail.message_id, self.now(), email_id)
-        if mail.command not in ROUTES:
+        if mail.command not in QUEUED_COMMANDS:
             room.raw_mails.mark_placed(email_id)
             return {"route": "command", "command": str(mail.command), "threadId": thread.thread_id}
         redrive = payload.get("redrive", 0)
@@ -260,7 +258,8 @@ class Reading:
         room.raw_mails.mark_placed(email_id)
         self.events.emit(Event(EventKind.JOB_RECORDED, email_id, job.job_id, job.key, data={"order": job.order}))
         place = {"key": str(job.key), "order": job.order}
-        return {"route": ROUTES[mail.command], "jobId": job.job_id, "threadId": thread.thread_id, "place": place}
+        route = "edit" if mail.command is Command.EDIT else "queue"
+        return {"route": route, "jobId": job.job_id, "threadId": thread.thread_id, "place": place}
 
     def _crowded(self, email_id: str, key: ProjectUser, mail: ParsedMail) -> str:
         """Why the mail is one too many of its project or domain in this hour; empty if it is not."""

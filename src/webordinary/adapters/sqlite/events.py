@@ -129,27 +129,21 @@ class SqliteEvents:
                     self._some.set()
 
     def _flushed(self, *, at_once: bool) -> bool:
-        """Write what waits, and tell. Whatever goes wrong, this thread goes on: nobody would notice its end."""
+        """Write what waits, and wake the readers. False if that failed: the flusher thread has to go on."""
         try:
             if at_once or self._waited_seconds() >= QUIET_SECONDS:
-                self._flush()
-            self._tell_readers()
+                for _ in range(0, len(self._waiting), MAX_BATCH):
+                    with self._db.write():
+                        pass  # the rows board by themselves
+            if self._untold:
+                self._untold = False
+                self._notify("page")
         except Exception as problem:
             if time.monotonic() >= self._say_at:
                 self._say_at = time.monotonic() + SAY_AGAIN_SECONDS
                 _log.warning("%d events wait in memory: %s", len(self._waiting), problem)
             return False
         return True
-
-    def _flush(self) -> None:
-        for _ in range(0, len(self._waiting), MAX_BATCH):
-            with self._db.write():
-                pass  # the rows board by themselves
-
-    def _tell_readers(self) -> None:
-        if self._untold:
-            self._untold = False
-            self._notify("page")
 
 
 def append(db: Database, event: Event) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.rows import at
 from webordinary.asl.errors import HistoryMoved
 from webordinary.asl.ports import (
     Append,
@@ -155,7 +156,10 @@ class SqliteExecutions:
                 tokens = conn.execute(TOKENS_OF, (row["id"],)).fetchall()
             finally:
                 conn.execute("COMMIT")
-        return Stored(_execution(row), row["seq"], _events(pages, after), _answers(tokens), _beats(tokens))
+        outcomes = {row["token"]: row["outcome"] for row in tokens if row["outcome"] is not None}
+        answers = {token: TaskAnswer(*json.loads(text)) for token, text in outcomes.items()}
+        beats = {row["token"]: at(row["beat_at"]) for row in tokens if row["beat_at"] is not None}
+        return Stored(_execution(row), row["seq"], _events(pages, after), answers, beats)
 
     def runnable(self, now: datetime, limit: int) -> list[str]:
         """Names that are due, longest due first."""
@@ -243,15 +247,6 @@ def _events(pages: Iterable[sqlite3.Row], after: int) -> tuple[HistoryEvent, ...
         decoded = decode(page["events"])
         events.extend(decoded[max(0, after - page["seq"]) :])
     return tuple(events)
-
-
-def _answers(tokens: Iterable[sqlite3.Row]) -> dict[str, TaskAnswer]:
-    answered = {row["token"]: row["outcome"] for row in tokens if row["outcome"] is not None}
-    return {token: TaskAnswer(*json.loads(text)) for token, text in answered.items()}
-
-
-def _beats(tokens: Iterable[sqlite3.Row]) -> dict[str, datetime]:
-    return {row["token"]: datetime.fromtimestamp(row["beat_at"], UTC) for row in tokens if row["beat_at"] is not None}
 
 
 def _time(epoch: float | None) -> datetime | None:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from webordinary.entrypoints.dashboard.text import FormattedTime, duration, moment, plural
 from webordinary.mail.ports import Undelivered
 from webordinary.model.jobs import DeadLetter, JobOutcome, JobState
-from webordinary.model.mail import Command
+from webordinary.model.mail import QUEUED_COMMANDS, Command
 from webordinary.model.projects import Project
 from webordinary.model.snapshot import (
     JobSummary,
@@ -55,7 +55,6 @@ _Station = tuple[str, str, datetime | None]  # name, label, when it was reached
 _EDITED = {Command.UNDO: "taken back"}
 _ON_THE_EDIT_SITE = "on the edit site"
 _SHOWN = {Command.PUBLISH: "on the public site"}
-_NEVER_QUEUED = (Command.STATUS, Command.STOP, Command.REMEMBER, Command.FORGET)
 
 
 def steps_of(mail: MailSummary) -> tuple[ProgressStep, ...]:
@@ -88,7 +87,7 @@ def finished(mail: MailSummary) -> bool:
 def _stations(mail: MailSummary) -> list[_Station]:
     answered: _Station = ("answered", "answered", mail.answered_at)
     job = mail.job
-    if job is not None and job.command in _NEVER_QUEUED:
+    if job is not None and job.command not in QUEUED_COMMANDS:
         return [answered]
     if job is None:
         to_come: list[_Station] = [(name, name, None) for name in ("queued", "claimed", "edited")]
