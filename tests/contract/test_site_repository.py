@@ -38,16 +38,16 @@ class InMemory:
 
     def __init__(self, folder: Path) -> None:
         self.project = Project("amelia", "memory")
-        self._origins = {"amelia": MemoryOrigin(FILES)}
+        self._origins = {"amelia": MemoryOrigin("amelia", FILES)}
 
     def worker(self, name: str) -> MemoryRepository:
-        return MemoryRepository(self._origins, quick=self.quick)
+        return MemoryRepository(self._origins, quick=lambda: self.quick)
 
     def put(self, repository: MemoryRepository, workspace: Workspace, name: str, text: str) -> None:
-        repository.files(workspace.path)[name] = text
+        repository.files_at(workspace.path)[name] = text
 
     def get(self, repository: MemoryRepository, workspace: Workspace, name: str) -> str:
-        return repository.files(workspace.path)[name]
+        return repository.files_at(workspace.path)[name]
 
 
 class InMemorySlowly(InMemory):

@@ -1,11 +1,12 @@
-"""Origins and workspaces in memory: files are texts, a commit is a number, and the fences are the real ones."""
+"""Git origins and workspaces in memory. A workspace knows of its origin what it last read, as a clone does."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
+from typing import Protocol
 
 from webordinary.jobs.history import LiveState, Notes, WaitingChange, compare, live_branch, standing
 from webordinary.jobs.site_files import release_name
@@ -29,276 +30,388 @@ from webordinary.model.errors import ClaimLost, Transient
 
 MAIN = "main"
 LIVE = live_branch(MAIN)
+Files = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryCommit:
-    """Immutable, like the real thing."""
+class Commit:
+    """One commit, with its whole tree and what its message says."""
 
-    commit: str
-    parent: str | None
-    files: Mapping[str, str]
-    note: Note = field(default_factory=Note)
+    oid: str
+    parent: str
+    files: Files
+    note: Note
 
 
-class MemoryOrigin:
-    """What all workers share: one project's commits, branches and fence marks."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An origin as it was read."""
 
-    def __init__(self, files: Mapping[str, str]) -> None:
-        self.commits: dict[str, MemoryCommit] = {}
-        self.marks: dict[str, FenceMark] = {}
-        self.lock = threading.Lock()
-        self.branches = {MAIN: self.add(None, files, Note()).commit}
+    refs: Mapping[str, str]
+    marks: Mapping[str, FenceMark]
 
-    def add(self, parent: str | None, files: Mapping[str, str], note: Note) -> MemoryCommit:
-        """A new commit; it is on no branch yet."""
-        commit = MemoryCommit(f"{len(self.commits) + 1:012x}{0:028x}", parent, dict(files), note)
-        self.commits[commit.commit] = commit
-        return commit
 
-    def history(self, commit: str | None) -> Iterator[MemoryCommit]:
-        """From a commit back to the first."""
-        while commit is not None:
-            yield self.commits[commit]
-            commit = self.commits[commit].parent
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """A push that was accepted: which refs it moved and which fences it carried."""
 
-    def push(
-        self, moves: Mapping[str, str], known: Mapping[str, str], fences: Mapping[str, int], who: tuple[object, str]
-    ) -> bool:
-        """All refs and fences, or nothing: the one atomic step that the real origin offers."""
-        with self.lock:
-            for ref, fence in fences.items():
-                if self.marks.get(ref, FenceMark()).moved(fence) is None:
-                    raise ClaimLost(who[0], who[1], fence)
-            if any(self.branches.get(name) != known.get(name) for name in moves):
-                return False
-            for ref, fence in fences.items():
-                self.marks[ref] = FenceMark(fence, self.marks.get(ref, FenceMark()).counter + 1)
-            self.branches.update(moves)
-            return True
+    moves: Mapping[str, str]
+    fences: Mapping[str, int]
 
 
 @dataclass(slots=True)
-class _Desk:
-    """A workspace: the files being edited, the commit they stand on, and the branches as last read."""
+class MemoryOrigin:
+    """One project's repository, shared by all workers."""
 
-    files: dict[str, str]
-    head: str
-    known: dict[str, str]
-    overtaken: bool = False
-    """Main has moved since it was read, or may have."""
+    name: str
+    first_files: Files = field(default_factory=lambda: {"index.html": "hello"})
+    commits: dict[str, Commit] = field(default_factory=dict)
+    refs: dict[str, str] = field(default_factory=dict)
+    marks: dict[str, FenceMark] = field(default_factory=dict)
+    pushes: list[Pushed] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def __post_init__(self) -> None:
+        root = self.commit("", self.first_files, Note())
+        self.refs[MAIN] = root.oid
+
+    def commit(self, parent: str, files: Files, note: Note) -> Commit:
+        """Make a commit object; no ref moves. Objects are made locally, so this is no effect."""
+        commit = Commit(f"{self.name}-{next(self._numbers):04d}", parent, dict(files), note)
+        self.commits[commit.oid] = commit
+        return commit
+
+    def read(self) -> Seen:
+        """What a fetch brings."""
+        return Seen(dict(self.refs), dict(self.marks))
+
+    def push(self, moves: Mapping[str, str], marks: Mapping[str, FenceMark], seen: Seen) -> bool:
+        """Move refs and marks if every one of them is where `seen` saw it."""
+        refs_stand = all(self.refs.get(ref) == seen.refs.get(ref) for ref in moves)
+        marks_stand = all(self.marks.get(ref) == seen.marks.get(ref) for ref in marks)
+        if not (refs_stand and marks_stand):
+            return False
+        self.accept(moves, marks)
+        return True
+
+    def accept(self, moves: Mapping[str, str], marks: Mapping[str, FenceMark]) -> None:
+        """The push is in."""
+        self.refs |= moves
+        self.marks |= marks
+        self.pushes.append(Pushed(moves, {ref: mark.fence for ref, mark in marks.items()}))
+
+    def files_before(self, commit: Commit) -> Files:
+        """The tree of a commit's parent."""
+        return self.commits[commit.parent].files if commit.parent else {}
+
+    def change(self, commit: Commit) -> Change:
+        """A commit as a job knows it."""
+        before, note = self.files_before(commit), commit.note
+        names = {name for name in {**before, **commit.files} if before.get(name) != commit.files.get(name)}
+        return Change(commit.oid, note.summary, tuple(sorted(names)), note.undoes, note.then)
+
+    def history(self, oid: str) -> Iterator[Commit]:
+        """A commit and all before it, newest first."""
+        while oid:
+            commit = self.commits[oid]
+            yield commit
+            oid = commit.parent
+
+
+_PUSH_TRIES = 40
+
+
+class Remote(Protocol):
+    """An origin over the network."""
+
+    def read(self) -> Seen: ...
+    def push(self, moves: Mapping[str, str], marks: Mapping[str, FenceMark], seen: Seen) -> bool: ...
+
+
+@dataclass(slots=True)
+class Copy:
+    """A workspace: what was read of the origin, the checked-out commit and the files as they are now."""
+
+    objects: MemoryOrigin
+    remote: Remote
+    seen: Seen = field(default_factory=lambda: Seen({}, {}))
+    head: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+    stands_on: int = 0
+
+    @property
+    def main(self) -> str:
+        """Main as it was read."""
+        return self.seen.refs[MAIN]
+
+    def read(self) -> None:
+        """Fetch."""
+        self.seen = self.remote.read()
+
+    def check_out(self, oid: str) -> None:
+        """A clean tree of this commit."""
+        self.head, self.files = oid, dict(self.objects.commits[oid].files)
+
+    def ahead(self) -> list[Commit]:
+        """What is checked out and not on main, newest first."""
+        on_main = {commit.oid for commit in self.objects.history(self.main)}
+        return [commit for commit in self.objects.history(self.head) if commit.oid not in on_main]
+
+    def push(self, moves: Mapping[str, str], fences: Mapping[str, tuple[int, ClaimLost]]) -> bool:
+        """Push under fences; False when somebody moved one of the refs, ClaimLost when a higher fence spoke."""
+        moving = {ref: oid for ref, oid in moves.items() if self.seen.refs.get(ref) != oid}  # no server checks the rest
+        for _ in range(_PUSH_TRIES):
+            marks = {ref: _moved(self.seen.marks.get(ref), *fence) for ref, fence in fences.items()}
+            if self.remote.push(moving, marks, self.seen):
+                self.seen = Seen({**self.seen.refs, **moving}, {**self.seen.marks, **marks})
+                return True
+            before = self.seen
+            self.read()
+            for ref, fence in fences.items():
+                _moved(self.seen.marks.get(ref), *fence)
+            if any(self.seen.refs.get(ref) != before.refs.get(ref) for ref in moves):
+                return False
+        raise Transient("the fence moved too often during one push")
+
+
+def _moved(mark: FenceMark | None, fence: int, lost: ClaimLost) -> FenceMark:
+    after = (mark or FenceMark()).moved(fence)
+    if after is None:
+        raise lost
+    return after
 
 
 class MemoryRepository:
-    """One worker's workspaces. Agents and tests read and write a workspace's files through `files`."""
+    """One worker's workspaces: Workspaces, MainBranch and LiveBranch, as GitRepository implements them.
 
-    def __init__(self, origins: Mapping[str, MemoryOrigin], *, quick: bool = True) -> None:
-        self._origins, self._quick = origins, quick
-        self._desks: dict[Path, _Desk] = {}
+    Every read and push of the origin is one call of its `Remote`, by default of the origin itself.
+    """
 
-    def files(self, path: Path) -> dict[str, str]:
-        """The files of a workspace, to be changed in place."""
-        return self._desks[path].files
+    def __init__(
+        self,
+        origins: Mapping[str, MemoryOrigin],
+        remotes: Mapping[str, Remote] | None = None,
+        quick: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._origins, self._remotes, self._quick = origins, remotes or origins, quick
+        self._copies: dict[Path, Copy] = {}
+
+    def files_at(self, path: Path) -> dict[str, str]:
+        """The files of a workspace, for the agent to change."""
+        return self._copies[path].files
+
+    # -- Workspaces ---------------------------------------------------------------------------------
 
     def prepare(self, work: JobContext) -> Workspace:
-        origin, path = self._origin(work), Path("/memory") / work.worker / str(work.key)
-        self._push(work, {}, {})
-        known = dict(origin.branches)
-        desk = self._desks[path] = _Desk({}, known[MAIN], known)
-        done = self._on_main(origin, work, desk)
-        if done is not None:
-            self._stand(origin, desk, known[MAIN])
-            return Workspace(work, path, made=done, on_main=True)
-        tip = origin.commits[known.get(work.branch, known[MAIN])]
-        if any(tip.commit == commit.commit for commit in origin.history(known[MAIN])):
-            tip = origin.commits[known[MAIN]]
-        elif tip.note.saved_for == work.job_id:
-            self._stand(origin, desk, tip.commit)
-            desk.head = tip.parent or tip.commit
-            return Workspace(work, path, resumed=True)
-        elif tip.note.job_id == work.job_id:
-            self._stand(origin, desk, tip.commit)
-            return Workspace(work, path, made=_change(origin, tip))
-        elif tip.note.job_id or tip.note.saved_for:
-            tip = origin.commits[known[MAIN]]
-        self._stand(origin, desk, tip.commit)
-        return Workspace(work, path)
+        """Move the key's fence on the origin, then read, then stand where the thread stands."""
+        path = Path(work.key.project_id, work.key.user_id)
+        copy = self._copies.setdefault(path, self._new_copy(work.key.project_id))
+        if copy.stands_on != work.fence:
+            copy.read()
+            copy.push({}, _key_fence(work))
+            copy.stands_on = work.fence
+        copy.read()
+        done = _on_main(copy, work)
+        if done:
+            copy.check_out(copy.main)
+            return Workspace(work, path, made=copy.objects.change(done), on_main=True)
+        return self._stand(copy, work, path)
 
     def commit(self, workspace: Workspace, message: ChangeMessage) -> Change | None:
-        origin, desk = self._origin(workspace.work), self._desks[workspace.path]
-        if desk.files == origin.commits[desk.head].files:
+        """Record what differs."""
+        copy = self._copies[workspace.path]
+        if copy.files == copy.objects.commits[copy.head].files:
             return None
-        commit = origin.add(desk.head, desk.files, read_note(message.text()))
-        desk.head = commit.commit
-        return Change(commit.commit, message.summary, _change(origin, commit).changed_files, message.undoes)
+        made = copy.objects.commit(copy.head, copy.files, read_note(message.text()))
+        copy.check_out(made.oid)
+        return copy.objects.change(made)
 
     def save(self, workspace: Workspace) -> None:
-        desk, branch = self._desks[workspace.path], workspace.work.branch
-        if not self._push(workspace.work, {branch: desk.head}, desk.known):
-            raise Transient(f"somebody else moved {branch}")
-        desk.known[branch] = desk.head
-        desk.overtaken = True
+        """Put the thread's branch on the origin."""
+        copy, work = self._copies[workspace.path], workspace.work
+        if not copy.push({work.branch: copy.head}, _key_fence(work)):
+            raise Transient(f"somebody else moved {work.branch}")
 
     def abandon(self, workspace: Workspace) -> None:
-        origin, desk, work = self._origin(workspace.work), self._desks[workspace.path], workspace.work
-        self._stand(origin, desk, desk.known[MAIN])
-        if work.branch in desk.known and self._push(work, {work.branch: desk.head}, desk.known):
-            desk.known[work.branch] = desk.head
+        """Put the thread's branch back to main."""
+        copy, work = self._copies[workspace.path], workspace.work
+        copy.check_out(copy.main)
+        if work.branch in copy.seen.refs:
+            copy.push({work.branch: copy.main}, _key_fence(work))
 
     def changes(self, workspace: Workspace) -> tuple[PastChange, ...]:
-        origin, thread_id = self._origin(workspace.work), workspace.work.thread_id
-        head = self._desks[workspace.path].known[MAIN]
-        left = standing(lambda at: ((c.commit, c.note) for c in origin.history(at)), head, thread_id)
-        ours = [c for c in origin.history(head) if c.note.thread_id == thread_id]
-        return tuple(
-            PastChange(_change(origin, c), c.note.job_id, c.note.title, c.commit in left)
-            for c in ours
-            if c.note.job_id and not c.note.undoes
-        )
+        """The thread's changes on main, the newest first."""
+        copy, thread_id = self._copies[workspace.path], workspace.work.thread_id
+        history = copy.objects.history
+        left = standing(lambda head: ((c.oid, c.note) for c in history(head)), copy.main, thread_id)
+        ours = [c for c in history(copy.main) if c.note.thread_id == thread_id and c.note.job_id and not c.note.undoes]
+        return tuple(PastChange(copy.objects.change(c), c.note.job_id, c.note.title, c.oid in left) for c in ours)
 
     def revert(self, workspace: Workspace, change: Change) -> MergeConflict | None:
-        origin, desk = self._origin(workspace.work), self._desks[workspace.path]
-        commit = origin.commits[change.commit]
-        before = origin.commits[commit.parent].files if commit.parent else {}
-        return _merge(desk.files, base=commit.files, theirs=before)
+        """Take a change back in the workspace."""
+        copy = self._copies[workspace.path]
+        commit = copy.objects.commits[change.commit]
+        before = copy.objects.files_before(commit)
+        reverted = _applied(copy.files, old=commit.files, new=before)
+        if reverted is None:
+            return MergeConflict(change.changed_files)
+        copy.files = reverted
+        return None
+
+    # -- MainLine -----------------------------------------------------------------------------------
 
     def enter(self, workspace: Workspace, lease: ProjectLease) -> None:
-        desk, work = self._desks[workspace.path], workspace.work
-        if self._quick and not desk.overtaken:
+        """A quick job goes on with what it knows; a slow one saves its branch under both fences and reads."""
+        copy, work = self._copies[workspace.path], workspace.work
+        if self._quick():
             return
-        desk.overtaken = False
-        moves = {} if workspace.on_main else {work.branch: desk.head}
-        if not self._push(work, moves, desk.known, lease):
+        moves = {} if workspace.on_main else {work.branch: copy.head}
+        if not copy.push(moves, {**_key_fence(work), **_project_fence(lease)}):
             raise Transient(f"somebody else moved {work.branch}")
-        desk.known = dict(self._origin(work).branches)
+        copy.read()
 
     def join(self, workspace: Workspace) -> Merged | MergeConflict:
-        origin, desk, work = self._origin(workspace.work), self._desks[workspace.path], workspace.work
-        main = origin.commits[desk.known[MAIN]]
-        done = self._on_main(origin, work, desk)
+        """Rebase the thread's commits onto main."""
+        copy = self._copies[workspace.path]
+        done = workspace.made if workspace.on_main else None
+        if done is None and (found := _on_main(copy, workspace.work)):
+            done = copy.objects.change(found)
         if done is not None:
-            self._stand(origin, desk, main.commit)
-            return Merged(main.commit, done, SourceTree(workspace.path, dict(main.files)), on_main=True)
-        assert workspace.made is not None
-        mine = origin.commits[desk.head]
-        if mine.parent != main.commit:
-            files = dict(main.files)
-            conflict = _merge(files, base=origin.commits[mine.parent or main.commit].files, theirs=mine.files)
-            if conflict is not None:
-                return conflict
-            mine = origin.add(main.commit, files, mine.note)
-            self._stand(origin, desk, mine.commit)
-        change = replace(workspace.made, commit=mine.commit)
-        return Merged(mine.commit, change, SourceTree(workspace.path, dict(mine.files)), on_main=False)
+            copy.check_out(copy.main)
+            return Merged(copy.main, done, _tree(copy), on_main=True)
+        assert workspace.made is not None, "publish needs a change"
+        conflicts = self._rebase(copy)
+        if conflicts:
+            return MergeConflict(conflicts)
+        return Merged(copy.head, replace(workspace.made, commit=copy.head), _tree(copy), on_main=False)
 
     def push(self, workspace: Workspace, joined: Merged, lease: ProjectLease) -> bool:
-        desk, work = self._desks[workspace.path], workspace.work
+        """Move main and the branch under both fences."""
+        copy, work = self._copies[workspace.path], workspace.work
         moves = {MAIN: joined.head} if joined.on_main else {MAIN: joined.head, work.branch: joined.head}
-        if not self._push(work, moves, desk.known, lease):
-            desk.overtaken = True
-            return False
-        desk.known.update(moves)
-        return True
+        return copy.push(moves, {**_key_fence(work), **_project_fence(lease)})
+
+    # -- LiveBranch ---------------------------------------------------------------------------------
 
     def compare(self, workspace: Workspace, public: str) -> LiveState:
-        origin, known = self._origin(workspace.work), self._desks[workspace.path].known
-        main, live = known[MAIN], known.get(LIVE, "")
-        head = live or _live_start(origin, main, public)
-        return compare(_Lines(origin), main, head, workspace.work.job_id, begun=bool(live or public))
+        """Live beside main, as they were read."""
+        copy = self._copies[workspace.path]
+        live = copy.seen.refs.get(LIVE, "")
+        head = live or _start_of_live(copy, public)
+        return compare(Lines(copy.objects), copy.main, head, workspace.work.job_id, begun=bool(live or public))
 
     def bring(
         self, workspace: Workspace, state: LiveState, picks: Sequence[WaitingChange] | None, message: ChangeMessage
     ) -> Merged | MergeConflict:
-        origin, desk = self._origin(workspace.work), self._desks[workspace.path]
-        self._stand(origin, desk, state.head)
-        main = origin.commits[state.main]
+        """One commit on top of live."""
+        copy = self._copies[workspace.path]
+        copy.check_out(state.head)
+        main = copy.objects.commits[state.main].files
         done = bool(state.made) or (picks is not None and not picks and state.begun)
         if not done:
             if picks is None:
-                desk.files = dict(main.files)
+                copy.files = dict(main)
             for pick in picks or ():
-                commit = origin.commits[pick.commit]
-                before = origin.commits[commit.parent].files if commit.parent else {}
-                if conflict := _merge(desk.files, base=before, theirs=commit.files):
-                    return conflict
-            message = replace(message, shows=state.main if desk.files == main.files else "")
-            self._stand(origin, desk, origin.add(state.head, desk.files, read_note(message.text())).commit)
-        tree = SourceTree(workspace.path, dict(desk.files))
-        like_main = state.main if desk.files == main.files else ""
-        return Merged(desk.head, Change(desk.head, message.summary), tree, on_main=done, like_main=like_main)
+                commit = copy.objects.commits[pick.commit]
+                files = _applied(copy.files, old=copy.objects.files_before(commit), new=commit.files)
+                if files is None:
+                    return MergeConflict(pick.files)
+                copy.files = files
+            note = read_note(replace(message, shows=state.main if copy.files == main else "").text())
+            copy.check_out(copy.objects.commit(state.head, copy.files, note).oid)
+        change = Change(copy.head, message.summary)
+        return Merged(copy.head, change, _tree(copy), done, state.main if copy.files == main else "")
 
     def push_live(self, workspace: Workspace, merged: Merged, lease: ProjectLease) -> bool:
-        desk, work = self._desks[workspace.path], workspace.work
-        moved = self._push(work, {LIVE: merged.head}, desk.known, lease)
-        if moved:
-            desk.known[LIVE] = merged.head
-        else:
-            desk.known = dict(self._origin(work).branches)
-        return moved
+        """Move live under both fences."""
+        copy, work = self._copies[workspace.path], workspace.work
+        return copy.push({LIVE: merged.head}, {**_key_fence(work), **_project_fence(lease)})
 
-    def _origin(self, work: JobContext) -> MemoryOrigin:
-        return self._origins[work.project.project_id]
+    # -- in the workspace ---------------------------------------------------------------------------
 
-    def _push(
-        self, work: JobContext, moves: Mapping[str, str], known: Mapping[str, str], lease: ProjectLease | None = None
-    ) -> bool:
-        fences = {key_fence_ref(work.key): work.fence}
-        if lease is not None:
-            fences[project_fence_ref(lease.project_id)] = lease.fence
-        return self._origin(work).push(moves, known, fences, (work.key, work.worker))
+    def _new_copy(self, project_id: str) -> Copy:
+        return Copy(self._origins[project_id], self._remotes[project_id])
 
-    @staticmethod
-    def _stand(origin: MemoryOrigin, desk: _Desk, commit: str) -> None:
-        desk.head = commit
-        desk.files = dict(origin.commits[commit].files)
+    def _stand(self, copy: Copy, work: JobContext, path: Path) -> Workspace:
+        copy.check_out(copy.seen.refs.get(work.branch, copy.main))
+        ahead = copy.ahead()
+        note = ahead[0].note if ahead else Note()
+        if note.job_id == work.job_id:
+            return Workspace(work, path, made=copy.objects.change(ahead[0]))
+        if note.saved_for == work.job_id:
+            unfinished = copy.files
+            copy.check_out(ahead[0].parent)
+            copy.files = unfinished
+            return Workspace(work, path, resumed=True)
+        copy.check_out(copy.main)
+        return Workspace(work, path)
 
-    @staticmethod
-    def _on_main(origin: MemoryOrigin, work: JobContext, desk: _Desk) -> Change | None:
-        found = (c for c in origin.history(desk.known[MAIN]) if c.note.job_id == work.job_id)
-        commit = next(found, None)
-        return _change(origin, commit) if commit else None
+    def _rebase(self, copy: Copy) -> tuple[str, ...]:
+        tip = copy.main
+        head = copy.head
+        for commit in reversed(copy.ahead()):
+            if commit.parent == tip:
+                tip = commit.oid
+                continue
+            before = copy.objects.files_before(commit)
+            onto = copy.objects.commits[tip].files
+            files = _applied(onto, old=before, new=commit.files)
+            if files is None:
+                copy.check_out(head)
+                return copy.objects.change(commit).changed_files
+            tip = copy.objects.commit(tip, files, commit.note).oid
+        copy.check_out(tip)
+        return ()
 
 
-class _Lines:
+class Lines:
     """See LineHistory."""
 
     def __init__(self, origin: MemoryOrigin) -> None:
         self._origin = origin
 
     def between(self, excluded: str, commit: str) -> Notes:
-        known = {one.commit for one in self._origin.history(excluded)}
-        return [(one.commit, one.note) for one in self._origin.history(commit) if one.commit not in known]
+        known = {one.oid for one in self._origin.history(excluded)}
+        return [(one.oid, one.note) for one in self._origin.history(commit) if one.oid not in known]
 
     def fork_point(self, main: str, commit: str) -> str:
-        known = {one.commit for one in self._origin.history(main)}
-        return next(one.commit for one in self._origin.history(commit) if one.commit in known)
+        known = {one.oid for one in self._origin.history(main)}
+        return next(one.oid for one in self._origin.history(commit) if one.oid in known)
 
     def files_of(self, commits: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        return {commit: _change(self._origin, self._origin.commits[commit]).changed_files for commit in commits}
+        return {oid: self._origin.change(self._origin.commits[oid]).changed_files for oid in commits}
 
 
-def _live_start(origin: MemoryOrigin, main: str, public: str) -> str:
+def _start_of_live(copy: Copy, public: str) -> str:
+    """Where live begins: at the release that is public, else before any change."""
     if public:
-        return next(commit for commit in origin.commits if release_name(commit) == public)
-    made = [one for one in origin.history(main) if one.note.job_id]
-    return (made[-1].parent if made else None) or main
+        return next(oid for oid in copy.objects.commits if release_name(oid) == release_name(public))
+    made = [commit for commit in copy.objects.history(copy.main) if commit.note.job_id]
+    return (made[-1].parent if made else "") or copy.main
 
 
-def _change(origin: MemoryOrigin, commit: MemoryCommit) -> Change:
-    before = origin.commits[commit.parent].files if commit.parent else {}
-    names = sorted(n for n in {*before, *commit.files} if before.get(n) != commit.files.get(n))
-    return Change(commit.commit, commit.note.summary, tuple(names), commit.note.undoes)
+def _applied(files: Files, *, old: Files, new: Files) -> dict[str, str] | None:
+    """`files` with what changed from `old` to `new`; None where another change of the same file differs."""
+    changed = {name for name in {**old, **new} if old.get(name) != new.get(name)}
+    if any(files.get(name) not in (old.get(name), new.get(name)) for name in changed):
+        return None
+    kept = {name: text for name, text in files.items() if name not in changed}
+    return kept | {name: new[name] for name in changed if name in new}
 
 
-def _merge(ours: dict[str, str], base: Mapping[str, str], theirs: Mapping[str, str]) -> MergeConflict | None:
-    """Bring base → theirs into ours, file by file; all of it or nothing."""
-    moved = {name for name in {*base, *theirs} if base.get(name) != theirs.get(name)}
-    clash = sorted(n for n in moved if ours.get(n) != base.get(n) and ours.get(n) != theirs.get(n))
-    if clash:
-        return MergeConflict(tuple(clash))
-    for name in moved:
-        if name in theirs:
-            ours[name] = theirs[name]
-        else:
-            ours.pop(name, None)
-    return None
+def _on_main(copy: Copy, work: JobContext) -> Commit | None:
+    history = copy.objects.history(copy.main)
+    return next((commit for commit in history if commit.note.job_id == work.job_id), None)
+
+
+def _tree(copy: Copy) -> SourceTree:
+    return SourceTree(Path(copy.head), copy.objects.commits[copy.head].files)
+
+
+def _key_fence(work: JobContext) -> dict[str, tuple[int, ClaimLost]]:
+    return {key_fence_ref(work.key): (work.fence, ClaimLost(work.key, work.worker, work.fence))}
+
+
+def _project_fence(lease: ProjectLease) -> dict[str, tuple[int, ClaimLost]]:
+    lost = ClaimLost(lease.project_id, lease.worker, lease.fence)
+    return {project_fence_ref(lease.project_id): (lease.fence, lost)}

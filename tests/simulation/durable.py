@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from tests.fakes.blobs import MemoryBlobs
 from tests.fakes.parser import InProcessParser
+from tests.fakes.repositories import MemoryOrigin
 from tests.harness.pool_records import PoolRecords
 from tests.harness.stores import TemporaryRawMails
-from tests.simulation.origin import Origin
 from tests.simulation.process import EPOCH, Port, Process
 from tests.simulation.releases import SimulatedReleases
 from tests.simulation.scenario import PEOPLE
@@ -63,7 +63,7 @@ class Durable:
     sent: Sent = field(default_factory=Sent)
     ledger: Ledger = field(default_factory=NoLedger)
     releases: SimulatedReleases = field(default_factory=SimulatedReleases)
-    origins: dict[str, Origin] = field(default_factory=dict)
+    origins: dict[str, MemoryOrigin] = field(default_factory=dict)
     tells_of_bad_ends: bool = True
     """Whether the engine's word that a workflow was stopped or failed arrives."""
     uptime: Callable[[Process], Callable[[], timedelta]] = lambda process: Uptime(process.now, process.monotonic)
@@ -86,7 +86,7 @@ class Durable:
         self.interruptions = SqliteInterruptions(self.db)
         self.remotes = self.origins
         for address, key in PEOPLE.items():
-            self.origins.setdefault(key.project_id, Origin(key.project_id))
+            self.origins.setdefault(key.project_id, MemoryOrigin(key.project_id))
             project = Project(key.project_id, f"/{key.project_id}.git", builder="simulated", agent="simulated")
             self.directory.add_project(project, EPOCH)
             self.directory.add_sender(Sender(address, key), EPOCH)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from tests.fakes.repositories import MemoryOrigin, Seen
 from tests.harness.pool_records import PoolRecords
 from tests.simulation.durable import Durable
-from tests.simulation.origin import Origin, Seen
 from webordinary.jobs.site_files import Release
 from webordinary.jobs.source import FenceMark
 from webordinary.model.claims import Claim, FinishResult, StartedJob
@@ -54,7 +54,7 @@ class UnfencedSettling(Wrapped):
 class UnfencedOrigin:
     """Nobody looks at the fence marks of a push."""
 
-    inside: Origin
+    inside: MemoryOrigin
 
     def read(self) -> Seen:
         return Seen(self.inside.read().refs, {})

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from tests.simulation.origin import MAIN
+from tests.fakes.repositories import MAIN
 from tests.simulation.process import EPOCH
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.fakes.repositories import MemoryRepository
 from tests.harness.pool_records import PoolRecords
 from tests.simulation.process import Process
 from tests.simulation.releases import SimulatedReleases
-from tests.simulation.repository import SimulatedRepository
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken
 from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Changed
@@ -33,7 +33,7 @@ class SimulatedAgent:
     def __init__(
         self,
         process: Process,
-        repository: SimulatedRepository,
+        repository: MemoryRepository,
         letters: Mapping[str, Letter],
         state: PoolRecords,
     ) -> None:

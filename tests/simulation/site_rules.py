@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.origin import LIVE, MAIN, Commit, Origin, Pushed
+from tests.fakes.repositories import LIVE, MAIN, Commit, Lines, MemoryOrigin, Pushed
 from tests.simulation.process import Process
-from tests.simulation.repository import Lines
 from tests.simulation.scheduler import Broken
 from webordinary.jobs.site_files import Stage
 
@@ -35,7 +34,7 @@ class SiteRules:
             if site.shown and not place[1].is_preview and self._shown.get(place) != site.shown[1]:
                 self._flipped(place, site.shown[1])
 
-    def _pushed(self, origin: Origin, pushed: Pushed, by: Process) -> None:
+    def _pushed(self, origin: MemoryOrigin, pushed: Pushed, by: Process) -> None:
         for ref, fence in pushed.fences.items():
             highest = self._spoken.get(ref, 0)
             if fence < highest:
@@ -46,7 +45,7 @@ class SiteRules:
         if LIVE in pushed.moves:
             self._live_moved(origin, pushed.moves[LIVE])
 
-    def _main_moved(self, origin: Origin, to: str) -> None:
+    def _main_moved(self, origin: MemoryOrigin, to: str) -> None:
         history = list(origin.history(to))
         if self._main[origin.name] not in [commit.oid for commit in history]:
             raise Broken(f"{origin.name}: main went from {self._main[origin.name]} to {to}, losing work")
@@ -60,7 +59,7 @@ class SiteRules:
             raise Broken(f"{record.job_id} was published after it was settled as {record.outcome}")
         self._main[origin.name] = to
 
-    def _live_moved(self, origin: Origin, to: str) -> None:
+    def _live_moved(self, origin: MemoryOrigin, to: str) -> None:
         """Live only grows, by one commit of an open job, and by changes of main that the job may publish."""
         commit = origin.commits[to]
         before = self._live.get(origin.name)
@@ -82,7 +81,7 @@ class SiteRules:
         self._check_content(origin, commit)
         self._live[origin.name] = to
 
-    def _check_content(self, origin: Origin, commit: Commit) -> None:
+    def _check_content(self, origin: MemoryOrigin, commit: Commit) -> None:
         """A publication changes the files of what it names, and no other file."""
         if commit.note.shows:
             expected = origin.commits[commit.note.shows].files

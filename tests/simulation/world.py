@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
+from tests.fakes.repositories import MemoryRepository
 from tests.simulation.customers import Customers
 from tests.simulation.durable import Durable
 from tests.simulation.faults import CommitFaults, Unforeseen, Weather
@@ -18,7 +19,6 @@ from tests.simulation.pool_rules import PoolRules, WatchedTokens
 from tests.simulation.post import Post, SimulatedTickets
 from tests.simulation.process import Ear, Port, Process
 from tests.simulation.progress import Progress
-from tests.simulation.repository import SimulatedRepository
 from tests.simulation.scenario import Scenario, draw
 from tests.simulation.scheduler import Broken, Life, Scheduler
 from tests.simulation.site import SimulatedAgent, SimulatedBuilder
@@ -259,7 +259,7 @@ class World:
     def _site_work(self, process: Process) -> SiteJobs:
         durable, watched = self.durable, self.site_rules.check
         remotes = {name: Port(remote, f"origin {name}", process, watched) for name, remote in durable.remotes.items()}
-        repository = SimulatedRepository(durable.origins, remotes, lambda: process.weather.rng.random() < QUICK_JOBS)
+        repository = MemoryRepository(durable.origins, remotes, lambda: process.weather.rng.random() < QUICK_JOBS)
         releases = Port(durable.releases, "releases", process, watched)
         deps = JobDeps(
             workspaces=repository,

@@ -89,7 +89,7 @@ class Site:
     """One project, its origin and its releases, as all workers see them."""
 
     def __init__(self) -> None:
-        self.origin = MemoryOrigin(FILES)
+        self.origin = MemoryOrigin("amelia", FILES)
         self.releases = MemoryReleases()
         self.dead: set[str] = set()
         self.leases = leases(self.dead)
@@ -105,10 +105,10 @@ class Site:
         return SiteDeployer(*ports, Clock(), lambda seconds: None)  # type: ignore[arg-type]
 
     def main(self) -> dict[str, str]:
-        return dict(self.origin.commits[self.origin.branches[MAIN]].files)
+        return dict(self.origin.commits[self.origin.refs[MAIN]].files)
 
     def jobs_on_main(self) -> list[str]:
-        return [c.note.job_id for c in self.origin.history(self.origin.branches[MAIN]) if c.note.job_id]
+        return [c.note.job_id for c in self.origin.history(self.origin.refs[MAIN]) if c.note.job_id]
 
 
 def edited(
@@ -117,7 +117,7 @@ def edited(
 ) -> Workspace:  # fmt: skip
     workspace = repository.prepare(work(PROJECT, job_id, key=key, thread=thread, worker=worker, fence=fence))
     if workspace.made is None:
-        repository.files(workspace.path).update(files)
+        repository.files_at(workspace.path).update(files)
         message = ChangeMessage("please", "done", job_id, thread, key.user_id, "s@e.com")
         workspace = replace(workspace, made=repository.commit(workspace, message))
     return workspace
@@ -198,7 +198,7 @@ def test_a_failed_build_leaves_main_and_the_site_alone() -> None:
     site = Site()
     repository = site.repository()
     workspace = repository.prepare(work(PROJECT))
-    del repository.files(workspace.path)["index.html"]
+    del repository.files_at(workspace.path)["index.html"]
     made = repository.commit(workspace, ChangeMessage("x", "y", "job-1", THREAD, "scott", "s@e.com"))
     outcome = deploy(site.deployer(repository), replace(workspace, made=made), TestHold())
     assert isinstance(outcome, BuildFailed)
@@ -258,7 +258,7 @@ def test_waiting_for_the_lease_ends_with_an_interrupt() -> None:
     deployer = replace(site.deployer(repository), wait=lambda seconds: token.end(Interrupted("another thread")))
     with pytest.raises(Interrupted):
         deploy(deployer, workspace, token)
-    assert site.origin.branches[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
+    assert site.origin.refs[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
 
 
 def test_who_waits_for_long_gives_its_slot_back_and_loses_nothing() -> None:
@@ -272,7 +272,7 @@ def test_who_waits_for_long_gives_its_slot_back_and_loses_nothing() -> None:
 
     with pytest.raises(MustWait, match="somebody else"):
         deploy(replace(site.deployer(repository), wait=wait, now=clock), workspace, TestHold())
-    assert site.origin.branches[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
+    assert site.origin.refs[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
 
 
 def overtake(site: Site) -> ProjectLease:
@@ -287,7 +287,7 @@ def test_an_operator_does_not_wait_for_a_build_and_who_builds_goes_on_afterwards
     site = Site()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
-    main, operators = site.origin.branches["main"], []
+    main, operators = site.origin.refs["main"], []
 
     def slow(tree: SourceTree, into: Path, previous: Path | None) -> Built | BuildFailed:
         operators.append(overtake(site))
@@ -296,8 +296,8 @@ def test_an_operator_does_not_wait_for_a_build_and_who_builds_goes_on_afterwards
     deployer = site.deployer(repository)
     with pytest.raises(MustWait, match="operator"):
         deploy(deployer, workspace, TestHold(), slow)
-    assert site.origin.branches["main"] == main
-    assert site.origin.branches[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
+    assert site.origin.refs["main"] == main
+    assert site.origin.refs[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
     assert site.releases.current("amelia", Stage.EDIT) is None
     site.leases.release(operators[0])
     again = repository.prepare(workspace.work)
