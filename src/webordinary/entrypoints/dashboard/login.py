@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webordinary.entrypoints.dashboard.oidc import STARTED_SECONDS, OidcProvider
-from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
+from webordinary.entrypoints.dashboard.ports import SIGNED_IN, Dashboard, Readers, Templates
 from webordinary.model.console import ConsoleUser, Role, SecretKind
 from webordinary.model.errors import Permanent, WebOrdinaryError
 from webordinary.operations.access import SESSION_LASTS, Access, TooManyTries
@@ -44,6 +44,7 @@ class ConsoleGuard:
             return await PlainTextResponse(refused, 403)(scope, receive, send)
         user = await self._look(self._user_of, scope, headers, by_token)
         scope.setdefault("state", {})["user"] = user
+        SIGNED_IN.set(user)
         if user is None and not path.startswith(OPEN_PATHS) and await self._look(self._login_required):
             return await _ask_to_sign_in(scope, headers)(scope, receive, send)
         acts = method not in SAFE_METHODS and not path.startswith((*OPEN_PATHS, "/logout"))

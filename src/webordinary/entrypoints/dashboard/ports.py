@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +22,7 @@ from starlette.responses import HTMLResponse
 from webordinary.entrypoints.dashboard.oidc import OidcProvider
 from webordinary.jobs.site_files import Stage, site_host
 from webordinary.mail.write import OutgoingFile
+from webordinary.model.console import ConsoleUser
 from webordinary.model.projects import Project
 from webordinary.operations.access import Access, TooManyTries
 from webordinary.operations.console import Console
@@ -209,8 +211,15 @@ class Readers:
 FOLDER = Path(__file__).parent / "templates"
 
 
+SIGNED_IN: ContextVar[ConsoleUser | None] = ContextVar("signed_in", default=None)
+"""The user of the request that is answered now."""
+
+
 class Templates:
-    """Renders views. Values are escaped, an unknown value is an error, `dashboard` is known to every template."""
+    """Renders views. Values are escaped, an unknown value is an error.
+
+    Every template knows `dashboard` and `signed_in`, the user if there is one.
+    """
 
     def __init__(self, dashboard: Dashboard) -> None:
         self._dashboard = dashboard
@@ -219,7 +228,7 @@ class Templates:
         self, name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: object
     ) -> HTMLResponse:
         """Print a template with a view's values."""
-        html = _environment().get_template(name).render(values, dashboard=self._dashboard)
+        html = _environment().get_template(name).render(values, dashboard=self._dashboard, signed_in=SIGNED_IN.get())
         return HTMLResponse(html, status, headers)
 
     def live(self, request: Request, name: str, **values: object) -> HTMLResponse:
@@ -228,7 +237,9 @@ class Templates:
             query = f"{request.url.query}&fragment=1".lstrip("&")
             return self.page(name, 200, None, live_url=f"{request.url.path}?{query}", **values)
         template = _environment().get_template(name)
-        block = template.blocks["live"](template.new_context({**values, "dashboard": self._dashboard}))
+        block = template.blocks["live"](
+            template.new_context({**values, "dashboard": self._dashboard, "signed_in": SIGNED_IN.get()})
+        )
         return HTMLResponse("".join(block))
 
 
