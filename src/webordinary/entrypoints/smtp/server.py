@@ -201,7 +201,7 @@ class SmtpSettings:
     idle_seconds: float = 300.0
     conversation_seconds: float = 900.0
     displaced_after_seconds: float = 10.0
-    storing_threads: int = 4
+    storing_threads: int = 16
     cert_file: str = ""
     """Certificate chain for STARTTLS; empty: none is offered."""
     key_file: str = ""
