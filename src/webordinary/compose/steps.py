@@ -46,6 +46,7 @@ def answering_of(
         longest_awaited=profile.longest_awaited,
         uptime=uptime,
         look=look_of(container.config),
+        public_url=container.config.public_url,
     )
 
 

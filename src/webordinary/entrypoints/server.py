@@ -23,6 +23,7 @@ from webordinary.mail.write import OutgoingFile
 from webordinary.model.errors import Permanent
 from webordinary.operations import onboarding, sample
 from webordinary.operations.console import Console
+from webordinary.operations.mails import SenderQuestions
 from webordinary.services.hung_workers import LOOK_SECONDS, HungWorkers, silence_allowed
 from webordinary.services.loop import Loop
 from webordinary.workflow.start import start
@@ -138,6 +139,7 @@ def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
         project_settings=container.directory.projects if container.profile.data_is_local else tuple,
         console=Console(container),
         access=container.access,
+        questions=SenderQuestions(container) if config.public_url else None,
         trusted_proxies=frozenset(config.trusted_proxies),
         forward_auth_header=config.forward_auth_header,
         oidc=oidc_provider(config),

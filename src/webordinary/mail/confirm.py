@@ -3,7 +3,8 @@
 The question goes to the registered address only. Its Reply-To carries a one-time token; knowing the token is the proof,
 so the answer itself needs no signature. Tokens are random, stored as hashes, valid for two days and for one mail. An
 answer must say yes in words: an automatic reply, or a "no", must not release a forged mail. A mail that the question
-cannot show whole gets no token: its sender would confirm words that they have not read.
+cannot show whole gets no token: its sender would confirm words that they have not read. Where the page has an https
+address, the question also links to a page there: opening it changes nothing, its buttons answer.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ MAX_PARSED_BYTES = 10_000_000
 """A larger mail is not parsed for a question: on AWS it would not fit into the memory of the step."""
 _PREFIX = "confirm-"
 _TOKEN = re.compile(r"confirm-[0-9a-f]{32}")
-_TOKEN_BYTES = re.compile(_TOKEN.pattern.encode())
+_SOFT_BREAK = rb"(?:=\r?\n)?"  # of quoted-printable, wherever a line has become too long
+_TOKEN_BYTES = re.compile(_SOFT_BREAK.join([*(char.encode() for char in _PREFIX), *[rb"[0-9a-f]"] * 32]))
 _WORD = re.compile(r"[^\W\d_]+")
 _YES = frozenset(
     {"yes", "y", "yep", "yeah", "ok", "okay", "confirm", "confirmed", "ja", "jo", "jawohl", "oui", "si", "sí", "sì"}
@@ -84,6 +86,16 @@ def digest_of(token: str) -> str:
 def digest_in(mailbox: Mailbox, recipient: str) -> str:
     """The hash of the token in an address; empty where the mail answers no question."""
     token = mailbox.token(recipient)
+    return digest_of(token) if _TOKEN.fullmatch(token) else ""
+
+
+def answer_page(public_url: str, token: str) -> str:
+    """The page that the answer may be given on; empty where the token would travel there in clear."""
+    return f"{public_url.rstrip('/')}/wrote/{token}" if public_url.startswith("https://") else ""
+
+
+def digest_of_link(token: str) -> str:
+    """The hash of the token in such a link; empty for what is none."""
     return digest_of(token) if _TOKEN.fullmatch(token) else ""
 
 

@@ -13,16 +13,20 @@ from itertools import islice
 
 from webordinary.compose.container import Container
 from webordinary.compose.steps import look_of
+from webordinary.mail.confirm import Said, digest_of_link
 from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import Directory
 from webordinary.mail.replies.answers import by_operator
 from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
+from webordinary.model.mail import ParsedMail
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Sender
 from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, state_of
+from webordinary.operations.access import SignInThrottle, network_of
 from webordinary.operations.ports import MailIndex, Overview
+from webordinary.workflow.reading import settle_question
 from webordinary.workflow.start import start_released
 
 MAX_SEARCHED, MAX_EXPORTED, MAX_ANSWER = 5000, 100_000, 20_000
@@ -164,6 +168,32 @@ def release_mail(services: Container, email_id: str, by: str) -> None:
     elif not services.raw_mails.is_released(email_id):
         raise Permanent(f"mail {email_id[:12]} is not held: see `webordinary mails show {email_id[:12]}`")
     start_released(email_id, services.workflows, services.raw_mails)
+
+
+class SenderQuestions:
+    """Questions to senders of held mails, answered on a page: the token in its link is the proof, as in an answer."""
+
+    def __init__(self, services: Container) -> None:
+        self._services = services
+        self._throttle = SignInThrottle(services.clock.monotonic)
+
+    def held_mail(self, token: str, client: str) -> ParsedMail | None:
+        """The mail that is asked about; None where the link is unknown, used or too old. Raises TooManyTries."""
+        s, key, digest = self._services, f"client {network_of(client)}", digest_of_link(token)
+        self._throttle.begin(key)
+        email_id = s.mailroom.confirmations.find(digest, s.clock.now()) if digest else ""
+        if not email_id:
+            return None
+        self._throttle.succeeded(key)
+        return s.mailroom.shown_whole(email_id)
+
+    def answer(self, token: str, said: Said) -> bool:
+        """Release or drop that mail and nothing else; False where the link is worth nothing."""
+        s = self._services
+        return settle_question(digest_of_link(token), said, s.mailroom, s.events, self._released, s.clock.now())
+
+    def _released(self, email_id: str) -> None:
+        start_released(email_id, self._services.workflows, self._services.raw_mails)
 
 
 def drop_mail(services: Container, email_id: str, by: str) -> None:

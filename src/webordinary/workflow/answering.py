@@ -11,11 +11,10 @@ from typing import Any
 
 from webordinary.mail.auth import Admitted
 from webordinary.mail.confirm import (
-    MAX_PARSED_BYTES,
     MAX_QUESTIONS_A_DAY,
-    MAX_SHOWN,
     SenderQuestion,
     answer_address,
+    answer_page,
     digest_of,
     new_token,
 )
@@ -102,6 +101,8 @@ class Answering:
     renamed: bool = False
     """Replies leave under other Message-IDs than ours: nobody can answer to ours, and delivery files the others."""
     look: Look = Look()  # noqa: RUF009  frozen
+    public_url: str = ""
+    """Address of the page on the net; empty for none."""
 
     def run_command(self, payload: Payload) -> Payload:
         """`stop` ends its thread's jobs for good, `status` only looks, `remember` and `forget` keep wishes."""
@@ -249,20 +250,11 @@ class Answering:
         question = SenderQuestion(digest_of(token), email_id, mail.sender, self.now())
         if not self.mailroom.confirmations.ask(question, MAX_QUESTIONS_A_DAY):
             return False
-        shown, asked = self._shown(email_id), replace(mail, subject="Did you write this?")
+        shown, asked = self.mailroom.shown_whole(email_id), replace(mail, subject="Did you write this?")
         answer_to = answer_address(self.mailroom.mailbox, token) if shown else ""
-        self._write(answers.ask_sender(mail.subject, shown), email_id, asked, None, CONFIRM, answer_to)
+        page = answer_page(self.public_url, token) if shown else ""
+        self._write(answers.ask_sender(mail.subject, shown, page), email_id, asked, None, CONFIRM, answer_to)
         return True
-
-    def _shown(self, email_id: str) -> ParsedMail | None:
-        """The held mail, read within the parser's limits; None where it cannot be read, or not be shown whole."""
-        raw = self.mailroom.raw_mails.load(email_id).raw
-        if len(raw) > MAX_PARSED_BYTES:
-            return None
-        with suppress(Permanent):
-            mail = self.mailroom.parser.parse(raw)
-            return mail if len(mail.subject) + len(mail.text) <= MAX_SHOWN else None
-        return None
 
     def _tell_limit(self, key: str, mail: ParsedMail) -> bool:
         """Tell a person once in an hour; the notice is named after both, so that there is one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from webordinary.mail.auth import (
     authenticate,
     not_entitled,
 )
-from webordinary.mail.confirm import Said, digest_in, is_answer, said_in
+from webordinary.mail.confirm import MAX_PARSED_BYTES, MAX_SHOWN, Said, digest_in, is_answer, said_in
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.parsing.attachments import store_attachments
 from webordinary.mail.parsing.message import outline
@@ -37,7 +37,7 @@ from webordinary.mail.ports import (
     RawMails,
     Threads,
 )
-from webordinary.model.errors import HourlyLimitReached
+from webordinary.model.errors import HourlyLimitReached, Permanent
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import QUEUED_COMMANDS, Command, Envelope, ParsedMail
@@ -128,9 +128,39 @@ class Mailroom:
         held = isinstance(verdict, AwaitsConfirmation) and bool(mail.sender)
         return Admitted() if held and self.raw_mails.is_released(email_id) else verdict
 
+    def shown_whole(self, email_id: str) -> ParsedMail | None:
+        """A held mail, read within the parser's limits; None where it cannot be read, or not be shown whole."""
+        raw = self.raw_mails.load(email_id).raw
+        if len(raw) > MAX_PARSED_BYTES:
+            return None
+        with suppress(Permanent):
+            mail = self.parser.parse(raw)
+            return mail if len(mail.subject) + len(mail.text) <= MAX_SHOWN else None
+        return None
+
     def entitlements(self, mail: ParsedMail) -> Sequence[Sender]:
         """The projects that the sender may change."""
         return self.directory.entries(mail.sender) if mail.sender else ()
+
+
+def settle_question(
+    digest: str, said: Said, room: Mailroom, events: Events, released: Callable[[str], None], now: datetime
+) -> bool:
+    """Release or drop the one held mail that a token is for; False where the token is worth nothing.
+
+    Safe to repeat: the token is used up last.
+    """
+    held = room.confirmations.find(digest, now)
+    if not held or said is Said.UNCLEAR:
+        return False
+    if said is Said.NO and room.raw_mails.drop(held):
+        events.emit(Event(EventKind.MAIL_DROPPED, held, data={"by": "sender"}))
+    if said is Said.YES and room.raw_mails.release(held):
+        events.emit(Event(EventKind.MAIL_RELEASED, held, data={"by": "sender"}))
+    if room.raw_mails.is_released(held):
+        released(held)
+    room.confirmations.use(digest, now)
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,18 +247,9 @@ class Reading:
 
     def _confirm(self, email_id: str, envelope: Envelope, mail: ParsedMail) -> str:
         """Release or drop the one held mail that a token is for. Safe to repeat: the token is used up last."""
-        room, digest = self.mailroom, digest_in(self.mailroom.mailbox, envelope.recipient)
-        held, said = room.confirmations.find(digest, self.now()), said_in(mail.text)
-        room.raw_mails.mark_placed(email_id)
-        if not held or said is Said.UNCLEAR:
-            return CONFIRMED
-        if said is Said.NO and room.raw_mails.drop(held):
-            self.events.emit(Event(EventKind.MAIL_DROPPED, held, data={"by": "sender"}))
-        if said is Said.YES and room.raw_mails.release(held):
-            self.events.emit(Event(EventKind.MAIL_RELEASED, held, data={"by": "sender"}))
-        if room.raw_mails.is_released(held):
-            self.released(held)
-        room.confirmations.use(digest, self.now())
+        digest, said = digest_in(self.mailroom.mailbox, envelope.recipient), said_in(mail.text)
+        self.mailroom.raw_mails.mark_placed(email_id)
+        settle_question(digest, said, self.mailroom, self.events, self.released, self.now())
         return CONFIRMED
 
     def _after_earlier_mails(self, email_id: str, envelope: Envelope, retries: int) -> None:

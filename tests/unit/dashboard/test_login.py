@@ -99,7 +99,7 @@ def test_no_route_but_the_few_open_ones_answers_without_a_login(console: Console
             filled = path.replace("{email_id}", "0" * 64).replace("{position:int}", "0").replace("{secret}", "x")
             if page.request(method, filled, headers=FORM).status_code not in (401, 403):
                 open_ones.add(path)
-    sign_in_pages = {"/login", "/login/oidc", "/login/oidc/callback", "/link/{secret}"}
+    sign_in_pages = {"/login", "/login/oidc", "/login/oidc/callback", "/link/{secret}", "/wrote/{token}"}
     assert open_ones == sign_in_pages | {"/healthz", "/tls/ask", "/hooks/{project_id}"}  # a hook is signed
 
 
@@ -107,7 +107,13 @@ def test_a_viewer_changes_nothing_on_any_route(console: Console) -> None:
     with console.visitor() as page:
         assert sign_in(page, "vera") == 303
         for method, path in every_route(console):
-            if method in ("GET", "HEAD") or path in ("/login", "/logout", "/link/{secret}", "/hooks/{project_id}"):
+            if method in ("GET", "HEAD") or path in (
+                "/login",
+                "/logout",
+                "/link/{secret}",
+                "/wrote/{token}",
+                "/hooks/{project_id}",
+            ):
                 continue
             filled = path.replace("{secret}", "x").replace("{email_id}", "0" * 64)
             assert page.request(method, filled, headers=FORM).status_code == 403, (method, path)

@@ -13,14 +13,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webordinary.entrypoints.dashboard.oidc import STARTED_SECONDS, OidcProvider
 from webordinary.entrypoints.dashboard.ports import SIGNED_IN, Dashboard, Readers, Templates
+from webordinary.mail.confirm import Said
 from webordinary.model.console import ConsoleUser, Role, SecretKind
 from webordinary.model.errors import Permanent, WebOrdinaryError
 from webordinary.operations.access import SESSION_LASTS, Access, TooManyTries
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 HOOKS = "/hooks/"
-OPEN_PATHS = ("/login", "/link/", "/static/", "/healthz", "/tls/ask", HOOKS)
-"""Paths that need no login; `/link/` carries its own secret, a hook is signed, `/tls/ask` answers neighbours only."""
+OPEN_PATHS = ("/login", "/link/", "/wrote/", "/static/", "/healthz", "/tls/ask", HOOKS)
+"""Paths that need no login; `/link/` and `/wrote/` carry secrets, a hook is signed, `/tls/ask` answers neighbours."""
 MAX_FORM_BYTES = 10_000
 
 
@@ -216,6 +217,25 @@ class LoginPages:
         if session is None:
             raise HTTPException(404, "This link was used already. Ask for another.")
         return self._signed_in(session, "/")
+
+    async def wrote(self, request: Request) -> Response:
+        """Answer the question about a held mail. GET changes nothing: mail programs open links in advance."""
+        questions, token = self._d.questions, request.path_params["token"]
+        gone = HTTPException(404, "This link was used already, or is older than two days. Nothing was changed.")
+        if questions is None:
+            raise gone
+        try:
+            mail = await self._look(questions.held_mail, token, client_of(request.scope))
+        except TooManyTries as problem:
+            raise HTTPException(429, _sentence(problem)) from problem
+        if mail is None:
+            raise gone
+        if request.method != "POST":
+            return self._templates.page("wrote.html", mail=mail, said="")
+        said = {"yes": Said.YES, "no": Said.NO}.get((await read_fields(request)).get("said", ""), Said.UNCLEAR)
+        if not await self._look(questions.answer, token, said):
+            raise gone
+        return self._templates.page("wrote.html", mail=mail, said=said)
 
     def _access(self) -> Access:
         if self._d.access is None:

@@ -26,6 +26,7 @@ from webordinary.model.console import ConsoleUser
 from webordinary.model.projects import Project
 from webordinary.operations.access import Access, TooManyTries
 from webordinary.operations.console import Console
+from webordinary.operations.mails import SenderQuestions
 from webordinary.operations.ports import Overview
 
 MAX_STREAMS = 64
@@ -164,6 +165,8 @@ class Dashboard:
     """Peers whose X-Forwarded-For is believed."""
     forward_auth_header: str = ""
     """Header in which a trusted proxy names the user that it has signed in."""
+    questions: SenderQuestions | None = None
+    """Questions to senders that link to a page; None where the page is not on the net."""
     oidc: OidcProvider | None = None
     """Where users sign in beside the password form; None for nowhere."""
 

@@ -132,6 +132,7 @@ def _routes(pages: Pages, writing: WritePages, login: LoginPages, names: SiteNam
         Route("/login/oidc/callback", login.provided),
         Route("/logout", login.logout, methods=["POST"]),
         Route("/link/{secret}", login.link, methods=["GET", "POST"]),
+        Route("/wrote/{token}", login.wrote, methods=["GET", "POST"]),
         Route("/tls/ask", names.ask),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]

@@ -222,8 +222,10 @@ def too_many(mail: ParsedMail) -> Answer:
     return Answer("That was a lot of mail at once", (Paragraph(said), *_understood(mail)))
 
 
-def ask_sender(subject: str, shown: ParsedMail | None) -> Answer:
+def ask_sender(subject: str, shown: ParsedMail | None, page: str = "") -> Answer:
     """The question to the registered address about a mail that nothing proves to be theirs.
+
+    `page` is where it can be answered too; empty for nowhere.
 
     `shown` is None where the mail cannot be shown whole: then it cannot be confirmed. A forger may have written all of
     it: so every word of it is quoted, and nothing in it can be clicked.
@@ -243,7 +245,8 @@ def ask_sender(subject: str, shown: ParsedMail | None) -> Answer:
     )
     quoted = Excerpt("This is that mail, its subject first", _harmless(f"{shown.subject or '(none)'}\n{shown.text}"))
     warning = Paragraph("We never ask you to call a number or to sign in: if these words do, they are a forger's.")
-    blocks = (Paragraph(about + files), quoted, warning, Paragraph(told))
+    link = (Link("Or answer on this page", page),) if page else ()
+    blocks = (Paragraph(about + files), quoted, warning, Paragraph(told), *link)
     return Answer("Did you write this?", blocks, closing="answer yes or no")
 
 

@@ -1,0 +1,134 @@
+"""The question to the sender of a held mail can be answered on a page of ours."""
+
+from __future__ import annotations
+
+import quopri
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.integration.house import House, open_house
+from tests.integration.test_confirmation import answer, is_done, question_of, stopped
+from webordinary.adapters.files.transports import MaildirTransport
+from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
+from webordinary.entrypoints.dashboard.web import create_app
+from webordinary.entrypoints.server import _dashboard
+from webordinary.mail.confirm import VALID
+from webordinary.mail.outbox import deliver_due
+
+URL = "https://console.example.com"
+FORM = {"Origin": URL}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(tmp_path, trusted_peers=(), public_url=URL) as made:
+        yield made
+
+
+@contextmanager
+def visitor(house: House) -> Iterator[TestClient]:
+    """Somebody without a login."""
+    dashboard: Dashboard = _dashboard(house.services, EventFeed())  # type: ignore[arg-type]
+    with TestClient(create_app(dashboard), base_url=URL, client=("192.0.2.1", 40000)) as page:
+        yield page
+
+
+def links_in(house: House, email_id: str) -> list[str]:
+    [entry] = house.replies(email_id)
+    return re.findall(rf"{URL}(/wrote/confirm-[0-9a-f]+)", quopri.decodestring(entry.reply.raw).decode())
+
+
+def link_of(house: House, email_id: str) -> str:
+    [link] = set(links_in(house, email_id))
+    return link
+
+
+def test_the_page_shows_the_mail_and_only_its_button_releases_it(house: House) -> None:
+    email_id, other = house.receive("Change the title to <b>Spring</b>"), house.receive("Change the title to Other")
+    link = link_of(house, email_id)
+    with visitor(house) as page:
+        for _ in range(2):
+            shown = page.get(link)
+            assert "Change the title to &lt;b&gt;Spring" in shown.text
+            assert shown.headers["cache-control"] == "no-store"
+        assert not is_done(house, email_id)
+        assert page.get("/mails").status_code == 401, "the link opens nothing else"
+        assert "is being done" in page.post(link, data={"said": "yes"}, headers=FORM).text
+        assert is_done(house, email_id)
+        assert page.post(link, data={"said": "yes"}, headers=FORM).status_code == 404, "a link counts once"
+        assert page.get(link).status_code == 404
+    assert not is_done(house, other)
+    assert stopped(house, other) == "held"
+
+
+def test_a_no_on_the_page_drops_the_mail_for_good(house: House) -> None:
+    email_id = house.receive()
+    address = question_of(house, email_id)
+    with visitor(house) as page:
+        assert page.post(link_of(house, email_id), data={"said": "no"}, headers=FORM).status_code == 200
+    answer(house, address)
+    assert not is_done(house, email_id)
+    assert stopped(house, email_id) == "dropped"
+
+
+def test_a_page_of_another_site_cannot_press_the_button(house: House) -> None:
+    email_id = house.receive()
+    link = link_of(house, email_id)
+    with visitor(house) as page:
+        for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {}):
+            assert page.post(link, data={"said": "yes"}, headers=headers).status_code == 403
+        assert page.post(link, data={"said": "maybe"}, headers=FORM).status_code == 404
+    assert not is_done(house, email_id)
+
+
+def test_an_answer_by_mail_uses_the_link_up(house: House) -> None:
+    email_id = house.receive()
+    link = link_of(house, email_id)
+    answer(house, question_of(house, email_id))
+    with visitor(house) as page:
+        assert page.get(link).status_code == 404
+
+
+def test_a_link_is_worth_nothing_after_two_days(house: House) -> None:
+    email_id = house.receive()
+    link = link_of(house, email_id)
+    with house.services.db.write() as conn:
+        conn.execute("UPDATE confirmations SET expires_at = expires_at - ?", ((VALID + timedelta(1)).total_seconds(),))
+    with visitor(house) as page:
+        assert page.post(link, data={"said": "yes"}, headers=FORM).status_code == 404
+    assert not is_done(house, email_id)
+
+
+def test_guesses_are_slowed_down(house: House) -> None:
+    email_id = house.receive()
+    with visitor(house) as page:
+        answers = [page.get(f"/wrote/confirm-{number:032x}").status_code for number in range(8)]
+        assert answers[0] == 404
+        assert answers[-1] == 429
+    assert not is_done(house, email_id)
+
+
+def test_a_question_that_was_sent_keeps_no_link(house: House, tmp_path: Path) -> None:
+    email_id = house.receive()
+    link, services = link_of(house, email_id), house.services
+    sent = MaildirTransport(tmp_path / "sent")
+    assert deliver_due(services.outbox, sent, services.threads, services.clock.now(), services.events) == 1
+    assert links_in(house, email_id) == []
+    with visitor(house) as page:
+        assert page.get(link).status_code == 200, "the link that left still works"
+
+
+def test_a_mail_that_cannot_be_shown_whole_has_no_link(house: House) -> None:
+    assert links_in(house, house.receive("Change the title. " + "More words. " * 200)) == []
+
+
+def test_there_is_no_link_where_the_page_is_not_encrypted(tmp_path: Path) -> None:
+    with open_house(tmp_path, trusted_peers=(), public_url="http://console.example.com") as house:
+        [entry] = house.replies(house.receive())
+        assert b"wrote/" not in entry.reply.raw
