@@ -10,8 +10,7 @@ from infra.lambdas import LambdasStack
 from infra.mail import MailStack
 from infra.observability import ObservabilityStack
 from infra.settings import Settings
-from infra.site_rules import SiteRulesStack
-from infra.sites import SiteStack
+from infra.sites import SitesStack
 from infra.workers import WorkersStack
 from infra.workflow import WorkflowStack
 from webordinary.adapters.aws import names
@@ -20,7 +19,6 @@ FLAGS = {
     "@aws-cdk/aws-ecs:disableEcsImdsBlocking": True,  # its way breaks on Amazon Linux 2023; capacity.AGENT is ours
     "@aws-cdk/aws-ecs:removeDefaultDeploymentAlarm": True,
     "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy": True,
-    "@aws-cdk/core:defaultCrossStackReferences": "strong",  # what a site uses of all sites' rules cannot go
     "@aws-cdk/core:enablePartitionLiterals": True,
     "@aws-cdk/aws-iam:minimizePolicies": True,
 }
@@ -29,9 +27,8 @@ FLAGS = {
 def build(app: App, settings: Settings) -> App:
     """Every stack, in the order in which they can be made."""
     data, lambdas, workflow = DataStack(app, settings), LambdasStack(app, settings), WorkflowStack(app, settings)
-    mail, workers, rules = MailStack(app, settings), WorkersStack(app, settings), SiteRulesStack(app)
-    for project in settings.projects:
-        SiteStack(app, project, rules, settings)
+    mail, workers = MailStack(app, settings), WorkersStack(app, settings)
+    SitesStack(app, settings)
     ObservabilityStack(app, settings)
     for later, earlier in ((lambdas, data), (workflow, lambdas), (mail, lambdas), (mail, data), (workers, data)):
         later.add_stack_dependency(earlier)

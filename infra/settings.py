@@ -1,4 +1,4 @@
-"""What an operator chooses for a deployment: `cdk deploy -c domain=example.com -c projects=amelia,jam …`."""
+"""What an operator chooses for a deployment: `cdk deploy -c domain=example.com -c operator=you@example.com …`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aws_cdk import Aws
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.names import MIN_RETENTION_DAYS
 
-_PROJECT = re.compile(r"[a-z0-9-]{1,32}")
+_DOMAIN = re.compile(r"([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}")
 _MODEL = re.compile(r"([a-z-]{1,16}\.)?anthropic\.[a-z0-9.:-]{1,100}")
 
 
@@ -24,8 +24,8 @@ class Settings:
     mailbox: str = ""
     identity: str = "made"
     operator: str = ""
-    projects: tuple[str, ...] = ()
     hosted_zone: str = ""
+    certificate: str = ""
     lambda_code: str = "build/lambda/aws.zip"
     capacity: str = "ec2"
     spot: bool = False
@@ -46,9 +46,10 @@ class Settings:
         _one_of("capacity", self.capacity, ("ec2", "fargate"))
         _one_of("nat", self.nat, ("gateway", "instance"))
         _one_of("identity", self.identity, ("made", "existing"))
-        for project in self.projects:
-            if not _PROJECT.fullmatch(project):
-                raise ValueError(f"projects: {project!r} is no project's name: take a-z, 0-9 and -, at most 32")
+        if not _DOMAIN.fullmatch(self.domain):
+            raise ValueError(f"domain: {self.domain!r} is no domain: write it like example.com")
+        if self.certificate and ":acm:us-east-1:" not in self.certificate:
+            raise ValueError("certificate: CloudFront takes certificates of us-east-1 only; name one by its ARN")
         if self.bedrock_model and not _MODEL.fullmatch(self.bedrock_model):
             todo = "take an id that `aws bedrock list-inference-profiles` shows, such as eu.anthropic.claude-…"
             raise ValueError(f"bedrock_model: {self.bedrock_model!r} is no model of Anthropic's on Bedrock: {todo}")
@@ -78,9 +79,8 @@ class Settings:
         """From CDK's context; what is not said there has its default."""
         said = {name: str(value) for name in cls.__slots__ if (value := context(name)) is not None}
         given: dict[str, object] = dict(said)
-        for several in ("projects", "instance_types"):
-            if several in said:
-                given[several] = tuple(filter(None, (name.strip() for name in said[several].split(","))))
+        if "instance_types" in said:
+            given["instance_types"] = tuple(filter(None, (name.strip() for name in said["instance_types"].split(","))))
         for flag in ("spot", "keep"):
             if flag in said:
                 _one_of(flag, said[flag].lower(), ("true", "false"))

@@ -1,6 +1,8 @@
-"""A project's sites: two private buckets, each behind CloudFront."""
+"""All sites: one private bucket behind one distribution, which finds a site's folder by its host name."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from aws_cdk import CfnOutput, Duration, Stack
 from aws_cdk import aws_certificatemanager as acm
@@ -15,50 +17,47 @@ from constructs import Construct
 from infra.buckets import private_bucket
 from infra.nag import accept
 from infra.settings import Settings
-from infra.site_rules import SiteRulesStack
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.shapes import KEPT_DAYS, KEPT_VERSIONS, UNFINISHED_DAYS
 from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
-from webordinary.jobs.site_files import FOLDER, Stage
+from webordinary.jobs.site_files import FOLDER
+
+A_YEAR = Duration.days(365)
+NOT_FOUND = f"/{names.ERROR_PAGE}"
 
 
-class SiteStack(Stack):
-    """One project's edit and public site."""
+class SitesStack(Stack):
+    """A new customer needs nothing of it: no stack, no certificate, no deployment.
 
-    def __init__(self, scope: Construct, project_id: str, rules: SiteRulesStack, settings: Settings) -> None:
+    It is called otherwise than the stacks of earlier versions, so that both show sites until the old ones are removed.
+    """
+
+    def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(
-            scope,
-            f"site-{project_id}",
-            stack_name=f"{names.PREFIX}-site-{project_id}",
-            description=f"WebOrdinary: the sites of {project_id}",
+            scope, "web", stack_name=f"{names.PREFIX}-web", description="WebOrdinary: the sites of all customers"
         )
-        self._project_id, self._rules, self._settings = project_id, rules, settings
-        self._zone = self._hosted_zone()
-        self._certificate = self._make_certificate()
-        for stage in Stage:
-            self._show(stage)
+        self._settings = settings
+        self._hosts = [f"*.{settings.domain}", f"*.edit.{settings.domain}"]
+        zone = self._zone()
+        certificate = self._certificate(zone)
+        shown = self._distribution(self._bucket(), certificate)
+        for number, host in enumerate(self._hosts if zone and certificate else ()):
+            for record in (route53.ARecord, route53.AaaaRecord):
+                record(
+                    self,
+                    f"{record.__name__}-{number}",
+                    zone=zone,
+                    record_name=host,
+                    target=route53.RecordTarget.from_alias(targets.CloudFrontTarget(shown)),
+                )
+        CfnOutput(self, "Address", value=shown.distribution_domain_name)
 
-    def _show(self, stage: Stage) -> None:
-        host = names.site_bucket(self._project_id, stage, self._settings.domain)
-        bucket = self._bucket(stage, host)
-        shown = self._distribution(stage, host, bucket)
-        if self._zone:
-            route53.ARecord(
-                self,
-                f"{stage}-record",
-                zone=self._zone,
-                record_name=host,
-                target=route53.RecordTarget.from_alias(targets.CloudFrontTarget(shown)),
-            )
-        CfnOutput(self, f"{stage.capitalize()}Address", value=shown.distribution_domain_name)
-
-    def _bucket(self, stage: Stage, host: str) -> s3.Bucket:
-        """Onboarding a project makes it, too; whichever comes first, the stack takes it over."""
+    def _bucket(self) -> s3.Bucket:
         bucket = private_bucket(
             self,
-            f"{stage}-bucket",
+            "bucket",
             self._settings,
-            bucket_name=host,
+            bucket_name=names.sites_bucket(self._settings.account_id),
             versioned=True,
             lifecycle_rules=[
                 s3.LifecycleRule(
@@ -74,82 +73,136 @@ class SiteStack(Stack):
                 effect=iam.Effect.DENY,
                 principals=[iam.ServicePrincipal("cloudfront.amazonaws.com")],
                 actions=["s3:GetObject"],
-                resources=[bucket.arn_for_objects(f"{FOLDER}/*")],
+                resources=[bucket.arn_for_objects(f"*/{FOLDER}/*")],
             )
         )
-        accept(bucket, "AwsSolutions-S1", "Only CloudFront and the publisher read it, and visitors are not recorded.")
+        accept(bucket, "AwsSolutions-S1", "Only CloudFront and publishers read it, and visitors are not recorded.")
         return bucket
 
-    def _distribution(self, stage: Stage, host: str, bucket: s3.Bucket) -> cloudfront.Distribution:
-        origin = origins.S3BucketOrigin.with_origin_access_control(bucket, origin_access_control=self._rules.access)
+    def _distribution(self, bucket: s3.Bucket, certificate: acm.ICertificate | None) -> cloudfront.Distribution:
+        access = cloudfront.S3OriginAccessControl(
+            self, "access", origin_access_control_name=f"{names.PREFIX}-web", description="CloudFront reads the sites"
+        )
+        origin = origins.S3BucketOrigin.with_origin_access_control(bucket, origin_access_control=access)
+        headers, edge = self._headers(), self._edge()
+        pages = self._cache(
+            "pages", "As the object says; what says nothing is asked for each time", Duration.seconds(0)
+        )
+        assets = self._cache("assets", "Named by their content: kept for a year", A_YEAR)
+
+        def behavior(cache: cloudfront.CachePolicy) -> cloudfront.BehaviorOptions:
+            return cloudfront.BehaviorOptions(
+                origin=origin,
+                cache_policy=cache,
+                response_headers_policy=headers,
+                viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
+                allowed_methods=cloudfront.AllowedMethods.ALLOW_GET_HEAD,
+                compress=True,
+                function_associations=edge,
+            )
+
         shown = cloudfront.Distribution(
             self,
-            f"{stage}-site",
-            comment=host,
-            default_root_object="index.html",
+            "sites",
+            comment=f"All sites of {self._settings.domain}",
             http_version=cloudfront.HttpVersion.HTTP2_AND_3,
             price_class=cloudfront.PriceClass.PRICE_CLASS_100,
-            certificate=self._certificate,
-            domain_names=[host] if self._certificate else None,
-            minimum_protocol_version=cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021 if self._certificate else None,
-            default_behavior=self._behavior(origin, stage, self._rules.pages),
-            additional_behaviors={
-                f"{folder}*": self._behavior(origin, stage, self._rules.assets) for folder in NAMED_BY_CONTENT
-            },
+            certificate=certificate,
+            domain_names=self._hosts if certificate else None,
+            minimum_protocol_version=cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021 if certificate else None,
+            default_behavior=behavior(pages),
+            additional_behaviors={f"{folder}*": behavior(assets) for folder in NAMED_BY_CONTENT},
             error_responses=[_not_found(status) for status in (403, 404)],
         )
-        self._accept_findings(shown)
-        return shown
-
-    def _accept_findings(self, shown: cloudfront.Distribution) -> None:
         accept(shown, "AwsSolutions-CFR1", "Customers' sites are for the whole world.")
         accept(shown, "AwsSolutions-CFR2", "There is nothing behind it but files; a firewall would cost more than all.")
         accept(shown, "AwsSolutions-CFR3", "Visitors are not recorded; CloudFront's own metrics count requests.")
-        accept(
-            shown, "AwsSolutions-CFR7", "It is the origin access control of all sites; the rule sees one stack only."
-        )
-        if not self._certificate:
-            accept(shown, "AwsSolutions-CFR4", "CloudFront's own name and certificate, until a hosted zone is named.")
+        if not certificate:
+            accept(shown, "AwsSolutions-CFR4", "CloudFront's own certificate, until a zone or a certificate is named.")
+        return shown
 
-    def _behavior(
-        self, origin: cloudfront.IOrigin, stage: Stage, cache: cloudfront.CachePolicy
-    ) -> cloudfront.BehaviorOptions:
-        return cloudfront.BehaviorOptions(
-            origin=origin,
-            cache_policy=cache,
-            response_headers_policy=self._rules.headers[stage],
-            viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
-            allowed_methods=cloudfront.AllowedMethods.ALLOW_GET_HEAD,
-            compress=True,
-            function_associations=[
-                cloudfront.FunctionAssociation(
-                    event_type=cloudfront.FunctionEventType.VIEWER_REQUEST, function=self._rules.find_pages
-                )
-            ],
+    def _edge(self) -> list[cloudfront.FunctionAssociation]:
+        kinds = {
+            "viewer_request": cloudfront.FunctionEventType.VIEWER_REQUEST,
+            "viewer_response": cloudfront.FunctionEventType.VIEWER_RESPONSE,
+        }
+        comments = {"viewer_request": "Sites by host, pages in folders", "viewer_response": "Searchers skip edit sites"}
+        return [
+            cloudfront.FunctionAssociation(
+                event_type=kind,
+                function=cloudfront.Function(
+                    self,
+                    name,
+                    function_name=f"{names.PREFIX}-{name.replace('_', '-')}",
+                    comment=comments[name],
+                    runtime=cloudfront.FunctionRuntime.JS_2_0,
+                    code=cloudfront.FunctionCode.from_inline(edge_code(name, self._settings.domain)),
+                ),
+            )
+            for name, kind in kinds.items()
+        ]
+
+    def _cache(self, name: str, comment: str, default: Duration) -> cloudfront.CachePolicy:
+        return cloudfront.CachePolicy(
+            self,
+            name,
+            cache_policy_name=f"{names.PREFIX}-web-{name}",
+            comment=comment,
+            min_ttl=Duration.seconds(0),
+            default_ttl=default,
+            max_ttl=A_YEAR,
+            enable_accept_encoding_brotli=True,
+            enable_accept_encoding_gzip=True,
         )
 
-    def _hosted_zone(self) -> route53.IHostedZone | None:
+    def _headers(self) -> cloudfront.ResponseHeadersPolicy:
+        return cloudfront.ResponseHeadersPolicy(
+            self,
+            "headers",
+            response_headers_policy_name=f"{names.PREFIX}-web",
+            comment="Headers of every site",
+            security_headers_behavior=cloudfront.ResponseSecurityHeadersBehavior(
+                strict_transport_security=cloudfront.ResponseHeadersStrictTransportSecurity(
+                    access_control_max_age=A_YEAR, override=True
+                ),
+                content_type_options=cloudfront.ResponseHeadersContentTypeOptions(override=True),
+                frame_options=cloudfront.ResponseHeadersFrameOptions(
+                    frame_option=cloudfront.HeadersFrameOption.SAMEORIGIN, override=False
+                ),
+                referrer_policy=cloudfront.ResponseHeadersReferrerPolicy(
+                    referrer_policy=cloudfront.HeadersReferrerPolicy.STRICT_ORIGIN_WHEN_CROSS_ORIGIN, override=False
+                ),
+            ),
+        )
+
+    def _zone(self) -> route53.IHostedZone | None:
         if not self._settings.hosted_zone:
             return None
         return route53.HostedZone.from_hosted_zone_attributes(
             self, "zone", hosted_zone_id=self._settings.hosted_zone, zone_name=self._settings.domain
         )
 
-    def _make_certificate(self) -> acm.Certificate | None:
-        if not self._zone:
+    def _certificate(self, zone: route53.IHostedZone | None) -> acm.ICertificate | None:
+        if self._settings.certificate:
+            return acm.Certificate.from_certificate_arn(self, "certificate", self._settings.certificate)
+        if not zone:
             return None
-        hosts = [names.site_bucket(self._project_id, stage, self._settings.domain) for stage in Stage]
         return acm.Certificate(
             self,
             "certificate",
-            domain_name=hosts[0],
-            subject_alternative_names=hosts[1:],
-            validation=acm.CertificateValidation.from_dns(self._zone),
+            domain_name=self._hosts[0],
+            subject_alternative_names=self._hosts[1:],
+            validation=acm.CertificateValidation.from_dns(zone),
         )
+
+
+def edge_code(name: str, domain: str) -> str:
+    """A function of the edge, which is told no settings but in its text."""
+    return Path(__file__).with_name(f"{name}.js").read_text().replace("DOMAIN", domain)
 
 
 def _not_found(status: int) -> cloudfront.ErrorResponse:
     """Without the right to list, S3 answers 403 for what is not there."""
     return cloudfront.ErrorResponse(
-        http_status=status, response_http_status=404, response_page_path="/404.html", ttl=Duration.seconds(10)
+        http_status=status, response_http_status=404, response_page_path=NOT_FOUND, ttl=Duration.seconds(10)
     )

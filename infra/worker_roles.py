@@ -11,7 +11,6 @@ from infra.nag import accept_wildcards
 from infra.settings import Settings
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.site.stores import SESSIONS_PREFIX as SESSIONS
-from webordinary.jobs.site_files import Stage
 
 
 def make_task_role(scope: Construct, settings: Settings) -> iam.Role:
@@ -49,8 +48,8 @@ def make_task_role(scope: Construct, settings: Settings) -> iam.Role:
     return role
 
 
-def make_publisher_role(scope: Construct, task_role: iam.Role, settings: Settings) -> iam.Role:
-    """With the session tag `project` it reaches that project's buckets and secrets, and no others."""
+def make_publisher_role(scope: Construct, task_role: iam.Role) -> iam.Role:
+    """With the session tag `project` it reaches the folders and parameters of that project alone, and lists nothing."""
     tag = f"${{aws:PrincipalTag/{names.PROJECT_TAG}}}"
     tagged = {
         "StringLike": {f"aws:RequestTag/{names.PROJECT_TAG}": "?*"},
@@ -63,16 +62,17 @@ def make_publisher_role(scope: Construct, task_role: iam.Role, settings: Setting
         assumed_by=iam.ArnPrincipal(task_role.role_arn).with_conditions(tagged).with_session_tags(),
         description="One project's sites, by session tag",
     )
-    store = names.store_bucket(Aws.ACCOUNT_ID)
-    buckets = [names.site_bucket(tag, stage, settings.domain) for stage in Stage]
-    objects = [*(arns.bucket(bucket, "*") for bucket in buckets), arns.bucket(store, f"{SESSIONS}/{tag}/*")]
+    sites, store = names.sites_bucket(Aws.ACCOUNT_ID), names.store_bucket(Aws.ACCOUNT_ID)
+    objects = [
+        arns.bucket(sites, f"{names.project_folder(tag)}*"),
+        arns.bucket(store, f"{SESSIONS}/{tag}/*"),
+    ]
     secret = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}:parameter/{names.PREFIX}/{tag}/*"
     role.add_to_policy(
         iam.PolicyStatement(
             actions=["s3:GetObject", "s3:GetObjectVersion", "s3:PutObject", "s3:DeleteObject"], resources=objects
         )
     )
-    role.add_to_policy(rights.know_missing(*buckets, store))
     role.add_to_policy(iam.PolicyStatement(actions=["ssm:GetParameter"], resources=[secret]))
     accept_wildcards(
         role, [*objects, secret], "One project's sites, its agents' sessions and its repository's credential."

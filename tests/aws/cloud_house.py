@@ -89,9 +89,10 @@ class CloudHouse(House):
             (repo / "index.html").write_text(f"<!doctype html><title>{project}</title><h1>{project}</h1>\n")
         onboarding.onboard(self.cloud, project, str(repo), user, sender, lambda words: None, agent)
 
-    def object(self, project: str, path: str, stage: str = "edit.") -> str:
-        """A file of a site as its bucket holds it."""
-        found = self.cloud.clients.s3.get_object(Bucket=f"{stage}{project}.{self.domain}", Key=path)
+    def object(self, project: str, path: str, stage: str = "edit") -> str:
+        """A file of a site as the sites' bucket holds it."""
+        bucket = names.sites_bucket(self.account)
+        found = self.cloud.clients.s3.get_object(Bucket=bucket, Key=f"{project}/{stage}/{path}")
         return found["Body"].read().decode()
 
     def answers(self, email_id: str) -> list[EmailMessage]:

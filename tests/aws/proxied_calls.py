@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-_OURS = "webordinary-"
-"""Buckets of the system itself are called so; a site's bucket is called as its host."""
+_SITES = "webordinary-sites-"
+"""The bucket of all sites is called so."""
 _OBJECT = {"GET": "GetObject", "HEAD": "HeadObject", "PUT": "PutObject", "DELETE": "DeleteObject"}
 _BUCKET = {"GET": "ListObjects", "HEAD": "HeadBucket", "PUT": "CreateBucket", "DELETE": "DeleteBucket"}
 _UPLOADS = {
@@ -31,7 +31,7 @@ class ProxiedCall:
     consistent: bool = False
     fifo: bool = False
     site: bool = False
-    """It asks a site's bucket."""
+    """It asks the sites' bucket."""
 
 
 def call_of(service: str, target: str, method: str, path: str, copies: bool, body: bytes) -> ProxiedCall:
@@ -40,7 +40,7 @@ def call_of(service: str, target: str, method: str, path: str, copies: bool, bod
         return _named(service, target, json.loads(body or b"{}"))
     if service == "s3":
         bucket = urlsplit(path).path.split("/")[1]
-        site = bool(bucket) and not bucket.startswith(_OURS)
+        site = bucket.startswith(_SITES)
         return ProxiedCall(service, _s3_operation(method, path, copies), site=site)
     if method == "POST" and urlsplit(path).path == "/v2/email/outbound-emails":
         return ProxiedCall(service, "SendEmail")

@@ -25,8 +25,6 @@ from webordinary.jobs.site_files import Mark, Release, Stage, keep_manifest
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
 
-STAGES = {Stage.EDIT: "edit.", Stage.PUBLIC: ""}
-
 
 @cache
 def clients_of(endpoint: str) -> Clients:
@@ -45,28 +43,31 @@ def fill(folder: Path, site: Mapping[str, str]) -> None:
 
 @dataclass
 class SiteWorld:
-    """Buckets that no other test knows."""
+    """A bucket that no other test knows."""
 
     emulator: Emulator
     folder: Path
     projects: tuple[str, ...] = ("amelia", "bob")
-    domain: str = field(default_factory=lambda: f"{secrets.token_hex(4)}.example")
+    sites: str = field(default_factory=lambda: f"sites-{secrets.token_hex(6)}")
     workers: int = 0
 
     def __post_init__(self) -> None:
         self.s3 = clients_of(self.emulator.endpoint).s3
-        for project in self.projects:
-            for stage in Stage:
-                make_site_bucket(self.s3, self.bucket(project, stage))
+        make_site_bucket(self.s3, self.sites)
 
-    def bucket(self, project_id: str, stage: Stage) -> str:
-        return f"{STAGES[stage]}{project_id}.{self.domain}"
+    def store(self, project_id: str, stage: Stage) -> str:
+        return f"{self.sites}/{project_id}/{stage}/"
+
+    def text(self, stage: Stage, path: str) -> str:
+        """A file of Amelia's site."""
+        found = self.s3.get_object(Bucket=self.sites, Key=f"amelia/{stage}/{path}")
+        return found["Body"].read().decode()
 
     def worker(self, keep: int = 3, s3: S3Client | None = None) -> S3Releases:
         """Another worker, which has never seen anything."""
         self.workers += 1
         copies = LocalCopies(self.folder / f"w-{self.workers}")
-        return S3Releases(lambda _: s3 or self.s3, self.bucket, copies, lambda: datetime.now(UTC), keep)
+        return S3Releases(lambda _: s3 or self.s3, self.store, copies, lambda: datetime.now(UTC), keep)
 
     def publish(
         self, releases: S3Releases, commit: str, site: Mapping[str, str], fence: int,
@@ -83,18 +84,23 @@ class SiteWorld:
 
     def shown(self, stage: Stage = Stage.EDIT) -> dict[str, str]:
         """What visitors could get."""
-        bucket = self.bucket("amelia", stage)
-        found = self.s3.list_objects_v2(Bucket=bucket).get("Contents", [])
-        keys = [each["Key"] for each in found if each["Key"] != MANIFEST]
-        return {key: self.s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in keys}
+        folder = f"amelia/{stage}/"
+        found = self.s3.list_objects_v2(Bucket=self.sites, Prefix=folder).get("Contents", [])
+        paths = [each["Key"].removeprefix(folder) for each in found]
+        return {path: self.text(stage, path) for path in paths if path != MANIFEST}
 
 
 class Requests:
-    """Every request that a client sends, repeats included: method and key."""
+    """Every request that a client sends, repeats included: method and path in Amelia's edit site."""
 
     def __init__(self, s3: S3Client) -> None:
         self.made: list[tuple[str, str]] = []
         s3.meta.events.register("before-send.s3", self._note)
 
     def _note(self, request: AWSPreparedRequest, **_: object) -> None:
-        self.made.append((str(request.method), unquote(urlsplit(request.url).path.lstrip("/").partition("/")[2])))
+        self.made.append((str(request.method), self._path(request)))
+
+    @staticmethod
+    def _path(request: AWSPreparedRequest) -> str:
+        key = unquote(urlsplit(request.url).path.lstrip("/").partition("/")[2])
+        return key.removeprefix("amelia/edit/")

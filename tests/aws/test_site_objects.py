@@ -39,7 +39,7 @@ def world(ministack: Emulator, tmp_path: Path) -> SiteWorld:
 
 @pytest.fixture
 def store(world: SiteWorld) -> S3Objects:
-    return S3Objects(world.s3, world.bucket("amelia", Stage.EDIT))
+    return S3Objects(world.s3, world.store("amelia", Stage.EDIT))
 
 
 def uploads(*paths: str) -> tuple[Upload, ...]:
@@ -53,7 +53,7 @@ def put(store: S3Objects, folder: Path, **files: str) -> dict[str, str]:
 
 
 def test_a_site_bucket_keeps_what_is_replaced_and_drops_what_nobody_finished_to_upload(world: SiteWorld) -> None:
-    [rule] = world.s3.get_bucket_lifecycle_configuration(Bucket=world.bucket("amelia", Stage.EDIT))["Rules"]
+    [rule] = world.s3.get_bucket_lifecycle_configuration(Bucket=world.sites)["Rules"]
     assert rule["NoncurrentVersionExpiration"] == {"NewerNoncurrentVersions": 60, "NoncurrentDays": 30}
     assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
 
@@ -110,7 +110,7 @@ def test_objects_have_their_types_and_caching(world: SiteWorld, store: S3Objects
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("x")
     store.put_all([(upload, tmp_path / upload.path) for upload in uploads(*paths)])
-    found = [world.s3.head_object(Bucket=store.name, Key=path) for path in paths]
+    found = [world.s3.head_object(Bucket=world.sites, Key=f"amelia/edit/{path}") for path in paths]
     assert [head["ContentType"] for head in found] == ["text/html; charset=utf-8", "image/png"]
     assert [head["CacheControl"] for head in found] == [ASK_EACH_TIME, FOREVER]
 

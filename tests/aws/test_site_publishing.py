@@ -155,8 +155,7 @@ def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_into_
         amelia.send(text, job_id, command=command, deps=deps, **about)  # type: ignore[arg-type]
 
     def public(name: str) -> str:
-        bucket = world.bucket("amelia", Stage.PUBLIC)
-        return world.s3.get_object(Bucket=bucket, Key=name)["Body"].read().decode()
+        return world.text(Stage.PUBLIC, name)
 
     send("change the title of the about page to “Half a thought”", "job-1", key=ZOE, thread=OTHER_THREAD)
     send("change the homepage title to Spring Sale", "job-2")

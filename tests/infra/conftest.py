@@ -16,7 +16,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Cloud:
     """Every template as an operator gets it who only names a domain, a project and an address."""
     from tests.infra.templates import synthesise
 
-    return synthesise(tmp_path_factory.mktemp("cloud"), projects="amelia", operator="op@example.com")
+    return synthesise(tmp_path_factory.mktemp("cloud"), operator="op@example.com")
 
 
 @pytest.fixture(scope="session")

@@ -38,7 +38,6 @@ from webordinary.compose.aws_worker import run_cloud_worker
 from webordinary.compose.lambdas import container_from_environment
 from webordinary.config import Config
 from webordinary.entrypoints.lambdas.handlers import build
-from webordinary.jobs.site_files import Stage
 from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
 from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import Requeue, RequeueReason
@@ -104,8 +103,7 @@ class House:
         create_key_queues(clients, KEY)
         for bucket in (names.raw_bucket(account_id), names.store_bucket(account_id)):
             make_private_bucket(clients.s3, bucket)
-        for stage in Stage:
-            make_site_bucket(clients.s3, names.site_bucket(KEY.project_id, stage, self.config.domain))
+        make_site_bucket(clients.s3, names.sites_bucket(account_id))
         ensure_state_machine(clients.stepfunctions, AT_ONCE_DONE, f"arn:aws:iam::{account_id}:role/any")
         self.clients, self._raw_bucket = clients, names.raw_bucket(account_id)
         origin = sample.ensure_sample_origin(folder / "origin.git")

@@ -12,14 +12,13 @@ def test_a_domain_is_enough() -> None:
     settings = Settings.read({"domain": "example.org"}.get)
     assert settings.mailbox == "edit@mail.example.org"  # never the domain itself, whose mail is read elsewhere
     assert settings.mail_domain == "mail.example.org"
-    assert settings.projects == ()
     assert settings.capacity == "ec2"
 
 
 def test_words_of_the_command_line_become_values() -> None:
-    said = {"projects": "amelia, jam", "spot": "true", "keep": "false", "max_workers": "3"}
+    said = {"instance_types": "m7g.large, m8g.large", "spot": "true", "keep": "false", "max_workers": "3"}
     settings = Settings.read(said.get)
-    assert settings.projects == ("amelia", "jam")
+    assert settings.instance_types == ("m7g.large", "m8g.large")
     assert settings.spot
     assert not settings.keep
     assert settings.max_workers == 3
@@ -33,7 +32,8 @@ def test_words_of_the_command_line_become_values() -> None:
         ("identity", "new", "take made or existing"),
         ("operator", "me@mail.example.com", "Take an address of another domain"),
         ("spot", "perhaps", "take true or false"),
-        ("projects", "Amelia", "take a-z"),
+        ("domain", "example.com'", "is no domain"),
+        ("certificate", "arn:aws:acm:eu-west-1:1:certificate/x", "us-east-1"),
         ("retention_days", "13", "take 14 or more"),
         ("bedrock_model", "claude", "take an id"),
         ("bedrock_model", "arn:aws:bedrock:eu-west-1:1:application-inference-profile/x", "take an id"),

@@ -1,120 +1,152 @@
-"""Sites: private buckets behind CloudFront, and how visitors find pages."""
+"""Sites: one private bucket behind one distribution, and how visitors find sites and pages."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.infra.templates import Cloud, Resource, Stack, plain, ready
+from webordinary.adapters.aws import names
 from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
 
 pytestmark = [pytest.mark.xdist_group("infra"), pytest.mark.needs("node")]
+DOMAIN = "example.com"
+THREAD = "t-0123456789abcdef"
 
 
-def test_a_project_has_an_edit_and_a_public_bucket_that_keep_earlier_releases(cloud: Cloud) -> None:
-    made = cloud.site_amelia.named("AWS::S3::Bucket", "BucketName")
-    assert made.keys() == {"edit.amelia.example.com", "amelia.example.com"}
+def test_all_sites_share_a_bucket_that_keeps_earlier_releases(cloud: Cloud) -> None:
+    made = cloud.web.named("AWS::S3::Bucket", "BucketName")
+    assert made.keys() == {f"webordinary-sites-{111122223333}"}
     for bucket in made.values():
         assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
         [rule] = bucket["LifecycleConfiguration"]["Rules"]
         assert rule["NoncurrentVersionExpiration"] == {"NewerNoncurrentVersions": 60, "NoncurrentDays": 30}
 
 
+def test_a_customer_costs_no_stack_certificate_or_distribution(cloud: Cloud) -> None:
+    """CloudFront quotas: 100 distributions with the same cache policy, function or access control; one is used."""
+    assert not [name for name in cloud.stacks if name.startswith("site-")]
+    assert len(_distributions(cloud.web)) == 1
+
+
 def test_only_cloudfront_reads_a_site_and_never_its_manifest(cloud: Cloud) -> None:
-    for policy in cloud.site_amelia.of_type("AWS::S3::BucketPolicy").values():
-        statements = policy["PolicyDocument"]["Statement"]
-        [allowed] = [one for one in statements if one["Effect"] == "Allow"]
-        assert allowed["Principal"] == {"Service": "cloudfront.amazonaws.com"}
-        assert allowed["Action"] == "s3:GetObject"
-        assert "AWS:SourceArn" in json.dumps(allowed["Condition"])
-        hidden = [
-            one
-            for one in statements
-            if plain(one["Resource"][0] if isinstance(one["Resource"], list) else one["Resource"]).endswith(
-                "/.webordinary/*"
-            )
-        ]
-        assert [one["Effect"] for one in hidden] == ["Deny"]
-
-
-def test_every_origin_has_the_access_control_of_all_sites(cloud: Cloud) -> None:
-    access = cloud.sites.only("AWS::CloudFront::OriginAccessControl")["OriginAccessControlConfig"]
-    assert access["SigningBehavior"] == "always"
-    for shown in _distributions(cloud.site_amelia):
-        for origin in shown["Origins"]:
-            assert "webordinary-sites:" in origin["OriginAccessControlId"]["Fn::ImportValue"]
-            assert origin["S3OriginConfig"] == {"OriginAccessIdentity": ""}
+    [policy] = cloud.web.of_type("AWS::S3::BucketPolicy").values()
+    statements = policy["PolicyDocument"]["Statement"]
+    [allowed] = [one for one in statements if one["Effect"] == "Allow"]
+    assert allowed["Principal"] == {"Service": "cloudfront.amazonaws.com"}
+    assert allowed["Action"] == "s3:GetObject"
+    assert "AWS:SourceArn" in json.dumps(allowed["Condition"])
+    denied = [one for one in statements if one["Effect"] == "Deny" and one["Action"] == "s3:GetObject"]
+    assert [plain(one["Resource"]).endswith("/*/.webordinary/*") for one in denied] == [True]
 
 
 def test_pages_are_asked_for_each_time_and_assets_named_by_content_are_kept(cloud: Cloud) -> None:
     policies = {
         made["CachePolicyConfig"]["Name"]: made["CachePolicyConfig"]
-        for made in cloud.sites.of_type("AWS::CloudFront::CachePolicy").values()
+        for made in cloud.web.of_type("AWS::CloudFront::CachePolicy").values()
     }
-    assert policies["webordinary-pages"]["DefaultTTL"] == 0
-    assert policies["webordinary-assets"]["DefaultTTL"] == 365 * 24 * 3600
+    assert policies["webordinary-web-pages"]["DefaultTTL"] == 0
+    assert policies["webordinary-web-assets"]["DefaultTTL"] == 365 * 24 * 3600
     assert all(policy["MinTTL"] == 0 for policy in policies.values())  # what the object says is obeyed
-    for shown in _distributions(cloud.site_amelia):
-        kept = {one["PathPattern"] for one in shown["CacheBehaviors"]}
-        assert kept == {f"{folder}*" for folder in NAMED_BY_CONTENT}
-        assert {json.dumps(one["CachePolicyId"]) for one in shown["CacheBehaviors"]} != {
-            json.dumps(shown["DefaultCacheBehavior"]["CachePolicyId"])
-        }
-
-
-def test_visitors_come_by_https_and_only_read(cloud: Cloud) -> None:
-    for shown in _distributions(cloud.site_amelia):
-        for behavior in (shown["DefaultCacheBehavior"], *shown["CacheBehaviors"]):
-            assert behavior["ViewerProtocolPolicy"] == "redirect-to-https"
-            assert behavior["AllowedMethods"] == ["GET", "HEAD"]
-
-
-def test_browsers_are_told_to_be_careful_and_searchers_to_skip_the_edit_site(cloud: Cloud) -> None:
-    policies = {
-        made["ResponseHeadersPolicyConfig"]["Name"]: made["ResponseHeadersPolicyConfig"]
-        for made in cloud.sites.of_type("AWS::CloudFront::ResponseHeadersPolicy").values()
+    [shown] = _distributions(cloud.web)
+    kept = {one["PathPattern"] for one in shown["CacheBehaviors"]}
+    assert kept == {f"{folder}*" for folder in NAMED_BY_CONTENT}
+    assert {json.dumps(one["CachePolicyId"]) for one in shown["CacheBehaviors"]} != {
+        json.dumps(shown["DefaultCacheBehavior"]["CachePolicyId"])
     }
-    for policy in policies.values():
-        secure = policy["SecurityHeadersConfig"]
-        assert secure["ContentTypeOptions"] == {"Override": True}
-        assert secure["StrictTransportSecurity"]["AccessControlMaxAgeSec"] == 365 * 24 * 3600
-        assert secure["ReferrerPolicy"]["ReferrerPolicy"] == "strict-origin-when-cross-origin"
-        assert secure["FrameOptions"]["FrameOption"] == "SAMEORIGIN"
-    [header] = policies["webordinary-edit"]["CustomHeadersConfig"]["Items"]
-    assert (header["Header"], header["Value"]) == ("X-Robots-Tag", "noindex")
-    assert "CustomHeadersConfig" not in policies["webordinary-public"]
 
 
-def test_what_is_missing_is_the_sites_own_404(cloud: Cloud) -> None:
-    for shown in _distributions(cloud.site_amelia):
-        answers = {one["ErrorCode"]: one for one in shown["CustomErrorResponses"]}
-        assert answers.keys() == {403, 404}
-        assert all(one["ResponseCode"] == 404 and one["ResponsePagePath"] == "/404.html" for one in answers.values())
-        assert all(one["ErrorCachingMinTTL"] <= 60 for one in answers.values())
+def test_visitors_come_by_https_only_read_and_are_led_to_their_site_on_every_path(cloud: Cloud) -> None:
+    [shown] = _distributions(cloud.web)
+    for behavior in (shown["DefaultCacheBehavior"], *shown["CacheBehaviors"]):
+        assert behavior["ViewerProtocolPolicy"] == "redirect-to-https"
+        assert behavior["AllowedMethods"] == ["GET", "HEAD"]
+        assert [one["EventType"] for one in behavior["FunctionAssociations"]] == ["viewer-request", "viewer-response"]
 
 
-def test_with_a_hosted_zone_sites_have_their_names_and_a_certificate() -> None:
+def test_browsers_are_told_to_be_careful(cloud: Cloud) -> None:
+    [policy] = cloud.web.of_type("AWS::CloudFront::ResponseHeadersPolicy").values()
+    secure = policy["ResponseHeadersPolicyConfig"]["SecurityHeadersConfig"]
+    assert secure["ContentTypeOptions"] == {"Override": True}
+    assert secure["StrictTransportSecurity"]["AccessControlMaxAgeSec"] == 365 * 24 * 3600
+    assert secure["ReferrerPolicy"]["ReferrerPolicy"] == "strict-origin-when-cross-origin"
+    assert secure["FrameOptions"]["FrameOption"] == "SAMEORIGIN"
+
+
+def test_what_is_missing_is_a_404(cloud: Cloud) -> None:
+    [shown] = _distributions(cloud.web)
+    answers = {one["ErrorCode"]: one for one in shown["CustomErrorResponses"]}
+    assert answers.keys() == {403, 404}
+    assert {one["ResponseCode"] for one in answers.values()} == {404}
+    assert {one["ResponsePagePath"] for one in answers.values()} == {f"/{names.ERROR_PAGE}"}
+    assert all(one["ErrorCachingMinTTL"] <= 60 for one in answers.values())
+
+
+def _with(**given: str) -> Stack:
     ready()
     from aws_cdk import App
     from aws_cdk.assertions import Template
     from infra.settings import Settings
-    from infra.site_rules import SiteRulesStack
-    from infra.sites import SiteStack
+    from infra.sites import SitesStack
 
-    app, settings = App(), Settings(domain="example.com", hosted_zone="Z0123456789")
-    stack = SiteStack(app, "amelia", SiteRulesStack(app), settings)
-    template = Template.from_stack(stack)
-    template.has_resource_properties(
-        "AWS::CertificateManager::Certificate",
-        {"DomainName": "edit.amelia.example.com", "SubjectAlternativeNames": ["amelia.example.com"]},
-    )
-    template.resource_count_is("AWS::Route53::RecordSet", 2)
-    aliases = [shown["Aliases"] for shown in _distributions(Stack(template.to_json()))]
-    assert sorted(aliases) == [["amelia.example.com"], ["edit.amelia.example.com"]]
+    stack = SitesStack(App(), Settings(domain=DOMAIN, **given))  # type: ignore[arg-type]
+    return Stack(Template.from_stack(stack).to_json())
+
+
+def test_with_a_hosted_zone_one_certificate_and_four_records_serve_all_names() -> None:
+    stack = _with(hosted_zone="Z0123456789")
+    certificate = stack.only("AWS::CertificateManager::Certificate")
+    assert certificate["DomainName"] == "*.example.com"
+    assert certificate["SubjectAlternativeNames"] == ["*.edit.example.com"]
+    records = {(one["Name"], one["Type"]) for one in stack.of_type("AWS::Route53::RecordSet").values()}
+    assert records == {(f"*.{name}", kind) for name in (f"{DOMAIN}.", f"edit.{DOMAIN}.") for kind in ("A", "AAAA")}
+    [shown] = _distributions(stack)
+    assert shown["Aliases"] == ["*.example.com", "*.edit.example.com"]
+
+
+def test_a_domain_whose_dns_is_elsewhere_brings_its_certificate() -> None:
+    arn = "arn:aws:acm:us-east-1:111122223333:certificate/x"
+    stack = _with(certificate=arn)
+    [shown] = _distributions(stack)
+    assert shown["ViewerCertificate"]["AcmCertificateArn"] == arn
+    assert shown["Aliases"] == ["*.example.com", "*.edit.example.com"]
+    assert stack.of_type("AWS::Route53::RecordSet") == {}
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("kiln.example.com", "/kiln/public/index.html"),
+        ("KILN.example.com", "/kiln/public/index.html"),
+        ("kiln.edit.example.com", "/kiln/edit/index.html"),
+        (f"{THREAD}--kiln.edit.example.com", f"/kiln/{THREAD}/index.html"),
+        ("my--kiln.edit.example.com", "/my--kiln/edit/index.html"),
+    ],
+)
+def test_a_site_is_found_by_its_name(host: str, found: str) -> None:
+    assert _at_the_edge("/", host=host)["uri"] == found
+
+
+@pytest.mark.parametrize(
+    ("project", "stage"), [("kiln", "public"), ("kiln", "edit"), ("kiln", THREAD), ("a-1", "edit"), ("a" * 32, THREAD)]
+)
+def test_the_edge_reads_the_names_that_replies_show(project: str, stage: str) -> None:
+    host = names.site_host(project, stage, DOMAIN)
+    store = names.site_store("1", project, stage)
+    assert "1" + _at_the_edge("/", host=host)["uri"] == f"{store}index.html".partition("-sites-")[2]
+    assert all(len(label) <= 63 for label in host.split("."))
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["example.com", "evil.com", "kiln.example.com.evil.com", "a.b.example.com", "x.kiln.edit.example.com",
+     "d1.cloudfront.net", "..example.com", "kiln.edit.example.org", "kiln_.example.com"],
+)  # fmt: skip
+def test_other_names_lead_nowhere(host: str) -> None:
+    assert _at_the_edge("/", host=host)["statusCode"] == 404
 
 
 @pytest.mark.parametrize(
@@ -129,7 +161,12 @@ def test_with_a_hosted_zone_sites_have_their_names_and_a_certificate() -> None:
     ],
 )
 def test_pages_are_found_in_their_folders(asked: str, found: str) -> None:
-    assert _at_the_edge(asked)["uri"] == found
+    assert _at_the_edge(asked)["uri"] == f"/kiln/public{found}"
+
+
+@pytest.mark.parametrize("asked", ["/../other/public/index.html", "/a/../../other/edit/", "/%2e%2e/other/edit/x.html"])
+def test_no_path_leads_into_another_project(asked: str) -> None:
+    assert _at_the_edge(asked)["statusCode"] == 404
 
 
 @pytest.mark.parametrize(
@@ -161,15 +198,31 @@ def test_hidden_names_are_not_there(asked: str) -> None:
     assert _at_the_edge(asked)["statusCode"] == 404
 
 
+@pytest.mark.parametrize(
+    ("host", "hidden"),
+    [("kiln.edit.example.com", True), (f"{THREAD}--kiln.edit.example.com", True), ("kiln.example.com", False)],
+)
+def test_searchers_are_told_to_skip_edit_sites_and_previews(host: str, hidden: bool) -> None:
+    event = {"request": {"headers": {"host": {"value": host}}}, "response": {"headers": {}}}
+    told = _run("viewer_response", event)["headers"]
+    assert told == ({"x-robots-tag": {"value": "noindex"}} if hidden else {})
+
+
 def _distributions(stack: Stack) -> list[Resource]:
     made = stack.of_type("AWS::CloudFront::Distribution").values()
     return [one["DistributionConfig"] for one in made]
 
 
-def _at_the_edge(uri: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
-    code = (Path(__file__).parents[2] / "infra" / "viewer_request.js").read_text()
-    event = json.dumps({"request": {"uri": uri, "querystring": query or {}, "headers": {}}})
-    script = f"{code}\nprocess.stdout.write(JSON.stringify(handler({event})));"
+def _at_the_edge(uri: str, query: dict[str, Any] | None = None, host: str = "kiln.example.com") -> dict[str, Any]:
+    headers = {"host": {"value": host}}
+    return _run("viewer_request", {"request": {"uri": uri, "querystring": query or {}, "headers": headers}})
+
+
+def _run(function: str, event: dict[str, Any]) -> dict[str, Any]:
+    ready()
+    from infra.sites import edge_code
+
+    script = f"{edge_code(function, DOMAIN)}\nprocess.stdout.write(JSON.stringify(handler({json.dumps(event)})));"
     done = subprocess.run(["node", "-e", script], capture_output=True, check=True, timeout=200)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

@@ -44,7 +44,7 @@ GIVEN_NOTHING_TO_LOOK_FOR = {
     "agent test", "backup", "restore", "recover", "upgrade-check", "doctor", "simulate", "receive",
     "mails list", "mails export",
     "user list", "user add", "user log", "config show", "config check", "completion", "service install",
-    "aws local", "aws preflight", "aws deploy", "aws diff", "aws destroy", "aws image", "aws smoke",
+    "aws local", "aws preflight", "aws deploy", "aws migrate", "aws diff", "aws destroy", "aws image", "aws smoke",
 }  # fmt: skip
 
 

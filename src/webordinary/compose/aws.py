@@ -47,10 +47,9 @@ from webordinary.adapters.aws.pool.step_functions import StepFunctions, StepFunc
 from webordinary.adapters.aws.provision.shapes import (
     create_key_queues,
     keys_with_queues,
-    make_site_bucket,
-    remove_bucket,
     remove_key_queues,
     remove_objects,
+    remove_versions,
 )
 from webordinary.adapters.files.system import SystemClock
 from webordinary.compose.container import AcceptedMail, BackendProfile, Runnable, profile_of
@@ -371,15 +370,15 @@ class AwsContainer:
         config = self.config
         return rights_of(self.clients.s3, config.aws_project_role, self._process, config.aws_region, self.endpoint)
 
-    def _bucket_of(self, project_id: str, stage: Stage) -> str:
-        return names.site_bucket(project_id, stage.value, self._settings.domain)
+    def _store_of(self, project_id: str, stage: Stage) -> str:
+        return names.site_store(self.config.aws_account, project_id, stage.value)
 
     @cached_property
     def releases(self) -> S3Releases:
         from webordinary.adapters.aws.site.releases import LocalCopies, S3Releases  # noqa: PLC0415 - a lambda starts without it
 
         copies = LocalCopies(self._scratch / ".releases")
-        return S3Releases(self._s3_of, self._bucket_of, copies, self.clock.now, self.config.releases_kept)
+        return S3Releases(self._s3_of, self._store_of, copies, self.clock.now, self.config.releases_kept)
 
     @cached_property
     def leases(self) -> AwsProjectLeases:
@@ -432,7 +431,7 @@ class AwsContainer:
     def _shown(self) -> ShownCopies:
         from webordinary.adapters.aws.site.releases import ShownCopies  # noqa: PLC0415 - a lambda starts without it
 
-        return ShownCopies(self.clients.s3, self._bucket_of, self._scratch / ".shown")
+        return ShownCopies(self.clients.s3, self._store_of, self._scratch / ".shown")
 
     def current_site(self, project_id: str, stage: Stage) -> Path | None:
         return self._shown.current(project_id, stage)
@@ -447,8 +446,6 @@ class AwsContainer:
 
     def provision(self, key: ProjectUser) -> None:
         create_key_queues(self.clients, key)
-        for stage in Stage:
-            make_site_bucket(self.clients.s3, self._bucket_of(key.project_id, stage))
 
     def deprovision(self, project_id: str, keys: Sequence[ProjectUser]) -> None:
         from webordinary.adapters.aws.site.stores import SESSIONS_PREFIX  # noqa: PLC0415 - a lambda starts without it
@@ -456,8 +453,7 @@ class AwsContainer:
         for key in {*keys, *keys_with_queues(self.clients, project_id)}:
             self.claim_table.forget(key)
             remove_key_queues(self.clients, key)
-        for stage in Stage:
-            remove_bucket(self.clients.s3, self._bucket_of(project_id, stage))
+        remove_versions(self.clients.s3, names.sites_bucket(self.config.aws_account), names.project_folder(project_id))
         remove_objects(self.clients.s3, self.store_bucket, f"{SESSIONS_PREFIX}/{project_id}/")
 
     def metrics(self) -> tuple[Levels, MetricsState | None]:

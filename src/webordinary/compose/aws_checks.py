@@ -7,6 +7,7 @@ from functools import partial
 
 import boto3
 
+from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import config_of
 from webordinary.adapters.aws.provision.account_checks import AccountChecks, DnsChecks, MailChecks, site_name_checks
 from webordinary.adapters.aws.provision.deployment import connect_tools
@@ -15,7 +16,6 @@ from webordinary.adapters.aws.provision.resource_checks import (
     bucket_checks,
     flow_checks,
     queue_checks,
-    site_buckets,
     table_checks,
 )
 from webordinary.adapters.aws.provision.worker_checks import WorkerChecks
@@ -56,7 +56,8 @@ def cloud_checks(services: AwsContainer) -> Iterator[Check]:
     mail = MailChecks(services.clients, receiving, config.mailbox, emulated=bool(endpoint))
     yield from table_checks(services.clients)
     yield from queue_checks(services.clients, ())
-    yield from bucket_checks(services.clients, (services.raw_bucket, services.store_bucket), ())
+    sites = names.sites_bucket(config.aws_account)
+    yield from bucket_checks(services.clients, (services.raw_bucket, services.store_bucket), sites)
     yield from flow_checks(services.clients, tools, state_machine_arn(config), services.raw_bucket)
     yield from mail.checks()
     yield Check("held mails", partial(_held, services))
@@ -83,9 +84,8 @@ def customers_checks(services: AwsContainer) -> Iterator[Check]:
     keys = list(dict.fromkeys(sender.key for sender in services.directory.senders()))[:MOST_KEYS]
     projects = list(dict.fromkeys(key.project_id for key in keys))
     yield from list(queue_checks(clients, keys))[1:]
-    hosts = site_buckets(projects, config.domain, [stage.value for stage in Stage])  # each is called as its host
-    yield from bucket_checks(clients, (), hosts)
     if not config.aws_endpoint:  # an emulator's domain is nobody's
+        hosts = [names.site_host(project, stage, config.domain) for project in projects for stage in Stage]
         yield from site_name_checks(hosts, config.domain)
 
 

@@ -18,6 +18,7 @@ from webordinary.adapters.aws.provision.deployment import (
     connect_tools,
     provision_all,
 )
+from webordinary.adapters.aws.provision.migration import OldShape
 from webordinary.adapters.aws.provision.package import (
     AWS,
     EMULATOR,
@@ -45,6 +46,7 @@ from webordinary.model.checks import Verdict
 from webordinary.operations import onboarding, sample
 from webordinary.operations.doctor import CheckRun, run_checks
 
+ERROR_PAGE = b"<!doctype html><meta charset=utf-8><title>Not found</title><h1>There is no such page</h1>\n"
 PAUSE_SECONDS, EMULATED_PAUSE_SECONDS = 10.0, 0.1
 
 
@@ -113,12 +115,40 @@ def resume_scaling(config: Config) -> None:
     allow_scaling(client_of(config)("application-autoscaling"), allowed=True)
 
 
+def put_error_page(config: Config) -> None:
+    """What visitors of any site get for a page that is not there."""
+    if config.aws_endpoint:  # the emulator has no edge
+        return
+    bucket = names.sites_bucket(config.aws_account)
+    with translated(f"writing {names.ERROR_PAGE} to {bucket}"):
+        client_of(config)("s3").put_object(
+            Bucket=bucket,
+            Key=names.ERROR_PAGE,
+            Body=ERROR_PAGE,
+            ContentType="text/html; charset=utf-8",
+            CacheControl="public, max-age=300",
+        )
+
+
+def migrate(config: Config, report: Callable[[str], None]) -> int:
+    """Bring sites and credentials of earlier versions to where they are now; then remove the stacks of single sites."""
+    pause = EMULATED_PAUSE_SECONDS if config.aws_endpoint else PAUSE_SECONDS
+    with open_aws(config) as services:
+        projects = sorted({sender.key.project_id for sender in services.directory.senders()})
+        old = OldShape(client_of(config), services.config.aws_account, config.domain)
+        for copying in (old.copy_sites(projects), old.copy_credentials(projects)):
+            for done in copying:
+                report(done)
+    return old.remove_stacks(report, lambda: time.sleep(pause))
+
+
 def prepare_removal(config: Config, report: Callable[[str], None]) -> None:
     """Stop receiving, workers and machines, so that the stacks can be removed."""
     if not config.aws_endpoint:  # the emulator scales nothing
         allow_scaling(client_of(config)("application-autoscaling"), allowed=False)
     pause = EMULATED_PAUSE_SECONDS if config.aws_endpoint else PAUSE_SECONDS
     clear_the_way(client_of(config), report, lambda: time.sleep(pause))
+    OldShape(client_of(config), config.aws_account, config.domain).remove_stacks(report, lambda: time.sleep(pause))
 
 
 def registry(config: Config) -> ImageRegistry:

@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 PUT = {"Put": {"TableName": "jobs"}}
 KEY = {"id": {"S": "a"}}
 QUEUE = "http://127.0.0.1:4566/1/webordinary-input-amelia-scott"
-STORE, SITE = "/webordinary-store-1/blobs/a", "/edit.amelia.example/index.html"
+STORE, SITE = "/webordinary-store-1/blobs/a", "/webordinary-sites-1/amelia/edit/index.html"
 
 
 def named(service: str, operation: str, **asked: object) -> ProxiedCall:
@@ -71,7 +71,7 @@ def test_a_call_is_priced_by_what_it_asks_for(
     assert twice.total == 2
 
 
-def test_the_bucket_of_a_site_is_told_from_our_own() -> None:
+def test_the_bucket_of_the_sites_is_told_from_our_own() -> None:
     assert plain("s3", "GET", SITE) == ProxiedCall("s3", "GetObject", site=True)
     assert plain("s3", "GET", STORE) == ProxiedCall("s3", "GetObject")
 

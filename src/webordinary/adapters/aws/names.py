@@ -105,8 +105,35 @@ def store_bucket(account_id: str) -> str:
     return f"{PREFIX}-store-{account_id}"
 
 
-def site_bucket(project_id: str, stage: str, domain: str) -> str:
-    """A site's bucket is called as its host."""
+def sites_bucket(account_id: str) -> str:
+    """All sites of all projects."""
+    return f"{PREFIX}-sites-{account_id}"
+
+
+ERROR_PAGE = "404.html"
+"""What visitors get for what is not there; one for all sites, since the edge finds it without a host name."""
+
+
+def project_folder(project_id: str) -> str:
+    """All stages of a project in the sites' bucket."""
+    return f"{project_id}/"
+
+
+def site_store(account_id: str, project_id: str, stage: str) -> str:
+    """Where a stage of a site lies: the bucket, and the folder in it. The edge finds it by the host name."""
+    return f"{sites_bucket(account_id)}/{project_folder(project_id)}{stage}/"
+
+
+def site_host(project_id: str, stage: str, domain: str) -> str:
+    """What visitors call a site. A wildcard certificate covers one level: `*.DOMAIN` or `*.edit.DOMAIN`."""
+    if stage == "public":
+        return f"{project_id}.{domain}"
+    conversation = "" if stage == "edit" else f"{stage}--"
+    return f"{conversation}{project_id}.edit.{domain}"
+
+
+def own_bucket(project_id: str, stage: str, domain: str) -> str:
+    """The bucket that a site had for itself in earlier versions; `webordinary aws migrate` reads it."""
     return f"edit.{project_id}.{domain}" if stage == "edit" else f"{project_id}.{domain}"
 
 

@@ -113,7 +113,7 @@ def run_image(args: argparse.Namespace) -> int:
 
 SAID_BY_SETTINGS = ("domain", "mailbox", "operator", "retention_days", "unadmitted_mail_mb")
 TAKE_OVER = "--import-existing-resources"
-"""Onboarding may have made a site's buckets before its stack; and what a removed stack left behind is there still."""
+"""Adopt the tables and buckets that a removed deployment left behind."""
 NODE = "install Node (https://nodejs.org), which brings npm"
 NODE_LEAST, NODE_KEPT_UP = 20, 22
 """The CDK runs on the first; the second is the oldest release that still gets corrections."""
@@ -124,6 +124,10 @@ CDK = Path("infra", "cdk")
 def add_deploy(parts: Commands) -> None:
     deploying = add_command(parts, "deploy", deploy, "package the lambdas, then make or change everything on AWS")
     looking = add_command(parts, "preflight", preflight, "look at the account before a deployment; changes nothing")
+    about = "bring sites and credentials of earlier versions to where they are now; sites are shown all the while"
+    migrating = add_command(parts, "migrate", migrate, about)
+    migrating.add_argument("--yes", action="store_true", help="do not ask")
+    add_settings(migrating, ("domain", "aws_region"))
     comparing = add_command(parts, "diff", diff, "package the lambdas, then show what deploying would change")
     removing = add_command(parts, "destroy", destroy, "remove the stacks; tables, queues and buckets stay")
     for parser in (deploying, removing):
@@ -167,12 +171,28 @@ def deploy(args: argparse.Namespace) -> int:
     provision.make_roles(config)
     context = _context(config, {**settings, "account": config.aws_account})
     _cdk(config, root, "deploy", ["--all", TAKE_OVER, "--require-approval", "never", *context])
+    provision.put_error_page(config)
     provision.resume_scaling(config)
     words = _let_mail_in(config)
     if args.json:
         print_json({"deployed": True, "mail": words})
     else:
         print(f"{words}\nnow `webordinary aws image`, then `webordinary doctor --backend aws` says what is missing")
+    return Exit.OK
+
+
+def migrate(args: argparse.Namespace) -> int:
+    """Copy, then remove what nothing needs any more. Again does what is left."""
+    require_boto3()
+    from webordinary.compose import provision  # noqa: PLC0415  boto3 is an extra
+
+    config = replace(load_config(args), backend=AWS)
+    _ask(args, "Copy all sites into the common bucket, then remove the stacks of single sites?")
+    removed = provision.migrate(config, _say)
+    if args.json:
+        print_json({"removed_stacks": removed})
+    else:
+        print(f"{removed} stacks were removed; the buckets of single sites stay: remove them when you miss nothing")
     return Exit.OK
 
 

@@ -9,8 +9,6 @@ import argparse
 import sys
 
 from webordinary.compose.backends import open_container
-from webordinary.compose.container import profile_of
-from webordinary.config import Config
 from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, find_site, load_existing, mail_address
 from webordinary.entrypoints.cli.output import print_json, progress
@@ -46,14 +44,11 @@ def _remove_site(args: argparse.Namespace) -> int:
             _confirm(_about_site(leaving), f"Remove {args.name}?")
         with progress(f"removing {args.name}") as report:
             remove(services, leaving, report, force=args.force)
-        config = services.config
     if args.json:
         senders = [sender.address for sender in leaving.senders]
         print_json({"removed": args.name, "senders": senders, "repository": leaving.project.repo})
         return Exit.OK
     print(f"{args.name} is removed; its repository {leaving.project.repo} stays as it is.")
-    for line in _rest(config, args.name):
-        print(f"  {line}")
     return Exit.OK
 
 
@@ -109,12 +104,3 @@ def _who_is_left(leaving: SenderRemoval) -> str:
         f"nobody may change {name}. It is still shown, with its releases and repository: `webordinary project add "
         f"{name}` lets somebody change it again, `webordinary project remove {name}` removes the site."
     )
-
-
-def _rest(config: Config, project_id: str) -> list[str]:
-    if not profile_of(config).is_public:
-        return []
-    return [
-        f"its CloudFront distributions go with `webordinary aws destroy --site {project_id}`;",
-        "leave it out of the projects of your next deployment",
-    ]

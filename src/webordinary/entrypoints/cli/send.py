@@ -12,12 +12,13 @@ from email.utils import getaddresses
 from pathlib import Path
 
 from webordinary.compose.backends import send_mail
-from webordinary.compose.container import Container, profile_of
+from webordinary.compose.container import Container, profile_of, site_url
 from webordinary.config import Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, given, load_config
 from webordinary.entrypoints.cli.output import print_json
+from webordinary.jobs.site_files import Stage
 from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.errors import Transient
 
@@ -145,8 +146,7 @@ def next_steps(
     if not (new and profile_of(config).is_public):
         return []
     return [
-        f"visitors reach it once CloudFront serves it: add {project_id} to the projects of your deployment, as in",
-        f"  webordinary aws deploy -c domain={config.domain} -c projects=…,{project_id}",
-        f"then write from {sender} to {mailbox}: {TEXT}",
+        f"visitors reach it at {site_url(config, project_id, Stage.EDIT)} at once",
+        f"write from {sender} to {mailbox}: {TEXT}",
         "it changes nothing, goes the whole way, and `webordinary status --backend aws` shows what becomes of it",
     ]

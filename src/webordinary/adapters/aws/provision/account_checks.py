@@ -232,7 +232,7 @@ class MailChecks:
 
 
 NO_DOMAIN = "localhost"
-_POINT_IT = "deploy with `-c hosted_zone=…`, or point it at the site's distribution yourself: docs/aws.md, Settings"
+_POINT_IT = "deploy with `-c hosted_zone=…` or `-c certificate=…`: docs/aws.md, A customer"
 
 
 def site_name_checks(

@@ -33,6 +33,7 @@ from webordinary.adapters.aws.provision.shapes import (
     create_shared_queues,
     create_tables,
     make_private_bucket,
+    make_site_bucket,
 )
 from webordinary.workflow.definition import for_aws
 
@@ -281,7 +282,8 @@ def provision_all(
     report("tables and queues are there")
     make_private_bucket(clients.s3, raw_bucket, plan.retention_days)
     make_private_bucket(clients.s3, store_bucket)
-    report(f"buckets {raw_bucket} and {store_bucket} are there")
+    make_site_bucket(clients.s3, names.sites_bucket(plan.account_id))
+    report(f"buckets {raw_bucket}, {store_bucket} and {names.sites_bucket(plan.account_id)} are there")
     code = upload_code(clients, plan.package, store_bucket, plan.runtime)
     arns = ensure_functions(tools, code, plan.role_arn, plan.environment, report)
     step_arns = {one.step: arns[one.name] for one in STEP_FUNCTIONS if one.step}

@@ -46,12 +46,11 @@ def queue_checks(clients: Clients, keys: Sequence[ProjectUser]) -> Iterator[Chec
         yield Check(title, partial(_queues, clients, key_queues(key), title, ONBOARD))
 
 
-def bucket_checks(clients: Clients, shared: Sequence[str], of_sites: Sequence[str]) -> Iterator[Check]:
-    """One per bucket; those of sites keep what was replaced."""
+def bucket_checks(clients: Clients, shared: Sequence[str], sites: str) -> Iterator[Check]:
+    """One per bucket; that of the sites keeps what was replaced."""
     for name in shared:
         yield Check(f"bucket {name}", partial(_bucket, clients, name, versions=False))
-    for name in of_sites:
-        yield Check(f"bucket {name}", partial(_bucket, clients, name, versions=True))
+    yield Check(f"bucket {sites}", partial(_bucket, clients, sites, versions=True))
 
 
 def _table(clients: Clients, name: str, shape: TableShape) -> CheckResult:
@@ -110,17 +109,16 @@ def _wrong(shape: QueueShape, found: Mapping[Any, str]) -> str:
 
 
 def _bucket(clients: Clients, name: str, *, versions: bool) -> CheckResult:
-    maker = ONBOARD if versions else DEPLOY
     try:
         clients.s3.head_bucket(Bucket=name)
         block = clients.s3.get_public_access_block(Bucket=name)["PublicAccessBlockConfiguration"]
         kept = clients.s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled"
     except ClientError as problem:
-        return _absent(problem, f"bucket {name}, closed to the public,", maker)
+        return _absent(problem, f"bucket {name}, closed to the public,", DEPLOY)
     if not all(block.values()):
-        return broken(f"bucket {name} may be opened to the public", f"{maker} as it should be")
+        return broken(f"bucket {name} may be opened to the public", f"{DEPLOY} as it should be")
     if versions and not kept:
-        return broken(f"bucket {name} does not keep what is replaced", f"{maker} as it should be")
+        return broken(f"bucket {name} does not keep what is replaced", f"{DEPLOY} as it should be")
     return good(f"bucket {name}")
 
 
@@ -129,11 +127,6 @@ def _absent(problem: ClientError, what: str, maker: str) -> CheckResult:
         return broken(f"{what} is not there", maker)
     with translated(f"looking at {what}"):
         raise problem
-
-
-def site_buckets(projects: Sequence[str], domain: str, stages: Sequence[str]) -> list[str]:
-    """The buckets of these projects."""
-    return [names.site_bucket(project, stage, domain) for project in projects for stage in stages]
 
 
 UPDATE = "`webordinary aws deploy` brings it up to date"

@@ -343,14 +343,13 @@ def make_site_bucket(s3: S3Client, bucket: str) -> None:
         )
 
 
-def remove_bucket(s3: S3Client, bucket: str) -> None:
-    """Remove a bucket and every version of every object in it. Idempotent."""
-    with translated(f"removing the bucket {bucket}"):
+def remove_versions(s3: S3Client, bucket: str, prefix: str) -> None:
+    """Remove every version of the objects whose names begin so. Idempotent."""
+    with translated(f"removing {prefix}* of {bucket}"):
         try:
-            for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
+            for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
                 found: list[Any] = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
                 _delete(s3, bucket, [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in found])
-            s3.delete_bucket(Bucket=bucket)
         except ClientError as problem:
             if code_of(problem) not in NOT_THERE:
                 raise

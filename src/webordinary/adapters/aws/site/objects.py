@@ -1,4 +1,4 @@
-"""S3Objects: a site in a bucket. The manifest is moved by ETag, and versions name what was replaced."""
+"""S3Objects: a site in a folder of a bucket. The manifest is moved by ETag, and versions name what was replaced."""
 
 from __future__ import annotations
 
@@ -21,28 +21,34 @@ if TYPE_CHECKING:
     from types_boto3_s3.type_defs import PutObjectRequestTypeDef
 
 MANIFEST = f"{FOLDER}/manifest.json"
-"""The bucket's policy denies CloudFront this folder."""
+"""The bucket's policy denies CloudFront these folders."""
 AT_ONCE = 16
 _MOVED = frozenset({"PreconditionFailed", "NoSuchKey", "412"})
 _AT_THE_SAME_MOMENT = frozenset({"ConditionalRequestConflict", "409"})
 _TRIES = 5
+_UNWRITTEN = frozenset({"NoSuchKey", "AccessDenied"})
+"""S3 says of a missing object that it is forbidden, unless the caller may list the bucket; a publisher may not.
+
+Where a manifest is there and really forbidden, the write that follows fails: it asks that there be none.
+"""
 _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "404"})
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class S3Objects:
-    """See ObjectStore. Thread-safe."""
+    """See ObjectStore. `name` is the bucket, or the bucket and a folder as `bucket/folder/`. Thread-safe."""
 
-    def __init__(self, s3: S3Client, bucket: str) -> None:
-        self._s3, self.name = s3, bucket
+    def __init__(self, s3: S3Client, name: str) -> None:
+        self._s3, self.name = s3, name
+        self._bucket, self._folder = split(name)
 
     def manifest(self) -> StoredManifest | None:
         with translated(f"reading what {self.name} shows"):
             try:
-                found = self._s3.get_object(Bucket=self.name, Key=MANIFEST)
+                found = self._s3.get_object(Bucket=self._bucket, Key=self._folder + MANIFEST)
                 return StoredManifest(found["Body"].read(), _version(found["ETag"], found.get("VersionId")))
             except ClientError as problem:
-                if code_of(problem) == "NoSuchKey":
+                if code_of(problem) in _UNWRITTEN:
                     return None
                 raise
 
@@ -52,7 +58,7 @@ class S3Objects:
             raise Permanent(f"{self.name} keeps no earlier releases: run `webordinary doctor`")
         with translated(f"reading what {self.name} showed earlier"):
             try:
-                return self._s3.get_object(Bucket=self.name, Key=MANIFEST, VersionId=version_id)["Body"].read()
+                return self._recalled(version_id)
             except ClientError as problem:
                 raise self._gone(problem, "this release") from problem
 
@@ -85,15 +91,16 @@ class S3Objects:
     def delete(self, paths: Sequence[str]) -> None:
         with translated(f"removing stale files of {self.name}"):
             answer = self._s3.delete_objects(
-                Bucket=self.name, Delete={"Objects": [{"Key": path} for path in paths], "Quiet": True}
+                Bucket=self._bucket,
+                Delete={"Objects": [{"Key": self._folder + path} for path in paths], "Quiet": True},
             )
             for error in answer.get("Errors", []):
                 raise ClientError({"Error": {"Code": error.get("Code", ""), "Message": str(error)}}, "DeleteObjects")
 
     def _swap(self, text: bytes, expected: str | None) -> str:
         request: PutObjectRequestTypeDef = {
-            "Bucket": self.name,
-            "Key": MANIFEST,
+            "Bucket": self._bucket,
+            "Key": self._folder + MANIFEST,
             "Body": text,
             "ContentType": "application/json",
             "CacheControl": "no-store",
@@ -112,8 +119,8 @@ class S3Objects:
     def _send(self, upload: Upload, file: Path) -> str:
         with _opened(file) as body:
             done = self._s3.put_object(
-                Bucket=self.name,
-                Key=upload.path,
+                Bucket=self._bucket,
+                Key=self._folder + upload.path,
                 Body=body,
                 ContentType=upload.media_type,
                 CacheControl=upload.cache_control,
@@ -121,11 +128,12 @@ class S3Objects:
         return done.get("VersionId", "")
 
     def _copy(self, upload: Upload, origin: StoredObject) -> str:
+        bucket, folder = split(origin.store)
         try:
             done = self._s3.copy_object(
-                Bucket=self.name,
-                Key=upload.path,
-                CopySource={"Bucket": origin.store, "Key": upload.path, "VersionId": origin.version},
+                Bucket=self._bucket,
+                Key=self._folder + upload.path,
+                CopySource={"Bucket": bucket, "Key": folder + upload.path, "VersionId": origin.version},
                 MetadataDirective="REPLACE",
                 ContentType=upload.media_type,
                 CacheControl=upload.cache_control,
@@ -134,10 +142,20 @@ class S3Objects:
             raise self._gone(problem, upload.path) from problem
         return done.get("VersionId", "")
 
+    def _recalled(self, version_id: str) -> bytes:
+        key = self._folder + MANIFEST
+        return self._s3.get_object(Bucket=self._bucket, Key=key, VersionId=version_id)["Body"].read()
+
     def _gone(self, problem: ClientError, what: str) -> Exception:
         if code_of(problem) not in _GONE:
             return problem
         return Permanent(f"{self.name} does not keep {what} any longer: publish it anew")
+
+
+def split(name: str) -> tuple[str, str]:
+    """The bucket of a store, and the folder in it, which may be empty."""
+    bucket, _, folder = name.partition("/")
+    return bucket, folder
 
 
 def _version(etag: str, version_id: str | None) -> str:

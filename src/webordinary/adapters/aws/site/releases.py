@@ -1,4 +1,4 @@
-"""S3Releases: sites in buckets. A release is built on the worker's disk and shown by writing what changed.
+"""S3Releases: sites in a bucket. A release is built on the worker's disk and shown by writing what changed.
 
 The bucket's manifest says what is shown and which earlier releases can be shown again; their files are versions of the
 bucket's objects. So any worker, and an operator without any copy, goes back to one without moving its bytes.
@@ -28,7 +28,7 @@ from webordinary.adapters.aws.site.deploy import (
     read_shown,
     show,
 )
-from webordinary.adapters.aws.site.objects import S3Objects
+from webordinary.adapters.aws.site.objects import S3Objects, split
 from webordinary.adapters.durable import disk_errors
 from webordinary.jobs.ports import no_check
 from webordinary.jobs.site_files import (
@@ -172,12 +172,12 @@ class S3Releases:
     def __init__(
         self,
         s3_of: Callable[[str], S3Client],
-        bucket_of: Callable[[str, Stage], str],
+        store_of: Callable[[str, Stage], str],
         copies: LocalCopies,
         now: Callable[[], datetime],
         keep: int = KEPT_RELEASES,
     ) -> None:
-        self._s3_of, self._bucket_of, self._copies, self._now = s3_of, bucket_of, copies, now
+        self._s3_of, self._store_of, self._copies, self._now = s3_of, store_of, copies, now
         self._keep = max(keep, 1)
         self._seen: dict[Site, ManifestState] = {}
         self._promoted: dict[tuple[Site, str], DesiredRelease] = {}
@@ -271,7 +271,7 @@ class S3Releases:
         return Release(*site, entry.release, self._copies.path(site, entry.release), entry.at, entry.files)
 
     def _store(self, site: Site) -> S3Objects:
-        return S3Objects(self._s3_of(site[0]), self._bucket_of(*site))
+        return S3Objects(self._s3_of(site[0]), self._store_of(*site))
 
     def _standing(self, site: Site) -> ManifestState:
         """The manifest as last seen; a stale one is noticed by its compare-and-swap."""
@@ -311,16 +311,16 @@ MOST_FILE_BYTES = 100_000_000
 class ShownCopies:
     """Local copies for the operators' preview; of each release only the files that changed are fetched."""
 
-    def __init__(self, s3: S3Client, bucket_of: Callable[[str, Stage], str], folder: Path) -> None:
-        self._s3, self._bucket_of, self._folder = s3, bucket_of, folder
+    def __init__(self, s3: S3Client, store_of: Callable[[str, Stage], str], folder: Path) -> None:
+        self._s3, self._store_of, self._folder = s3, store_of, folder
         self._have: dict[Site, tuple[ShownManifest, Path]] = {}
         self._guard = threading.Lock()
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """A folder with what the bucket shows now; None if that is nothing, or there is no bucket."""
-        bucket = self._bucket_of(project_id, stage)
+        store = self._store_of(project_id, stage)
         try:
-            shown = read_shown(S3Objects(self._s3, bucket).manifest())
+            shown = read_shown(S3Objects(self._s3, store).manifest())
         except (Permanent, Transient):
             return None
         if not shown.files:
@@ -328,12 +328,12 @@ class ShownCopies:
         with self._guard:
             before = self._have.get((project_id, stage))
             if before is None or before[0].release != shown.release:
-                before = shown, self._fetch(bucket, shown, before)
+                before = shown, self._fetch(store, shown, before)
                 self._have[project_id, stage] = before
         return before[1]
 
-    def _fetch(self, bucket: str, shown: ShownManifest, before: tuple[ShownManifest, Path] | None) -> Path:
-        path = self._folder / bucket / shown.release
+    def _fetch(self, store: str, shown: ShownManifest, before: tuple[ShownManifest, Path] | None) -> Path:
+        (bucket, folder), path = split(store), self._folder / store / shown.release
         known: Manifest = before[0].files if before else {}
         with disk_errors(path):
             for name, mark in shown.files.items():
@@ -342,7 +342,7 @@ class ShownCopies:
                 if before and name in known and known[name].digest == mark.digest:
                     shutil.copyfile(before[1] / name, file)
                 else:
-                    file.write_bytes(fetch(self._s3, bucket, name, MOST_FILE_BYTES))
+                    file.write_bytes(fetch(self._s3, bucket, folder + name, MOST_FILE_BYTES))
         if before:
             shutil.rmtree(before[1], ignore_errors=True)
         return path

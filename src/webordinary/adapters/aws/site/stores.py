@@ -79,7 +79,7 @@ class S3SessionFiles:
             try:
                 found = self._s3_of(project_id).get_object(Bucket=self._bucket, Key=key)
             except ClientError as problem:
-                if code_of(problem) == "NoSuchKey":
+                if code_of(problem) in ("NoSuchKey", "AccessDenied"):  # S3 tells only those who may list
                     return None
                 raise
             with found["Body"] as body, disk_errors(copy), copy.open("wb") as file:

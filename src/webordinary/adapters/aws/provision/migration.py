@@ -1,0 +1,111 @@
+"""From a bucket and a stack for each site to one of both for all: `webordinary aws migrate`.
+
+Sites are shown all the while: the old distributions have exact names and win over the wildcard of the new one until
+their stacks are removed (CloudFront, alternate domain names that overlap in one account).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from webordinary.adapters.aws import names
+from webordinary.adapters.aws.clients import NOT_THERE, code_of, translated
+from webordinary.adapters.aws.provision.preflight import ClientOf, Report, our_stacks
+from webordinary.adapters.aws.site.credentials import GitSecret, GitSecrets
+from webordinary.adapters.aws.site.deploy import in_store, look, show
+from webordinary.adapters.aws.site.objects import S3Objects
+from webordinary.jobs.ports import no_check
+from webordinary.jobs.site_files import Stage
+from webordinary.model.claims import ProjectLease
+from webordinary.model.errors import ClaimLost, Permanent, Transient
+
+OLD_SITES, OLD_RULES = f"{names.PREFIX}-site-", f"{names.PREFIX}-sites"
+MOST_LOOKS = 240
+_GOING, _GONE = "DELETE_IN_PROGRESS", "DELETE_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class OldShape:
+    """What an account may still have of earlier versions."""
+
+    client_of: ClientOf
+    account: str
+    domain: str
+
+    def copy_sites(self, projects: Sequence[str]) -> Iterator[str]:
+        """Copy what each site shows into the common bucket, within S3; what was done, in words. Idempotent.
+
+        A site that was published there since is left as it is: its fence is higher.
+        """
+        s3 = self.client_of("s3")
+        for project in projects:
+            for stage in (Stage.EDIT, Stage.PUBLIC):
+                old = S3Objects(s3, names.own_bucket(project, stage, self.domain))
+                new = S3Objects(s3, names.site_store(self.account, project, stage))
+                if done := _copied(old, new, project):
+                    yield f"{project}: {stage} site {done}"
+
+    def copy_credentials(self, projects: Sequence[str]) -> Iterator[str]:
+        """Copy repositories' credentials from Secrets Manager into parameters, unless one is there. Idempotent."""
+        old, ssm = self.client_of("secretsmanager"), self.client_of("ssm")
+        kept = GitSecrets(lambda _: ssm)
+        for project in projects:
+            secret = _old_secret(old, project)
+            if secret and kept.fetch(project) is None:
+                kept.keep(project, secret)
+                yield f"{project}: credential of its repository copied"
+
+    def remove_stacks(self, report: Report, pause: Callable[[], None]) -> int:
+        """Remove the stacks of single sites, then the one with their rules; returns how many. Their buckets stay."""
+        cloudformation = self.client_of("cloudformation")
+        sites = [name for name in our_stacks(cloudformation) if name.startswith(OLD_SITES)]
+        self._remove(cloudformation, sites, report, pause)
+        rules = [name for name in our_stacks(cloudformation) if name == OLD_RULES]
+        self._remove(cloudformation, rules, report, pause)  # exports in use cannot be removed: sites go first
+        return len(sites) + len(rules)
+
+    def _remove(self, cloudformation: Any, stacks: Sequence[str], report: Report, pause: Callable[[], None]) -> None:  # noqa: ANN401
+        for name in stacks:
+            with translated(f"removing the stack {name}"):
+                cloudformation.delete_stack(StackName=name)
+        for _ in range(MOST_LOOKS):
+            left = {name: status for name, status in our_stacks(cloudformation).items() if name in stacks}
+            if stuck := [name for name, status in left.items() if status == _GONE]:
+                raise Permanent(f"the stack {stuck[0]} cannot be removed: its events in CloudFormation say why")
+            if not left:
+                return
+            report(f"{len(left)} stacks of single sites are being removed")
+            pause()
+        raise Transient("the stacks of single sites are still being removed: run `webordinary aws migrate` again later")
+
+
+def _copied(old: S3Objects, new: S3Objects, project: str) -> str:
+    """What was done with one site, in words; empty where it had no bucket or nothing to show."""
+    try:
+        standing = look(old)
+    except Permanent:
+        return ""
+    wanted = in_store(standing.shown.release, old, standing) if standing.shown.release else None
+    if wanted is None:
+        return ""
+    try:
+        done = show(wanted, ProjectLease(project, "migration", standing.shown.fence), new, no_check)
+    except ClaimLost:
+        return "was published since"
+    return f"copied, {len(wanted.files)} files" if done.flipped else "is there"
+
+
+def _old_secret(secrets: Any, project: str) -> GitSecret | None:  # noqa: ANN401
+    with translated(f"fetching the old credential of {project}"):
+        try:
+            found = secrets.get_secret_value(SecretId=f"{names.PREFIX}/{project}/git")
+        except ClientError as problem:
+            if code_of(problem) not in NOT_THERE | {"ResourceNotFoundException"}:
+                raise
+            return None
+    return GitSecret(**json.loads(found["SecretString"]))
