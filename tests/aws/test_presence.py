@@ -15,7 +15,9 @@ from tests.aws.emulator import Emulator
 from tests.aws.pool_world import PoolWorld
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import from_item
+from webordinary.adapters.aws.pool.claim_requests import ReconcilerProgress
 from webordinary.adapters.aws.pool.claim_table import BELIEVED, Presence, worker_in
+from webordinary.adapters.aws.provision.shapes import create_tables
 from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
@@ -67,3 +69,16 @@ def test_the_claim_of_a_project_that_is_called_worker_is_no_worker(world: PoolWo
     assert isinstance(world.claims().claim_and_start(key, ME.worker, NOON), StartedJob)
     Presence(world.dynamo, names.OWNERSHIP + world.suffix).tell(ME, NOON)
     assert present(world, NOON) == [ME]
+
+
+def test_the_reconciler_goes_on_elsewhere_and_workers_see_that_it_runs(world: PoolWorld) -> None:
+    table = names.CLAIM_REQUESTS + world.suffix
+    create_tables(world.clients, (names.CLAIM_REQUESTS,), world.suffix, expiring=False)
+    first, other = ReconcilerProgress(world.dynamo, table), ReconcilerProgress(world.dynamo, table)
+    assert (first.after(), first.is_fresh(NOON)) == (None, False)
+    first.passed(KEYS[0], NOON)
+    assert other.after() == KEYS[0]
+    assert other.is_fresh(NOON + timedelta(minutes=2))
+    assert not other.is_fresh(NOON + timedelta(minutes=4)), "then workers reconcile themselves"
+    first.passed(None, NOON)
+    assert other.after() is None

@@ -33,7 +33,7 @@ from webordinary.adapters.aws.mail.mails import (
 from webordinary.adapters.aws.mail.outbox import AwsOutbox, AwsUndelivered
 from webordinary.adapters.aws.mail.ses import SesTransport
 from webordinary.adapters.aws.overview import AwsOverview, WorkflowSteps
-from webordinary.adapters.aws.pool.claim_requests import ClaimRequestDedup, SqsClaimRequests
+from webordinary.adapters.aws.pool.claim_requests import ClaimRequestDedup, ReconcilerProgress, SqsClaimRequests
 from webordinary.adapters.aws.pool.claim_table import ClaimTable, RemoteLiveness
 from webordinary.adapters.aws.pool.claims import AwsClaims
 from webordinary.adapters.aws.pool.dead_letters import AwsDeadLetters, AwsInterruptions
@@ -335,6 +335,10 @@ class AwsContainer:
     @cached_property
     def hints(self) -> SqsClaimRequests:
         return SqsClaimRequests(self.queues, ClaimRequestDedup(self.dynamo, ownership=self.ownership_table))
+
+    @cached_property
+    def reconciler_progress(self) -> ReconcilerProgress:
+        return ReconcilerProgress(self.dynamo)
 
     @cached_property
     def pool(self) -> Pool:

@@ -33,7 +33,7 @@ from webordinary.worker.worker import Worker
 BEAT_SECONDS = 15.0
 CLAIMS_HELD, TOLD_EACH_SECONDS = "ClaimsHeld", 60.0
 RECONCILE_SECONDS = 300.0
-"""A lambda reconciles each minute; a worker does so in case that has stopped."""
+"""A lambda reconciles each minute; a worker looks so often whether it does, and does so itself if not."""
 
 
 def run_cloud_worker(
@@ -89,6 +89,7 @@ def run_cloud_worker(
                 threads=SystemThreadSpawner(),
                 wakeups=TellingWakeups(wakeups, lines, services.clock.monotonic, lambda: lock_files.beat(worker_id)),
                 rng=random.Random(),  # noqa: S311  jitter needs no secrecy
+                reconciled_elsewhere=services.reconciler_progress.is_fresh,
             )
         )
 

@@ -55,7 +55,7 @@ def duties_of(container: AwsContainer) -> Mapping[str, Chore]:
     """The duties of each minute by the names in the reconciler's result; each returns how much it did."""
     c = container
     services: dict[str, Callable[[datetime], int]] = {
-        "hints": Reconciler(c.pool, c.events).run_once,
+        "hints": Reconciler(c.pool, c.events, progress=c.reconciler_progress).run_once,
         "replies": OutboxSender(c.outbox, c.transport, c.threads, c.events).run_once,
         "workflows": MissingWorkflows(c.workflows, c.raw_mails).run_once,
         "mails": UnnotedMails(c).run_once,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Protocol
 
 from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus
 from webordinary.model.events import Event, EventKind, Events
@@ -13,6 +14,18 @@ from webordinary.pool.ports import Pool
 from webordinary.pool.transitions import ANY_FENCE, next_job
 
 _PAGE = 500
+MOST_KEYS = 5_000
+"""Of one pass that goes on where the last one ended: about 100 seconds of looking at keys in DynamoDB."""
+
+
+class PassProgress(Protocol):
+    """Where a pass ended, kept for the next one, which may run in another process."""
+
+    def after(self) -> ProjectUser | None:
+        """The last key that was looked at; None to begin with the first."""
+
+    def passed(self, after: ProjectUser | None, now: datetime) -> None:
+        """Keep it; None when all keys were looked at."""
 
 
 class Reconciler:
@@ -24,22 +37,29 @@ class Reconciler:
         events: Events,
         is_over: Callable[[Claim], bool] | None = None,
         is_mine: Callable[[ProjectUser], bool] = lambda key: False,
+        progress: PassProgress | None = None,
     ) -> None:
         """`is_over` is what a worker has seen; who only looks now and then goes by the lease's end.
 
         A worker's own keys have an owner: it looks after them itself, and its lease keeper notices when they are lost.
+        With `progress` a pass is bounded, and what it did not reach comes next.
         """
         self._pool, self._events, self._is_over, self._is_mine = pool, events, is_over, is_mine
+        self._progress = progress
 
     def run_once(self, now: datetime) -> int:
-        """One pass over all keys with work; returns how many hints it sent."""
+        """One pass over the keys with work; returns how many hints it sent."""
         deliver_pending_callbacks(self._pool)
-        sent, after = 0, None
-        while keys := self._pool.jobs.keys_to_look_at(after, _PAGE):
+        sent, looked, after = 0, 0, self._progress.after() if self._progress else None
+        while True:
+            keys = self._pool.jobs.keys_to_look_at(after, _PAGE)
             sent += sum(self._hint(key, now) for key in keys if not self._is_mine(key))
-            if len(keys) < _PAGE:
+            looked += len(keys)
+            after = keys[-1] if len(keys) == _PAGE else None
+            if self._progress:
+                self._progress.passed(after, now)  # after each page: a pass may be cut off
+            if after is None or (self._progress and looked >= MOST_KEYS):
                 break
-            after = keys[-1]
         if sent:
             self._pool.tickets.notify_unclaimed()
         return sent

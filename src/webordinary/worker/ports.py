@@ -96,6 +96,11 @@ class ThreadSpawner(Protocol):
         """A new StopEvent."""
 
 
+def never(now: datetime) -> bool:
+    """A worker reconciles for itself."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerDeps:
     """The ports of one worker. `worker_id` is new at every start of the process."""
@@ -109,6 +114,8 @@ class WorkerDeps:
     threads: ThreadSpawner
     wakeups: Wakeups
     rng: random.Random
+    reconciled_elsewhere: Callable[[datetime], bool] = never
+    """Whether another process has reconciled a moment ago: then this worker need not."""
 
     def ms_since_queued(self, job: Job) -> float:
         """Milliseconds since a job was queued, for metrics; clocks of two machines may differ by more."""

@@ -142,7 +142,7 @@ class Worker:
         self._draining = False
         self._breaker = CircuitBreaker(deps.rng)
         self._reconciler = Reconciler(deps.pool, deps.events, self._claiming.is_over, self._is_held)
-        self._reconcile_at = 0.0
+        self._reconcile_at, self._has_reconciled = 0.0, False
         self._retry_at: dict[ProjectUser, float] = {}
 
     def run(self) -> None:
@@ -338,7 +338,9 @@ class Worker:
             return
         self._reconcile_at = now + self._deps.settings.reconcile
         self._claim_set.notify_all()
-        self._reconciler.run_once(self._deps.clock.now())
+        if not (self._has_reconciled and self._deps.reconciled_elsewhere(self._deps.clock.now())):
+            self._reconciler.run_once(self._deps.clock.now())
+            self._has_reconciled = True
         self._claiming.end_round()
 
     def _shut_down(self) -> None:

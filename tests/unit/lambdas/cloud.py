@@ -159,6 +159,19 @@ class Invocation:
     aws_request_id: str = "8f5aa1b0-0000-4000-8000-000000000000"
 
 
+class KeptProgress:
+    """See PassProgress, in memory."""
+
+    def __init__(self) -> None:
+        self.said: list[ProjectUser | None] = [None]
+
+    def after(self) -> ProjectUser | None:
+        return self.said[-1]
+
+    def passed(self, after: ProjectUser | None, now: datetime) -> None:
+        self.said.append(after)
+
+
 class Cloud:
     """Every port in memory, and the lambdas over them."""
 
@@ -207,7 +220,7 @@ class Cloud:
             clock=self, mailroom=mailroom, raw_mails=self.inbox, threads=self.threads, pool=self.pool,
             interruptions=self.interruptions, dead_letters=self.dead_letters, outbox=self.outbox,
             transport=self.post, workflows=self.workflows, executions=self.workflows,
-            job_table=Anywhere(), unnoted=self.unnoted,
+            job_table=Anywhere(), unnoted=self.unnoted, reconciler_progress=KeptProgress(),
         )  # fmt: skip
         return container
 

@@ -17,6 +17,7 @@ from webordinary.model.events import Event
 from webordinary.model.jobs import Job, JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
+from webordinary.pool import reconciler
 from webordinary.pool.callbacks import deliver_pending_callbacks, end_workflow
 from webordinary.pool.ports import QUEUED, Pool
 from webordinary.pool.reconciler import Reconciler
@@ -130,13 +131,68 @@ def test_without_outputs_nobody_is_told_and_nothing_is_owed(pool: Pool, ears: Ea
     assert (ears.told, deliver_pending_callbacks(quiet)) == (["callback a"], 0)
 
 
+class Kept:
+    """See PassProgress."""
+
+    def __init__(self) -> None:
+        self.said: list[ProjectUser | None] = [None]
+
+    def after(self) -> ProjectUser | None:
+        return self.said[-1]
+
+    def passed(self, after: ProjectUser | None, now: datetime) -> None:
+        self.said.append(after)
+
+
+def lost_hints(pool: Pool, number: int) -> list[ProjectUser]:
+    """So many keys with work of which no worker knows."""
+    keys = [ProjectUser(f"p{each}", "scott") for each in range(number)]
+    for key in keys:
+        new = NewJob(f"j-{key.project_id}", key, "thread", f"mail-{key.project_id}", Command.EDIT)
+        pool.jobs.record(new, NOON, ready=True)
+        pool.hints.acknowledge(key)
+    return keys
+
+
+def test_a_bounded_pass_goes_on_where_the_last_one_ended_and_begins_again(
+    pool: Pool, ears: Ears, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciler, "_PAGE", 2)
+    monkeypatch.setattr(reconciler, "MOST_KEYS", 4)
+    keys = lost_hints(pool, 9)
+    kept = Kept()
+    passes = [Reconciler(pool, ears, progress=kept).run_once(NOON + n * 6 * MINUTE) for n in range(3)]
+    assert passes == [4, 4, 1]
+    assert kept.said[1:] == [keys[1], keys[3], keys[5], keys[7], None]
+
+
+def test_a_pass_that_is_cut_off_has_kept_its_place(pool: Pool, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lambda ends a function after its time; the tail of the keys must be reached all the same."""
+    monkeypatch.setattr(reconciler, "_PAGE", 2)
+    lost_hints(pool, 4)
+    kept = Kept()
+
+    class CutOff:
+        def after(self) -> ProjectUser | None:
+            return kept.after()
+
+        def passed(self, after: ProjectUser | None, now: datetime) -> None:
+            kept.passed(after, now)
+            raise Transient("out of time")
+
+    with pytest.raises(Transient):
+        Reconciler(pool, ears, progress=CutOff()).run_once(NOON)
+    assert kept.after() == ProjectUser("p1", "scott")
+    assert Reconciler(pool, ears, progress=kept).run_once(NOON) == 2
+
+
 def test_a_job_that_waits_for_its_time_needs_no_worker_until_then(pool: Pool, ears: Ears) -> None:
     started = start(pool)
     pool.claims.end_and_take_next(started, Requeue(RequeueReason.HELD, NOON + 10 * MINUTE), NOON, more=False)
     release(started.claim, replace(pool, hints=SqliteClaimRequests(MemoryDatabase())), NOON)  # a hint that got lost
-    reconciler = Reconciler(pool, ears)
-    assert reconciler.run_once(NOON + 9 * MINUTE) == 0
-    assert reconciler.run_once(NOON + 10 * MINUTE) == 1
+    passes = Reconciler(pool, ears)
+    assert passes.run_once(NOON + 9 * MINUTE) == 0
+    assert passes.run_once(NOON + 10 * MINUTE) == 1
     [hint] = pool.hints.receive(NOON, (), 10)
     assert hint.key == AMELIA_SCOTT
 

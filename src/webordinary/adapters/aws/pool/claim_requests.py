@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.dynamo import ConditionFailed, Dynamo, at, delete, epoch, moment, put
+from webordinary.adapters.aws.dynamo import ConditionFailed, Dynamo, Fields, at, delete, epoch, moment, put
 from webordinary.adapters.aws.pool.queues import VISIBILITY_SECONDS, Message, Queues, beside
 from webordinary.model.claims import HINT_INTERVAL_SECONDS, Claim, ClaimRequest, ClaimStatus
 from webordinary.model.errors import InvalidName, WebOrdinaryError
@@ -30,6 +30,36 @@ KEPT_SECONDS = 3600.0
 
 NEWS = "attribute_not_exists(#projectKey) OR #fence <> :fence OR #held <> :held OR #sentAt <= :before"
 MY_SAYING = "#saying = :saying"
+
+
+PASS = {"projectKey": " reconciler"}
+"""Beside the entries of keys, none of which begins with a space."""
+PASS_BELIEVED_SECONDS = 180.0
+"""The lambda passes each minute; a worker that sees no pass for so long reconciles itself."""
+
+
+class ReconcilerProgress:
+    """See PassProgress: one item, beside the requests."""
+
+    def __init__(self, dynamo: Dynamo, table: str = names.CLAIM_REQUESTS) -> None:
+        self._dynamo, self._table = dynamo, table
+
+    def after(self) -> ProjectUser | None:
+        said = (self._item() or {}).get("after", "")
+        return ProjectUser.parse(said) if said else None
+
+    def passed(self, after: ProjectUser | None, now: datetime) -> None:
+        item = {**PASS, "passedAt": now.timestamp(), "expiresAt": epoch(now, KEPT_SECONDS)}
+        item |= {"after": str(after)} if after else {}
+        self._dynamo.write("noting how far the reconciler came", put(self._table, item))
+
+    def is_fresh(self, now: datetime) -> bool:
+        """Whether the reconciler passed a moment ago; clocks of two machines differ by seconds at most."""
+        passed_at = (self._item() or {}).get("passedAt", 0.0)
+        return abs(now.timestamp() - float(passed_at)) < PASS_BELIEVED_SECONDS
+
+    def _item(self) -> Fields | None:
+        return self._dynamo.get("looking how far the reconciler came", (self._table, PASS))
 
 
 class ClaimRequestDedup:
