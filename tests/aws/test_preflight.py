@@ -238,9 +238,9 @@ def test_somebody_elses_active_rules_are_told() -> None:
 
 
 def test_the_monthly_costs_are_said() -> None:
-    assert "about 39 dollars" in look("costs").what
-    assert "about 9 dollars" in look("costs", nat="instance").what
-    assert "about 2 dollars" in look("costs", capacity="fargate").what
+    assert "about 40 dollars" in look("costs").what
+    assert "about 11 dollars" in look("costs", nat="instance").what
+    assert "about 4 dollars" in look("costs", capacity="fargate").what
 
 
 def group(*machines: str) -> dict[str, Any]:

@@ -13,9 +13,11 @@ from webordinary.operations.capacity.costs import (
     FARGATE,
     MEETING_THE_BARS,
     MONTH_DAYS,
+    NETWORK,
     PER_MAIL,
     PRICES,
     SERVICES,
+    WATCHING,
     DayOfWork,
     monthly_bill,
     price,
@@ -71,6 +73,25 @@ def test_an_idle_worker_costs_its_machine_and_its_polls() -> None:
     assert bill[COMPUTE] == pytest.approx(24 * MONTH_DAYS * (2 * 0.03238 + 7 * 0.00356))
     assert usage_of_day(QUIET, EC2, MEETING_THE_BARS)["sqs.fifo"] == 24 * 180
     assert "SES in" not in {service for service, usd in bill.items() if usd}
+
+
+def test_a_deployment_to_which_nobody_writes_costs_its_network_and_its_alarms() -> None:
+    """NAT 32.85, its address 3.65, 27 metrics of alarms 2.70, a zone 0.50, the reconciler below a dollar: about 40."""
+    nothing = DayOfWork(mails=0, job_minutes=0.0, worker_hours=0.0, slots=4)
+    bill = monthly_bill(nothing, EC2, MEETING_THE_BARS)
+    assert bill[NETWORK] == pytest.approx(32.85 + 3.65 + 0.50)
+    assert bill[WATCHING] == pytest.approx(2.70)
+    assert 36 <= sum(bill.values()) <= 44
+    assert monthly_bill(nothing, FARGATE, MEETING_THE_BARS)[NETWORK] == pytest.approx(0.50)
+
+
+def test_a_mail_brings_data_through_the_nat_logs_and_a_trace() -> None:
+    """5 MB, 66 KB and one: 1,000 mails a day are 7, 1 and 0.15 dollars a month, and 40 metrics 12."""
+    day = DayOfWork(mails=1000, job_minutes=0.0, worker_hours=0.0, slots=4)
+    nothing = DayOfWork(mails=0, job_minutes=0.0, worker_hours=0.0, slots=4)
+    more, less = (monthly_bill(one, EC2, MEETING_THE_BARS) for one in (day, nothing))
+    assert more[NETWORK] - less[NETWORK] == pytest.approx(6.84, abs=0.05)
+    assert more[WATCHING] - less[WATCHING] == pytest.approx(12 + 1.0 + 0.15, abs=0.05)
 
 
 def test_hours_of_work_are_not_idle() -> None:

@@ -13,7 +13,8 @@ from webordinary.entrypoints.cli.options import Commands, add_command
 from webordinary.entrypoints.cli.output import print_json, progress
 from webordinary.operations.capacity.costs import COMPUTE_KINDS, EC2, MEETING_THE_BARS, UsageModel
 from webordinary.operations.capacity.demand import CURVES, MAX_MAILS, MAX_PROJECTS, MAX_WORKERS, Demand, OutOfBounds
-from webordinary.operations.capacity.forecast import Question, forecast
+from webordinary.operations.capacity.forecast import Question, estimated_workers, forecast
+from webordinary.operations.capacity.quotas import SystemSize, quota_data, quota_lines
 from webordinary.operations.capacity.report import BLOCKS, columns_for, plain_data, svg, text
 
 AUTO = "auto"
@@ -41,6 +42,8 @@ def add_to(commands: Commands) -> None:
     for flag, habit in (("mail", bars.mail), ("job-minute", bars.job_minute), ("idle-hour", bars.idle_hour)):
         about = f"AWS calls per {flag.replace('-', ' ')}, as benchmarks/aws_cost.py measures ({habit.calls:g})"
         money.add_argument(f"--calls-per-{flag}", type=float, default=habit.calls, metavar="N", help=about)
+    about = "only name the quotas of AWS that a day like this reaches, and those of smaller ones; takes seconds"
+    parser.add_argument("--quotas", action="store_true", help=about)
     parser.add_argument("--plot", metavar="FILE.svg", type=Path, help="write the curves of the day to this file")
 
 
@@ -51,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
         raise CommandFailed(wrong, "name a file to write, in a folder that is there", Exit.USAGE)
     try:
         question = _question(args)
+        if args.quotas:
+            return _print_quotas(args, question)
         with progress("simulating") as report:
             answer = forecast(question, report)
     except OutOfBounds as problem:
@@ -64,6 +69,17 @@ def run(args: argparse.Namespace) -> int:
     print(text(answer, columns=columns, plain=not _prints(BLOCKS)))
     if args.plot:
         print(f"\nthe curves of the day are in {args.plot}")
+    return Exit.OK
+
+
+def _print_quotas(args: argparse.Namespace, question: Question) -> int:
+    with progress("estimating") as report:
+        report("workers by a plain queue")
+        size = SystemSize(args.projects, args.mails_per_day, estimated_workers(question))
+    if args.json:
+        print_json(quota_data(size))
+    else:
+        print("\n".join(quota_lines(size)))
     return Exit.OK
 
 

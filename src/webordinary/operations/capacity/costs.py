@@ -55,10 +55,27 @@ BESIDES_CALLS = {
     "lambda.request": 11.0,
     "lambda.gb-second": 11 * 0.15 * 0.125,
     "s3.gb-month": 0.0004,
+    "nat.gb": 0.005,
+    "logs.gb": 66e-6,
+    "xray.trace": 1.0,
 }
-"""Usage of one mail beyond API calls: a mail of 400 KB kept for a month, functions of 128 MB and 150 ms."""
-EACH_MINUTE = {"lambda.request": 1.0, "lambda.gb-second": 0.125, "dynamodb.read": 10.0}
-"""Whatever happens: the reconciler."""
+"""Usage of one mail beyond API calls: a mail of 400 KB kept for a month, functions of 128 MB and 150 ms.
+
+5 MB pass the NAT (the repository, packages, the model); lambdas, workflow and worker log 66 KB.
+"""
+EACH_MINUTE = {
+    "lambda.request": 1.0,
+    "lambda.gb-second": 0.125,
+    "dynamodb.read": 104.0,
+    "dynamodb.write": 1.0,
+    "s3.put": 0.1,
+}
+"""Whatever happens: the reconciler. In each tenth minute it looks for the notes of 1,000 raw mails."""
+METRICS, BUSY_MAILS = 40.0, 100
+"""Metrics of our own; they are paid for in hours in which something is told: all of them from so many mails a day."""
+ALARM_METRICS = 27.0
+EACH_MONTH = {"cloudwatch.alarm": ALARM_METRICS, "route53.zone": 1.0}
+EACH_MONTH_ON_EC2 = {"nat.hour": 730.0, "ipv4.hour": 730.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +93,10 @@ MEETING_THE_BARS = UsageModel(PER_MAIL, PER_JOB_MINUTE, PER_IDLE_HOUR)
 REGION = "us-east-1"
 AS_OF = date(2026, 4, 1)
 
-SES_IN, SES_OUT, S3, LAMBDA, STATES, SQS, DYNAMODB, COMPUTE = (
-    "SES in", "SES out", "S3", "Lambda", "Step Functions", "SQS", "DynamoDB", "compute",
+SES_IN, SES_OUT, S3, LAMBDA, STATES, SQS, DYNAMODB, COMPUTE, NETWORK, WATCHING = (
+    "SES in", "SES out", "S3", "Lambda", "Step Functions", "SQS", "DynamoDB", "compute", "network", "CloudWatch",
 )  # fmt: skip
-SERVICES = (SES_IN, SES_OUT, S3, LAMBDA, STATES, SQS, DYNAMODB, COMPUTE)
+SERVICES = (SES_IN, SES_OUT, S3, LAMBDA, STATES, SQS, DYNAMODB, COMPUTE, NETWORK, WATCHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +128,17 @@ PRICES: Mapping[str, Price] = {
     "ec2.gb-month": Price(COMPUTE, 0.08, 1, "GB of disk for a month (gp3)"),
     "fargate.vcpu-hour": Price(COMPUTE, 0.03238, 1, "vCPU-hour, ARM"),
     "fargate.gb-hour": Price(COMPUTE, 0.00356, 1, "GB-hour of memory, ARM"),
+    "nat.hour": Price(NETWORK, 0.045, 1, "hour of a NAT gateway"),
+    "nat.gb": Price(NETWORK, 0.045, 1, "GB through a NAT gateway"),
+    "ipv4.hour": Price(NETWORK, 0.005, 1, "hour of a public IPv4 address"),
+    "route53.zone": Price(NETWORK, 0.50, 1, "hosted zone for a month"),
+    "logs.gb": Price(WATCHING, 0.50, 1, "GB of logs taken in"),
+    "xray.trace": Price(WATCHING, 5.0, 1e6, "trace of an execution"),
+    "cloudwatch.metric": Price(WATCHING, 0.30, 1, "metric of our own for a month"),
+    "cloudwatch.alarm": Price(WATCHING, 0.10, 1, "metric of an alarm for a month"),
 }
-LEFT_OUT = "CloudFront and all that visitors of the sites cause, logs and metrics, network, tax, the agents' models"
+LEFT_OUT = "CloudFront and all that visitors of the sites cause, tax, the agents' models"
+"""Parameters and the one bucket of all sites cost nothing by the number of customers."""
 
 
 def price(usage: Mapping[str, float]) -> dict[str, float]:
@@ -130,6 +156,8 @@ VCPU_PER_SLOT = 0.5
 GB_PER_SLOT = 1.75
 DISK_GB = 60.0
 """With four slots that is one m7g.large, less what the machine keeps for itself, as `infra/` has it."""
+TAIL_QUARTERS = 2
+"""A worker leaves after 15 quiet minutes, and its machine after 15 more."""
 EC2, FARGATE = "ec2", "fargate"
 COMPUTE_KINDS = (EC2, FARGATE)
 
@@ -165,6 +193,13 @@ def usage_of_day(day: DayOfWork, compute: str, habits: UsageModel) -> Mapping[st
     _add(usage, habits.idle_hour.usage, day.idle_hours)
     _add(usage, EACH_MINUTE, 24 * 60)
     _add(usage, worker_hour(day.slots, compute), day.worker_hours)
+    _add(usage, EACH_MONTH, 1 / MONTH_DAYS)
+    _add(usage, {"cloudwatch.metric": METRICS * min(1.0, day.mails / BUSY_MAILS)}, 1 / MONTH_DAYS)
+    if compute == EC2:
+        _add(usage, EACH_MONTH_ON_EC2, 1 / MONTH_DAYS)
+    else:
+        usage.pop("nat.gb")  # tasks on Fargate have public addresses
+        _add(usage, {"ipv4.hour": 1.0}, day.worker_hours)
     return usage
 
 

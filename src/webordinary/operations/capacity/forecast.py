@@ -11,6 +11,7 @@ from webordinary.operations.capacity.costs import (
     COMPUTE_KINDS,
     EC2,
     MEETING_THE_BARS,
+    TAIL_QUARTERS,
     DayOfWork,
     UsageModel,
     monthly_bill,
@@ -129,6 +130,13 @@ class Forecast:
         return self.claim_waits[PROMISED] <= self.question.target_seconds
 
 
+def estimated_workers(question: Question) -> int:
+    """About how many workers the day needs, by a plain queue: seconds instead of minutes."""
+    if question.workers is not None:
+        return question.workers
+    return first_guess(mails_of(question.demand), question.slots, PROMISED, question.target_seconds)
+
+
 def forecast(question: Question, tell: Tell = lambda words: None) -> Forecast:
     """Simulate the day as often as it takes."""
     mails = mails_of(question.demand)
@@ -194,8 +202,9 @@ def _answer(question: Question, mails: list[Mail], workers: int, trials: _Trials
 
 
 def _scaling(question: Question, measures: Measures, day: DayOfWork) -> Scaling:
-    """Workers for the busiest moment of each quarter and of the next, which they must be there for."""
+    """Workers for the busiest moment of each quarter and of the next, which they must be there for; they leave late."""
     busiest = [*measures.busiest, 0]
     needed = tuple(math.ceil(max(busiest[at : at + 2]) / question.slots) for at in range(BINS))
-    scaled = DayOfWork(day.mails, day.job_minutes, sum(needed) * 24 / BINS, day.slots)
-    return Scaling(needed, monthly_bill(scaled, question.compute, question.habits))
+    paid = tuple(max(needed[max(0, at - TAIL_QUARTERS) : at + 1]) for at in range(BINS))
+    scaled = DayOfWork(day.mails, day.job_minutes, sum(paid) * 24 / BINS, day.slots)
+    return Scaling(paid, monthly_bill(scaled, question.compute, question.habits))

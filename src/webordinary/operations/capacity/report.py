@@ -7,6 +7,7 @@ from typing import Any
 
 from webordinary.operations.capacity.costs import AS_OF, LEFT_OUT, REGION
 from webordinary.operations.capacity.forecast import PROMISED, Forecast
+from webordinary.operations.capacity.quotas import SystemSize, as_data, quotas_of
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 PLAIN = " .:-=+*##"
@@ -46,7 +47,7 @@ WIDE, NARROW = 96, 48
 def text(answer: Forecast, *, columns: int = NARROW, plain: bool = False) -> str:
     """The whole report."""
     parts = [_asked(answer), _workers(answer), _waits(answer), _charts(answer, columns, plain), _bill(answer)]
-    return "\n\n".join([*parts, _scaling(answer), f"Left out: {LEFT_OUT}."])
+    return "\n\n".join([*parts, _scaling(answer), _quotas(answer), f"Left out: {LEFT_OUT}."])
 
 
 def plain_data(answer: Forecast) -> dict[str, Any]:
@@ -77,9 +78,26 @@ def plain_data(answer: Forecast) -> dict[str, Any]:
             "monthly_usd_total": round(sum(answer.scaling.monthly_usd.values()), 2),
         },
         "prices": {"region": REGION, "as_of": AS_OF.isoformat(), "left_out": LEFT_OUT},
+        "quotas": as_data(_size(answer)),
         "mails_by_quarter_hour": list(answer.arrivals),
         "busy_workers_by_quarter_hour": [round(busy, 2) for busy in answer.busy_workers],
     }
+
+
+def _size(answer: Forecast) -> SystemSize:
+    demand = answer.question.demand
+    return SystemSize(demand.projects, demand.mails, answer.workers)
+
+
+def _quotas(answer: Forecast) -> str:
+    """The quota that is reached first, and all others that must be raised."""
+    first, *others = quotas_of(_size(answer))
+    words = "reached first" if first.share > 1 else "nearest to its end"
+    lines = [f"Of AWS's default quotas, this one is {words}:"]
+    for use in (first, *(use for use in others if use.share > 1)):
+        lines.append(f"  {use.quota.name}: {use.needed:,.0f} of {use.quota.limit:,.0f}. {use.quota.ask}")
+        lines.append(f"    {use.quota.source}")
+    return "\n".join(lines)
 
 
 def _asked(answer: Forecast) -> str:

@@ -42,8 +42,8 @@ STUCK = {
     "DELETE_FAILED": "`webordinary aws destroy` again; the stack's events name what stays",
     "UPDATE_ROLLBACK_FAILED": "`aws cloudformation continue-update-rollback --stack-name {name}`",
 }
-ALARMS = 21
-ALARM_USD, RECONCILE_USD, ZONE_USD = 0.10, 0.30, 0.50
+ALARMS, ALARM_METRICS = 21, 27
+ALARM_METRIC_USD, RECONCILE_USD, ZONE_USD = 0.10, 1.0, 0.50
 NAT_USD = {"gateway": 36.50, "instance": 7.0, "none": 0.0}
 """A month, us-east-1: gateway 0.045 an hour and its IPv4 address 0.005 an hour; t4g.nano with disk and address."""
 
@@ -71,7 +71,7 @@ class DeploymentIntent:
     def idle_usd(self) -> float:
         """What the deployment costs a month while nobody writes."""
         way_out = "none" if self.capacity == "fargate" else self.nat
-        return NAT_USD[way_out] + ALARMS * ALARM_USD + RECONCILE_USD + (ZONE_USD if self.hosted_zone else 0.0)
+        return NAT_USD[way_out] + ALARM_METRICS * ALARM_METRIC_USD + RECONCILE_USD + (ZONE_USD if self.hosted_zone else 0.0)
 
 
 class Preflight:
@@ -248,7 +248,7 @@ class Preflight:
         """What is paid while nobody writes; mails, machines and models come on top."""
         nat = "no NAT" if self._intent.capacity == "fargate" else f"NAT {self._intent.nat}"
         words = f"about {self._intent.idle_usd:.0f} dollars a month while nobody writes ({nat}, {ALARMS} alarms)"
-        return good(f"{words}; each worker 0.08 an hour while it runs, 1,000 mails about 0.80")
+        return good(f"{words}; each worker 0.08 an hour while it runs, 1,000 mails about 1")
 
 
 def bootstrap_version(ssm: Any) -> int:  # noqa: ANN401
