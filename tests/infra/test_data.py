@@ -77,7 +77,7 @@ def test_nobody_speaks_to_queues_and_buckets_in_plain_http(cloud: Cloud) -> None
 
 def test_every_bucket_is_private_and_encrypted(cloud: Cloud) -> None:
     buckets = [bucket for stack in cloud.stacks.values() for bucket in stack.of_type("AWS::S3::Bucket").values()]
-    assert len(buckets) == 5  # store, access logs, raw mails, two of amelia
+    assert len(buckets) == 4  # store, access logs, raw mails, sites
     for bucket in buckets:
         assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
         [rule] = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]

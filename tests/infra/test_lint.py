@@ -56,13 +56,12 @@ def test_whatever_an_operator_chooses_cdk_nag_finds_nothing(choices: dict[str, A
     from aws_cdk import App
     from infra.app import FLAGS, checked
     from infra.settings import Settings
-    from infra.site_rules import SiteRulesStack
-    from infra.sites import SiteStack
+    from infra.sites import SitesStack
     from infra.workers import WorkersStack
 
     app, settings = App(outdir=str(tmp_path), post_cli_context=FLAGS), Settings(**choices)
     if settings.hosted_zone:
-        SiteStack(app, "amelia", SiteRulesStack(app), settings)
+        SitesStack(app, settings)
     else:
         WorkersStack(app, settings)
     checked(app).synth()

@@ -71,7 +71,12 @@ class DeploymentIntent:
     def idle_usd(self) -> float:
         """What the deployment costs a month while nobody writes."""
         way_out = "none" if self.capacity == "fargate" else self.nat
-        return NAT_USD[way_out] + ALARM_METRICS * ALARM_METRIC_USD + RECONCILE_USD + (ZONE_USD if self.hosted_zone else 0.0)
+        return (
+            NAT_USD[way_out]
+            + ALARM_METRICS * ALARM_METRIC_USD
+            + RECONCILE_USD
+            + (ZONE_USD if self.hosted_zone else 0.0)
+        )
 
 
 class Preflight:
