@@ -16,10 +16,12 @@ from webordinary.entrypoints.cli import main
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.model.claims import StartedJob
+from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import JobOutcome, JobState
 from webordinary.model.names import job_id_of
 from webordinary.model.snapshot import WorkerEntry
 from webordinary.operations.console import Console
+from webordinary.services.sampling import Sampling
 
 PAGE = "http://127.0.0.1:8080"
 FORM = {"Origin": PAGE}
@@ -159,3 +161,17 @@ def test_the_pool_shows_workers_claims_and_queues_with_what_can_be_done(house: H
     assert 'action="/claims/amelia%23scott/releases"' in page.get("/pool").text
     assert page.post("/workers/nobody/drains", headers=FORM).status_code == 409
     assert page.post("/claims/no key/releases", headers=FORM).status_code == 404
+
+
+def test_the_charts_of_the_pool_are_made_of_what_is_sampled(house: House, page: TestClient) -> None:
+    services = house.services
+    house.receive()
+    begun = started(house)
+    services.events.emit(Event(EventKind.JOB_SETTLED, data={"outcome": "succeeded", "latency_ms": 700}))
+    services.events.close()
+    assert Sampling(services.metrics, services.samples).run_once(services.clock.now()) == 1
+    services.pool.claims.end_and_take_next(begun, DONE, services.clock.now(), more=False)
+    for span in ("24h", "30d", "nonsense"):
+        text = page.get(f"/pool?span={span}").text
+        assert text.count('class="card chart"') == 5
+        assert "succeeded 1, cancelled 0" in text

@@ -443,6 +443,10 @@ class AwsContainer:
     def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
         return ()
 
+    @property
+    def samples(self) -> None:
+        return None
+
     def drain_worker(self, worker: str) -> None:
         raise Permanent(
             f"{worker[:12]} is a task of ECS: lower the number of tasks there, a stopped task saves its work"

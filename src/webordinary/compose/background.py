@@ -30,12 +30,14 @@ from webordinary.services.loop import Loop, Service
 from webordinary.services.mail_duties import Acknowledgements, MissingWorkflows, OwedCallbacks, PageWaker, TraceExporter
 from webordinary.services.mail_intake import MailReader
 from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
+from webordinary.services.sampling import Sampling
 from webordinary.workflow.start import start_missing
 
 PAGE = "page"
 ALERT_SECONDS, SWEEP_SECONDS, RETENTION_SECONDS = 30.0, 60.0, 3600.0
 UNADMITTED_DAYS = 3
 DROP_FOLDER_SECONDS = 1.0
+SAMPLING_SECONDS = 60.0
 INDEX_SECONDS = 10.0
 """The index catches up when it is asked, too: this keeps a burst from waiting for the first look."""
 ACKNOWLEDGE_SECONDS = 15.0
@@ -71,6 +73,7 @@ def background_services(
         each(SWEEP_SECONDS, OwedCallbacks(container.pool)),
         each(SWEEP_SECONDS, PackedOrigins(lambda: tend_origins(config.data / ORIGINS))),
         each(INDEX_SECONDS, container.mail_index),
+        each(SAMPLING_SECONDS, Sampling(container.metrics, container.samples)),
         each(RETENTION_SECONDS, retention(container)),
         Loop(PageWaker(wake_page), None, now, heard(PAGE)),
         *mail_readers(container, closing),

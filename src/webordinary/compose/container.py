@@ -24,6 +24,7 @@ from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels
+from webordinary.pool.history import Samples
 from webordinary.pool.metrics import MetricsState
 from webordinary.pool.ports import InterruptionAudit, Pool
 from webordinary.workflow.reading import Mailroom
@@ -217,6 +218,10 @@ class Container(Protocol):
 
     def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
         """Settled jobs in the order of their ends; none on AWS, where output queues have them."""
+
+    @property
+    def samples(self) -> Samples | None:
+        """The pool's last month, for charts; None where CloudWatch has it."""
 
     def drain_worker(self, worker: str) -> None:
         """Let a worker end once its running jobs are done; raises Permanent where workers are stopped elsewhere."""

@@ -56,6 +56,7 @@ from webordinary.adapters.sqlite.outbox import SqliteAlerts, SqliteOutbox, Sqlit
 from webordinary.adapters.sqlite.overview import SqliteOverview
 from webordinary.adapters.sqlite.recovery import HighWaterMark
 from webordinary.adapters.sqlite.retention import SqliteRetention
+from webordinary.adapters.sqlite.samples import SqliteSamples
 from webordinary.adapters.sqlite.workers import SqliteWorkers
 from webordinary.compose.container import EMBEDDED, AcceptedMail, BackendProfile, profile_of
 from webordinary.config import Config
@@ -346,6 +347,10 @@ class EmbeddedContainer:
 
     def settled_since(self, since: datetime, limit: int) -> Sequence[Job]:
         return self.jobs.settled_since(since, limit)
+
+    @cached_property
+    def samples(self) -> SqliteSamples:
+        return SqliteSamples(self.db)
 
     def drain_worker(self, worker: str) -> None:
         self.bus.send(listener_name(worker), DRAIN)

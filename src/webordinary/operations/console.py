@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from webordinary.compose.container import Container, site_url
@@ -22,6 +22,7 @@ from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSumm
 from webordinary.operations import mails, onboarding, pool, releases
 from webordinary.operations.onboarding import SiteHealth
 from webordinary.operations.releases import KeptRelease
+from webordinary.pool.history import SAMPLE_SECONDS, Span, spans
 from webordinary.workflow.start import redrive
 
 MOST_ITEMS = 200
@@ -206,6 +207,20 @@ class Console:
     def release_claim(self, key: ProjectUser, by: str) -> None:
         """Take a key from a worker that is idle or dead."""
         pool.release_claim(self._services, key, by)
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether the pool's past is kept here."""
+        return self._services.samples is not None
+
+    def history(self, seconds: int, count: int) -> Sequence[Span]:
+        """The pool's past in `count` spans that end now; none where it is not kept."""
+        if self._services.samples is None:
+            return ()
+        now = self._services.clock.now()
+        start = datetime.fromtimestamp((int(now.timestamp()) // seconds - count + 1) * seconds, UTC)
+        before = start - timedelta(seconds=SAMPLE_SECONDS)  # where the counters of the first span begin
+        return spans(self._services.samples.since(before, seconds), start, seconds, count)
 
     @property
     def drains_workers(self) -> bool:

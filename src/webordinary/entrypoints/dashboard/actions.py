@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
+from webordinary.entrypoints.dashboard.charts import SPANS, charts_of
 from webordinary.entrypoints.dashboard.login import may_act, own_path, read_fields
 from webordinary.entrypoints.dashboard.pool_view import pool_view
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
@@ -142,7 +143,18 @@ class ActionPages:
         """Workers, claims and queues."""
         seq, now = await self._do(self._d.overview.last_seq), self._d.clock()
         view = pool_view(await self._do(self._d.overview.pool, now), now, drains=self._console.drains_workers)
-        return self._templates.live(request, "pool.html", pool=view, may_act=may_act(request), seq=seq)
+        chosen = request.query_params.get("span", "")
+        span = chosen if chosen in SPANS else next(iter(SPANS))
+        charts = charts_of(await self._do(self._console.history, *SPANS[span]))
+        values = {
+            "pool": view,
+            "charts": charts,
+            "span": span,
+            "spans": list(SPANS),
+            "kept": self._console.keeps_history,
+            "may_act": may_act(request),
+        }
+        return self._templates.live(request, "pool.html", seq=seq, **values)
 
     async def release_claim(self, request: Request) -> Response:
         """Take a key from a worker that is idle or dead."""

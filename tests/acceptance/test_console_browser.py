@@ -1,0 +1,96 @@
+"""The console in a real browser: nothing that keeps people out, and two windows that see each other's actions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ViewportSize, expect
+
+from tests.acceptance.browser import LAPTOP, PHONE, chromium, visitor
+from tests.acceptance.test_browser import System, up
+
+MAILS = ("Set the title to Spring Sale", "Please make the whole site feel warmer")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[System]:
+    with up(tmp_path_factory.mktemp("console") / "data") as system:
+        yield system
+
+
+@pytest.fixture(scope="module")
+def mail(browser: Browser, system: System) -> str:
+    """The path of a mail that was done; another one needs a person."""
+    with visitor(browser) as operator:
+        page, found = operator.page, ""
+        for text in MAILS[::-1]:
+            page.goto(f"{system.page}write")
+            page.locator("#text").fill(text)
+            page.get_by_role("button", name="Send").click()
+            page.wait_for_url("**/mails/*")
+            found = re.sub(r".*(?=/mails/)", "", page.url)
+            expect(page.locator("#total")).to_contain_text("answered in")
+        return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_no_page_keeps_people_out(
+    browser: Browser, system: System, mail: str, viewport: ViewportSize, scheme: Literal["light", "dark"]
+) -> None:
+    context = browser.new_context(viewport=viewport, color_scheme=scheme, bypass_csp=True)
+    page = context.new_page()
+    found = []
+    for path in ("/", "/mails", "/attention", "/pool", "/sites", "/sites/amelia", "/write", mail, "/login", "/nothing"):
+        page.goto(system.page.rstrip("/") + path)
+        page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+        violations = Axe().run(page).response["violations"]
+        found += [
+            (path, one["id"], one["nodes"][0]["html"][:200])
+            for one in violations
+            if one["impact"] in ("serious", "critical")
+        ]
+        wider = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        found += [(path, "scrolls sideways", "")] if wider else []
+    context.close()
+    assert found == []
+
+
+def test_two_operators_see_each_others_actions_and_one_of_them_uses_the_keyboard_alone(
+    browser: Browser, system: System, mail: str
+) -> None:
+    with visitor(browser) as first, visitor(browser) as second:
+        for operator in (first, second):
+            operator.page.goto(f"{system.page}attention")
+            expect(operator.page.get_by_role("heading", name="Not understood by any agent")).to_be_visible()
+        button = first.page.get_by_role("button", name="Close")
+        for _ in range(60):
+            if button.evaluate("one => one === document.activeElement"):
+                break
+            first.page.keyboard.press("Tab")
+        first.page.keyboard.press("Enter")
+        for operator in (first, second):
+            expect(operator.page.get_by_text("Nothing waits for you.")).to_be_visible()
+
+
+def test_the_reply_is_seen_as_its_customer_sees_it_and_its_links_lead_nowhere(
+    browser: Browser, system: System, mail: str
+) -> None:
+    with visitor(browser) as operator:
+        page = operator.page
+        page.goto(system.page.rstrip("/") + mail)
+        page.get_by_text("As the customer sees it").click()
+        seen = page.frame_locator("iframe.as-seen")
+        expect(seen.get_by_role("heading").first).to_contain_text("Done")
+        page.get_by_text("Workflow", exact=True).click()
+        expect(page.locator(".graph .node.good")).not_to_have_count(0)
