@@ -21,7 +21,7 @@ from webordinary.model.jobs import JobOutcome, JobState
 from webordinary.model.names import job_id_of
 from webordinary.model.snapshot import WorkerEntry
 from webordinary.operations.console import Console
-from webordinary.services.sampling import Sampling
+from webordinary.pool.history import Sampling
 
 PAGE = "http://127.0.0.1:8080"
 FORM = {"Origin": PAGE}

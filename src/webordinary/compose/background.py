@@ -24,13 +24,13 @@ from webordinary.compose.mailboxes import imap_settings, intake_of
 from webordinary.compose.steps import answering_of
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.mail import TransportKind
+from webordinary.pool.history import Sampling
 from webordinary.pool.metrics import MetricsRecorder
 from webordinary.services.alert_mailer import AlertMailer
 from webordinary.services.loop import Loop, Service
 from webordinary.services.mail_duties import Acknowledgements, MissingWorkflows, OwedCallbacks, PageWaker, TraceExporter
 from webordinary.services.mail_intake import MailReader
 from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
-from webordinary.services.sampling import Sampling
 from webordinary.workflow.start import start_missing
 
 PAGE = "page"

@@ -39,7 +39,7 @@ from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSec
 from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions, SqliteLedger
-from webordinary.adapters.sqlite.events import SqliteEventLog, SqliteEvents, SqliteLevels, SqliteMetrics
+from webordinary.adapters.sqlite.events import SqliteEventLog, SqliteEvents, SqliteLevels, SqliteMetrics, SqliteSamples
 from webordinary.adapters.sqlite.executions import SqliteExecutions
 from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
 from webordinary.adapters.sqlite.mail_index import SqliteMailIndex
@@ -56,7 +56,6 @@ from webordinary.adapters.sqlite.outbox import SqliteAlerts, SqliteOutbox, Sqlit
 from webordinary.adapters.sqlite.overview import SqliteOverview
 from webordinary.adapters.sqlite.recovery import HighWaterMark
 from webordinary.adapters.sqlite.retention import SqliteRetention
-from webordinary.adapters.sqlite.samples import SqliteSamples
 from webordinary.adapters.sqlite.workers import SqliteWorkers
 from webordinary.compose.container import EMBEDDED, AcceptedMail, BackendProfile, profile_of
 from webordinary.config import Config

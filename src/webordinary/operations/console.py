@@ -22,7 +22,7 @@ from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSumm
 from webordinary.operations import mails, onboarding, pool, releases
 from webordinary.operations.onboarding import SiteHealth
 from webordinary.operations.releases import KeptRelease
-from webordinary.pool.history import SAMPLE_SECONDS, Span, spans
+from webordinary.pool.history import SAMPLE_SECONDS, PoolSpan, spans
 from webordinary.workflow.start import redrive
 
 MOST_ITEMS = 200
@@ -213,7 +213,7 @@ class Console:
         """Whether the pool's past is kept here."""
         return self._services.samples is not None
 
-    def history(self, seconds: int, count: int) -> Sequence[Span]:
+    def history(self, seconds: int, count: int) -> Sequence[PoolSpan]:
         """The pool's past in `count` spans that end now; none where it is not kept."""
         if self._services.samples is None:
             return ()

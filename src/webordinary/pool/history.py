@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -71,7 +71,23 @@ def sample_of(levels: Levels, counted: MetricsState, now: datetime) -> Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Sampling:
+    """Looks each minute: the most jobs that waited in ten minutes are kept, not only those of their last moment."""
+
+    measure: Callable[[], tuple[Levels, MetricsState | None]]
+    samples: Samples
+    name: str = "samples"
+
+    def run_once(self, now: datetime) -> int:
+        levels, counted = self.measure()
+        if counted is None:
+            return 0
+        self.samples.put(sample_of(levels, counted, now))
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSpan:
     """What happened within one bar of a chart."""
 
     at: int
@@ -84,7 +100,7 @@ class Span:
     """Something was looked at in this time."""
 
 
-def spans(samples: Sequence[Sample], start: datetime, seconds: int, count: int) -> tuple[Span, ...]:
+def spans(samples: Sequence[Sample], start: datetime, seconds: int, count: int) -> tuple[PoolSpan, ...]:
     """`count` bars of `seconds` each from `start` on; the sample before a bar tells where its counters began."""
     begins = [int(start.timestamp()) + number * seconds for number in range(count)]
     found: dict[int, list[tuple[Sample | None, Sample]]] = {}
@@ -96,12 +112,12 @@ def spans(samples: Sequence[Sample], start: datetime, seconds: int, count: int) 
     return tuple(_span(at, found.get(number, [])) for number, at in enumerate(begins))
 
 
-def _span(at: int, parts: Sequence[tuple[Sample | None, Sample]]) -> Span:
+def _span(at: int, parts: Sequence[tuple[Sample | None, Sample]]) -> PoolSpan:
     if not parts:
-        return Span(at)
+        return PoolSpan(at)
     first = parts[0][0] or Sample(at)
     last = parts[-1][1]
-    return Span(
+    return PoolSpan(
         at,
         max(sample.waiting for _, sample in parts),
         _grown(first.claims, last.claims),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from webordinary.adapters.sqlite.database import MemoryDatabase
-from webordinary.adapters.sqlite.samples import SqliteSamples
+from webordinary.adapters.sqlite.events import SqliteSamples
 from webordinary.entrypoints.dashboard.charts import charts_of
 from webordinary.pool.history import KEPT, SAMPLE_SECONDS, Sample, quantile, spans
 from webordinary.pool.metrics import BUCKETS

@@ -19,6 +19,7 @@ from webordinary.model.events import Event
 from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels, LoggedEvent
+from webordinary.pool.history import KEPT, SAMPLE_SECONDS, Sample
 from webordinary.pool.metrics import CountedEvent, MetricsState
 
 RIDE_AFTER_SECONDS = 0.01  # until then a burst gathers: its events share their pages, and one word to the readers
@@ -285,3 +286,34 @@ OPEN = tuple(state for state in JobState if state is not JobState.SETTLED)
 def _count(conn: sqlite3.Connection, query: str) -> int:
     counted: int = conn.execute(query).fetchone()[0]
     return counted
+
+
+PUT_SAMPLE = """
+INSERT INTO samples (at, waiting, record) VALUES (:at, :waiting, :record)
+ON CONFLICT (at) DO UPDATE SET record = excluded.record, waiting = max(waiting, excluded.waiting)"""
+FORGET_SAMPLES = "DELETE FROM samples WHERE at < ?"
+SAMPLES_SINCE = """
+SELECT s.at, s.record, g.waiting,
+       (SELECT coalesce(sum(usd), 0) FROM costs c WHERE c.at >= g.begin AND c.at < g.begin + :seconds) AS usd
+FROM (SELECT max(at) AS last, max(waiting) AS waiting, at / :seconds * :seconds AS begin
+      FROM samples WHERE at >= :since GROUP BY begin) g JOIN samples s ON s.at = g.last
+ORDER BY s.at LIMIT :limit"""
+MOST_SAMPLES = int(KEPT.total_seconds()) // SAMPLE_SECONDS + 1
+
+
+class SqliteSamples:
+    """See Samples."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def put(self, sample: Sample) -> None:
+        with self._db.write() as conn:
+            conn.execute(PUT_SAMPLE, {"at": sample.at, "waiting": sample.waiting, "record": sample.to_json()})
+            conn.execute(FORGET_SAMPLES, (sample.at - KEPT.total_seconds(),))
+
+    def since(self, at: datetime, seconds: int) -> Sequence[Sample]:
+        values = {"since": at.timestamp(), "seconds": seconds, "limit": MOST_SAMPLES}
+        with self._db.read() as conn:
+            rows = conn.execute(SAMPLES_SINCE, values)
+            return [Sample.read(row["at"], row["waiting"], row["record"], row["usd"]) for row in rows]

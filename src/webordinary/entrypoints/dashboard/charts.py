@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from webordinary.entrypoints.dashboard.text import duration
-from webordinary.pool.history import SAMPLE_SECONDS, Span, quantile
+from webordinary.pool.history import SAMPLE_SECONDS, PoolSpan, quantile
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560, 170, 52, 12, 24
 SPANS = {"24h": (SAMPLE_SECONDS, 144), "30d": (6 * 3600, 120)}
@@ -38,10 +38,10 @@ class ChartView:
     words: str
 
 
-Value = Callable[[Span], float]
+Value = Callable[[PoolSpan], float]
 
 
-def charts_of(spans: Sequence[Span]) -> tuple[ChartView, ...]:
+def charts_of(spans: Sequence[PoolSpan]) -> tuple[ChartView, ...]:
     """Depth, time to claim, latency, outcomes and costs."""
     outcomes = ("succeeded", "good"), ("cancelled", ""), ("timed_out", "warn"), ("dead", "bad")
     return (
@@ -69,7 +69,11 @@ def _seconds(value: float) -> str:
 
 
 def _bars(
-    spans: Sequence[Span], name: str, title: str, unit: Callable[[float], str], kinds: Sequence[tuple[str, str, Value]]
+    spans: Sequence[PoolSpan],
+    name: str,
+    title: str,
+    unit: Callable[[float], str],
+    kinds: Sequence[tuple[str, str, Value]],
 ) -> ChartView:
     """Bars, one kind upon the other."""
     totals = [sum(value(one) for _, _, value in kinds) for one in spans]
@@ -96,7 +100,7 @@ def _said(unit: Callable[[float], str], value: float) -> str:
     return f"{value:,.6g}" if unit is str else unit(value)
 
 
-def _lines(spans: Sequence[Span], name: str, title: str, of: Callable[[Span], Sequence[int]]) -> ChartView:
+def _lines(spans: Sequence[PoolSpan], name: str, title: str, of: Callable[[PoolSpan], Sequence[int]]) -> ChartView:
     """The median and the slowest twentieth; a gap where nothing happened."""
     shares = (("half of them under", "busy", 0.5), ("95 of 100 under", "warn", 0.95))
     values = {share: [quantile(of(one), share) if sum(of(one)) else None for one in spans] for _, _, share in shares}
@@ -138,7 +142,7 @@ def _round_up(value: float, *, whole: bool = False) -> float:
     return max(found, 2.0) if whole else found
 
 
-def _ticks(spans: Sequence[Span]) -> tuple[tuple[int, str], ...]:
+def _ticks(spans: Sequence[PoolSpan]) -> tuple[tuple[int, str], ...]:
     if not spans:
         return ()
     step, wide = max(1, len(spans) // TICKS), (WIDTH - LEFT) / len(spans)
