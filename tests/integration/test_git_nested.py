@@ -192,6 +192,21 @@ def test_a_branch_with_rules_without_measure_is_refused(world: World) -> None:
         world.worker().prepare(work(world.project, "job-1"))
 
 
+def test_a_branch_that_would_fill_the_disk_is_refused_before_it_is_checked_out(world: World) -> None:
+    """One object of 100 MB, packed into 100 kB, under many names and in folders that are one folder."""
+
+    def git(*args: str, stdin: bytes = b"") -> str:
+        words = ["git", "-C", str(world.origin), "-c", "user.name=P", "-c", "user.email=p@example.com", *args]
+        return subprocess.run(words, input=stdin, capture_output=True, check=True).stdout.decode().strip()
+
+    blob = git("hash-object", "-w", "--stdin", stdin=bytes(100_000_000))
+    folder = git("mktree", stdin="".join(f"100644 blob {blob}\t{number}\n" for number in range(100)).encode())
+    root = git("mktree", stdin="".join(f"040000 tree {folder}\t{number}\n" for number in range(100)).encode())
+    git("update-ref", BRANCH, git("commit-tree", root, "-p", "main", "-m", "By hand"))
+    with pytest.raises(Permanent, match=r"1,000,000 MB, and a site of more than 5,000 MB"):
+        world.worker().prepare(work(world.project, "job-1"))
+
+
 def test_one_below_a_path_longer_than_the_system_takes_goes_as_well(tmp_path: Path) -> None:
     held = os.open(tmp_path, os.O_RDONLY)
     try:

@@ -24,6 +24,9 @@ _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _ATTRIBUTES = ".gitattributes"
 _ATTRIBUTES_BYTES = 100_000
 _LFS = "filter=lfs"
+MAX_TREE_BYTES = 5_000_000_000
+_MUCH_BYTES = 50_000_000
+"""What differs by less is not worth a look at the whole tree."""
 _GIT_REFUSES = {
     '"): Permission denied': "some of the files cannot be read",
     "invalid path '": "some of the files have names that git does not take",
@@ -78,7 +81,8 @@ def check_commit(git: Git, commit: str, known: str = "") -> None:
     A submodule is more than a hole in the site: git would open the repository that a program makes in its place.
     """
     options = ("-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none")
-    modes = new_modes(git("diff-tree", *options, known or _EMPTY_TREE, commit))
+    listing = git("diff-tree", *options, known or _EMPTY_TREE, commit)
+    modes = new_modes(listing)
     for name, mode in modes.items():
         if mode == SUBMODULE:
             raise Permanent(f"{name} is a submodule: put its files into the site's own repository")
@@ -86,14 +90,34 @@ def check_commit(git: Git, commit: str, known: str = "") -> None:
             raise Permanent(f"{clean(name)} has a name that git keeps for itself: give it another one")
     if any(name.rpartition("/")[2] in RULES for name in modes):
         _check_rules(git, commit)
+    if _bytes_of(git, [meta.split(" ")[3] for meta in listing.split("\0")[0::2] if meta]) > _MUCH_BYTES:
+        _check_size(git, commit)
+
+
+def _check_size(git: Git, commit: str) -> None:
+    """Raise Permanent if a commit would fill the disk: one packed object may stand in it under a million names."""
+    entries = [entry.partition("\t")[0] for entry in git("ls-tree", "-r", "-z", "--full-tree", commit).split("\0")]
+    size = _bytes_of(git, [meta.split(" ")[2] for meta in entries if meta])
+    if size > MAX_TREE_BYTES:
+        raise Permanent(
+            f"its files have {size / 1e6:,.0f} MB, and a site of more than {MAX_TREE_BYTES / 1e6:,.0f} MB is not "
+            "checked out: move large files to a place made for them"
+        )
+
+
+def _bytes_of(git: Git, objects: Sequence[str]) -> int:
+    """The bytes of all these files; what is named twice counts twice."""
+    asked = "".join(f"{oid}\n" for oid in dict.fromkeys(objects) if oid.strip("0"))
+    told = git("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", stdin=asked.encode()).splitlines()
+    sizes = {oid: int(size) for oid, kind, size in (line.split(" ") for line in told if line.count(" ") == 2)}
+    return sum(sizes.get(oid, 0) for oid in objects)
 
 
 def _check_rules(git: Git, commit: str) -> None:
     """Raise Permanent if a commit has more rules for git than it may read."""
     entries = (entry.partition("\t") for entry in git("ls-tree", "-r", "-z", "--full-tree", commit).split("\0"))
-    objects = [f"{meta.split(' ')[2]}\n" for meta, _, name in entries if name.rpartition("/")[2] in RULES]
-    sizes = git("cat-file", "--batch-check=%(objectsize)", stdin="".join(objects).encode()).split()
-    if sum(map(int, sizes)) > MAX_RULES_BYTES:
+    objects = [meta.split(" ")[2] for meta, _, name in entries if name.rpartition("/")[2] in RULES]
+    if _bytes_of(git, objects) > MAX_RULES_BYTES:
         raise Permanent(
             f"there is more than {MAX_RULES_BYTES // 1000} kB in .gitignore and .gitattributes: shorten them"
         )

@@ -173,7 +173,7 @@ class GitRepository:
             return MergeConflict(objects.for_people(files))
         like_main = state.main if objects.staged_tree(copy.git) == objects.tree_of(copy.git, state.main) else ""
         if not done:
-            copy.checked = objects.commit(copy.git, replace(message, shows=like_main), empty=True)
+            self._check(copy, objects.commit(copy.git, replace(message, shows=like_main), empty=True))
         head = objects.head(copy.git)
         return Merged(head, Change(head, message.summary), objects.tree(copy.git), on_main=done, like_main=like_main)
 
