@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness import bar, options, report, summary, working_folder
+from webordinary.adapters.files.screenshots import find_browser
 from webordinary.adapters.files.wake import WakeBus
 from webordinary.mail.write import CustomerMail, write_mail
 
@@ -44,12 +45,25 @@ def main() -> None:
             mails = [mail_to_reply(system, number) for number in range(chosen.repeats + 1)]
             idle = idle_cost(system, chosen.pick(20.0, 0.5))
             pss = sum(pss_megabytes(pid) for pid in family(system.pid))
+        with_pictures = []
+        if find_browser() is not None:
+            with running(folder / "data", "--pictures", "auto") as system:
+                with_pictures = [mail_to_reply(system, 1_000 + number) for number in range(chosen.pick(11, 2))]
+    pictures = (
+        {
+            "mail_to_reply_with_pictures_seconds": summary(with_pictures),
+            "mail_to_reply_with_pictures_bar": bar(max(with_pictures), at_most=3.0),
+        }
+        if with_pictures
+        else {}
+    )
     report(
         "from an accepted mail to its published answer, start-up, and the cost of idling",
         {"mails": chosen.repeats, "agent": "builtin", "workers": 2},
         {
             "mail_to_reply_seconds": summary(mails[1:]) | {"first": round(mails[0], 3)},
             "mail_to_reply_bar": bar(summary(mails[1:])["p99"], at_most=1.0),
+            **pictures,
             "first_start_seconds": bar(first_ready, at_most=60.0),
             "start_seconds": bar(system.ready_seconds, at_most=5.0),
             "idle_percent_of_a_core": bar(idle, at_most=3.0),
@@ -60,12 +74,14 @@ def main() -> None:
 
 
 @contextmanager
-def running(data: Path) -> Iterator[System]:
+def running(data: Path, *settings: str) -> Iterator[System]:
     """The real thing, from `up` to a clean end."""
     ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0", "--hourly-mails", "0")
     began = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-m", "webordinary", "up", "--data", str(data), *ports], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "webordinary", "up", "--data", str(data), *ports, *(settings or ("--pictures", "off"))],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout

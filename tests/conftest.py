@@ -104,6 +104,7 @@ def _own_environment() -> Iterator[None]:
         environment.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
         environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
         environment.setenv(f"{PREFIX}HOURLY_MAILS", "0")  # one customer writes hundreds of mails here
+        environment.setenv(f"{PREFIX}PICTURES", "off")  # a browser for each change; test_pictures.py turns them on
         environment.setenv(f"{PREFIX}ACKNOWLEDGE_SECONDS", "0")  # on a busy machine mails wait: only answers count
         yield
 

@@ -449,7 +449,7 @@ class Config:
         str,
         Setting(
             choice("auto", "on", "off"),
-            "pictures of the changed page: auto only for jobs that took five seconds or longer",
+            "pictures of the changed page; with auto, the replies to quick changes wait for them 2.5 seconds at most",
         ),
     ] = "auto"
     picture_seconds: Annotated[

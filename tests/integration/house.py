@@ -92,7 +92,7 @@ class House:
 @contextmanager
 def open_house(data: Path, **settings: object) -> Iterator[House]:
     settings = {"trusted_peers": ("127.0.0.1",), "hourly_mails": 0} | settings
-    config = Config(data=data, **settings)  # type: ignore[arg-type]
+    config = Config(data=data, **({"pictures": "off"} | settings))  # type: ignore[arg-type]
     with open_embedded(config) as services:
         now = services.clock.now()
         services.directory.add_project(Project("amelia", str(data / "amelia.git")), now)

@@ -17,7 +17,7 @@ from tests.integration.site_house import SiteHouse, open_site_house
 from webordinary.adapters.files.screenshots import BROWSER_BYTES, HEIGHT, WIDTH, ChromiumScreenshotter, find_browser
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox
-from webordinary.jobs.run import SCREENSHOTS_AFTER_SECONDS, Screenshots
+from webordinary.jobs.run import QUICK_SECONDS, SCREENSHOTS_AFTER_SECONDS, Screenshots
 from webordinary.jobs.site_files import Mark, address_of, keep_manifest, page_to_show
 
 SECONDS = 120.0
@@ -159,11 +159,12 @@ def test_a_browser_that_is_gone_gives_no_picture_and_no_error(tmp_path: Path) ->
     assert gone.take(None, release(tmp_path / "1", index="x"), "index.html", 1.0).after == b""
 
 
-def test_a_quick_change_is_answered_at_once_unless_pictures_are_always_wanted(tmp_path: Path) -> None:
+def test_the_reply_to_a_quick_change_waits_less_unless_pictures_are_always_wanted(tmp_path: Path) -> None:
     nobody = ChromiumScreenshotter(str(tmp_path / "no-browser"), BubblewrapSandbox("w-1", tmp_path / "scratch"))
-    assert not Screenshots(nobody, lambda data: "", 1.0).worth_it(0.2)
-    assert Screenshots(nobody, lambda data: "", 1.0).worth_it(SCREENSHOTS_AFTER_SECONDS)
-    assert Screenshots(nobody, lambda data: "", 1.0, always=True).worth_it(0.2)
+    assert Screenshots(nobody, lambda data: "", 8.0).patience(0.2) == QUICK_SECONDS
+    assert Screenshots(nobody, lambda data: "", 1.0).patience(0.2) == 1.0
+    assert Screenshots(nobody, lambda data: "", 8.0).patience(SCREENSHOTS_AFTER_SECONDS) == 8.0
+    assert Screenshots(nobody, lambda data: "", 8.0, always=True).patience(0.2) == 8.0
 
 
 @pytest.mark.needs("git")

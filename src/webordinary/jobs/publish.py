@@ -134,10 +134,10 @@ def choose_builder(builders: Mapping[str, Builder], name: str, tree: SourceTree)
 def take_screenshots(run: JobRun, deployment: EditDeployment) -> tuple[str, ...]:
     """Digests of the screenshots, the newer one last; none if they are off or the reply should not wait for them."""
     screenshots, page = run.deps.screenshots, deployment.page
-    if screenshots is None or not page or not deployment.flipped or not screenshots.worth_it(run.seconds_since_start()):
+    if screenshots is None or not page or not deployment.flipped:
         return ()
     began = run.now()
-    pair = screenshots.take(deployment.before, deployment.release.path, page)
+    pair = screenshots.take(deployment.before, deployment.release.path, page, run.seconds_since_start())
     kept = tuple(screenshots.keep(image) for image in (pair.before, pair.after) if image)
     run.emit(EventKind.PICTURES_TAKEN, began, page=page, pictures=len(kept))
     return kept if pair.after else ()

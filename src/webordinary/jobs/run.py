@@ -34,24 +34,29 @@ from webordinary.model.names import branch_of, first_job_of
 from webordinary.model.projects import Project
 
 SCREENSHOTS_AFTER_SECONDS = 5.0
+"""A job that took this long may wait for its pictures as long as the settings say."""
+QUICK_SECONDS = 2.5
+"""How long the reply to a quick job waits for its pictures."""
 """A job that took this long may take a moment more for screenshots; a quick job is answered at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screenshots:
-    """Takes and keeps screenshots; `always` also for quick jobs."""
+    """Takes and keeps screenshots; with `always`, the replies to quick jobs wait for them as long as others do."""
 
     screenshotter: Screenshotter
     keep: Callable[[bytes], str]
     seconds: float
     always: bool = False
 
-    def worth_it(self, job_seconds: float) -> bool:
-        """Whether the reply may wait for them."""
-        return self.always or job_seconds >= SCREENSHOTS_AFTER_SECONDS
+    def patience(self, job_seconds: float) -> float:
+        """How many seconds the reply may wait for them; what is not there by then is left out."""
+        quick = not self.always and job_seconds < SCREENSHOTS_AFTER_SECONDS
+        return min(self.seconds, QUICK_SECONDS) if quick else self.seconds
 
-    def take(self, before: Path | None, after: Path, page: str) -> ScreenshotPair:
-        return self.screenshotter.take(before, after, page, self.seconds)
+    def take(self, before: Path | None, after: Path, page: str, job_seconds: float) -> ScreenshotPair:
+        """The page before and after, of a job that took so long until now."""
+        return self.screenshotter.take(before, after, page, self.patience(job_seconds))
 
 
 class NoLedger:
