@@ -34,7 +34,9 @@ def outcome(folder: Path, mail: str, expected: str, site: Mapping[str, str] = SI
     return "done" if expected and is_as_expected(pottery.files(), expected, site) else "wrong"
 
 
-@pytest.mark.parametrize(("name", "site"), [("development.txt", SITE), ("held_out.txt", SITE), ("sample.txt", SAMPLE)])
+@pytest.mark.parametrize(
+    ("name", "site"), [("development.txt", SITE), ("held_out.txt", SITE), ("sample.txt", SAMPLE), ("blind.txt", SAMPLE)]
+)
 def test_of_exact_wishes_most_are_done_and_none_is_done_wrongly(
     tmp_path: Path, name: str, site: Mapping[str, str]
 ) -> None:

@@ -124,7 +124,7 @@ LANGUAGES = (
         "bothering trouble keep keeping treating her him too also now already absolutely totally pretty quite such "
         "what's up iphone ipad phone android samsung galaxy mobile monday friday bit done did made making turned out "
         "customers clients everyone's star stars rock legend patience support effort since last long ago it'll "
-        "address phone number opening hours prices price webmaster admin advance "
+        "address phone number opening hours prices price webmaster admin advance million "
         "another message mail email got getting getting's sending sent hot cold enjoying bank",
     ),
     _language(

@@ -317,8 +317,9 @@ def add_paragraph(wish: Wish, desk: Desk) -> Outcome:
     if isinstance(name, Unclear):
         return name
     page, text = desk.draft.page(name), wish.get("quote")
-    if wish.get("under") or wish.get("nth"):
-        place = _counted(page, wish) if wish.get("nth") else _heading(page, wish.get("under")) or _block_of(page, wish)
+    if wish.get("named", "spot", "nth"):
+        named = wish.get("named", "spot")
+        place = _counted(page, wish) if wish.get("nth") else _heading(page, named) or _block_of(page, wish)
         if place is None:
             return _no_heading(wish, desk, name)
         if place.name == "li":
@@ -335,7 +336,7 @@ def add_text(wish: Wish, desk: Desk) -> Outcome:
     if isinstance(name, Unclear):
         return name
     page = desk.draft.page(name)
-    place = _counted(page, wish) if wish.get("nth") else _block_of(page, wish) if wish.get("under") else None
+    place = _counted(page, wish) if wish.get("nth") else _block_of(page, wish)
     if place is not None and place.name == "li" and place.parent is not None:
         if page.children("li")[id(place.parent)][-1] is not place:
             return Unclear(f"I can only add to the end of a list. Shall “{_short(text)}” stand there?")
@@ -367,10 +368,9 @@ def _counted(page: Page, wish: Wish) -> Element | None:
 
 def _block_of(page: Page, wish: Wish) -> Element | None:
     """The only paragraph or item that has these words."""
-    words = " ".join(wish.get("under", "begins").split())
-    blocks = [one for one in page.all("p", "li") if not one.computed and words in page.words(one)]
-    begin = [one for one in blocks if page.words(one).startswith(words)] if wish.get("begins") else blocks
-    return begin[0] if len(begin) == 1 else None
+    words = " ".join(wish.get("spot").split())
+    blocks = [one for one in page.all("p", "li") if words and not one.computed and words in page.words(one)]
+    return blocks[0] if len(blocks) == 1 else None
 
 
 def replace_block(wish: Wish, desk: Desk) -> Outcome:
@@ -415,7 +415,8 @@ def _no_heading(wish: Wish, desk: Desk, name: str) -> Unclear:
     if wish.get("nth"):
         return Unclear(f"I am not sure which place on {label} you mean. Please copy the words that stand there.")
     return Unclear(
-        f"I found no single heading “{wish.get('under')}” on {label}. It has: {', '.join(known[:LISTED])}. Which one?"
+        f"I found no single heading “{wish.get('under', 'named', 'spot')}” on {label}. "
+        f"It has: {', '.join(known[:LISTED])}. Which one?"
     )
 
 

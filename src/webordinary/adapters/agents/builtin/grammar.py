@@ -53,7 +53,7 @@ _LIST = (
     "[at the end of] [(to|on|in|onto|into|from|off)] [THE] [<name>] list [(of|under|called) [THE] [HEADING] <name2>] "
     "[that (begins|starts) with <first>]"
 )
-_AFTER = "[UNDER [THE] ([(HEADING|paragraph|item|bullet)] <under>|<nth> <counted>)]"
+_AFTER = "[UNDER [THE] ([HEADING] <named>|[(HEADING|paragraph|item|bullet)] <spot>|<nth> <counted>)]"
 _OF_LIST = "[(of|in|from|on) [THE] list]"
 TEMPLATES: tuple[tuple[str, str], ...] = (
     ("title", "[CHANGE] [THE] [new] TITLE [[from] <oldquote>] TO <new>"),
@@ -62,14 +62,16 @@ TEMPLATES: tuple[tuple[str, str], ...] = (
     ("title", "(give [it]|make) [THE] TITLE <newquote>"),
     ("title", "[THE] TITLE : make it <newquote>"),
     ("heading", "[THE] HEADING : make it <newquote>"),
-    ("title", "(should|must) have [THE] TITLE <newquote>"),
-    ("heading", "(should|must) have [THE] HEADING <newquote>"),
-    ("heading", "[CHANGE] [THE] HEADING [[from] <oldquote>] TO <new>"),
+    ("title", "[(should|must)] have [THE] TITLE <newquote>"),
+    ("title", "(should|must) be (titled|called) <newquote>"),
+    ("heading", "[(should|must)] have [THE] HEADING <newquote>"),
+    ("heading", "[CHANGE] [THE] [new] HEADING [[from] <oldquote>] TO <new>"),
     ("heading", "[CHANGE] [THE] <oldquote> HEADING TO <new>"),
     ("heading", "[THE] HEADING [<oldquote>] SHOULD <new> [instead]"),
     ("heading", "WRITE <new> as [THE] HEADING"),
     ("heading", "(give [it]|make) [THE] HEADING <newquote>"),
-    ("text", "CHANGE [THE] [NOUN] [from] <old> TO <new>"),
+    ("text", "CHANGE [THE] [NOUN] [from] <old> TO [the (text|words|sentence|line)] <new>"),
+    ("text", "CHANGE [THE] [NOUN] <oldquote> [,] it SHOULD <newquote>"),
     ("text", "CHANGE [THE] NOUN (of|for) [THE] <near> from <old> TO <new>"),
     ("text", "CHANGE [THE] <oldquote> NOUN TO <new>"),
     ("text", "<oldquote> (->|=>|→|to|to read|to say|into) <new>"),
@@ -88,8 +90,8 @@ TEMPLATES: tuple[tuple[str, str], ...] = (
         "text",
         "(have|i need|we need|i want|we want|i would like|we would like) [THE] [NOUN] <oldquote> changed to <new>",
     ),
-    ("title", "have [THE] TITLE changed to <new>"),
-    ("heading", "have [THE] HEADING changed to <new>"),
+    ("title", "(have|i want|we want|i need|we need) [THE] TITLE changed to <new>"),
+    ("heading", "(have|i want|we want|i need|we need) [THE] HEADING changed to <new>"),
     ("photo", "ADD PHOTO [of <alt>] [(<end>|(UNDER|next to) [THE] [HEADING] <under>)]"),
     ("photo", "ADD PHOTO [of <alt>] (to|in|into) [THE] [section] <under> [section]"),
     ("photo", "PHOTO (should|must|can) (go|be added|be shown|be put|appear|be) [(UNDER) [THE] [HEADING] <under>]"),
@@ -110,10 +112,11 @@ TEMPLATES: tuple[tuple[str, str], ...] = (
     ("add", f"ADD <quote> [at the end] {_AFTER}"),
     ("item", f"ADD [A] [ITEM] [SAYING] <quote> {_LIST}"),
     ("item", "ADD [A] ITEM [SAYING] <quote> [(UNDER|to|on) [THE] [HEADING] <name>]"),
+    ("item", "A ITEM [SAYING] <quote>"),
     ("item", f"ADD [A] ITEM {_LIST} [SAYING] <quote>"),
-    ("remove", f"REMOVE [THE] [<kind>] <quote> [{_LIST}]"),
+    ("remove", f"REMOVE [THE] [<kind>] [:] <quote> [{_LIST}]"),
     ("remove", "take [THE] [<kind>] <quote> (out|off|away) [[THE] [<name>] list]"),
-    ("remove", "[THE] [<kind>] <quote> (should|can|must|may) be (removed|deleted|taken out)"),
+    ("remove", "[THE] [<kind>] <quote> (should|can|must|may) (go|be removed|be deleted|be taken out)"),
     ("remove", "REMOVE [THE] <kind> BEGINNING <begins>"),
     ("remove", f"REMOVE [THE] <nth> <counted> {_OF_LIST}"),
     ("remove", "[THE] [<kind>] <quote> (gone|removed|deleted|taken out)"),
@@ -135,9 +138,9 @@ _NAME = (
 _WORDS = r"[\w'&.,+@/%€$£-]+(?: [\w'&.,+@/%€$£-]+){0,7}"
 SLOTS = {
     **dict.fromkeys(("old", "new"), f"{MARK}|{_WORDS}"),
-    **dict.fromkeys(("oldquote", "newquote", "quote", "begins", "first"), MARK),
+    **dict.fromkeys(("oldquote", "newquote", "quote", "begins", "first", "spot"), MARK),
     **dict.fromkeys(("alt", "under", "subject", "name", "name2", "near"), f"{MARK}|{_NAME}"),
-    **{name: CLASSES[name.upper()] for name in ("kind", "nth", "counted")}, "end": "at the end",
+    **{name: CLASSES[name.upper()] for name in ("kind", "nth", "counted")}, "end": "at the end", "named": _NAME,
     "part": CLASSES["PART"], "tint": _TINT,
     "plainpart": r"(?:page |site |website )?background|links?|buttons?|--[\w-]+(?: in \S+)?|[\w.#-]+ background",
 }  # fmt: skip
@@ -273,10 +276,10 @@ class Grammar:
         named = rf"(?P<name>{names})(?:'s)? page|page (?P<called>{names})|(?P<file>{files})"
         bare = "|".join(re.escape(name) for name in pages if re.fullmatch(r"[a-z-]+", name)) or "(?!)"
         self._place = re.compile(
-            rf"(?<={MARK}) (?:on|in|from|to|at) (?:the )?(?P<bare>{bare})(?= \Z| , |\Z)|"
+            rf"(?:(?<={MARK}) (?:on|in|from|to|at) (?:the )?|\A (?:on|in) (?=\w+ ,))(?P<bare>{bare})(?= \Z| ,|\Z)|"
             rf"(?P<end> (?:at|to|on) the (?:very )?(?:end|bottom)(?= of))?(?: only)?"
             rf"(?: (?:on|of|in|for|from|at|to|onto|into))?(?: (?:the|our|my|your))?"
-            rf" (?:(?P<home>{_HOME})|{named})(?:'s)?(?: only)?(?: , | : )?(?= |\Z)",
+            rf" (?:(?P<home>{_HOME})|{named})(?:'s)?(?: only)?(?: ,)?(?= |\Z)",
             re.I,
         )
 
@@ -383,7 +386,8 @@ class Grammar:
         name = found[0]["name"] or found[0]["called"] or found[0]["file"] or found[0]["bare"]
         page = self._pages[""] if found[0]["home"] else self._pages[name.lower()]
         end = " at the end " if found[0]["end"] else " "
-        return said[: found[0].start()] + end + said[found[0].end() :].lstrip(), page
+        rest = said[found[0].end() :].lstrip(" " if found[0].start() else " :")
+        return said[: found[0].start()] + end + rest, page
 
 
 def _on_page_of(left: Wish, wish: Wish) -> Wish:
