@@ -449,7 +449,7 @@ class Config:
         str,
         Setting(
             choice("auto", "on", "off"),
-            "pictures of the changed page; with auto, the replies to quick changes wait for them 2.5 seconds at most",
+            "pictures of the changed page; with auto, the replies to quick changes wait for them 2.2 seconds at most",
         ),
     ] = "auto"
     picture_seconds: Annotated[

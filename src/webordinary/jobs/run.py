@@ -35,7 +35,7 @@ from webordinary.model.projects import Project
 
 SCREENSHOTS_AFTER_SECONDS = 5.0
 """A job that took this long may wait for its pictures as long as the settings say."""
-QUICK_SECONDS = 2.5
+QUICK_SECONDS = 2.2
 """How long the reply to a quick job waits for its pictures."""
 """A job that took this long may take a moment more for screenshots; a quick job is answered at once."""
 

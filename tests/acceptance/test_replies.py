@@ -1,0 +1,68 @@
+"""What customers get back: in their language, with buttons, under the operator's name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from email.message import EmailMessage
+from html import unescape
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.acceptance.world import Customer, get, text_of, wait_for_reply
+from tests.conftest import Up
+from tests.photos import picture
+from webordinary.mail.write import OutgoingFile
+
+
+def buttons_of(reply: EmailMessage) -> list[str]:
+    """The mailto links of a reply's HTML."""
+    body = reply.get_body(("html",))
+    assert body is not None
+    return [unescape(link) for link in re.findall(r'href="(mailto:[^"]+)"', body.get_content())]
+
+
+def test_the_buttons_of_a_reply_publish_and_take_back_without_a_reference_to_it(start_up: Callable[..., Up]) -> None:
+    up = start_up()
+    reply = wait_for_reply(
+        up, Customer().write(up, "Change the homepage title to “Spring Sale”", subject="Größe & mehr")
+    )
+    publish, undo = (urlsplit(link) for link in buttons_of(reply))
+    for button, word in ((publish, "publish"), (undo, "undo")):
+        assert parse_qs(button.query)["body"] == [word]
+        mail = {name: values[0] for name, values in parse_qs(button.query).items()}
+        clicked = Customer(mailbox=unquote(button.path)).write(up, mail["body"], subject=mail["subject"])
+        wait_for_reply(up, clicked)
+        assert ("<title>Spring Sale" in get(up, stage="public")) is (word == "publish")
+    assert up.stop() == 0
+
+
+def test_a_german_mail_is_answered_in_german_and_under_the_operators_name(
+    start_up: Callable[..., Up], tmp_path: Path
+) -> None:
+    logo = tmp_path / "logo.png"
+    logo.write_bytes(picture("PNG"))
+    up = start_up(
+        env={
+            "WEBORDINARY_REPLY_NAME": "Müller Web", "WEBORDINARY_REPLY_LOGO": str(logo),
+            "WEBORDINARY_REPLY_FOOTER": "Telefon 030 123456",
+        }
+    )  # fmt: skip
+    customer = Customer()
+    reply = wait_for_reply(up, customer.write(up, "Guten Tag,\n\nbitte machen Sie die Seite schöner.\n\nDanke, Scott"))
+    text = text_of(reply)
+    assert text.startswith("Es wurde nichts geändert")
+    assert "Müller Web" in text
+    assert "Telefon 030 123456" in text
+    assert reply["From"].addresses[0].display_name == "Müller Web"
+    assert [part.get_filename() for part in reply.walk() if part.get_filename()] == ["logo.png"]
+    assert up.stop() == 0
+
+
+def test_a_photo_gets_its_size_and_the_customers_words(start_up: Callable[..., Up]) -> None:
+    up, customer = start_up(), Customer()
+    photo = OutgoingFile("IMG_1.jpg", "image/jpeg", picture("JPEG", (400, 300)))
+    asked = customer.write(up, "Replace the photo of the kiln with the attached one", files=(photo,))
+    wait_for_reply(up, asked)
+    assert '<img src="images/img-1.jpg" alt="The kiln" width="400" height="300"' in get(up, "/about.html")
+    assert up.stop() == 0
