@@ -181,7 +181,7 @@ class Deleting:
         return Changed("Deleted.")
 
 
-CALLS = 15
+CALLS = 17
 
 
 @pytest.mark.parametrize("quick_seconds", [QUICK_SECONDS, 0.0], ids=["quick", "slow"])
