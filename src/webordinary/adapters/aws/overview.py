@@ -15,7 +15,6 @@ from webordinary.adapters.aws.dynamo import at, moment
 from webordinary.adapters.aws.mail.mails import MAIL, MailItems
 from webordinary.adapters.aws.pool.job_table import JobTable, Record
 from webordinary.adapters.aws.pool.pool_snapshot import PoolSnapshotReader
-from webordinary.asl.ports import HistoryEvent, states_entered
 from webordinary.mail.ports import (
     AttachmentManifest,
     Directory,
@@ -82,6 +81,8 @@ class WorkflowSteps:
 
     def of(self, email_id: str) -> tuple[list[TimelineItem], tuple[StateVisit, ...]]:
         """What the first run of a mail's workflow did, and its states; nothing where its history cannot be read."""
+        from webordinary.asl.ports import HistoryEvent, states_entered  # noqa: PLC0415 - a lambda starts without it
+
         arn = f"{self.state_machine_arn.replace(':stateMachine:', ':execution:')}:{email_id}"
         try:
             with translated(f"looking at the workflow of mail {email_id}"):
