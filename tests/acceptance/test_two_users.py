@@ -19,7 +19,7 @@ from urllib.error import URLError
 
 import pytest
 
-from tests.acceptance.world import Customer, get, replies, text_of, wait_for_reply, wait_until
+from tests.acceptance.world import Customer, get, get_bytes, replies, text_of, wait_for_reply, wait_until
 from tests.conftest import Up
 
 ROUNDS = int(os.environ.get("TWO_USERS_ROUNDS", "50"))
@@ -168,6 +168,38 @@ def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_th
     assert "Taken back on your edit site and your public site" in " ".join(text_of(undone).split())
     assert "Open House" not in get(up, stage="public")
     assert "Half a thought" in get(up, "/about.html", stage="public")
+    assert up.stop() == 0
+
+
+def test_the_reply_links_a_preview_that_shows_exactly_what_publish_makes_public(start_up: Callable[..., Up]) -> None:
+    up, scott, bob = start_up(), Customer(), Customer("bob@example.com")
+    add_user(up.data, "bob", "bob@example.com")
+    wait_for_reply(up, bob.write(up, "Change the title of the about page to “Half a thought”", subject="About"))
+    done = wait_for_reply(up, scott.write(up, "Change the homepage title to Open House"))
+    link = re.search(r"http://(t-[0-9a-f]{16}\.edit\.amelia\.localhost):\d+/", text_of(done))
+    assert link, text_of(done)
+    promised = [get_bytes(up, path, link[1]) for path in ("/", "/about.html")]
+    assert b"<title>Open House" in promised[0]
+    assert b"Half a thought" not in promised[1]
+    wait_for_reply(up, scott.write(up, "publish", reply_to=done))
+    assert [get_bytes(up, path, "amelia.localhost") for path in ("/", "/about.html")] == promised
+    assert up.stop() == 0
+
+
+def test_a_person_who_only_asks_publishes_nothing_and_a_publisher_does(start_up: Callable[..., Up]) -> None:
+    up, scott, bob = start_up(), Customer(), Customer("bob@example.com")
+    add_user(up.data, "bob", "bob@example.com")
+    for address, role in (("scott@example.com", "editor"), ("bob@example.com", "publisher")):
+        command = [sys.executable, "-m", "webordinary", "project", "role", "amelia", address, role]
+        subprocess.run([*command, "--data", str(up.data)], check=True, capture_output=True)
+    done = wait_for_reply(up, scott.write(up, "Change the homepage title to “Open House”, and publish it"))
+    assert "another person publishes" in " ".join(text_of(done).split())
+    refused = wait_for_reply(up, scott.write(up, "publish", reply_to=done))
+    assert "Please ask that person to publish" in " ".join(text_of(refused).split())
+    wait_for_reply(up, bob.write(up, "Change the homepage title to Mine", subject="A wish"))
+    assert "Open House" in get(up), "a publisher asks for no change"
+    wait_for_reply(up, bob.write(up, "publish all", subject="Go"))
+    assert "<title>Open House" in get(up, stage="public")
     assert up.stop() == 0
 
 

@@ -160,7 +160,7 @@ def test_a_customer_is_onboarded_by_one_command_and_again_is_harmless(operator: 
     page = operator.page()
     assert b"<h1>Kiln</h1>" in page
     [project] = operator.ask("project", "list")
-    assert project["senders"] == [{"address": ANN, "user": "ann"}]
+    assert project["senders"] == [{"address": ANN, "user": "ann", "role": "both"}]
 
 
 def test_a_mail_goes_the_whole_way_and_the_commands_show_it(operator: Operator) -> None:

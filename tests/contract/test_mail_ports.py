@@ -51,7 +51,7 @@ from webordinary.model.mail import (
     TransportVerdicts,
 )
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project, Sender
+from webordinary.model.projects import Project, Sender, SenderRole
 from webordinary.model.projects import Thread as MailThread
 
 NOON = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -403,6 +403,17 @@ def test_an_address_that_is_removed_changes_nothing_of_that_project_any_more(bac
     for _ in range(2):
         backend.directory.remove_sender("Scott@Example.com", "acme")
         assert backend.directory.entries("scott@example.com") == (Sender("scott@example.com", SCOTT),)
+
+
+def test_the_role_of_a_sender_is_kept_when_the_address_is_added_again(backend: Backend) -> None:
+    backend.directory.add_project(Project("amelia", "/a"), NOON)
+    assert not backend.directory.set_role("scott@example.com", "amelia", SenderRole.EDITOR)
+    assert backend.directory.entries("scott@example.com") == (), "a role entitles no address"
+    backend.directory.add_sender(Sender("scott@example.com", SCOTT), NOON)
+    assert backend.directory.set_role("Scott@Example.com", "amelia", SenderRole.EDITOR)
+    backend.directory.add_sender(Sender("scott@example.com", SCOTT), NOON)
+    editor = Sender("scott@example.com", SCOTT, SenderRole.EDITOR)
+    assert backend.directory.entries("scott@example.com") == backend.directory.senders() == (editor,)
 
 
 def test_a_project_goes_with_everybody_who_could_change_it_and_nobody_else(backend: Backend) -> None:

@@ -17,7 +17,7 @@ COMMANDS = (
     ("pause", IT), ("resume", IT), ("costs", IT), ("logs", "--mail", IT), ("logs", "--job", IT), ("replay", IT),
     ("dlq", "show", IT), ("dlq", "redrive", IT), ("dlq", "drop", "--yes", IT), ("replies", "send-again", IT),
     ("project", "show", IT), ("project", "remove", "--yes", IT), ("project", "credential", "--remove", IT),
-    ("project", "set", "--daily-cap", "1", IT),
+    ("project", "set", "--daily-cap", "1", IT), ("project", "role", IT, "ann@example.com", "editor"),
     ("release", "list", IT), ("release", "rollback", IT), ("release", "rollback", "amelia", IT), ("send", IT),
     ("worker", "health", "--name", IT), ("worker", "health", "--id", IT), ("interruptions", IT), ("outputs", IT),
     ("mails", "show", IT), ("mails", "release", IT), ("mails", "drop", IT), ("mails", "replay", IT),

@@ -40,7 +40,8 @@ def test_a_site_that_was_added_is_listed_and_shown(
     assert "ann@example.com" in capsys.readouterr().out
     assert main(["project", "show", "kiln", "--data", str(data), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["senders"] == [{"address": "ann@example.com", "user": "ann", "mailbox": "edit@localhost"}]
+    [ann] = shown["senders"]
+    assert ann == {"address": "ann@example.com", "user": "ann", "role": "both", "mailbox": "edit@localhost"}
 
 
 def test_a_site_without_a_page_is_added_and_said_to_show_nothing(
@@ -64,8 +65,8 @@ def test_a_person_with_two_sites_is_shown_with_the_address_of_each(
     assert main(["project", "show", "kiln", "--data", str(data)]) == 0
     people = capsys.readouterr().out.partition("May change it:")[2].splitlines()
     assert [line.split() for line in people if "@" in line] == [
-        ["ann@example.com", "ann", "edit+kiln@localhost"],
-        ["bob@example.com", "bob", "edit@localhost"],
+        ["ann@example.com", "ann", "both", "edit+kiln@localhost"],
+        ["bob@example.com", "bob", "both", "edit@localhost"],
     ]
     main(["project", "show", "kiln", "--data", str(data), "--json"])
     shown = json.loads(capsys.readouterr().out)["senders"]
@@ -233,12 +234,17 @@ def test_what_a_site_may_cost_and_what_a_mail_without_words_asks_for_can_be_set(
     assert main([*change, "--wishes", "British spelling", "--wishes", "never touch prices"]) == 0
     assert main([*change, "--wishes", "x" * 501]) == 2
     capsys.readouterr()
+    role = ["project", "role", "kiln", "--data", str(data)]
+    assert main([*role, "stranger@example.com", "editor"]) == 1
+    assert main([*role, "ann@example.com", "publisher"]) == 0
+    capsys.readouterr()
     assert main([*change, "--daily-cap", "3", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert (shown["daily_cap_usd"], shown["default_instruction"]) == (3.0, instruction)
     assert main(["project", "show", "kiln", "--data", str(data)]) == 0
     told = capsys.readouterr().out
     assert "$3 a day" in told
+    assert "publisher" in told
     assert "British spelling; never touch prices" in told
     assert instruction in told
 

@@ -18,7 +18,7 @@ from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.jobs import preview
 from webordinary.jobs.history import LiveState
 from webordinary.jobs.job import SiteJobs
-from webordinary.jobs.report import NO_LONGER_PUBLIC, NOTHING_WAITS, STILL_PUBLIC
+from webordinary.jobs.report import NO_LONGER_PUBLIC, NOT_YOURS, NOTHING_WAITS, STILL_PUBLIC
 from webordinary.jobs.rollback import Rollback
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage, manifest_of, release_name
@@ -27,6 +27,7 @@ from webordinary.model.claims import CancelToken, ProjectLease
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Command, Instruction
+from webordinary.model.projects import SenderRole
 
 pytestmark = pytest.mark.needs("git")
 TITLE = "change the homepage title to Spring Sale"
@@ -492,3 +493,27 @@ def test_the_question_names_no_conversation_that_changed_other_lines_of_the_same
     assert "<h1>Winter</h1>" in public(amelia)
     assert "Hand-made" not in public(amelia)
     assert len(both.waiting) == 1
+
+
+def only_asks(amelia: Amelia, worker: str = "w-1") -> JobDeps:
+    return replace(amelia.deps(worker), role_of=lambda project_id, address: SenderRole.EDITOR)
+
+
+def test_an_undo_of_a_person_who_only_asks_leaves_the_public_site_to_a_publisher(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    publish(amelia, "job-2")
+    undone = amelia.send("undo", "job-3", command=Command.UNDO, deps=only_asks(amelia)).result
+    assert undone.summary.endswith(NOT_YOURS)
+    assert "Spring Sale" not in amelia.page()
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+    publish(amelia, "job-4")
+    assert "Spring Sale" not in public(amelia)
+
+
+def test_a_change_with_a_publish_of_a_person_who_only_asks_stays_on_the_edit_site(amelia: Amelia) -> None:
+    both = "change the homepage title to “Spring Sale” and publish it"
+    asked = amelia.send(both, "job-1", deps=only_asks(amelia)).result
+    assert "another person publishes" in asked.summary
+    assert "<h1>Spring Sale</h1>" in amelia.page()
+    assert amelia.releases.current("amelia", Stage.PUBLIC) is None
+    assert amelia.send(both.replace("Spring", "Summer"), "job-2").result.published

@@ -133,6 +133,7 @@ def test_every_command_takes_the_common_flags() -> None:
             "credential": ["x", "f"],
             "show": ["x"],
             "set": ["x"],
+            "role": ["x", "ann@example.com", "both"],
             "remove": ["x"],
             "backup": ["f"],
             "restore": ["f"],

@@ -43,6 +43,7 @@ from webordinary.model.claims import CancelToken
 from webordinary.model.errors import NameTaken
 from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
+from webordinary.model.projects import SenderRole
 from webordinary.model.snapshot import WorkerEntry
 from webordinary.operations.onboarding import project_of
 from webordinary.worker.ports import WorkerDeps, WorkerSettings
@@ -227,8 +228,15 @@ def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
         ledger=services.ledger,
         limits=limits_of(config),
         daily_cap_usd=config.daily_cap_usd,
+        role_of=lambda project_id, address: _role_of(services, project_id, address),
         has_previews=services.profile.has_previews,
     )
+
+
+def _role_of(services: Container, project_id: str, address: str) -> SenderRole:
+    """The role of a sender; one who was removed meanwhile publishes nothing."""
+    entries = services.directory.entries(address)
+    return next((one.role for one in entries if one.key.project_id == project_id), SenderRole.EDITOR)
 
 
 def is_in_work(services: Container, key: ProjectUser) -> bool:

@@ -112,6 +112,8 @@ def follow_up(run: JobRun, done: Settlement, then: str) -> Settlement:
         return done
     if not then or not mentions(Command(then), f"{run.instruction.subject} {run.request}"):
         return done
+    if then == Command.PUBLISH and not run.sender_may_publish():
+        return report.of_edit_alone(done)
     if then == Command.PUBLISH:
         return report.of_both(done, publish(run, check_out(run)))
     return undo(run, check_out(run)) if then == Command.UNDO and not done.result.commit else done

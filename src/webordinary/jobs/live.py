@@ -71,7 +71,9 @@ def _take_back(run: JobRun, workspace: Workspace, undo: str) -> Publication | No
         return tuple(one for one in state.waiting if one.commit == undo)
 
     state = run.deps.live.compare(workspace, _shown(run))
-    return _on_live(run, workspace, chosen) if state.made or chosen(state) else None
+    if not state.made and not chosen(state):
+        return None
+    return _on_live(run, workspace, chosen) if run.sender_may_publish() else Unchosen(state.waiting)
 
 
 def _chosen(run: JobRun, workspace: Workspace, state: LiveState) -> Picks | Unchosen:

@@ -29,6 +29,12 @@ STILL_PUBLIC = (
 )
 
 
+NOT_YOURS = (
+    "Your public site still shows it: you may ask for changes, and another person publishes them. That person's "
+    "“publish” in this conversation takes it back there, too."
+)
+
+
 def of_agent(result: Answered | Asked | NotUnderstood) -> Settlement:
     """The agent ended without a change."""
     match result:
@@ -181,6 +187,12 @@ def of_both(done: Settlement, public: Settlement) -> Settlement:
     return Settlement(JobOutcome.SUCCEEDED, replace(result, published=second.published, waiting=second.waiting))
 
 
+def of_edit_alone(done: Settlement) -> Settlement:
+    """A change whose sender also asked to publish it, and may not."""
+    words = "It is not public yet: you may ask for changes, and another person publishes them."
+    return replace(done, result=replace(done.result, summary=f"{done.result.summary}\n\n{words}"))
+
+
 def of_undo(
     run: JobRun, deployment: EditDeployment, public: PublicDeployment | Entangled | Unchosen | BuildFailed | None
 ) -> Settlement:
@@ -188,8 +200,9 @@ def of_undo(
     settled = of_deployment(run, deployment)
     if public is None:
         return settled
-    taken = isinstance(public, PublicDeployment)
-    summary = f"{settled.result.summary}\n\n{NO_LONGER_PUBLIC if taken else STILL_PUBLIC}"
+    words = NOT_YOURS if isinstance(public, Unchosen) else STILL_PUBLIC
+    words = NO_LONGER_PUBLIC if isinstance(public, PublicDeployment) else words
+    summary = f"{settled.result.summary}\n\n{words}"
     published = _told(run, public.brought) if isinstance(public, PublicDeployment) else ()
     return replace(settled, result=replace(settled.result, summary=summary, published=published))
 

@@ -29,9 +29,9 @@ from webordinary.jobs.source import ChangeMessage, JobContext
 from webordinary.model.claims import CancelToken, StartedJob
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import Job
-from webordinary.model.mail import Attachment, Instruction
+from webordinary.model.mail import Attachment, Command, Instruction
 from webordinary.model.names import branch_of, first_job_of
-from webordinary.model.projects import Project
+from webordinary.model.projects import Project, SenderRole
 
 SCREENSHOTS_AFTER_SECONDS = 5.0
 """A job that took this long may wait for its pictures as long as the settings say."""
@@ -105,6 +105,7 @@ class JobDeps:
     screenshots: Screenshots | None = None
     ledger: Ledger = field(default_factory=NoLedger)
     daily_cap_usd: float = 0.0
+    role_of: Callable[[str, str], SenderRole] = lambda project_id, address: SenderRole.BOTH
     has_previews: bool = True
     """The release store has room for a preview of each conversation."""
     limits: AgentLimits = field(default_factory=AgentLimits)
@@ -139,6 +140,11 @@ class JobRun:
     def agent_is_free(self) -> bool:
         """Whether the project's agent declares that it costs nothing; no budget applies to it."""
         return bool(getattr(self.deps.agents.get(self.project.agent), "is_free", False))
+
+    def sender_may_publish(self) -> bool:
+        """Asked again where a change or an undo would become public."""
+        role = self.deps.role_of(self.project.project_id, self.instruction.sender)
+        return role.may(Command.PUBLISH)
 
     def edit_url(self, page: str) -> str:
         """The address of this page on the edit site."""

@@ -19,7 +19,7 @@ from webordinary.model.mail import (
     RefusedAttachment,
     Reply,
 )
-from webordinary.model.projects import Project, Sender, Thread
+from webordinary.model.projects import Project, Sender, SenderRole, Thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,10 @@ class Directory(Protocol):
         """Replace the standing wishes of a project; False if they are not `before` any more."""
 
     def add_sender(self, sender: Sender, now: datetime) -> None:
-        """Entitle an address; again replaces its user. Its project must be there."""
+        """Entitle an address; again replaces its user and keeps its role. Its project must be there."""
+
+    def set_role(self, address: str, project_id: str, role: SenderRole) -> bool:
+        """Say what an address may do with a project; False if it may change nothing of it."""
 
     def remove_sender(self, address: str, project_id: str) -> None:
         """From now on this address changes nothing of the project; again is harmless."""

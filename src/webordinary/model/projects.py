@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
+from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
 MOST_WISHES, WISH_CHARACTERS = 20, 500
@@ -48,12 +50,27 @@ class Project:
             object.__setattr__(self, name, tuple(getattr(self, name)))  # stores return a list
 
 
+class SenderRole(StrEnum):
+    """What a sender may do with a site: ask for changes, publish them, or both."""
+
+    BOTH = "both"
+    EDITOR = "editor"
+    PUBLISHER = "publisher"
+
+    def may(self, command: Command) -> bool:
+        """Whether a mail of this sender may ask for it; questions and `stop` are for everybody."""
+        if command is Command.PUBLISH:
+            return self is not SenderRole.EDITOR
+        return self is not SenderRole.PUBLISHER or command not in (Command.EDIT, Command.UNDO)
+
+
 @dataclass(frozen=True, slots=True)
 class Sender:
     """A mail address that may change a project, as a user of it."""
 
     address: str
     key: ProjectUser
+    role: SenderRole = SenderRole.BOTH
 
 
 @dataclass(frozen=True, slots=True)

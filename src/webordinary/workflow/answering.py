@@ -33,7 +33,7 @@ from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.pool.callbacks import GIVEN_UP, STOPPED, end_workflow
 from webordinary.pool.ports import STOP, DeadLetters, Interruptions, Pool
 from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
-from webordinary.workflow.reading import ASKED, CONFIRMED, LIMITED, Mailroom
+from webordinary.workflow.reading import ASKED, CONFIRMED, LIMITED, NOT_THEIRS, Mailroom
 from webordinary.workflow.start import BrokenExecution
 
 
@@ -292,6 +292,8 @@ class Answering:
             return answers.gave_up(mail, self._refused(email_id, mail))
         if job_route.get("route") == "ask":
             return self._ask_which(envelope, mail)
+        if job_route.get("route") == NOT_THEIRS:
+            return answers.not_theirs(mail)
         if job_route.get("route") == "command":
             return self._answer_command(payload, mail)
         job_id = job_route.get("jobId") or job_id_of(email_id, payload.get("redrive", 0))

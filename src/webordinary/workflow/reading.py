@@ -42,7 +42,7 @@ from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import QUEUED_COMMANDS, Command, Envelope, ParsedMail
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.model.projects import Sender, Thread
+from webordinary.model.projects import Sender, SenderRole, Thread
 from webordinary.pool.ports import Jobs
 
 Payload = dict[str, Any]
@@ -53,6 +53,8 @@ CONFIRMED = "confirmed"
 """The route of a mail that answers a question: it gets no reply."""
 LIMITED = "limited"
 """The route of a mail beyond its sender's hourly limit."""
+NOT_THEIRS = "not-theirs"
+"""The route of a mail that asks for what its sender's role does not allow."""
 RECENT_MAILS = 64
 EARLIER_MAILS = timedelta(minutes=10)
 MAX_WAITS = 20  # a second each; the workflow file allows a few more
@@ -242,8 +244,9 @@ class Reading:
         if isinstance(found, Ambiguous):
             self.mailroom.raw_mails.mark_placed(email_id)
             return {"route": "ask"}
+        role = next(one.role for one in entitled if one.key.project_id == found.thread.key.project_id)
         with self.mailroom.atomically():
-            return self._place(payload, found.thread, mail)
+            return self._place(payload, found.thread, mail, role)
 
     def _confirm(self, email_id: str, envelope: Envelope, mail: ParsedMail) -> str:
         """Release or drop the one held mail that a token is for. Safe to repeat: the token is used up last."""
@@ -258,10 +261,13 @@ class Reading:
         if retries < MAX_WAITS and self.mailroom.raw_mails.waits_for_earlier(email_id, since):
             raise EarlierMailFirst(f"{envelope.mail_from}: an earlier mail is still being read")
 
-    def _place(self, payload: Payload, thread: Thread, mail: ParsedMail) -> Payload:
+    def _place(self, payload: Payload, thread: Thread, mail: ParsedMail, role: SenderRole) -> Payload:
         """File the mail under its thread and record its job, if it needs one."""
         email_id, room = payload["emailId"], self.mailroom
         thread = room.threads.record(thread, mail.message_id, self.now(), email_id)
+        if not role.may(mail.command):
+            room.raw_mails.mark_placed(email_id)
+            return {"route": NOT_THEIRS, "threadId": thread.thread_id}
         if mail.command not in QUEUED_COMMANDS:
             room.raw_mails.mark_placed(email_id)
             return {"route": "command", "command": str(mail.command), "threadId": thread.thread_id}

@@ -14,7 +14,7 @@ from webordinary.model.claims import ClaimRequest, StartedJob
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.model.projects import Project, Sender
+from webordinary.model.projects import Project, Sender, SenderRole
 from webordinary.workflow.steps import REPEATABLE, STEPS, Step
 
 
@@ -99,6 +99,25 @@ def test_a_command_that_is_answered_at_once_records_no_job(
     payload = identified(house, steps, command)
     assert (payload["route"], payload["command"]) == ("command", command)
     assert not house.services.jobs.open_jobs(AMELIA_SCOTT)
+
+
+@pytest.mark.parametrize(
+    ("role", "refused", "taken"),
+    [(SenderRole.EDITOR, "publish", "undo"), (SenderRole.PUBLISHER, "Change the title to Spring Sale", "publish")],
+)
+def test_a_mail_that_its_senders_role_does_not_allow_is_answered_and_records_no_job(
+    house: House, steps: Mapping[str, Step], role: SenderRole, refused: str, taken: str
+) -> None:
+    house.services.directory.set_role(SCOTT, "amelia", role)
+    payload = identified(house, steps, refused)
+    assert payload["route"] == "not-theirs"
+    assert not house.services.jobs.open_jobs(AMELIA_SCOTT)
+    steps["Reply"]({**payload, "redrive": 0, "sender": {"verdict": "admitted"}, "job": payload})
+    [reply] = house.services.outbox.of(payload["emailId"])
+    assert b"Nothing was changed" in reply.reply.raw
+    assert identified(house, steps, taken)["route"] != "not-theirs"
+    assert len(house.services.jobs.open_jobs(AMELIA_SCOTT)) == 1
+    assert identified(house, steps, "status")["route"] == "command"
 
 
 def test_a_standing_wish_is_kept_once_and_listed_by_status(house: House, steps: Mapping[str, Step]) -> None:

@@ -33,7 +33,7 @@ from webordinary.mail.records import (
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project, Sender, Thread
+from webordinary.model.projects import Project, Sender, SenderRole, Thread
 
 WITH_ENVELOPE = ".mail"
 """The suffix of mail files; files that earlier versions wrote end in .eml and hold no envelope."""
@@ -382,9 +382,9 @@ def _thread(row: sqlite3.Row) -> Thread:
     return Thread(row["thread_id"], ProjectUser.parse(row["key"]), row["subject"], row["agent_session"])
 
 
-ENTRIES = "SELECT address, project_id, user_id FROM senders WHERE address = ? ORDER BY project_id"
+ENTRIES = "SELECT address, project_id, user_id, role FROM senders WHERE address = ? ORDER BY project_id"
 
-SENDERS = "SELECT address, project_id, user_id FROM senders ORDER BY project_id, address"
+SENDERS = "SELECT address, project_id, user_id, role FROM senders ORDER BY project_id, address"
 
 PROJECT = "SELECT settings FROM projects WHERE project_id = ?"
 
@@ -401,6 +401,8 @@ WHERE project_id = ?1 AND coalesce(json_extract(settings, '$.wishes'), '[]') = j
 ADD_SENDER = """
 INSERT INTO senders (address, project_id, user_id, created_at) VALUES (:address, :project_id, :user_id, :now)
 ON CONFLICT (address, project_id) DO UPDATE SET user_id = excluded.user_id"""
+
+SET_ROLE = "UPDATE senders SET role = ?3 WHERE address = ?1 AND project_id = ?2"
 
 REMOVE_SENDER = "DELETE FROM senders WHERE address = ? AND project_id = ?"
 
@@ -459,6 +461,10 @@ class SqliteDirectory:
         except sqlite3.IntegrityError as problem:
             raise Permanent(f"there is no project {sender.key.project_id}: add it first") from problem
 
+    def set_role(self, address: str, project_id: str, role: SenderRole) -> bool:
+        with self._db.write() as conn:
+            return conn.execute(SET_ROLE, (address.lower(), project_id, role.value)).rowcount > 0
+
     def remove_sender(self, address: str, project_id: str) -> None:
         with self._db.write() as conn:
             conn.execute(REMOVE_SENDER, (address.lower(), project_id))
@@ -470,7 +476,7 @@ class SqliteDirectory:
 
 
 def _sender(row: sqlite3.Row) -> Sender:
-    return Sender(row["address"], ProjectUser(row["project_id"], row["user_id"]))
+    return Sender(row["address"], ProjectUser(row["project_id"], row["user_id"]), SenderRole(row["role"]))
 
 
 def _project(row: sqlite3.Row) -> Project:

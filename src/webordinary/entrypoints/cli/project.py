@@ -33,7 +33,7 @@ from webordinary.entrypoints.cli.output import print_json, progress, table
 from webordinary.entrypoints.cli.up import require_programs, require_writable
 from webordinary.jobs.site_files import Stage
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS, Project, Sender
+from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS, Project, Sender, SenderRole
 from webordinary.operations import domains, onboarding
 from webordinary.operations.access import hash_password
 
@@ -66,6 +66,7 @@ def show_project(args: argparse.Namespace) -> int:
             {
                 "address": s.address,
                 "user": s.key.user_id,
+                "role": s.role.value,
                 "mailbox": onboarding.mailbox_of(services, s.address, args.name),
             }
             for s in services.directory.senders()
@@ -77,7 +78,7 @@ def show_project(args: argparse.Namespace) -> int:
         return Exit.OK
     print(table(("setting", "value"), _settings(project, credential, config)))
     print("\nMay change it:")
-    print(table(("address", "user", "by mail to"), [tuple(person.values()) for person in people]))
+    print(table(("address", "user", "role", "by mail to"), [tuple(person.values()) for person in people]))
     return Exit.OK
 
 
@@ -111,7 +112,7 @@ def _plain_project(project: Project) -> dict[str, Any]:
 
 
 def _plain(senders: Iterable[Sender]) -> list[dict[str, str]]:
-    return [{"address": s.address, "user": s.key.user_id} for s in senders]
+    return [{"address": s.address, "user": s.key.user_id, "role": s.role.value} for s in senders]
 
 
 _CAP = "what its agents may cost on one day; 0: what the setting daily_cap_usd says"
@@ -190,6 +191,25 @@ def make_hook(args: argparse.Namespace) -> int:
     else:
         print(f"Payload URL   {url}\nSecret        {secret}\nContent type  application/json, event: push")
     return Exit.OK
+
+
+def add_role(parts: Commands) -> None:
+    about = "say whether a person may ask for changes of a site, publish them, or both"
+    command = add_command(parts, "role", set_role, about)
+    command.add_argument("name", help="the site")
+    command.add_argument("address", metavar="MAIL", type=_as(config.text()), help="the person's mail address")
+    command.add_argument("role", choices=[role.value for role in SenderRole], help="what the person may do")
+
+
+def set_role(args: argparse.Namespace) -> int:
+    """It holds for mails that come from now on, and for publications of changes under way."""
+    with open_container(load_existing(args)) as services:
+        find_site(services, args.name)
+        if not services.directory.set_role(args.address, args.name, SenderRole(args.role)):
+            add = f"add the person with `webordinary project add {args.name} --user NAME --sender {args.address}`"
+            raise CommandFailed(f"{args.address} may change nothing of {args.name}", add, Exit.FAILED)
+    plain = {"project": args.name, "address": args.address.lower(), "role": args.role}
+    return _said(args, plain, [f"{args.address} is {args.role} on {args.name} now."])
 
 
 def add_domain(parts: Commands) -> None:
@@ -288,6 +308,7 @@ def add_to(commands: Commands) -> None:
     what.add_argument("--remove", action="store_true", help="forget it; the machine's own ways in are used again")
     add_show(parts)
     add_set(parts)
+    add_role(parts)
     add_domain(parts)
     add_hook(parts)
     project_remove.add_to(parts)

@@ -281,6 +281,16 @@ def choose_project(project_ids: Sequence[str], addresses: Sequence[str], named: 
     return Answer("Which site do you mean?", (said, Listing("Your sites", _bounded(items))), closing=closing)
 
 
+def not_theirs(mail: ParsedMail) -> Answer:
+    """The answer to a mail that asks for what its sender's role does not allow."""
+    said = (
+        "You may ask for changes of this site; another person publishes them. Please ask that person to publish."
+        if mail.command is Command.PUBLISH
+        else "You may publish the changes of this site; other people ask for them. Please write to one of them."
+    )
+    return Answer("Nothing was changed", (Paragraph(said), *_understood(mail)))
+
+
 def report_status(lines: Sequence[str], wishes: Sequence[str] = ()) -> Answer:
     """The answer to `status`: the work under way, and the standing wishes of the site."""
     work: Block = Listing("In work", _bounded(lines)) if lines else Paragraph(_NO_WORK)

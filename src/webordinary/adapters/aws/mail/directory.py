@@ -22,13 +22,12 @@ from webordinary.adapters.aws.dynamo import (
     expressed,
     from_item,
     moment,
-    put,
     update,
 )
 from webordinary.adapters.aws.mail.mails import KEEP_DAYS
 from webordinary.model.errors import Permanent
 from webordinary.model.names import ProjectUser, branch_of, thread_id_of
-from webordinary.model.projects import Project, Sender, Thread
+from webordinary.model.projects import Project, Sender, SenderRole, Thread
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -110,13 +109,19 @@ class AwsDirectory:
         project_id, address = sender.key.project_id, sender.address.lower()
         if "@" not in address:
             raise Permanent(f"{address!r} is no mail address: write it like scott@example.com")
-        item = {"email": address, "projectId": project_id, "userId": sender.key.user_id, "createdAt": moment(now)}
+        place = {"email": address, "projectId": project_id}
+        change = "SET #userId = :user, #createdAt = if_not_exists(#createdAt, :now)"
         writes = [
-            put(self._table, item),
+            update(self._table, place, change, user=sender.key.user_id, now=moment(now)),
             check(self._table, _place(project_id), "attribute_exists(#email)"),
         ]
         if self._dynamo.transact(f"entitling {address}", writes, secrets.token_hex(16)):
             raise Permanent(f"there is no project {project_id}: add it first")
+
+    def set_role(self, address: str, project_id: str, role: SenderRole) -> bool:
+        place = {"email": address.lower(), "projectId": project_id}
+        change = update(self._table, place, "SET #role = :role", "attribute_exists(#email)", role=role.value)
+        return not isinstance(self._dynamo.write(f"changing the role of {address}", change), ConditionFailed)
 
     def remove_sender(self, address: str, project_id: str) -> None:
         place = {"email": address.lower(), "projectId": project_id}
@@ -147,7 +152,8 @@ def _place(project_id: str) -> dict[str, str]:
 
 
 def _sender(item: Fields) -> Sender:
-    return Sender(item["email"], ProjectUser(item["projectId"], item["userId"]))
+    role = SenderRole(item.get("role", SenderRole.BOTH))
+    return Sender(item["email"], ProjectUser(item["projectId"], item["userId"]), role)
 
 
 _IDS_AT_ONCE = 50  # two keys each, and a batch reads 100
