@@ -139,7 +139,7 @@ class PoolRules:
         now = EPOCH + timedelta(seconds=self._world.scheduler.now)
         waiting = {hint.key for hint, sent_at in self._state.hints() if self._waits(hint, sent_at, now)}
         served = {(key, other): n for (key, other), n in self._passed_over.items() if key in waiting}
-        if now - claim.claimed_at > 2 * A_MOMENT:
+        if now - claim.claimed_at > self._clearly():
             served |= {(key, new.key): served.get((key, new.key), 0) + 1 for key in waiting - {new.key}}
         self._passed_over = served
         for (key, other), times in served.items():
@@ -149,8 +149,12 @@ class PoolRules:
     def _waits(self, hint: ClaimRequest, sent_at: datetime, now: datetime) -> bool:
         claim = self._state.claims.get(hint.key)
         free = claim is None or claim.status is not ClaimStatus.HELD
-        long_enough = min(sent_at, now) < now - 2 * A_MOMENT and hint.waiting_since < now - 2 * A_MOMENT
+        long_enough = max(min(sent_at, now), hint.waiting_since) < now - self._clearly()
         return free and long_enough and next_job(self._of_open(hint.key), ANY_FENCE, now) is not None
+
+    def _clearly(self) -> timedelta:
+        """A moment that every worker sees as over: hints carry the clock of their sender, which may be ahead of it."""
+        return 2 * A_MOMENT + timedelta(seconds=self._world.scenario.climate.skew)
 
     def _of_open(self, key: ProjectUser) -> list[Job]:
         return [job for job in self._of(key) if job.open]
