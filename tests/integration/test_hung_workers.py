@@ -125,5 +125,5 @@ sys.stdin.read()
         assert worker.stderr
         said = worker.stderr.read()
     assert code == GAVE_UP
-    assert "thread 'slot amelia#scott' died of what nobody foresaw; the process ends" in said
+    assert "thread 'slot amelia#scott' ended with an unexpected error; the process ends" in said
     assert "RuntimeError: nobody foresaw this" in said

@@ -1,4 +1,4 @@
-"""Callbacks follow from a job's record; whoever comes second sees both token and ending, and sends them."""
+"""Sends the callbacks of settled jobs. Idempotent: token binding and settlement may happen in either order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from webordinary.pool.ports import STOP, Callbacks, Pool
 from webordinary.pool.transitions import sends_callback
 
 STOPPED = "This was stopped. Nothing was changed."
-"""What the customer reads, whoever ends the job: nobody does before it is certain."""
+"""What the customer reads. It is certain once the job is stored as ended."""
 PREEMPTED = "PREEMPTED"
 JOB_DIED, JOB_TIMED_OUT = "JobDied", "JobTimedOut"
 GIVEN_UP = {JobOutcome.DEAD: JOB_DIED, JobOutcome.TIMED_OUT: JOB_TIMED_OUT}

@@ -99,10 +99,10 @@ class Claims(Protocol):
         """Prolong the leases and move their beats; the keys that are still ours."""
 
     def begin_release(self, claim: Claim) -> bool:
-        """Let anybody take the key while its holder looks once more; False if it is not ours any more."""
+        """Let other workers claim the key while its holder looks once more; False if it is not ours any more."""
 
     def end_release(self, claim: Claim) -> None:
-        """Free a releasing key, unless somebody took it meanwhile."""
+        """Free a releasing key, unless another worker took it meanwhile."""
 
     def look(self, key: ProjectUser) -> Claim | None:
         """Who holds the key now; a free key is None."""
@@ -140,7 +140,7 @@ class Notifier(Protocol):
         """
 
     def notify_unclaimed(self) -> None:
-        """Somebody without work should look at the unclaimed queue."""
+        """Wake a worker without work, so that it reads the unclaimed queue."""
 
 
 class Interrupts(Protocol):
@@ -154,7 +154,7 @@ class Interrupts(Protocol):
 
 
 class Callbacks(Protocol):
-    """The workflow engine's side of a task token. False means the token is lost: nobody waits any more."""
+    """The workflow engine's side of a task token. False means the token is lost: no workflow waits any more."""
 
     def succeed(self, token: str, output: dict[str, str]) -> bool:
         """The job settled; the output carries ids only."""
@@ -163,7 +163,7 @@ class Callbacks(Protocol):
         """The job did not settle and will not under this token."""
 
     def heartbeat(self, token: str) -> bool:
-        """Is anybody still waiting for this job?"""
+        """Whether the workflow still waits for this job."""
 
 
 class Outputs(Protocol):

@@ -1,7 +1,7 @@
 """Releases in a folder: built aside, renamed into place, shown by pointers that need no lock.
 
 `{project}/{stage}/releases/{commit12}/` never changes; `pointers/{fence}` names a release, or nothing; the highest
-fence is current. A stale worker can only write its own lower pointer, which nobody reads. `current` is a convenience
+fence is current. A stale worker can only write its own lower pointer, which is never read. `current` is a convenience
 for web servers that follow a link. A release that is not kept any longer becomes the `spare`: the next one is made
 out of it, so that a large site costs what changed, not what it has.
 """
@@ -221,7 +221,7 @@ def _sync_tree(folder: Path, began: int) -> None:
     unread = [os.fspath(folder)]
     while unread:
         here = unread.pop()
-        # Files of a release are never written to: a folder that nobody touched holds nothing new.
+        # Files of a release are never written to: a folder with the same date holds nothing new.
         touched = os.stat(here).st_mtime_ns >= began  # noqa: PTH116  as plain as the calls beside it
         if touched:
             fresh.append(here)

@@ -48,7 +48,7 @@ class LocalBlobs:
         return sum(_delete_unless_put_again(path, before) for path in islice(old, limit))
 
     def path(self, digest: str) -> Path:
-        """Where the bytes of a digest are; never to be written by anybody else."""
+        """Where the bytes of a digest are; only this store writes there."""
         if not _DIGEST.fullmatch(digest):
             raise Permanent(f"{digest!r} is not a SHA-256 digest: the manifest that names it is damaged")
         return self._folder / digest[:2] / digest

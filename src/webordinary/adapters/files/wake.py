@@ -210,7 +210,7 @@ class EngineCallbacks:
         return self._woken(send_task_failure(self._tokens, token, error, cause))
 
     def heartbeat(self, token: str) -> bool:
-        """Is anybody still waiting for this job?"""
+        """Whether the workflow still waits for this job."""
         return send_task_heartbeat(self._tokens, token, self._now())
 
     def _woken(self, accepted: bool) -> bool:

@@ -78,7 +78,7 @@ class Checkout:
     checked: str = ""
     """A commit that an agent may get to see; see `check_commit`."""
     untouched: bool = False
-    """Nobody has worked in it since it was made."""
+    """No job has worked in it since it was made."""
 
     @property
     def main_ref(self) -> str:
@@ -142,7 +142,7 @@ class Checkout:
         return _SEEN + ref.removeprefix("refs/")
 
     def push(self, moves: Mapping[str, str], fences: Sequence[Fence], branch: str) -> bool:
-        """Move refs and fence marks together or not at all; False when somebody moved one of the refs.
+        """Move refs and fence marks together or not at all; False when another push moved one of the refs.
 
         A ref that is to stay where it was read counts too: who moves it moves a fence mark with it.
         Raises ClaimLost when a higher fence has spoken; then nothing on the origin has changed.

@@ -1,4 +1,4 @@
-"""One git call: by list, never by shell, deaf to hooks, prompts and anybody's own configuration."""
+"""One git call: by list, never by shell, without hooks, prompts and configuration of users."""
 
 from __future__ import annotations
 

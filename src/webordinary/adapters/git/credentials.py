@@ -1,4 +1,4 @@
-"""Credentials: what lets us into a project's origin. Git alone is told where they lie; nobody is told what they say."""
+"""Credentials of a project's origin. Only git learns where they are; no log or error shows them."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _ssh(home: Path) -> list[str]:
 
 
 def _check_key(key: Path) -> None:
-    """A key that asks for a passphrase would fail at night, when nobody is there to type it."""
+    """A key with a passphrase cannot be used: no person is there to type it."""
     if shutil.which("ssh-keygen") is None:
         return
     args = ["ssh-keygen", "-y", "-P", "", "-f", str(key)]

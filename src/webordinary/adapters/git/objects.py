@@ -67,7 +67,7 @@ def not_taken_in(words: str) -> InvalidChange | None:
 
 
 def check_tree(tree: Path, modes: Mapping[str, str]) -> None:
-    """Raise Permanent if somebody brought main into a state that cannot be built."""
+    """Raise Permanent if main is in a state that cannot be built."""
     for name, mode in modes.items():
         if mode == SUBMODULE:
             raise Permanent(f"{name} is a submodule: put its files into the site's own repository")
@@ -218,7 +218,7 @@ def past_changes(git: Git, head: str, thread_id: str) -> tuple[PastChange, ...]:
     @cache
     def history(commit: str) -> list[tuple[str, Note]]:
         if commit != head and git.attempt("cat-file", "-e", f"{commit}^{{commit}}").code != 0:
-            return []  # somebody rewrote main since it was rolled back
+            return []  # main was rewritten since it was rolled back
         return notes(git, commit, f"Thread: {thread_id}", _PAST_CHANGES, or_saying="Rolled-Back-To: ")
 
     left = standing(history, head, thread_id)

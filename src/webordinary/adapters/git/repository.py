@@ -78,7 +78,7 @@ class GitRepository:
         if not changed:
             return None
         if problem := find_invalid(workspace.path, changed):
-            self._workspaces.distrust(copy)  # it holds objects that nobody wants
+            self._workspaces.distrust(copy)  # it holds objects that are of no use
             return problem
         copy.checked = objects.commit(copy.git, message)
         return Change(copy.checked, message.summary, objects.for_people(changed), message.undoes, message.then)
@@ -144,7 +144,7 @@ class GitRepository:
         return Merged(head, replace(workspace.made, commit=head), objects.tree(copy.git), on_main=False)
 
     def push(self, workspace: Workspace, joined: Merged, lease: ProjectLease) -> bool:
-        """Move main and the thread's branch under both fences; False if somebody moved one of them."""
+        """Move main and the thread's branch under both fences; False if another push moved one of them."""
         copy, work = self._workspaces.held(workspace), workspace.work
         moves = {copy.main_ref: joined.head}
         if not joined.on_main:

@@ -315,7 +315,7 @@ class SqliteProjectLeases:
             return ProjectLease(project_id, token.worker, taken["fence"]) if taken else None
 
     def confirm(self, lease: ProjectLease) -> None:
-        """Let nobody overtake any more; raises ClaimLost when a newer lease exists."""
+        """Make the lease final: no other lease replaces it. Raises ClaimLost when a newer lease exists."""
         with self._db.write() as conn:
             if not conn.execute(CONFIRM, (lease.project_id, lease.fence)).rowcount:
                 raise ClaimLost(lease.project_id, lease.worker, lease.fence)

@@ -20,7 +20,7 @@ from webordinary.model.backoff import Backoff
 from webordinary.model.errors import DatabaseDamaged, Permanent, Transient
 
 BUSY_SECONDS = 10.0
-# SQLite's own busy handler sleeps up to 100 ms at a time, and starves whoever has waited longest.
+# SQLite's own busy handler sleeps up to 100 ms at a time, and starves the writer that has waited longest.
 _BUSY = Backoff(0.001, cap=0.008)
 _MAX_MEMBERS = 16
 _ABANDONED_SECONDS = 0.5
@@ -169,7 +169,7 @@ class Writer:
 
     def _wait_for(self, group: CommitGroup) -> None:
         while not group.wait(_ABANDONED_SECONDS):
-            with self._turn:  # whoever was to commit was torn out of the line
+            with self._turn:  # the thread that was to commit was ended
                 if not group.ended:
                     self._commit(group)
 

@@ -121,7 +121,7 @@ class SqliteEvents:
     def _flush_when_quiet(self) -> None:
         while not self._closing:
             self._some.wait()
-            time.sleep(QUIET_SECONDS)  # most events leave with somebody else's transaction meanwhile
+            time.sleep(QUIET_SECONDS)  # most events are stored by another transaction meanwhile
             if not self._flushed(at_once=False):
                 time.sleep(FAILED_SECONDS)
             if not self._waiting:

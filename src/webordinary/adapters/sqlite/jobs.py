@@ -29,7 +29,7 @@ EXPECTED = """
 SELECT EXISTS (SELECT 1 FROM claims WHERE key = ? AND status = 'held')
   OR EXISTS (SELECT 1 FROM hints WHERE key = ?)"""
 
-# The hint that somebody would send next, without a transaction of its own.
+# The hint that the workflow would send next, without a transaction of its own.
 HINT = "INSERT INTO hints (key, waiting_since, sent_at) VALUES (?, ?, ?)"
 
 GET = f"{JOBS} WHERE job_id = ?"
@@ -45,7 +45,7 @@ ORDER BY id LIMIT ?"""
 PAID_SETTLED = "UPDATE jobs SET called_back = 1 WHERE job_id = :job_id AND task_token = :token"
 PAID_PREEMPTED = "UPDATE jobs SET preempted_token = NULL WHERE job_id = :job_id AND preempted_token = :token"
 
-# Hints are not lost here: among ten thousand keys that wait, only those that somebody holds or forgot need a look.
+# Hints are not lost here: among ten thousand keys that wait, only claimed and forgotten keys need a look.
 KEYS_TO_LOOK_AT = """
 SELECT DISTINCT key FROM jobs
 WHERE state <> 'settled' AND key > ?

@@ -235,7 +235,7 @@ FROM claims c LEFT JOIN workers w ON w.worker = c.worker
 WHERE c.status <> 'free' ORDER BY c.worker, c.key LIMIT :limit"""
 
 # A lease that ran out left its key without an owner at that moment, also the job that its owner had begun.
-# What nobody owns comes first, so that a limit never hides it.
+# Work without an owner comes first, so that a limit never hides it.
 QUEUES = """
 SELECT j.key, count(*) AS open, sum(j.state = 'running') AS running, sum(j.state = 'queued') AS queued,
        sum(j.state = 'preparing') AS preparing,
@@ -278,7 +278,7 @@ class SqliteOverview:
             return summaries(conn, _ids(conn.execute(query, {"before": before, "limit": limit})))
 
     def mails_in_flight(self, limit: int) -> Sequence[MailSummary]:
-        """Mails that somebody still has to do something about, newest first."""
+        """Mails that are not finished, newest first."""
         with self._snapshot() as conn:
             return summaries(conn, _ids(conn.execute(IN_FLIGHT, {"limit": limit})))
 

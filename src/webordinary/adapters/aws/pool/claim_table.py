@@ -96,7 +96,7 @@ class ClaimTable:
         return self._update(claim, RENEW, MINE, **values)
 
     def leave(self, claim: Claim) -> Write:
-        """Let anybody take it."""
+        """Make the key claimable by other workers."""
         return self._update(claim, LEAVE, MINE, releasing="releasing", held="held")
 
     def free(self, claim: Claim, *, from_held: bool = False) -> Write:

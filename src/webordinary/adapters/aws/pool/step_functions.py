@@ -1,4 +1,4 @@
-"""Callbacks to Step Functions: the answer to a task token, and the question whether anybody still waits."""
+"""Callbacks to Step Functions: answers and heartbeats of task tokens."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class StepFunctionsCallbacks:
         )
 
     def heartbeat(self, token: str) -> bool:
-        """Is anybody still waiting for this job?"""
+        """Whether the workflow still waits for this job."""
         return _heard("asking", lambda: self._stepfunctions.send_task_heartbeat(taskToken=token))
 
 
