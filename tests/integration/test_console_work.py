@@ -20,6 +20,7 @@ from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import JobOutcome, JobState
 from webordinary.model.names import job_id_of
 from webordinary.model.snapshot import WorkerEntry
+from webordinary.operations import onboarding
 from webordinary.operations.console import Console
 from webordinary.pool.history import Sampling
 
@@ -175,3 +176,7 @@ def test_the_charts_of_the_pool_are_made_of_what_is_sampled(house: House, page: 
         text = page.get(f"/pool?span={span}").text
         assert text.count('class="card chart"') == 5
         assert "succeeded 1, cancelled 0" in text
+
+
+def test_a_mail_is_shown_although_the_repository_of_its_site_cannot_be_read(house: House) -> None:
+    assert onboarding.diff_of(house.services, "amelia", "c" * 40) == "", "its repository was never made"

@@ -9,7 +9,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, SourceTree
 from webordinary.mail.addresses import with_token
 from webordinary.model.claims import ProjectLease
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
@@ -78,9 +78,11 @@ def mailbox_of(services: Container, sender: str, project_id: str) -> str:
 
 
 def diff_of(services: Container, project_id: str, commit: str) -> str:
-    """What a commit changed, bounded; empty if its project or the commit is gone."""
+    """What a commit changed, bounded; empty if its project or the commit is gone, or its repository cannot be read."""
     project = services.directory.project(project_id)
-    return (services.history.diff(project, commit) or "") if project else ""
+    with suppress(WebOrdinaryError):
+        return (services.history.diff(project, commit) or "") if project else ""
+    return ""
 
 
 class Onboarded(NamedTuple):
