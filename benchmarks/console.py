@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from email.message import EmailMessage
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from harness import Options, bar, options, progress, report, summary, working_folder
@@ -138,7 +139,7 @@ def fill(data: Path, mails: int, sites: int) -> str:
             services.directory.add_project(Project(key.project_id, f"{key.project_id}.git"), now)
             services.directory.add_sender(Sender(f"owner{number}@example.com", key), now)
         numbers, last = iter(range(mails)), ""
-        while batch := [number for number, _ in zip(numbers, range(5000), strict=False)]:
+        while batch := list(islice(numbers, 5000)):
             last = put_mails(services, batch, sites, now.timestamp() - 40 * 86_400)
             progress(f"{batch[-1] + 1} of {mails} mails")
         services.mail_index.catch_up(bites=1_000_000)
