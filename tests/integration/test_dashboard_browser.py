@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.acceptance.browser import LAPTOP, PHONE, chromium, visitor
 from tests.unit.dashboard.fixture import World, lively
+from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
 from webordinary.entrypoints.running import bound
+from webordinary.model.console import Role
+from webordinary.operations.access import Access
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +33,21 @@ def world(tmp_path: Path, browser: Browser) -> Iterator[World]:
     world.database.close()
 
 
-@pytest.fixture
-def address(world: World) -> Iterator[str]:
+@contextmanager
+def serving(world: World, **settings: object) -> Iterator[str]:
     sockets = [bound("127.0.0.1", 0), bound("127.0.0.1", 0)]
     port, preview_port = (sock.getsockname()[1] for sock in sockets)
-    server = PageServer(create_app(world.dashboard(port=port, preview_port=preview_port)), world.feed, sockets)
+    dashboard = world.dashboard(port=port, preview_port=preview_port, **settings)
+    server = PageServer(create_app(dashboard), world.feed, sockets)
     server.start()
     yield f"http://127.0.0.1:{port}"
     server.stop()
+
+
+@pytest.fixture
+def address(world: World) -> Iterator[str]:
+    with serving(world) as address:
+        yield address
 
 
 def test_the_home_page_changes_by_itself(browser: Browser, world: World, address: str) -> None:
@@ -94,3 +107,21 @@ def test_no_page_scrolls_sideways(browser: Browser, world: World, address: str, 
         for path in ("/", f"/mails/{long}", f"/mails/{shown}", "/write", f"/write?reply_to={shown}"):
             somebody.page.goto(address + path)
             assert not somebody.scrolls_sideways(), path
+
+
+def test_a_new_operator_sets_a_password_by_the_link_signs_out_and_signs_in_again(
+    browser: Browser, world: World
+) -> None:
+    stores = [store(world.database) for store in (SqliteConsoleUsers, SqliteConsoleSecrets, SqliteActionLog)]
+    access = Access(*stores, lambda: datetime.now(UTC), monotonic, always=True)  # type: ignore[arg-type]
+    with serving(world, access=access) as address, visitor(browser) as olga:
+        page = olga.page
+        page.goto(f"{address}/link/{access.issue_link('olga', Role.OPERATOR)}")
+        page.get_by_label("Password").fill("correct horse battery")
+        page.get_by_role("button", name="Set the password").click()
+        expect(page.get_by_text("Be the first customer")).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_label("Name").fill("olga")
+        page.get_by_label("Password").fill("correct horse battery")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_text("Be the first customer")).to_be_visible()
