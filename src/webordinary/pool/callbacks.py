@@ -34,12 +34,20 @@ def deliver_callback(job: Job, pool: Pool) -> None:
         pool.owed.mark_delivered(job.job_id, job.task_token)
 
 
+def wake_for_end(job: Job, pool: Pool) -> None:
+    """Wake the worker that has to stop this job, or those that may start the jobs that waited behind it."""
+    if job.open:
+        pool.tickets.notify_owner(job, STOP)
+    else:
+        pool.tickets.notify_owner(job)
+        pool.tickets.notify_unclaimed()
+
+
 def end_workflow(job: Job, settlement: Settlement, pool: Pool, now: datetime) -> Job:
     """End a job for good: one that waits at once, and its workflow is told; of one that runs, its worker hears it."""
     ended = pool.jobs.settle_waiting(job.job_id, settlement, now)
-    if ended.open:
-        pool.tickets.notify_owner(ended, STOP)
-    elif sends_callback(ended):
+    wake_for_end(ended, pool)
+    if not ended.open and sends_callback(ended):
         try:
             deliver_callback(ended, pool)
         except (Transient, Permanent) as problem:  # asked again, we would find nothing to end: the reconciler pays

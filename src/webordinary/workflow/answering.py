@@ -30,8 +30,8 @@ from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.pool.callbacks import GIVEN_UP, STOPPED, end_workflow
-from webordinary.pool.ports import STOP, DeadLetters, Interruptions, Pool
+from webordinary.pool.callbacks import GIVEN_UP, STOPPED, end_workflow, wake_for_end
+from webordinary.pool.ports import DeadLetters, Interruptions, Pool
 from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
 from webordinary.workflow.reading import ASKED, CONFIRMED, LIMITED, NOT_THEIRS, Mailroom
 from webordinary.workflow.start import BrokenExecution
@@ -163,7 +163,7 @@ class Answering:
         if job.cancel_requested or not may_have_published(job):
             return False
         timed_out = Settlement(JobOutcome.TIMED_OUT, JobResult(STOPPED))
-        self._wake(self.pool.jobs.settle_waiting(job.job_id, timed_out, self.now()))
+        wake_for_end(self.pool.jobs.settle_waiting(job.job_id, timed_out, self.now()), self.pool)
         return True
 
     def give_up(self, payload: Payload) -> Payload:
@@ -216,7 +216,7 @@ class Answering:
             dead = Settlement(JobOutcome.DEAD, JobResult("", error=_reason(payload)))
             job = self.pool.jobs.settle_waiting(job.job_id, dead, self.now())
             with suppress(Transient, Permanent):  # only a wake-up: without it the mail is given up all the same
-                self._wake(job)
+                wake_for_end(job, self.pool)
         self.mailroom.raw_mails.mark_placed(email_id)
         return job
 
@@ -343,10 +343,6 @@ class Answering:
 
     def _of_thread(self, key: ProjectUser, thread_id: str) -> list[Job]:
         return [job for job in all_open(self.pool.jobs, key) if job.thread_id == thread_id]
-
-    def _wake(self, job: Job) -> None:
-        if job.open:
-            self.pool.tickets.notify_owner(job, STOP)
 
     def _refused(self, email_id: str, mail: ParsedMail) -> tuple[RefusedAttachment, ...]:
         lines = self.mailroom.manifest.of(email_id) if mail.attachment_count else ()

@@ -14,7 +14,7 @@ from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrup
 from webordinary.model.claims import StartedJob
 from webordinary.model.errors import Transient
 from webordinary.model.events import Event
-from webordinary.model.jobs import Job, JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
+from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool import reconciler
@@ -34,6 +34,7 @@ class Ears:
     """Everybody who is told something; `deaf` ones are not reached."""
 
     told: list[str] = field(default_factory=list)
+    woken: list[str] = field(default_factory=list)
     deaf: bool = False
 
     def succeed(self, token: str, output: dict[str, str]) -> bool:
@@ -54,7 +55,8 @@ class Ears:
 
     def notify_owner(self, job: Job, news: str = QUEUED) -> None: ...
 
-    def notify_unclaimed(self) -> None: ...
+    def notify_unclaimed(self) -> None:
+        self.woken.append("unclaimed")
 
     def emit(self, event: Event) -> None: ...
 
@@ -116,6 +118,24 @@ def test_a_waiting_job_is_ended_although_nobody_can_be_told_yet(pool: Pool, ears
     ears.deaf = False
     assert deliver_pending_callbacks(pool) == 1
     assert ears.told[-1] == "output a"
+
+
+def test_the_end_of_a_job_that_waited_wakes_a_worker_for_those_behind_it(pool: Pool, ears: Ears) -> None:
+    for name in ("a", "b"):
+        pool.jobs.record(NewJob(name, AMELIA_SCOTT, "thread", f"mail {name}", Command.EDIT), NOON, ready=True)
+    started = pool.claims.claim_and_start(AMELIA_SCOTT, "container-1", NOON)
+    assert isinstance(started, StartedJob)
+    held = Requeue(RequeueReason.HELD, NOON + 60 * MINUTE, DeferReason.PAUSE)
+    assert pool.claims.end_and_take_next(started, held, NOON, more=False).started is None
+    release(started.claim, pool, NOON)
+    assert pool.claims.take_longest_waiting("container-1", NOON + MINUTE) is None, (
+        "the first one holds the second one up"
+    )
+    [first, _] = pool.jobs.open_jobs(AMELIA_SCOTT)
+    ears.woken.clear()
+    end_workflow(first, Settlement(JobOutcome.CANCELLED, JobResult("stopped")), pool, NOON)
+    assert ears.woken == ["unclaimed"]
+    assert pool.claims.take_longest_waiting("container-1", NOON + MINUTE) is not None
 
 
 def test_an_interrupted_job_has_no_output_yet(pool: Pool, ears: Ears) -> None:

@@ -129,6 +129,8 @@ class SqliteJobs:
             job = _get(conn, job_id)
             after = stopped(job, settlement, now)
             save_changes(conn, job, after)
+            if job.open and not after.open and conn.execute(OPEN_JOBS, (str(job.key), 0, 1)).fetchone():
+                _hint_unless_expected(conn, job.key, now)  # jobs that waited behind this one may start now
             return after
 
     def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
