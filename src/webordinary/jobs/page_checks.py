@@ -16,8 +16,10 @@ from urllib.parse import unquote, urlsplit
 from webordinary.jobs.page_contents import DETAIL_CHARACTERS, PageContents, read_page, style_hosts
 from webordinary.jobs.site_files import HOME, Manifest, changed_paths, is_page, manifest_of
 
-MOST_PAGES = 200
+MOST_PAGES = 2_000
 """Changed pages that are read, and pages that are searched for links to a removed file."""
+MOST_REMOVED = 200
+"""Removed files whose links are searched for."""
 MOST_BYTES = 20_000_000
 """Of all pages that one comparison reads, and of the pages that it searches: it runs in the worker's own process."""
 MOST_FINDINGS = 10
@@ -26,6 +28,8 @@ PAGE_BYTES = 2_000_000
 """The read part of a page."""
 LARGE_PAGE_BYTES = 500_000
 GROWTH = 2
+TOO_LARGE = "pages too large to check"
+"""In place of a host: a changed page or style sheet was not read whole, so that it may load from anywhere."""
 ANY_HOST = "*"
 """An allowed host that stands for every host, and for scripts inside pages."""
 
@@ -54,13 +58,15 @@ class SiteComparison:
     """File and title of added and altered pages, bounded."""
     findings: tuple[Finding, ...] = ()
     outside: tuple[str, ...] = ()
-    """New hosts that pages load something from, and `script` for a new script inside a page."""
+    """New hosts that pages load something from, `script` for a new script inside a page, and TOO_LARGE."""
     is_checked: bool = False
     """False: only the manifests could be compared, or some pages were too many to be read."""
 
     def refused(self, allowed: Collection[str]) -> tuple[str, ...]:
         """The part of `outside` that the operator has not allowed."""
-        return () if ANY_HOST in allowed else tuple(host for host in self.outside if host not in allowed)
+        if ANY_HOST in allowed:
+            return ()
+        return tuple(host for host in self.outside if host == TOO_LARGE or host not in allowed)
 
 
 NOT_COMPARED = SiteComparison()
@@ -72,7 +78,7 @@ class Flawed:
 
     findings: tuple[Finding, ...] = ()
     refused: tuple[str, ...] = ()
-    """Hosts, or `script`, that the operator has not allowed."""
+    """Hosts, `script` or TOO_LARGE: what the operator has not allowed."""
 
 
 def compare_releases(before: Path | None, after: Path) -> SiteComparison:
@@ -93,10 +99,13 @@ def compare_releases(before: Path | None, after: Path) -> SiteComparison:
         *(one for path, page in read.items() for one in _page_findings(path, page, was.get(path), old, new)),
         *_links_to_removed(after, removed, new, read),
     ]
-    outside = _outside(before, after, old, new, read, was)
-    return SiteComparison(
-        total, count, titles, tuple(dict.fromkeys(findings))[:MOST_FINDINGS], outside, len(read) == len(changed)
-    )
+    styles = [path for path in changed_paths(old, new) if path.lower().endswith(".css")]
+    read_styles = _affordable(styles, old, new)
+    outside = _outside(before, after, old, read, was, read_styles)
+    is_checked = len(read) == len(changed) and all(_is_whole(after, path, new) for path in changed)
+    if not is_checked or len(read_styles) < len(styles) or not all(_is_whole(after, path, new) for path in styles):
+        outside = (*outside, TOO_LARGE)
+    return SiteComparison(total, count, titles, tuple(dict.fromkeys(findings))[:MOST_FINDINGS], outside, is_checked)
 
 
 def _affordable(paths: Iterable[str], *manifests: Manifest) -> list[str]:
@@ -140,7 +149,7 @@ def _links_to_removed(after: Path, removed: list[str], new: Manifest, read: Coll
     if not removed:
         return
     names = {posixpath.basename(path.removesuffix(f"/{HOME}")).rpartition(".")[0] or path for path in removed}
-    words = [name.encode("utf-8", "surrogateescape") for name in sorted(names)[:MOST_PAGES]]
+    words = [name.encode("utf-8", "surrogateescape") for name in sorted(names)[:MOST_REMOVED]]
     gone = set(removed)
     for path in _affordable((path for path in new if is_page(path) and path not in read), new):
         content = _bytes(after, path)
@@ -154,10 +163,10 @@ def _links_to_removed(after: Path, removed: list[str], new: Manifest, read: Coll
 
 
 def _outside(
-    before: Path, after: Path, old: Manifest, new: Manifest, read: dict[str, PageContents], was: dict[str, PageContents]
-) -> tuple[str, ...]:
+    before: Path, after: Path, old: Manifest, read: dict[str, PageContents], was: dict[str, PageContents],
+    styles: Collection[str],
+) -> tuple[str, ...]:  # fmt: skip
     """Hosts and scripts of changed pages that the site did not have before."""
-    styles = _affordable((path for path in changed_paths(old, new) if path.lower().endswith(".css")), old, new)
     hosts = {host for page in read.values() for host in page.hosts} | set(_style_hosts(after, styles))
     scripts = {script for page in read.values() for script in page.scripts}
     hosts -= {host for page in was.values() for host in page.hosts} | set(_style_hosts(before, styles))
@@ -197,6 +206,11 @@ def _files_of(path: str, target: str) -> tuple[str, ...]:
 
 def _read(folder: Path, path: str, files: Manifest) -> PageContents:
     return read_page(_bytes(folder, path)) if path in files else PageContents()
+
+
+def _is_whole(folder: Path, path: str, files: Manifest) -> bool:
+    """Whether all of a file can be read here."""
+    return files[path].size <= PAGE_BYTES and (folder / path).is_file()
 
 
 def _bytes(folder: Path, path: str) -> bytes:

@@ -92,6 +92,41 @@ def test_a_style_sheet_that_loads_from_a_new_host_is_found(tmp_path: Path) -> No
     )
 
 
+EVIL = '<script src="//evil.example/x.js"></script>'
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"index.html": HOME + "x" * page_checks.PAGE_BYTES + EVIL},
+        {"style.css": "/*" + "x" * page_checks.PAGE_BYTES + "*/ @import url('//evil.example/a.css');"},
+    ],
+)
+def test_a_file_padded_beyond_what_is_read_is_not_taken_for_harmless(
+    tmp_path: Path, changes: dict[str, str | None]
+) -> None:
+    found = compared(tmp_path, changes)
+    assert found.refused(("evil.example", page_checks.TOO_LARGE)) == (page_checks.TOO_LARGE,)
+    assert found.refused(("*",)) == ()
+    assert not (found.is_checked and "index.html" in changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {**{f"a{number}.html": HOME for number in range(10)}, "z.html": HOME + EVIL},
+        {**{f"a{number}.css": "b{}" * 60 for number in range(10)}, "z.css": "@import url('//evil.example/a.css');"},
+    ],
+)
+def test_files_beyond_the_budget_are_not_taken_for_harmless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str | None]
+) -> None:
+    monkeypatch.setattr(page_checks, "MOST_BYTES", len(HOME) * 5)
+    found = compared(tmp_path, changes)
+    assert page_checks.TOO_LARGE in found.refused(())
+    assert found.refused(("*",)) == ()
+
+
 def test_the_operator_allows_hosts_one_by_one_or_all() -> None:
     found = SiteComparison(outside=("cdn.example", "script"))
     assert found.refused(()) == ("cdn.example", "script")

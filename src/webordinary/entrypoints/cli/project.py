@@ -119,7 +119,10 @@ _CAP = "what its agents may cost on one day; 0: what the setting daily_cap_usd s
 _INSTRUCTION = "what a mail without words asks for; empty: nothing, its sender is asked"
 _DRAFTS_CLOSED = "read a password for the edit site from standard input; an empty line removes it"
 _OUTPUT = "keep the result of each mail for programs, see `webordinary outputs`; on AWS in queues, made now"
-_ALLOW_HOST = "a host that changed pages may load scripts, pictures and fonts from; * allows all, and scripts in pages"
+_ALLOW_HOST = (
+    "a host that changed pages may load scripts, pictures and fonts from; * allows all, scripts in pages, and pages "
+    "too large to check"
+)
 _WISHES = "a standing wish that every agent gets, such as 'British spelling'; repeat it for more; empty: none"
 _SHOWN = 80
 
