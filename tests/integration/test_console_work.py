@@ -96,6 +96,8 @@ def test_a_running_mail_is_asked_to_make_way_by_click_and_by_command(house: Hous
     assert asked.job_id == begun.job.job_id
     assert command(house, "mails", "interrupt", email_id) == 0
     assert house.services.pool.interrupts.take(AMELIA_SCOTT) == [asked]
+    [written] = house.services.interruptions.listing(10, email_id)
+    assert written.reason == "by the operator", "asked twice about one start, written once"
 
 
 def test_an_idle_claim_is_released_and_a_busy_one_is_not(house: House, page: TestClient) -> None:

@@ -11,7 +11,7 @@ from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.snapshot import WorkerSummary
 from webordinary.pool.callbacks import STOPPED, end_workflow
 from webordinary.pool.ports import INTERRUPT
-from webordinary.pool.transitions import asked_by_operator
+from webordinary.pool.transitions import BY_OPERATOR, asked_by_operator
 
 
 def cancel_job(services: Container, email_id: str, by: str) -> Job:
@@ -35,8 +35,10 @@ def interrupt_job(services: Container, email_id: str, by: str) -> None:
     if job.interruptions >= MAX_INTERRUPTIONS:
         raise Permanent(f"mail {email_id[:12]} was interrupted {job.interruptions} times already: cancel it instead")
     _say(services, job, by, "interrupt")
-    asked = Interrupt(job.key, job.job_id, job.thread_id, asked_by_operator(job))
-    services.pool.interrupts.send(asked, services.clock.now())
+    asked, now = Interrupt(job.key, job.job_id, job.thread_id, asked_by_operator(job)), services.clock.now()
+    # Written before it happens, because the worker keeps no reason: the workflow adds none where one is written.
+    services.interruptions.record(job._replace(interruptions=job.interruptions + 1), BY_OPERATOR, now)
+    services.pool.interrupts.send(asked, now)
     services.pool.tickets.notify_owner(job, INTERRUPT)
 
 

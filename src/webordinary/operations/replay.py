@@ -95,6 +95,8 @@ def _kit(services: Container, worker: str, folder: Path) -> JobDeps:
         site_kit(services, worker, folder / "home"),
         workspaces=repository,
         main=repository,
+        live=repository,
+        has_previews=False,
         leases=SqliteProjectLeases(MemoryDatabase(), lambda holder: False),
         releases=FolderReleases(folder / "sites"),
         sessions=NoSessions(),

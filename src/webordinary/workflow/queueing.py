@@ -14,7 +14,7 @@ from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
 from webordinary.pool.callbacks import deliver_callback
 from webordinary.pool.ports import INTERRUPT, Interruptions, Pool
-from webordinary.pool.transitions import ANOTHER_THREAD, BY_OPERATOR, interrupting_job
+from webordinary.pool.transitions import ANOTHER_THREAD, interrupting_job
 
 Payload = dict[str, Any]
 
@@ -90,8 +90,7 @@ class Queueing:
         if job.open and job.held:
             self.tell_held(job)
         else:
-            newcomer = self._newcomer_of(job)
-            self.interruptions.record(job, ANOTHER_THREAD if newcomer else BY_OPERATOR, self.now(), newcomer)
+            self.interruptions.record(job, ANOTHER_THREAD, self.now(), self._newcomer_of(job))  # unless it is written
         return {}
 
     def _newcomer_of(self, job: Job) -> str:
