@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,18 @@ from tests.aws.site_world import fill
 from tests.aws.test_preflight import Recorded, stack
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.migration import OldShape
-from webordinary.adapters.aws.provision.shapes import make_site_bucket
+from webordinary.adapters.aws.provision.preflight import our_stacks
+from webordinary.adapters.aws.provision.shapes import create_tables, make_site_bucket
 from webordinary.adapters.aws.site.credentials import GitSecrets
 from webordinary.adapters.aws.site.releases import LocalCopies, S3Releases
+from webordinary.compose import provision
+from webordinary.compose.aws import open_aws
+from webordinary.config import Config
 from webordinary.jobs.site_files import Stage
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, Transient
+from webordinary.model.projects import Project
 
+SITE, RULES, KEPT = (f"{names.PREFIX}-{name}" for name in ("site-amelia", "sites", "site-gone"))
 HOME = {"index.html": "home", "photo.png": "p", "_astro/a.1b2c3d4e.css": "c"}
 
 
@@ -69,6 +76,41 @@ class OldWorld:
         return {path: got for path, got in found.items() if not path.startswith(".")}
 
 
+class Operator:
+    """Runs `provision.migrate` in an account with stacks of single sites and projects that have no senders."""
+
+    def __init__(self, world: OldWorld, endpoint: str, stacks: Sequence[str]) -> None:
+        self.world, self.said = world, list[str]()
+        self._config = Config(
+            backend="aws", aws_endpoint=endpoint, aws_account=world.account, aws_region=REGION, domain=world.domain
+        )
+        with open_aws(self._config) as services:
+            create_tables(services.clients)
+            services.directory.add_project(Project("amelia", "https://git.example/a.git"), datetime.now(UTC))
+        for name in stacks:
+            self.make_stack(name, {"Topic": {"Type": "AWS::SNS::Topic"}})
+
+    def make_stack(self, name: str, resources: dict[str, Any]) -> None:
+        made = self.world.client("cloudformation")
+        made.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": resources}))
+        made.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+
+    def migrate(self) -> int:
+        return provision.migrate(self._config, self.said.append)
+
+    def stacks(self) -> set[str]:
+        return set(our_stacks(self.world.client("cloudformation")))
+
+
+@pytest.fixture
+def operator(world: OldWorld, ministack: Emulator, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", world.account)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it keeps the credentials of an earlier test
+    world.publish("a" * 40, 7, new=False)
+    return Operator(world, ministack.endpoint, [SITE, RULES])
+
+
 @pytest.fixture
 def world(ministack: Emulator, tmp_path: Path) -> OldWorld:
     return OldWorld(ministack.endpoint, tmp_path)
@@ -90,6 +132,37 @@ def test_a_site_that_was_published_since_is_left_as_it_is(world: OldWorld) -> No
     world.publish("b" * 40, 8, new=True, **{"index.html": "changed"})
     assert list(world.old.copy_sites(["amelia"])) == ["amelia: edit site was published since"]
     assert world.shown()["index.html"][0] == "changed"
+
+
+def test_a_project_without_senders_is_copied_before_its_stack_goes(operator: Operator) -> None:
+    assert operator.migrate() == 2
+    assert {path: text for path, (text, _) in operator.world.shown().items()} == HOME
+    assert operator.stacks() == set()
+
+
+def test_the_stack_of_a_site_that_was_not_copied_stays_and_so_do_its_rules(operator: Operator) -> None:
+    operator.make_stack(KEPT, {"Topic": {"Type": "AWS::SNS::Topic"}})
+    assert operator.migrate() == 1
+    assert operator.stacks() == {KEPT, RULES}
+    assert f"{KEPT} stays: there is no project gone" in operator.said
+
+
+def test_with_a_domain_that_names_no_buckets_nothing_is_removed(operator: Operator) -> None:
+    operator.world.s3.delete_bucket(Bucket=names.own_bucket("amelia", Stage.PUBLIC, operator.world.domain))
+    with pytest.raises(Permanent, match="is the domain"):
+        operator.migrate()
+    assert operator.stacks() == {SITE, RULES}
+
+
+@pytest.mark.parametrize(("call", "code"), [("head_bucket", "403"), ("get_object", "AccessDenied")])
+def test_an_operator_who_may_not_read_an_old_bucket_is_told(call: str, code: str) -> None:
+    recorded = Recorded()
+    recorded.answers("cloudformation", "describe_stacks", {"Stacks": []})
+    if call == "get_object":
+        recorded.answers("s3", "head_bucket", {})
+    recorded.refuses("s3", call, code)
+    with pytest.raises(Transient, match="does not allow"):
+        list(OldShape(recorded, "1" * 12, "example.com").copy_sites(["kiln"]))
 
 
 def test_credentials_move_to_parameters_and_a_newer_one_stays(world: OldWorld) -> None:

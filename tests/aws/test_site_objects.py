@@ -159,6 +159,17 @@ def test_a_bucket_that_is_not_there_is_for_a_person_and_a_silent_one_for_later(w
         S3Objects(clients_of("http://127.0.0.1:1").s3, "any").manifest()
 
 
+def test_a_forbidden_manifest_counts_as_none_for_a_publisher_alone() -> None:
+    """S3 answers so for what is not there, unless the caller may list the bucket."""
+    s3 = boto3.client("s3", region_name=REGION, aws_access_key_id="x", aws_secret_access_key="x")
+    with Stubber(s3) as stub:
+        for _ in range(2):
+            stub.add_client_error("get_object", "AccessDenied")
+        assert S3Objects(s3, "any", may_list=False).manifest() is None
+        with pytest.raises(Transient, match="does not allow"):
+            S3Objects(s3, "any").manifest()
+
+
 def test_a_write_is_one_request(world: SiteWorld, store: S3Objects, tmp_path: Path) -> None:
     requests = Requests(world.s3)
     put(store, tmp_path, **{"a.html": "a"})

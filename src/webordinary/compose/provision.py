@@ -134,12 +134,12 @@ def migrate(config: Config, report: Callable[[str], None]) -> int:
     """Bring sites and credentials of earlier versions to where they are now; then remove the stacks of single sites."""
     pause = EMULATED_PAUSE_SECONDS if config.aws_endpoint else PAUSE_SECONDS
     with open_aws(config) as services:
-        projects = sorted({sender.key.project_id for sender in services.directory.senders()})
+        projects = [project.project_id for project in services.directory.projects()]
         old = OldShape(client_of(config), services.config.aws_account, config.domain)
         for copying in (old.copy_sites(projects), old.copy_credentials(projects)):
             for done in copying:
                 report(done)
-    return old.remove_stacks(report, lambda: time.sleep(pause))
+    return old.remove_stacks(report, lambda: time.sleep(pause), projects)
 
 
 def prepare_removal(config: Config, report: Callable[[str], None]) -> None:

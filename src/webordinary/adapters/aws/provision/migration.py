@@ -7,7 +7,7 @@ their stacks are removed (CloudFront, alternate domain names that overlap in one
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,14 +40,19 @@ class OldShape:
     def copy_sites(self, projects: Sequence[str]) -> Iterator[str]:
         """Copy what each site shows into the common bucket, within S3; what was done, in words. Idempotent.
 
-        A site that was published there since is left as it is: its fence is higher.
+        A site that was published there since is left as it is: its fence is higher. Raises where it cannot be known
+        what a site shows: of a project with a stack of its own, both buckets must be there.
         """
-        s3 = self.client_of("s3")
+        s3, stacks = self.client_of("s3"), self._site_stacks()
         for project in projects:
             for stage in (Stage.EDIT, Stage.PUBLIC):
                 old = S3Objects(s3, names.own_bucket(project, stage, self.domain))
                 new = S3Objects(s3, names.site_store(self.account, project, stage))
-                if done := _copied(old, new, project):
+                if not _is_there(s3, old.name):
+                    if project in stacks:
+                        words = f"{stacks[project]} has no bucket {old.name}: is the domain {self.domain}?"
+                        raise Permanent(f"{words} Remove that stack yourself if nobody needs its site")
+                elif done := _copied(old, new, project):
                     yield f"{project}: {stage} site {done}"
 
     def copy_credentials(self, projects: Sequence[str]) -> Iterator[str]:
@@ -60,14 +65,26 @@ class OldShape:
                 kept.keep(project, secret)
                 yield f"{project}: credential of its repository copied"
 
-    def remove_stacks(self, report: Report, pause: Callable[[], None]) -> int:
-        """Remove the stacks of single sites, then the one with their rules; returns how many. Their buckets stay."""
-        cloudformation = self.client_of("cloudformation")
-        sites = [name for name in our_stacks(cloudformation) if name.startswith(OLD_SITES)]
-        self._remove(cloudformation, sites, report, pause)
+    def remove_stacks(self, report: Report, pause: Callable[[], None], projects: Collection[str] | None = None) -> int:
+        """Remove the stacks of single sites, then the one with their rules; returns how many. Their buckets stay.
+
+        With `projects` only their stacks: of what else is there, nothing was copied.
+        """
+        cloudformation, found = self.client_of("cloudformation"), self._site_stacks()
+        gone = {project: stack for project, stack in found.items() if projects is None or project in projects}
+        for project in sorted(found.keys() - gone.keys()):
+            report(f"{found[project]} stays: there is no project {project}")
+        self._remove(cloudformation, list(gone.values()), report, pause)
+        if found.keys() - gone.keys():
+            return len(gone)
         rules = [name for name in our_stacks(cloudformation) if name == OLD_RULES]
         self._remove(cloudformation, rules, report, pause)  # exports in use cannot be removed: sites go first
-        return len(sites) + len(rules)
+        return len(gone) + len(rules)
+
+    def _site_stacks(self) -> dict[str, str]:
+        """The stack of each project that has one of its own."""
+        found = sorted(our_stacks(self.client_of("cloudformation")))
+        return {name.removeprefix(OLD_SITES): name for name in found if name.startswith(OLD_SITES)}
 
     def _remove(self, cloudformation: Any, stacks: Sequence[str], report: Report, pause: Callable[[], None]) -> None:  # noqa: ANN401
         for name in stacks:
@@ -84,18 +101,30 @@ class OldShape:
         raise Transient("the stacks of single sites are still being removed: run `webordinary aws migrate` again later")
 
 
+def _is_there(s3: Any, bucket: str) -> bool:  # noqa: ANN401
+    with translated(f"looking for the bucket {bucket}"):
+        try:
+            s3.head_bucket(Bucket=bucket)
+        except ClientError as problem:
+            if code_of(problem) not in ("404", "NoSuchBucket"):
+                raise
+            return False
+    return True
+
+
 def _copied(old: S3Objects, new: S3Objects, project: str) -> str:
-    """What was done with one site, in words; empty where it had no bucket or nothing to show."""
-    try:
-        standing = look(old)
-    except Permanent:
+    """What was done with one site, in words; empty where it had nothing to show."""
+    standing = look(old)
+    if not standing.shown.release:
         return ""
-    wanted = in_store(standing.shown.release, old, standing) if standing.shown.release else None
+    wanted = in_store(standing.shown.release, old, standing)
     if wanted is None:
-        return ""
+        raise Permanent(f"{old.name} does not keep what it shows: publish {project} anew, then run this again")
     try:
         done = show(wanted, ProjectLease(project, "migration", standing.shown.fence), new, no_check)
-    except ClaimLost:
+    except ClaimLost as problem:
+        if not look(new).shown.release:
+            raise Transient(f"{project} is being published for the first time: run this again later") from problem
         return "was published since"
     return f"copied, {len(wanted.files)} files" if done.flipped else "is there"
 

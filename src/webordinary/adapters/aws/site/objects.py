@@ -26,21 +26,25 @@ AT_ONCE = 16
 _MOVED = frozenset({"PreconditionFailed", "NoSuchKey", "412"})
 _AT_THE_SAME_MOMENT = frozenset({"ConditionalRequestConflict", "409"})
 _TRIES = 5
-_UNWRITTEN = frozenset({"NoSuchKey", "AccessDenied"})
+_UNWRITTEN, _UNWRITTEN_OR_HIDDEN = frozenset({"NoSuchKey"}), frozenset({"NoSuchKey", "AccessDenied"})
 """S3 says of a missing object that it is forbidden, unless the caller may list the bucket; a publisher may not.
 
-Where a manifest is there and really forbidden, the write that follows fails: it asks that there be none.
+Where a manifest is there and really forbidden, the publisher's write that follows fails: it asks that there be none.
 """
 _GONE = frozenset({"NoSuchKey", "NoSuchVersion", "404"})
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class S3Objects:
-    """See ObjectStore. `name` is the bucket, or the bucket and a folder as `bucket/folder/`. Thread-safe."""
+    """See ObjectStore. `name` is the bucket, or the bucket and a folder as `bucket/folder/`. Thread-safe.
 
-    def __init__(self, s3: S3Client, name: str) -> None:
+    With `may_list` False, as a publisher has it, a forbidden manifest counts as one that is not there.
+    """
+
+    def __init__(self, s3: S3Client, name: str, *, may_list: bool = True) -> None:
         self._s3, self.name = s3, name
         self._bucket, self._folder = split(name)
+        self._unwritten = _UNWRITTEN if may_list else _UNWRITTEN_OR_HIDDEN
 
     def manifest(self) -> StoredManifest | None:
         with translated(f"reading what {self.name} shows"):
@@ -48,7 +52,7 @@ class S3Objects:
                 found = self._s3.get_object(Bucket=self._bucket, Key=self._folder + MANIFEST)
                 return StoredManifest(found["Body"].read(), _version(found["ETag"], found.get("VersionId")))
             except ClientError as problem:
-                if code_of(problem) in _UNWRITTEN:
+                if code_of(problem) in self._unwritten:
                     return None
                 raise
 

@@ -271,7 +271,7 @@ class S3Releases:
         return Release(*site, entry.release, self._copies.path(site, entry.release), entry.at, entry.files)
 
     def _store(self, site: Site) -> S3Objects:
-        return S3Objects(self._s3_of(site[0]), self._store_of(*site))
+        return S3Objects(self._s3_of(site[0]), self._store_of(*site), may_list=False)
 
     def _standing(self, site: Site) -> ManifestState:
         """The manifest as last seen; a stale one is noticed by its compare-and-swap."""
