@@ -16,11 +16,12 @@ from webordinary.entrypoints.cli import main
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.model.claims import StartedJob
+from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import JobOutcome, JobState
 from webordinary.model.names import job_id_of
 from webordinary.model.snapshot import WorkerEntry
-from webordinary.operations import onboarding
+from webordinary.operations import onboarding, pool
 from webordinary.operations.console import Console
 from webordinary.pool.history import Sampling
 
@@ -108,6 +109,18 @@ def test_an_idle_claim_is_released_and_a_busy_one_is_not(house: House, page: Tes
     house.services.pool.claims.end_and_take_next(begun, DONE, house.services.clock.now(), more=False)
     assert page.post("/claims/amelia%23scott/releases", headers=FORM).status_code == 303
     assert house.services.pool.claims.look(AMELIA_SCOTT) is None
+
+
+def test_a_claim_that_its_worker_gives_up_by_itself_is_not_said_to_be_released(house: House) -> None:
+    house.receive()
+    begun = started(house)
+    house.services.pool.claims.end_and_take_next(begun, DONE, house.services.clock.now(), more=False)
+    assert house.services.pool.claims.begin_release(begun.claim)
+    with pytest.raises(Permanent, match="changed meanwhile"):
+        pool.release_claim(house.services, AMELIA_SCOTT, "olga")
+    house.services.events.close()
+    found = house.services.overview.events_after(0, 100)
+    assert EventKind.CLAIM_RELEASED not in [one.kind for one in found]
 
 
 def test_a_worker_ends_by_itself_once_it_is_asked_to(house: House) -> None:

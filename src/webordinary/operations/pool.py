@@ -20,8 +20,10 @@ def cancel_job(services: Container, email_id: str, by: str) -> Job:
     Raises Permanent where the mail has no open job.
     """
     job = _open_job(services, email_id)
+    settlement = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
+    ended = end_workflow(job, settlement, services.pool, services.clock.now())
     _say(services, job, by, "cancel")
-    return end_workflow(job, Settlement(JobOutcome.CANCELLED, JobResult(STOPPED)), services.pool, services.clock.now())
+    return ended
 
 
 def interrupt_job(services: Container, email_id: str, by: str) -> None:
@@ -34,27 +36,30 @@ def interrupt_job(services: Container, email_id: str, by: str) -> None:
         raise Permanent(f"mail {email_id[:12]} is not being worked on now: it waits, or it has just ended")
     if job.interruptions >= MAX_INTERRUPTIONS:
         raise Permanent(f"mail {email_id[:12]} was interrupted {job.interruptions} times already: cancel it instead")
-    _say(services, job, by, "interrupt")
     asked, now = Interrupt(job.key, job.job_id, job.thread_id, asked_by_operator(job)), services.clock.now()
     # Written before it happens, because the worker keeps no reason: the workflow adds none where one is written.
     services.interruptions.record(job._replace(interruptions=job.interruptions + 1), BY_OPERATOR, now)
     services.pool.interrupts.send(asked, now)
     services.pool.tickets.notify_owner(job, INTERRUPT)
+    _say(services, job, by, "interrupt")
 
 
 def release_claim(services: Container, key: ProjectUser, by: str) -> None:
     """Take a key from a worker that does nothing for it, or is dead; the next worker gets a higher fence.
 
-    Raises Permanent where no worker holds the key, or a living one works for it.
+    Raises Permanent where no worker holds the key, a living one works for it, or the claim changed meanwhile. A job
+    that starts in that very moment is given back, and runs again.
     """
-    held = next((one for one in services.overview.pool(services.clock.now()).claims if one.key == key), None)
     claim = services.pool.claims.look(key)
+    held = next((one for one in services.overview.pool(services.clock.now()).claims if one.key == key), None)
     if held is None or claim is None:
         raise Permanent(f"no worker holds {key}: see `webordinary claims`")
     if held.busy and not held.dead:
         raise Permanent(f"{held.worker} works for {key} now: interrupt or cancel that job first")
-    if services.pool.claims.begin_release(claim):
-        services.pool.claims.end_release(claim)
+    same = (held.worker_id, held.fence) == (claim.worker, claim.fence)
+    if not (same and services.pool.claims.begin_release(claim)):
+        raise Permanent(f"the claim of {key} changed meanwhile: see `webordinary claims`, and try again if it is held")
+    services.pool.claims.end_release(claim)
     services.events.emit(Event(EventKind.CLAIM_RELEASED, key=key, worker=claim.worker, data={"by": by}))
     services.pool.tickets.notify_unclaimed()
 
