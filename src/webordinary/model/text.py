@@ -38,7 +38,8 @@ def masked(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 _SECRET = re.compile(
-    r"(?P<head>\b(?:Bearer|Basic)\s+|://[^/\s:@]*:|\b(?:[A-Za-z_]*(?:key|token|secret|password))\s*[=:]\s*[\"']?)[^\s\"'@,;]{4,}"
+    r"(?P<head>\b(?:Bearer|Basic)\s+|://[^/\s:@]*:(?=[^\s/]*@)"
+    r"|\b(?:[A-Za-z_]*(?:key|token|secret|password))\s*[=:]\s*[\"']?)[^\s\"'@,;]{4,}"
     r"|\b(?:sk-|gh[opsu]_|github_pat_|glpat-|xox[abp]-|AKIA|ASIA)[\w-]{8,}",
     re.IGNORECASE,
 )

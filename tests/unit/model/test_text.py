@@ -61,9 +61,10 @@ def test_log_records_of_a_worker_on_aws_name_nobody() -> None:
         ("uses sk-ant-api03-abcdefgh1234", "uses …"),
         ("curl -H 'Authorization: Bearer abcd1234efgh'", "curl -H 'Authorization: Bearer …'"),
         ("clones https://scott:hunter2000@example.com/x", "clones https://scott:…@example.com/x"),
+        ("serves http://localhost:4321/about and http://[::1]:8080/@x", None),
         ("API_KEY=0123456789 npm test", "API_KEY=… npm test"),
-        ("reads keys.html and the token list", "reads keys.html and the token list"),
+        ("reads keys.html and the token list", None),
     ],
 )
-def test_what_looks_like_a_secret_is_not_shown(said: str, shown: str) -> None:
-    assert without_secrets(said) == shown
+def test_what_looks_like_a_secret_is_not_shown(said: str, shown: str | None) -> None:
+    assert without_secrets(said) == (shown or said)
