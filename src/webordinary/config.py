@@ -287,9 +287,9 @@ class Config:
     oidc_client_secret: Annotated[str, Setting(text(), "secret of this console at that provider")] = field(
         default="", repr=False
     )
-    oidc_claim: Annotated[str, Setting(text(), "claim of the provider's token that is the name of the user here")] = (
-        "email"
-    )
+    oidc_claim: Annotated[
+        str, Setting(choice("email", "sub"), "claim of the provider's token that is the name of the user here")
+    ] = "email"
     port: Annotated[int, Setting(_PORT, "port of the page; 0 takes a free one")] = 8080
     preview_port: Annotated[int, Setting(_PORT, "port of the sites, for browsers that do not know *.localhost")] = 8081
     smtp_port: Annotated[int, Setting(_PORT, "port of the mail intake; 0 takes a free one")] = 2525

@@ -83,8 +83,18 @@ def test_a_page_of_another_site_cannot_press_the_button(house: House) -> None:
     with visitor(house) as page:
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {}):
             assert page.post(link, data={"said": "yes"}, headers=headers).status_code == 403
-        assert page.post(link, data={"said": "maybe"}, headers=FORM).status_code == 404
     assert not is_done(house, email_id)
+
+
+@pytest.mark.parametrize("data", [{"said": "maybe"}, {}], ids=str)
+def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(house: House, data: dict[str, str]) -> None:
+    email_id = house.receive()
+    link = link_of(house, email_id)
+    with visitor(house) as page:
+        again = page.post(link, data=data, headers=FORM)
+        assert (again.status_code, "Did you write this?" in again.text) == (400, True)
+        assert "is being done" in page.post(link, data={"said": "yes"}, headers=FORM).text
+    assert is_done(house, email_id)
 
 
 def test_an_answer_by_mail_uses_the_link_up(house: House) -> None:

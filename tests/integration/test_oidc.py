@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,13 +21,15 @@ from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from tests.unit.dashboard.fixture import NOON, World
 from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
+from webordinary.entrypoints.dashboard import oidc
 from webordinary.entrypoints.dashboard.oidc import OidcProvider, OidcSettings
+from webordinary.entrypoints.dashboard.ports import READERS
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.entrypoints.http_server import HttpServer
 from webordinary.model.console import ConsoleUser, Role
@@ -43,6 +47,7 @@ class Provider:
     claims: dict[str, Any] = field(default_factory=dict)
     key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, parameters={"kid": "one"}))
     signed_with: Any = None
+    keys: Callable[[], Response] | None = None
     algorithm: str = "RS256"
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -78,7 +83,7 @@ class Provider:
         return JSONResponse({"access_token": "x", "token_type": "Bearer", "id_token": token})
 
     async def _keys(self, _: Request) -> Response:
-        return JSONResponse({"keys": [self.key.as_dict(private=False)]})
+        return self.keys() if self.keys else JSONResponse({"keys": [self.key.as_dict(private=False)]})
 
 
 @contextmanager
@@ -101,6 +106,7 @@ class Console:
     page: TestClient
     provider: Provider
     access: Access
+    oidc: OidcProvider
 
     def begin(self) -> str:
         """The address at the provider that the browser is led to."""
@@ -113,17 +119,24 @@ class Console:
         return f"{parts.path}?{parts.query}"
 
 
+def settings_of(issuer: str, claim: str = "email") -> OidcSettings:
+    return OidcSettings(issuer, CLIENT, SECRET, claim, f"{URL}/login/oidc/callback")
+
+
 @pytest.fixture
-def console(tmp_path: Path) -> Iterator[Console]:
+def console(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Console]:
     world, provider = World(tmp_path), Provider()
     stores = [store(world.database) for store in (SqliteConsoleUsers, SqliteConsoleSecrets, SqliteActionLog)]
     access = Access(*stores, lambda: NOON, time.monotonic, always=True)  # type: ignore[arg-type]
     access.users.put(ConsoleUser("olga@example.com", Role.OPERATOR, NOON), "")
     with serving(provider):
-        settings = OidcSettings(provider.issuer, CLIENT, SECRET, "email", f"{URL}/login/oidc/callback")
-        dashboard = world.dashboard(public_url=URL, access=access, oidc=OidcProvider(settings))
+        settings = OidcSettings(
+            provider.issuer, CLIENT, SECRET, getattr(request, "param", "email"), f"{URL}/login/oidc/callback"
+        )
+        waiting = OidcProvider(settings)
+        dashboard = world.dashboard(public_url=URL, access=access, oidc=waiting)
         with TestClient(create_app(dashboard), base_url=URL, follow_redirects=False) as page:
-            yield Console(page, provider, access)
+            yield Console(page, provider, access, waiting)
     world.database.close()
 
 
@@ -135,7 +148,7 @@ def test_a_user_whom_the_provider_proves_is_signed_in_and_led_to_the_page_that_w
     assert console.access.log.latest(1)[0].action == "signed in by OpenID Connect"
 
 
-def test_whom_the_provider_proves_but_nobody_added_is_told_so_and_stays_outside(console: Console) -> None:
+def test_a_proven_user_who_was_not_added_is_told_so_and_stays_outside(console: Console) -> None:
     console.provider.claims = {"email": "mallory@example.com"}
     answer = console.page.get(console.back(console.begin()))
     assert answer.status_code == 401
@@ -201,3 +214,62 @@ def test_a_provider_that_is_out_of_reach_or_says_another_name_is_told_in_words(c
 def test_a_sign_in_leads_to_no_other_host(console: Console) -> None:
     address = console.page.get("/login/oidc?next=//evil.example/x").headers["location"]
     assert console.page.get(console.back(address)).headers["location"] == "/"
+
+
+@pytest.mark.parametrize("console", ["sub"], indirect=True)
+@pytest.mark.parametrize(("sub", "status"), [("olga-1", 303), ("Olga-1", 401), ("olga 1", 401)])
+def test_an_id_of_an_account_counts_only_as_it_is(console: Console, sub: str, status: int) -> None:
+    console.access.users.put(ConsoleUser("olga-1", Role.OPERATOR, NOON), "")
+    console.provider.claims = {"sub": sub}
+    assert console.page.get(console.back(console.begin())).status_code == status
+
+
+def test_a_document_of_the_provider_is_read_within_bounds_of_size_and_time(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console.provider.keys = lambda: JSONResponse({"keys": "x" * 600_000})
+    answer = console.page.get(console.back(console.begin()))
+    assert (answer.status_code, "larger than 500,000 bytes" in answer.text) == (401, True)
+
+    async def drops() -> AsyncIterator[str]:
+        yield '{"keys": ['
+        for _ in range(100):
+            await asyncio.sleep(0.05)
+            yield " "
+        yield "]}"
+
+    console.provider.keys = lambda: StreamingResponse(drops(), media_type="application/json")
+    back = console.back(console.begin())
+    monkeypatch.setattr(oidc, "TIMEOUT_SECONDS", 0.5)
+    answer = console.page.get(back)
+    assert (answer.status_code, "cannot be reached" in answer.text) == (502, True)
+
+
+def test_a_provider_that_is_down_is_told_as_an_outage_on_the_way_there_and_back(console: Console) -> None:
+    console.provider.keys = lambda: Response(status_code=503)
+    answer = console.page.get(console.back(console.begin()))
+    assert (answer.status_code, "fault of its own" in answer.text) == (502, True)
+
+
+def test_a_provider_that_never_answers_holds_no_page_up(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oidc, "TIMEOUT_SECONDS", 300)
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(9) as browsers:
+        monkeypatch.setattr(console.oidc, "_settings", settings_of(f"http://127.0.0.1:{silent.getsockname()[1]}"))
+        signing_in = [browsers.submit(console.page.get, "/login/oidc") for _ in range(8)]
+        held = [silent.accept()[0] for _ in range(READERS)]
+        try:
+            assert browsers.submit(console.page.get, "/healthz").result(timeout=60).status_code == 200
+        finally:
+            for one in held:
+                one.close()
+        assert {one.result(timeout=60).status_code for one in signing_in} == {502}, "not asked again for a moment"
+
+
+def test_many_begun_sign_ins_of_one_network_end_no_sign_in_of_another(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oidc, "MOST_STARTED", 30)
+    back = console.back(console.begin())
+    for number in range(40):
+        console.oidc.begin("/", f"2001:db8::{number:x}")
+    assert console.page.get(back).status_code == 303

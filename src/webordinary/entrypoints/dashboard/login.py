@@ -15,7 +15,7 @@ from webordinary.entrypoints.dashboard.oidc import STARTED_SECONDS, OidcProvider
 from webordinary.entrypoints.dashboard.ports import SIGNED_IN, Dashboard, Readers, Templates
 from webordinary.mail.confirm import Said
 from webordinary.model.console import ConsoleUser, Role, SecretKind
-from webordinary.model.errors import Permanent, WebOrdinaryError
+from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.operations.access import SESSION_LASTS, Access, TooManyTries
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -134,7 +134,7 @@ class LoginPages:
 
     def __init__(self, dashboard: Dashboard, readers: Readers, templates: Templates) -> None:
         self._d, self._look, self._templates = dashboard, readers.look, templates
-        self._check = readers.check_password
+        self._check, self._ask = readers.check_password, readers.ask_provider
 
     async def login(self, request: Request) -> Response:
         """The form; and what it sends."""
@@ -147,9 +147,7 @@ class LoginPages:
                 access.sign_in, form.get("name", ""), form.get("password", ""), client_of(request.scope)
             )
         except TooManyTries as problem:
-            page = self._form(following, 429, _sentence(problem))
-            page.headers["Retry-After"] = str(max(1, round(problem.seconds)))
-            return page
+            return self._throttled(following, problem)
         if session is None:
             return self._form(following, 401, "Name and password do not belong together.")
         return self._signed_in(session, following)
@@ -158,11 +156,18 @@ class LoginPages:
         with_provider = self._d.oidc is not None
         return self._templates.page("login.html", status, next=following, problem=problem, with_provider=with_provider)
 
+    def _throttled(self, following: str, problem: TooManyTries) -> Response:
+        page = self._form(following, 429, _sentence(problem))
+        page.headers["Retry-After"] = str(max(1, round(problem.seconds)))
+        return page
+
     async def provider(self, request: Request) -> Response:
         """Lead the browser to the provider of OpenID Connect."""
         following = own_path(request.query_params.get("next", "/"))
         try:
-            address, cookie = await self._look(self._provider().begin, following)
+            address, cookie = await self._ask(self._provider().begin, following, client_of(request.scope))
+        except TooManyTries as problem:
+            return self._throttled(following, problem)
         except WebOrdinaryError as problem:
             return self._form(following, 502, _sentence(problem))
         response = RedirectResponse(address, status_code=303)
@@ -175,10 +180,12 @@ class LoginPages:
         """The provider's answer: a session for a user that it proves and that is known here."""
         access, cookie = self._access(), session_in(request.headers, self._oidc_cookie)
         try:
-            name, following = await self._look(self._provider().finish, cookie, request.query_params)
+            name, following = await self._ask(self._provider().finish, cookie, request.query_params)
             session = await self._look(access.sign_in_proven, name, client_of(request.scope), "by OpenID Connect")
+        except TooManyTries as problem:
+            return self._throttled("/", problem)
         except WebOrdinaryError as problem:
-            return self._form("/", 401, _sentence(problem))
+            return self._form("/", 502 if isinstance(problem, Transient) else 401, _sentence(problem))
         response = self._signed_in(session, own_path(following))
         response.delete_cookie(self._oidc_cookie, path="/", secure=self._secure, httponly=True, samesite="lax")
         return response
@@ -232,7 +239,9 @@ class LoginPages:
             raise gone
         if request.method != "POST":
             return self._templates.page("wrote.html", mail=mail, said="")
-        said = {"yes": Said.YES, "no": Said.NO}.get((await read_fields(request)).get("said", ""), Said.UNCLEAR)
+        said = {"yes": Said.YES, "no": Said.NO}.get((await read_fields(request)).get("said", ""))
+        if said is None:
+            return self._templates.page("wrote.html", 400, mail=mail, said="")
         if not await self._look(questions.answer, token, said):
             raise gone
         return self._templates.page("wrote.html", mail=mail, said=said)

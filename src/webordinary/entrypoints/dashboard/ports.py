@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -180,6 +181,9 @@ READERS = 4
 MAX_CHECKS = 20
 """Passwords that wait to be compared; each takes 50 ms of a core on purpose."""
 
+MAX_ASKING = 20
+"""Sign-ins that wait for the provider of OpenID Connect."""
+
 T = TypeVar("T")
 
 
@@ -189,7 +193,8 @@ class Readers:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="page")
         self._checking = ThreadPoolExecutor(1, thread_name_prefix="passwords")
-        self._checks = 0
+        self._asking = ThreadPoolExecutor(READERS, thread_name_prefix="provider")
+        self._waiting: Counter[ThreadPoolExecutor] = Counter()
 
     async def look(self, function: Callable[..., T], *arguments: object) -> T:
         """Call a function in one of the threads."""
@@ -197,18 +202,28 @@ class Readers:
 
     async def check_password(self, function: Callable[..., T], *arguments: object) -> T:
         """Compare a password in a thread of its own, so that guesses hold up no page. Raises TooManyTries."""
-        if self._checks >= MAX_CHECKS:
+        return await self._bounded(self._checking, MAX_CHECKS, function, *arguments)
+
+    async def ask_provider(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call a provider over the network in threads of its own: its outage holds up no page. Raises TooManyTries."""
+        return await self._bounded(self._asking, MAX_ASKING, function, *arguments)
+
+    async def _bounded(
+        self, threads: ThreadPoolExecutor, most: int, function: Callable[..., T], *arguments: object
+    ) -> T:
+        if self._waiting[threads] >= most:
             raise TooManyTries(1)
-        self._checks += 1
+        self._waiting[threads] += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._checking, function, *arguments)
+            return await asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
         finally:
-            self._checks -= 1
+            self._waiting[threads] -= 1
 
     def close(self) -> None:
         """Wait for the running reads, and end the threads."""
         self._threads.shutdown()
         self._checking.shutdown()
+        self._asking.shutdown()
 
 
 FOLDER = Path(__file__).parent / "templates"
