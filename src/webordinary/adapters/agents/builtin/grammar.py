@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from webordinary.adapters.agents.builtin.colours import colour_of
+from webordinary.adapters.agents.builtin.remarks import is_remark, without_reason
 from webordinary.mail.parsing.commands import publishes_or_undoes
 from webordinary.mail.parsing.small_talk import MARK, Clause, Quotations, clauses_of, word_set
 
@@ -48,9 +49,10 @@ CLASSES = {
     "PART": r"(?:page |site |website )?background|(?:main |big |all )?headings?|(?:all )?(?:the )?headings|headlines?"
     r"|links?|text|font|buttons?|header|footer|menu|accent|--[\w-]+(?: in \S+)?|[\w.#-]+ background|[\w.#-]+ text",
     "COLOUR": "colou?rs?",
+    "END": "at the (?:very )?(?:end|bottom)",
 }  # fmt: skip
 _LIST = (
-    "[at the end of] [(to|on|in|onto|into|from|off)] [THE] [<name>] list [(of|under|called) [THE] [HEADING] <name2>] "
+    "[END of] [(to|on|in|onto|into|from|off)] [THE] [<name>] list [(of|under|called) [THE] [HEADING] <name2>] "
     "[that (begins|starts) with <first>]"
 )
 _AFTER = "[UNDER [THE] ([HEADING] <named>|[(HEADING|paragraph|item|bullet)] <spot>|<nth> <counted>)]"
@@ -58,6 +60,11 @@ _OF_LIST = "[(of|in|from|on) [THE] list]"
 TEMPLATES: tuple[tuple[str, str], ...] = (
     ("title", "[CHANGE] [THE] [new] TITLE [[from] <oldquote>] TO <new>"),
     ("title", "[THE] [new] TITLE SHOULD <new> [instead]"),
+    ("title", "instead of <oldquote> [,] [THE] TITLE SHOULD <newquote>"),
+    ("heading", "instead of <oldquote> [,] [THE] HEADING SHOULD <newquote>"),
+    ("title", "[THE] TITLE (says|reads|is) <oldquote> [,] [but] it SHOULD <newquote>"),
+    ("heading", "[THE] HEADING (says|reads|is) <oldquote> [,] [but] it SHOULD <newquote>"),
+    ("text", "[THE] [NOUN] (says|reads|is) <oldquote> [,] [but] it SHOULD <newquote>"),
     ("title", "WRITE <new> as [THE] TITLE"),
     ("title", "(give [it]|make) [THE] TITLE <newquote>"),
     ("title", "[THE] TITLE : make it <newquote>"),
@@ -106,10 +113,10 @@ TEMPLATES: tuple[tuple[str, str], ...] = (
     ("unphoto", "REMOVE [THE] <subject> (photo|picture|image)"),
     ("swap", "CHANGE PHOTO [(of|showing) <subject>] [TO NEWPHOTO]"),
     ("swap", "CHANGE [THE] <subject> (photo|picture|image) [TO NEWPHOTO]"),
-    ("paragraph", f"[ADD] [A] PARAGRAPH [SAYING] <quote> [at the end] {_AFTER}"),
-    ("paragraph", "ADD [A] PARAGRAPH at the end [SAYING] <quote>"),
-    ("paragraph", f"ADD <quote> as [A] PARAGRAPH [at the end] {_AFTER}"),
-    ("add", f"ADD <quote> [at the end] {_AFTER}"),
+    ("paragraph", f"[ADD] [A] PARAGRAPH [SAYING] <quote> [END] {_AFTER}"),
+    ("paragraph", "ADD [A] PARAGRAPH END [SAYING] <quote>"),
+    ("paragraph", f"ADD <quote> as [A] PARAGRAPH [END] {_AFTER}"),
+    ("add", f"ADD <quote> [END] {_AFTER}"),
     ("item", f"ADD [A] [ITEM] [SAYING] <quote> {_LIST}"),
     ("item", "ADD [A] ITEM [SAYING] <quote> [(UNDER|to|on) [THE] [HEADING] <name>]"),
     ("item", "A ITEM [SAYING] <quote>"),
@@ -140,7 +147,7 @@ SLOTS = {
     **dict.fromkeys(("old", "new"), f"{MARK}|{_WORDS}"),
     **dict.fromkeys(("oldquote", "newquote", "quote", "begins", "first", "spot"), MARK),
     **dict.fromkeys(("alt", "under", "subject", "name", "name2", "near"), f"{MARK}|{_NAME}"),
-    **{name: CLASSES[name.upper()] for name in ("kind", "nth", "counted")}, "end": "at the end", "named": _NAME,
+    **{name: CLASSES[name.upper()] for name in ("kind", "nth", "counted")}, "end": CLASSES["END"], "named": _NAME,
     "part": CLASSES["PART"], "tint": _TINT,
     "plainpart": r"(?:page |site |website )?background|links?|buttons?|--[\w-]+(?: in \S+)?|[\w.#-]+ background",
 }  # fmt: skip
@@ -286,8 +293,8 @@ class Grammar:
     def read(self, text: str, quotes: Quotations, aside: Collection[str] = ()) -> list[Wish] | Misunderstood:
         """The wishes of a mail in order, without the parts left aside, or its first part that is not understood."""
         wishes: list[Wish] = []
-        scope, blocks = "", range(0)
-        text = _QUOTE_BELOW.sub(": ", quotes.set_aside(text))
+        scope, blocks, remark = "", range(0), ""
+        text = _SHOULD_BELOW.sub(" , ", _QUOTE_BELOW.sub(": ", quotes.set_aside(text)))
         for clause in clauses_of(text, "", STARTS, name_below=True):
             if quotes.shown(clause.text) in aside:
                 continue
@@ -301,6 +308,9 @@ class Grammar:
                 scope, blocks = page, range(clause.block, clause.block + 2)
                 continue
             found = self._readings(clause, said, quotes)
+            if found is None and not wishes and not clause.asks and is_remark(said):
+                remark = remark or clause.text
+                continue
             if found is None:
                 return Misunderstood(quotes.shown(clause.text))
             leading = page if (at := self._place.match(said)) and at.start() == 0 else ""
@@ -309,7 +319,7 @@ class Grammar:
                 for one in found
             ]
             blocks = range(clause.block, clause.block + 1) if clause.block in blocks else range(0)
-        return _joined(wishes)
+        return _joined(wishes) if wishes or not remark else Misunderstood(quotes.shown(remark))
 
     def page_of(self, said: str) -> str:
         """The page that these words name, also without the word page; empty if they name none."""
@@ -328,10 +338,12 @@ class Grammar:
         command = publishes_or_undoes(Clause(clause.text, clause.asks))
         if command is not None:
             return [Wish(str(command), clause.text, {})]
-        polite = _POLITE.match(said.strip() + " ")
+        polite = _POLITE.match(self._without_place(said)[0].strip(" ,") + " ")
         if clause.asks and not (polite and polite["request"]) and not _PLEASE.search(clause.text):
             return None
-        return self._several(said, quotes)
+        found = self._several(said, quotes)
+        wish = without_reason(said) if found is None else ""
+        return self._several(wish, quotes) if wish else found
 
     def _several(self, said: str, quotes: Quotations, depth: int = 0) -> list[Wish] | None:
         """One wish, or wishes joined by `and`; a verb holds for those after it that have none."""
@@ -429,6 +441,8 @@ _HEADING_COLOUR = re.compile(r"(?<!main )(?<!big )head(?:ing|line) colou?r", re.
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w|https?://\S+", re.I)
 _QUOTE_BELOW = re.compile(rf":[ \t]*\n\s*(?={MARK}\.?[ \t]*(?:\n|\Z))")
 """`Add this paragraph:`, and the quotation on a line of its own."""
+_SHOULD_BELOW = re.compile(rf"(?<={MARK})\. (?=[Ii]t (?:should|must|needs to) )")
+"""`The heading says “…”.`, and what it should say as a sentence of its own."""
 
 
 def _same_shape(old: str, new: str) -> bool:
