@@ -69,11 +69,12 @@ TEMPLATES: tuple[tuple[str, str], ...] = (
     ("title", "(give [it]|make) [THE] TITLE <newquote>"),
     ("title", "[THE] TITLE : make it <newquote>"),
     ("heading", "[THE] HEADING : make it <newquote>"),
-    ("title", "[(should|must)] have [THE] TITLE <newquote>"),
+    ("title", "[(should|must|could|can)] have [THE] TITLE <newquote>"),
     ("title", "(should|must) be (titled|called) <newquote>"),
-    ("heading", "[(should|must)] have [THE] HEADING <newquote>"),
+    ("heading", "[(should|must|could|can)] have [THE] HEADING <newquote>"),
     ("heading", "[CHANGE] [THE] [new] HEADING [[from] <oldquote>] TO <new>"),
     ("heading", "[CHANGE] [THE] <oldquote> HEADING TO <new>"),
+    ("heading", "CHANGE <oldquote> TO <newquote> (in|as) [THE] HEADING"),
     ("heading", "[THE] HEADING [<oldquote>] SHOULD <new> [instead]"),
     ("heading", "WRITE <new> as [THE] HEADING"),
     ("heading", "(give [it]|make) [THE] HEADING <newquote>"),
@@ -103,6 +104,11 @@ TEMPLATES: tuple[tuple[str, str], ...] = (
     ("photo", "ADD PHOTO [of <alt>] (to|in|into) [THE] [section] <under> [section]"),
     ("photo", "PHOTO (should|must|can) (go|be added|be shown|be put|appear|be) [(UNDER) [THE] [HEADING] <under>]"),
     ("attached", "[with] PHOTO [is] attached"),
+    (
+        "attached",
+        "(i|we|my (son|daughter|wife|husband|sister|brother|friend)) (took|made) PHOTO "
+        "[(today|yesterday|this (morning|week)|last (week|month|summer|winter|year))]",
+    ),
     ("attached", "([i] have|i've|i) attached PHOTO [of <alt>]"),
     ("attached", "(attached|here|enclosed) (is|are) PHOTO [of <alt>]"),
     ("it", "ADD (it|them) [there] [(UNDER) [THE] [HEADING] <under>]"),
@@ -119,6 +125,7 @@ TEMPLATES: tuple[tuple[str, str], ...] = (
     ("add", f"ADD <quote> [END] {_AFTER}"),
     ("item", f"ADD [A] [ITEM] [SAYING] <quote> {_LIST}"),
     ("item", "ADD [A] ITEM [SAYING] <quote> [(UNDER|to|on) [THE] [HEADING] <name>]"),
+    ("item", "ADD [A] line [SAYING] <quote> (to|on|in) [THE] list"),
     ("item", "A ITEM [SAYING] <quote>"),
     ("item", f"ADD [A] ITEM {_LIST} [SAYING] <quote>"),
     ("remove", f"REMOVE [THE] [<kind>] [:] <quote> [{_LIST}]"),
@@ -351,7 +358,8 @@ class Grammar:
         if (whole is not None and not whole.doubt) or depth >= _MOST_WISHES:
             return [whole] if whole is not None else None
         for joint in islice(_AND.finditer(said), _MOST_JOINTS):
-            left = self._single(said[: joint.start()] + " ", quotes)
+            before = said[: joint.start()] + " "
+            left = self._single(before, quotes) or self._single(without_reason(before), quotes)
             if left is None:
                 continue
             rest, verb = " " + said[joint.end() :].lstrip(), _without_politeness(said).split()[0]
@@ -364,11 +372,11 @@ class Grammar:
         command = publishes_or_undoes(Clause(said.strip()))
         if command is not None:
             return Wish(str(command), said.strip(), {})
-        bare = _GERUNDS.sub(lambda verb: _INFINITIVES[verb[1].lower()], _without_politeness(said).strip())
-        rest, page = self._without_place(f" {bare} ")
+        rest, page = self._without_place(f" {_without_politeness(said).strip()} ")
         if page is None:
             return None
-        rest = f" {_without_politeness(rest)} "
+        rest = _GERUNDS.sub(lambda verb: _INFINITIVES[verb[1].lower()], _without_politeness(rest).strip())
+        rest = f" {rest} "
         everywhere, region = _EVERYWHERE.search(rest), _REGION.search(rest)
         for part in (_EVERYWHERE, _REGION, _ON_SITE):
             rest = part.sub("", rest, count=1)

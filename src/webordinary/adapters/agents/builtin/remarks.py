@@ -14,45 +14,57 @@ from webordinary.mail.parsing.small_talk import MARK
 _SUBJECT = (
     r"(?:i|we|he|she|they|(?:everybody|everyone|nobody|people|customers)"
     r"|(?:my|our|the|a|an|many|some|most|several|his|her|their)(?: [a-z'-]+){1,3}?"
-    r"|(?!it|this|that|these|those|which|where|one|all|every|any|some|should|must|have|has|had)[a-z-]{3,})"
+    r"|(?!it|this|that|these|those|which|where|one|all|every|any|some)(?:[a-z-]{2,}s|summer|winter|spring|autumn))"
 )
 _ADVERB = r"(?: (?:just|finally|recently|already|always|really|all|only just))?"
 _PAST = (
     r" (?:[a-z]{2,}ed|broke|went|got|took|came|made|had|met|saw|bought|found|spoke|grew|lost|won|began|fell|burnt|heard"
-    r"|wrote|ran|built|held|spent|caught|sent|gave|blew|froze|slept|drove|taught|gone|broken|grown|fallen|come|become|been)\b"
+    r"|wrote|ran|built|held|spent|caught|sent|gave|paid|brought|rose|hurt|sat|felt|knew|understood|blew|froze|slept|drove|taught"
+    r"|gone|broken|grown|fallen|come|become|been)\b"
 )
-_PRESENT = r"(?:'re|'m| (?:is|are|am|was|were|has|have|do|does|get|go|[a-z]{2,}s))\b"
+_PRESENT = r"(?:'re|'m| (?:is|are|am|was|were|has|have|do|get|go|come|cost|keep|take|start|[a-z]{2,}s))\b"
 _TELLS_OF_THE_PAST = re.compile(
-    rf"(?:{_SUBJECT}(?:'ve| have| has)?{_ADVERB}{_PAST}|(?:i|we|there) (?:was|were)\b)(?: [a-z'-]+){{0,10}}", re.I
+    rf"(?:(?:yesterday|last (?:night|week|weekend|month|year|spring|summer|autumn|winter)"
+    r"|this (?:morning|week))(?: ,)? )?"
+    rf"(?:{_SUBJECT}(?:'ve| have| has)?{_ADVERB}{_PAST}|(?:i|we|there) (?:was|were)\b)(?: [a-z'-]+){{0,10}}",
+    re.I,
 )
-_SAYS_SOMETHING = re.compile(rf"{_SUBJECT}{_ADVERB}(?:{_PAST}|{_PRESENT})(?: [a-z'-]+){{0,10}}", re.I)
+_SAYS_SOMETHING = re.compile(
+    rf"{_SUBJECT}(?:{_ADVERB}| never| no longer)(?:{_PAST}|{_PRESENT})(?: [a-z'-]+){{0,10}}", re.I
+)
 _LIMITS = re.compile(
-    rf"\d|{MARK}|\b(?:only(?! just)|except|unless|if|when|whenever|until|till|before|after|from|but|not|no|never|nothing"
-    r"|without|instead|yet|still|however|though|although|while|during|starting|maybe|perhaps|later|soon|tomorrow|both"
-    r"|same|other|others|else|too(?! [a-z])|also|and|or|then|it should|[a-z]+n't|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+    rf"\d|{MARK}|\b(?:only(?! just)|except|unless|if|when|whenever|until|till|before|after|from|but|not|no(?! longer)"
+    r"|nothing|without|instead|yet|still|however|though|although|while|during|starting|maybe|perhaps|later|soon|tomorrow"
+    r"|for(?! (?:me|us|it)\b)|temporar(?:y|ily)|trial|test|sale|lasts?(?! (?:week|month|year|night|summer|winter))|in case|minds?"
+    r"|members?|regulars?|discounts?|both|same|others?|else|too(?! [a-z])|also|and|or|then"
+    r"|[a-z]+n't|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
     r"|january|february|march|april|may|june|july|august|september|october|november|december"
     r"|should|must|will|shall|would|could|can|might|needs?|wants?|wish|hope|please|supposed|[a-z]+'[dl]l?"
     r"|titles?|head(?:ing|line|er)s?|pages?|homepage|(?:web ?)?sites?|texts?|paragraphs?|sentences?|words?|wording"
     r"|spelling|spelled|spelt|typos?|lists?|items?|links?|buttons?|menu|footer|logo|fonts?|backgrounds?|colou?rs?"
-    r"|photos?|pictures?|images?|hours|address|phone|telephone|numbers?|e-?mails?|names?|dates?|map|form|video|caption"
+    r"|photos?|pictures?|images?|hours|address|phone|telephone|numbers?|e-?mails?|names?|dates?|times|map|form|video|caption"
     r"|wrong|mistakes?|errors?|missing|nicer|better|bigger|smaller|larger|(?:in )?bold|italics?)\b",
     re.I,
 )
 """Whatever limits a wish, sets a time for it, wishes, or speaks of a part of the site."""
 _MAY_BE_A_WISH = re.compile(
-    r"\b(?:asked(?! (?:me|us)\Z)|changed(?!\Z)|(?:want|need|wish|hop|request|expect|agre|disagre|decid|plann|intend|promis|suggest|lik|lov|preferr"
-    r"|updat|remov|delet|replac|add|renam|edit|correct|fix|publish|stopp|clos|open|end|cancell?|retir|delay|postpon"
-    r"|paus|finish|dropp|discontinu)ed|meant|thought|said|told|forgot|sold|quit|gave (?:up|away)|gone"
+    r"\b(?:asked(?! (?:me|us)\Z)|changed(?!\Z)|(?:want|need|wish|hop|request|expect|agre|disagre|decid|plann|intend"
+    r"|promis|suggest|lik|lov|hat|preferr|refus|reject|fail|avoid|skipp|hesitat|doubt|warn|advis|exclud|except|complain"
+    r"|object|stay|remain|ignor|doubl|halv|tripl|updat|remov|delet|replac|add|renam|edit|correct|fix|publish|stopp|clos|open"
+    r"|end|cancell?|retir|delay|postpon|paus|finish|dropp|discontinu)ed|meant|thought|said|told|forgot|kept|sold|quit"
+    r"|gave (?:up|away)|gone|against|doubts?|jok(?:e|ed|ing)|got rid|(?:came|put) up with|found [a-z ]+ too"
+    r"|out of|off|forward|(?<!came )back|online|stock|available"
     r"|(?:moved|switched|shifted|went|raised|lowered|reduced|increased|grew|extended) (?:[a-z]+ ){0,3}?(?:in)?to)\b",
     re.I,
 )
 """News that the site may have to tell, and what the owner has in mind."""
 _AND = re.compile(r" (?:, )?and (?=i |we |he |she |they |my |our |the )", re.I)
 _OPENINGS = re.compile(
-    r"(?:this is|i am|i'm) [A-Z][a-z]+(?: [A-Z][a-z]+)?(?: here| again| (?:from|of|at) (?:the|our|my) [a-z]+)?"
-    r"|(?:(?:i|we) )?(?:just |have |'ve )*(?:noticed|found|spotted|saw) (?:a|another) (?:[a-z]+ )?(?:mistake|typo|error)"
-    r"|(?:(?:i|we) )?(?:hope|trust) (?:you|your|the|all|everyone|everybody|things)(?: [a-z]+){0,5} (?:well|fine|ok|okay)",
-    re.I,
+    r"(?:[Tt]his is|I am|I'm) [A-Z][a-z]+(?: [A-Z][a-z]+)?(?: here| again| (?:from|of|at) (?:the|our|my) [a-z]+)?"
+    r"|(?i:(?:(?:i|we) )?(?:just |have |'ve )*"
+    r"(?:noticed|found|spotted|saw|made) (?:a|another)(?: small| little| silly| stupid)? (?:mistake|typo|error))"
+    r"|(?i:(?:(?:i|we) )?(?:hope|trust) (?:you|your|the|all|everyone|everybody|things)"
+    r"(?: [a-z]+){0,5} (?:well|fine|ok|okay))"
 )
 """Sentences that only begin a mail."""
 _REASONS = (
@@ -61,7 +73,6 @@ _REASONS = (
     re.compile(r"(?P<wish>.+?) , (?:as|since) (?P<clause>[^,]+)"),
     re.compile(r"(?P<wish>.+?) since (?P<clause>(?:I|i|we|he|she|they) [^,]+)"),
     re.compile(r"(?P<wish>.+?) as (?P<clause>(?:nobody|everybody|everyone|people|customers) [^,]+)"),
-    re.compile(r"(?P<wish>.+?) \((?P<told>[^()]+)\)"),
     re.compile(r"(?:because|since|as|now that) (?P<clause>[^,]+) ,(?: so)? (?P<wish>.+)", re.I),
     re.compile(r"(?:because of|due to) (?P<cause>[^,]+) , (?P<wish>.+)", re.I),
     re.compile(r"(?P<clause>[^,]+?) ,? ?so (?P<wish>(?!that\b).+)", re.I),
