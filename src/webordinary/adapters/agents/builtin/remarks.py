@@ -35,8 +35,8 @@ _SAYS_SOMETHING = re.compile(
 _LIMITS = re.compile(
     rf"\d|{MARK}|\b(?:only(?! just)|except|unless|if|when|whenever|until|till|before|after|from|but|not|no(?! longer)"
     r"|nothing|without|instead|yet|still|however|though|although|while|during|starting|maybe|perhaps|later|soon|tomorrow"
-    r"|for(?! (?:me|us|it)\b)|temporar(?:y|ily)|trial|test|sale|lasts?(?! (?:week|month|year|night|summer|winter))|in case|minds?"
-    r"|members?|regulars?|discounts?|both|same|others?|else|too(?! [a-z])|also|and|or|then"
+    r"|for(?! (?:me|us|it)\b)|temporar(?:y|ily)|trial|test|sale|lasts?(?! (?:week|month|year|night|summer|winter))"
+    r"|in case|minds?|members?|regulars?|discounts?|both|same|others?|else|too(?! [a-z])|also|and|or|then"
     r"|[a-z]+n't|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
     r"|january|february|march|april|may|june|july|august|september|october|november|december"
     r"|should|must|will|shall|would|could|can|might|needs?|wants?|wish|hope|please|supposed|[a-z]+'[dl]l?"
@@ -51,8 +51,9 @@ _MAY_BE_A_WISH = re.compile(
     r"\b(?:asked(?! (?:me|us)\Z)|changed(?!\Z)|(?:want|need|wish|hop|request|expect|agre|disagre|decid|plann|intend"
     r"|promis|suggest|lik|lov|hat|preferr|refus|reject|fail|avoid|skipp|hesitat|doubt|warn|advis|exclud|except|complain"
     r"|object|stay|remain|ignor|doubl|halv|tripl|updat|remov|delet|replac|add|renam|edit|correct|fix|publish|stopp|clos|open"
-    r"|end|cancell?|retir|delay|postpon|paus|finish|dropp|discontinu)ed|meant|thought|said|told|forgot|kept|sold|quit"
+    r"|end|cancell?|retir|delay|postpon|paus|finish|dropp|discontinu|introduc|launch|confus|imagin)ed|meant|thought|said|told|forgot|tried|kept|sold|quit"
     r"|gave (?:up|away)|gone|against|doubts?|jok(?:e|ed|ing)|got rid|(?:came|put) up with|found [a-z ]+ too"
+    r"|it|ones?|them|everything|about|had to|ideas?|complaints?|(?!morning|wedding|spring|thing)[a-z]{2,}ing"
     r"|out of|off|forward|(?<!came )back|online|stock|available"
     r"|(?:moved|switched|shifted|went|raised|lowered|reduced|increased|grew|extended) (?:[a-z]+ ){0,3}?(?:in)?to)\b",
     re.I,
@@ -63,8 +64,8 @@ _OPENINGS = re.compile(
     r"(?:[Tt]his is|I am|I'm) [A-Z][a-z]+(?: [A-Z][a-z]+)?(?: here| again| (?:from|of|at) (?:the|our|my) [a-z]+)?"
     r"|(?i:(?:(?:i|we) )?(?:just |have |'ve )*"
     r"(?:noticed|found|spotted|saw|made) (?:a|another)(?: small| little| silly| stupid)? (?:mistake|typo|error))"
-    r"|(?i:(?:(?:i|we) )?(?:hope|trust) (?:you|your|the|all|everyone|everybody|things)"
-    r"(?: [a-z]+){0,5} (?:well|fine|ok|okay))"
+    r"|(?i:(?:(?:i|we) )?(?:hope|trust) (?:you|your|the (?:baby|family|children|kids)|all|everyone|everybody)"
+    r"(?: [a-z]+){0,5} (?:is|are|keep) (?:well|fine|ok|okay))"
 )
 """Sentences that only begin a mail."""
 _REASONS = (
