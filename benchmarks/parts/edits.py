@@ -22,7 +22,7 @@ from webordinary.model.claims import CancelToken, Claim, ClaimStatus, StartedJob
 from webordinary.model.jobs import Job, JobOutcome, JobState
 from webordinary.model.mail import Command, Instruction
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project
+from webordinary.model.projects import Project, SenderRole
 from webordinary.operations.sample import make_origin
 from webordinary.worker.cancellation import JobCancelToken
 
@@ -129,6 +129,7 @@ class Bench:
             agents={"builtin": TimedAgent(self._timed)}, builders={"plain": TimedFiles(self._timed)},
             project_of=lambda _: workbench.project, attachment_path=lambda attachment: folder,
             site_url=lambda project_id, stage: f"http://{stage}.{project_id}.localhost/",
+            role_of=lambda *_: SenderRole.BOTH,
         )  # fmt: skip
 
     def edit(self, fence: int = 1, user: str = "scott") -> float:

@@ -19,7 +19,7 @@ from webordinary.model.claims import CancelToken
 from webordinary.model.jobs import Settlement
 from webordinary.model.mail import Attachment, Command, Instruction
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project
+from webordinary.model.projects import Project, SenderRole
 from webordinary.operations.sample import ensure_sample_origin, sample_photo
 
 
@@ -44,6 +44,7 @@ class Amelia:
             agents={"builtin": BuiltinAgent()}, builders={"plain": PlainFiles()},
             project_of=lambda project_id: self.project, attachment_path=lambda attachment: self.photo,
             site_url=lambda project_id, stage: f"http://{stage}.{project_id}.localhost/",
+            role_of=lambda *_: SenderRole.BOTH,
         )  # fmt: skip
 
     def send(

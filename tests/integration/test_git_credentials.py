@@ -32,7 +32,7 @@ from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import JobOutcome
 from webordinary.model.mail import Command, Instruction
-from webordinary.model.projects import Project
+from webordinary.model.projects import Project, SenderRole
 from webordinary.operations.sample import make_origin
 
 pytestmark = pytest.mark.needs("git")
@@ -92,6 +92,7 @@ def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: W
         leases=LeasesOfRunningJobs(MemoryDatabase(), lambda _: False),
         releases=FolderReleases(world.folder / "sites"), agents={"builtin": agent}, builders={"plain": PlainFiles()},
         project_of=lambda _: world.project, attachment_path=lambda _: world.folder, site_url=lambda *_: "http://x/",
+        role_of=lambda *_: SenderRole.BOTH,
     )  # fmt: skip
     mail = Instruction("change the homepage title to Spring Sale", "", "scott@example.com", Command.EDIT)
     settled = SiteJobs(deps, lambda job: mail, heard, SystemClock().now).perform(started("job-1"), TestHold())

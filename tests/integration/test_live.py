@@ -23,8 +23,9 @@ from webordinary.jobs.rollback import Rollback
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage, manifest_of, release_name
 from webordinary.jobs.source import BuildFailed, Built, Merged, SourceTree, Workspace
+from webordinary.mail.replies.answers import ANOTHER_PUBLISHES
 from webordinary.model.claims import CancelToken, ProjectLease
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import NotNow, Permanent, Transient
 from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Command, Instruction
 from webordinary.model.projects import SenderRole
@@ -508,6 +509,19 @@ def test_an_undo_of_a_person_who_only_asks_leaves_the_public_site_to_a_publisher
     assert "<h1>Spring Sale</h1>" in public(amelia)
     publish(amelia, "job-4")
     assert "Spring Sale" not in public(amelia)
+
+
+def test_a_publish_that_waited_while_its_sender_lost_the_role_publishes_nothing(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    amelia.project = replace(amelia.project, paused=True)
+    with pytest.raises(NotNow):
+        amelia.send("publish", "job-2", command=Command.PUBLISH)
+    amelia.project = replace(amelia.project, paused=False)
+    settled = amelia.send("publish", "job-2", command=Command.PUBLISH, deps=only_asks(amelia))
+    assert settled.outcome is JobOutcome.FAILED
+    assert settled.result.summary == ANOTHER_PUBLISHES
+    assert amelia.releases.current("amelia", Stage.PUBLIC) is None
+    assert not amelia.git("branch", "--list", "live")
 
 
 def test_a_change_with_a_publish_of_a_person_who_only_asks_stays_on_the_edit_site(amelia: Amelia) -> None:

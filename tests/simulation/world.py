@@ -30,7 +30,7 @@ from webordinary.jobs.run import JobDeps
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Instruction
-from webordinary.model.projects import Project
+from webordinary.model.projects import Project, SenderRole
 from webordinary.operations.onboarding import pause
 from webordinary.pool.ports import Pool
 from webordinary.worker.ports import WorkerDeps
@@ -272,6 +272,7 @@ class World:
             project_of=self._project_of,
             attachment_path=lambda attachment: attachment.digest,
             site_url=lambda project_id, stage: f"http://{stage}.{project_id}/",
+            role_of=lambda *_: SenderRole.BOTH,
             ledger=durable.ledger,
             wait=process.sleep,
         )

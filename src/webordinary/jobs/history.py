@@ -186,6 +186,11 @@ class Entangled:
 
 
 @dataclass(frozen=True, slots=True)
+class MayNotPublish:
+    """The sender's role does not allow it, at the moment in which it would become public; nothing was published."""
+
+
+@dataclass(frozen=True, slots=True)
 class Unchosen:
     """The conversation has no change of its own, and several others wait; nothing was published."""
 

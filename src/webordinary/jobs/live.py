@@ -13,7 +13,7 @@ from pathlib import Path
 from webordinary.jobs import report
 from webordinary.jobs.deploy import EditDeployment, PublicDeployment
 from webordinary.jobs.edit import check_out
-from webordinary.jobs.history import Entangled, LiveState, Unchosen, WaitingChange
+from webordinary.jobs.history import Entangled, LiveState, MayNotPublish, Unchosen, WaitingChange
 from webordinary.jobs.page_checks import SiteComparison, compare_releases
 from webordinary.jobs.preview import content_name
 from webordinary.jobs.publish import deploy_edit, find_or_build
@@ -35,7 +35,7 @@ _MOST_TRIED = 10
 
 Picks = tuple[WaitingChange, ...] | None
 """The changes to publish; None stands for all of main."""
-Publication = PublicDeployment | Entangled | Unchosen | BuildFailed
+Publication = PublicDeployment | Entangled | Unchosen | MayNotPublish | BuildFailed
 
 
 def publish(run: JobRun, workspace: Workspace) -> Settlement:
@@ -73,7 +73,7 @@ def _take_back(run: JobRun, workspace: Workspace, undo: str) -> Publication | No
     state = run.deps.live.compare(workspace, _shown(run))
     if not state.made and not chosen(state):
         return None
-    return _on_live(run, workspace, chosen) if run.sender_may_publish() else Unchosen(state.waiting)
+    return _on_live(run, workspace, chosen)
 
 
 def _chosen(run: JobRun, workspace: Workspace, state: LiveState) -> Picks | Unchosen:
@@ -94,11 +94,16 @@ def _names(run: JobRun, scope: str) -> bool:
 
 
 def _on_live(run: JobRun, workspace: Workspace, choose: Callable[[LiveState], Picks | Unchosen]) -> Publication:
-    """Choose, merge, build, push and show under the project's lease; again from the choice when live has moved."""
+    """Choose, merge, build, push and show under the project's lease; again from the choice when live has moved.
+
+    The sender's role is asked here: it may have changed while the job waited. What is on live already is completed.
+    """
     began, project_id = run.now(), run.project.project_id
     for _ in range(LIVE_MOVED_TRIES):
         with run.deployer.leased(project_id, run.token) as lease:
             state = run.deps.live.compare(workspace, _shown(run))
+            if not state.made and not run.sender_may_publish():
+                return MayNotPublish()
             picks = choose(state)
             if isinstance(picks, Unchosen):
                 return picks

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
 from webordinary.jobs.deploy import EditDeployment, PublicDeployment
-from webordinary.jobs.history import Entangled, Unchosen, WaitingChange
+from webordinary.jobs.history import Entangled, MayNotPublish, Unchosen, WaitingChange
 from webordinary.jobs.page_checks import Flawed, SiteComparison
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange
+from webordinary.mail.replies.answers import ANOTHER_PUBLISHES
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Attachment
 
@@ -21,6 +22,7 @@ _CHOICES = 10
 _DIGITS = 8
 _LISTED_CHANGES = 20
 NOT_ALLOWED = "not allowed on this site; see `webordinary project set --allow-host`"
+NOT_A_PUBLISHER = "the sender's role does not allow it now; see `webordinary project role`"
 NOTHING_WAITS = "No change of this conversation waits to be published."
 NO_LONGER_PUBLIC = "Your public site does not show it any more, either."
 STILL_PUBLIC = (
@@ -146,7 +148,9 @@ def _named(refused: Sequence[str]) -> str:
     return ", ".join("a new script" if one == "script" else one for one in refused)
 
 
-def of_publication(run: JobRun, outcome: PublicDeployment | Entangled | Unchosen | BuildFailed) -> Settlement:
+def of_publication(
+    run: JobRun, outcome: PublicDeployment | Entangled | Unchosen | MayNotPublish | BuildFailed
+) -> Settlement:
     """The conversation's changes are public, or the reply asks which changes are meant."""
     match outcome:
         case PublicDeployment(release=release, brought=brought, flipped=flipped):
@@ -172,6 +176,8 @@ def of_publication(run: JobRun, outcome: PublicDeployment | Entangled | Unchosen
                 f"{_listed(run, waiting)}\n\nReply “publish all” to publish all of them, or answer “publish” to the "
                 "mail about the change that you mean."
             )
+        case MayNotPublish():
+            return Settlement(JobOutcome.FAILED, JobResult(ANOTHER_PUBLISHES, error=NOT_A_PUBLISHER))
         case BuildFailed(reason=reason, log=log):
             words = f"The public site could not be built with this, so it stays as it was. {reason}"
             return Settlement(JobOutcome.FAILED, JobResult(words, error=(log or reason)[-LOG_CHARACTERS:]))
@@ -194,13 +200,15 @@ def of_edit_alone(done: Settlement) -> Settlement:
 
 
 def of_undo(
-    run: JobRun, deployment: EditDeployment, public: PublicDeployment | Entangled | Unchosen | BuildFailed | None
+    run: JobRun,
+    deployment: EditDeployment,
+    public: PublicDeployment | Entangled | Unchosen | MayNotPublish | BuildFailed | None,
 ) -> Settlement:
     """The change is taken back on the edit site, and on the public site if it was there and can be separated."""
     settled = of_deployment(run, deployment)
     if public is None:
         return settled
-    words = NOT_YOURS if isinstance(public, Unchosen) else STILL_PUBLIC
+    words = NOT_YOURS if isinstance(public, MayNotPublish) else STILL_PUBLIC
     words = NO_LONGER_PUBLIC if isinstance(public, PublicDeployment) else words
     summary = f"{settled.result.summary}\n\n{words}"
     published = _told(run, public.brought) if isinstance(public, PublicDeployment) else ()

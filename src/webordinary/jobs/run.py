@@ -100,12 +100,13 @@ class JobDeps:
     project_of: Callable[[str], Project]
     attachment_path: Callable[[Attachment], Path]
     site_url: Callable[[str, Stage], str]
+    role_of: Callable[[str, str], SenderRole]
+    """The role of an address in a project now."""
     sessions: Sessions = field(default_factory=NoSessions)
     build_logs: BuildLogs = field(default_factory=NoLogs)
     screenshots: Screenshots | None = None
     ledger: Ledger = field(default_factory=NoLedger)
     daily_cap_usd: float = 0.0
-    role_of: Callable[[str, str], SenderRole] = lambda project_id, address: SenderRole.BOTH
     has_previews: bool = True
     """The release store has room for a preview of each conversation."""
     limits: AgentLimits = field(default_factory=AgentLimits)
@@ -142,7 +143,7 @@ class JobRun:
         return bool(getattr(self.deps.agents.get(self.project.agent), "is_free", False))
 
     def sender_may_publish(self) -> bool:
-        """Asked again where a change or an undo would become public."""
+        """Asked again where something would become public."""
         role = self.deps.role_of(self.project.project_id, self.instruction.sender)
         return role.may(Command.PUBLISH)
 

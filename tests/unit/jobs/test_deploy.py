@@ -44,7 +44,7 @@ from webordinary.model.claims import CancelToken, ProjectLease
 from webordinary.model.errors import ClaimLost, Interrupted, MustWait
 from webordinary.model.mail import Command, Instruction
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project
+from webordinary.model.projects import Project, SenderRole
 
 PROJECT = Project("amelia", "memory")
 FILES = {"index.html": "Pots", "about.html": "About"}
@@ -79,6 +79,7 @@ def deploy(
         deployer.workspaces, deployer.main, deployer.main, deployer.leases, deployer.releases, agents={},  # type: ignore[arg-type]
         builders={"test": FunctionBuilder(build)}, project_of=lambda _: PROJECT, attachment_path=lambda _: Path(),
         site_url=lambda project_id, stage: f"http://{stage}.{project_id}/",
+        role_of=lambda *_: SenderRole.BOTH,
     )  # fmt: skip
     begun = started(token.job_id, worker=token.worker, fence=token.fence)
     instruction = Instruction("please", "", "s@e.com", Command.EDIT)

@@ -281,10 +281,15 @@ def choose_project(project_ids: Sequence[str], addresses: Sequence[str], named: 
     return Answer("Which site do you mean?", (said, Listing("Your sites", _bounded(items))), closing=closing)
 
 
+ANOTHER_PUBLISHES = (
+    "You may ask for changes of this site; another person publishes them. Please ask that person to publish."
+)
+
+
 def not_theirs(mail: ParsedMail) -> Answer:
     """The answer to a mail that asks for what its sender's role does not allow."""
     said = (
-        "You may ask for changes of this site; another person publishes them. Please ask that person to publish."
+        ANOTHER_PUBLISHES
         if mail.command is Command.PUBLISH
         else "You may publish the changes of this site; other people ask for them. Please write to one of them."
     )
