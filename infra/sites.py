@@ -34,7 +34,7 @@ class SitesStack(Stack):
 
     def __init__(self, scope: Construct, settings: Settings) -> None:
         super().__init__(
-            scope, "web", stack_name=f"{names.PREFIX}-web", description="WebOrdinary: the sites of all customers"
+            scope, "web", stack_name=names.WEB_STACK, description="WebOrdinary: the sites of all customers"
         )
         self._settings = settings
         self._hosts = [f"*.{settings.domain}", f"*.edit.{settings.domain}"]

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.extras import needs_extra
 
@@ -87,8 +89,19 @@ class Operator:
         with open_aws(self._config) as services:
             create_tables(services.clients)
             services.directory.add_project(Project("amelia", "https://git.example/a.git"), datetime.now(UTC))
+        self.records = f".{world.domain}"
         for name in stacks:
             self.make_stack(name, {"Topic": {"Type": "AWS::SNS::Topic"}})
+
+    def deploy(self, *hosts: str) -> None:
+        origin = {"Id": "o", "DomainName": "o.example", "CustomOriginConfig": {"OriginProtocolPolicy": "https-only"}}
+        caching = {"TargetOriginId": "o", "ViewerProtocolPolicy": "https-only", "CachePolicyId": "658327ea"}
+        shown = {"Enabled": True, "Origins": [origin], "DefaultCacheBehavior": caching, "Aliases": list(hosts)}
+        properties = {"DistributionConfig": shown}
+        self.make_stack(names.WEB_STACK, {"Sites": {"Type": "AWS::CloudFront::Distribution", "Properties": properties}})
+
+    def deploy_with_names(self) -> None:
+        self.deploy(f"*.{self.world.domain}", f"*.edit.{self.world.domain}")
 
     def make_stack(self, name: str, resources: dict[str, Any]) -> None:
         made = self.world.client("cloudformation")
@@ -96,10 +109,22 @@ class Operator:
         made.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
 
     def migrate(self) -> int:
-        return provision.migrate(self._config, self.said.append)
+        return provision.migrate(self._config, self.said.append, self.fetch)
+
+    def fetch(self, address: str) -> int:
+        """What a visitor is answered: the edge, which no emulator has, reads the folder that the host names."""
+        host, page = urlsplit(address).hostname or "", urlsplit(address).path
+        if not host.endswith(self.records):
+            return 0
+        store = names.site_store(self.world.account, host.partition(".")[0], "edit" if ".edit." in host else "public")
+        try:
+            self.world.s3.head_object(Bucket=store.partition("/")[0], Key=store.partition("/")[2] + page[1:])
+        except ClientError:
+            return 404
+        return 200
 
     def stacks(self) -> set[str]:
-        return set(our_stacks(self.world.client("cloudformation")))
+        return set(our_stacks(self.world.client("cloudformation"))) - {names.WEB_STACK}
 
 
 @pytest.fixture
@@ -135,6 +160,7 @@ def test_a_site_that_was_published_since_is_left_as_it_is(world: OldWorld) -> No
 
 
 def test_a_project_without_senders_is_copied_before_its_stack_goes(operator: Operator) -> None:
+    operator.deploy_with_names()
     assert operator.migrate() == 2
     assert {path: text for path, (text, _) in operator.world.shown().items()} == HOME
     assert operator.stacks() == set()
@@ -142,6 +168,7 @@ def test_a_project_without_senders_is_copied_before_its_stack_goes(operator: Ope
 
 def test_the_stack_of_a_site_that_was_not_copied_stays_and_so_do_its_rules(operator: Operator) -> None:
     operator.make_stack(KEPT, {"Topic": {"Type": "AWS::SNS::Topic"}})
+    operator.deploy_with_names()
     assert operator.migrate() == 1
     assert operator.stacks() == {KEPT, RULES}
     assert f"{KEPT} stays: there is no project gone" in operator.said
@@ -150,6 +177,28 @@ def test_the_stack_of_a_site_that_was_not_copied_stays_and_so_do_its_rules(opera
 def test_with_a_domain_that_names_no_buckets_nothing_is_removed(operator: Operator) -> None:
     operator.world.s3.delete_bucket(Bucket=names.own_bucket("amelia", Stage.PUBLIC, operator.world.domain))
     with pytest.raises(Permanent, match="is the domain"):
+        operator.migrate()
+    assert operator.stacks() == {SITE, RULES}
+
+
+def test_without_the_stack_of_all_sites_no_other_is_removed(operator: Operator) -> None:
+    with pytest.raises(Permanent, match="aws deploy"):
+        operator.migrate()
+    assert operator.stacks() == {SITE, RULES}
+
+
+def test_without_names_for_all_sites_no_stack_is_removed(operator: Operator) -> None:
+    operator.deploy()
+    with pytest.raises(Permanent, match=r"hosted_zone=ID.*certificate=ARN"):
+        operator.migrate()
+    assert operator.stacks() == {SITE, RULES}
+
+
+@pytest.mark.parametrize("records", [".elsewhere.example", ".edit.{}", "migrates.{}"])
+def test_where_new_names_lead_nowhere_no_stack_is_removed(operator: Operator, records: str) -> None:
+    operator.deploy_with_names()
+    operator.records = records.format(operator.world.domain)
+    with pytest.raises(Permanent, match="`Address`"):
         operator.migrate()
     assert operator.stacks() == {SITE, RULES}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 import boto3
@@ -18,7 +19,7 @@ from webordinary.adapters.aws.provision.deployment import (
     connect_tools,
     provision_all,
 )
-from webordinary.adapters.aws.provision.migration import OldShape
+from webordinary.adapters.aws.provision.migration import Fetch, OldShape, status_of
 from webordinary.adapters.aws.provision.package import (
     AWS,
     EMULATOR,
@@ -130,15 +131,18 @@ def put_error_page(config: Config) -> None:
         )
 
 
-def migrate(config: Config, report: Callable[[str], None]) -> int:
-    """Bring sites and credentials of earlier versions to where they are now; then remove the stacks of single sites."""
+def migrate(config: Config, report: Callable[[str], None], fetch: Fetch = status_of) -> int:
+    """Bring sites and credentials of earlier versions to where they are now; then remove the stacks of single sites.
+
+    Where the copies are not shown under their new names yet, it raises Permanent and removes nothing.
+    """
     pause = EMULATED_PAUSE_SECONDS if config.aws_endpoint else PAUSE_SECONDS
     with open_aws(config) as services:
         projects = [project.project_id for project in services.directory.projects()]
         old = OldShape(client_of(config), services.config.aws_account, config.domain)
-        for copying in (old.copy_sites(projects), old.copy_credentials(projects)):
-            for done in copying:
-                report(done)
+        steps = (old.copy_sites(projects), old.copy_credentials(projects), old.check_new_shape(projects, fetch))
+        for done in chain.from_iterable(steps):
+            report(done)
     return old.remove_stacks(report, lambda: time.sleep(pause), projects)
 
 

@@ -20,6 +20,8 @@ PUBLISHER_ROLE = f"{PREFIX}-publisher"
 PROJECT_TAG = "project"
 CONFIGURATION_SET = PREFIX
 RECEIPT_RULES = PREFIX
+WEB_STACK = f"{PREFIX}-web"
+"""The stack whose distribution shows all sites."""
 WORKERS_LOG = f"/{PREFIX}/workers"
 WORKFLOW_LOG = f"/aws/vendedlogs/states/{STATE_MACHINE}"
 

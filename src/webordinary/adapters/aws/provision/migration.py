@@ -9,7 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPException
 from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import urlopen
 
 from botocore.exceptions import ClientError
 
@@ -25,7 +30,13 @@ from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Permanent, Transient
 
 OLD_SITES, OLD_RULES = f"{names.PREFIX}-site-", f"{names.PREFIX}-sites"
+UNUSED_NAME = f"{names.PREFIX}-migrates"
+"""A name that no site has: the wildcard alone leads there, while sites' public names still lead to old stacks."""
+ANSWER_SECONDS = 20.0
 MOST_LOOKS = 240
+_MADE = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE"})
+Fetch = Callable[[str], int]
+"""Asks for a page; the status of the answer, 0 for none."""
 _GOING, _GONE = "DELETE_IN_PROGRESS", "DELETE_FAILED"
 
 
@@ -65,6 +76,43 @@ class OldShape:
                 kept.keep(project, secret)
                 yield f"{project}: credential of its repository copied"
 
+    def check_new_shape(self, projects: Collection[str], fetch: Fetch) -> Iterator[str]:
+        """Raise Permanent unless what single stacks show is shown without them; what was looked at, in words."""
+        leaving = [project for project in self._site_stacks() if project in projects]
+        if not leaving:
+            return
+        self._check_names()
+        s3 = self.client_of("s3")
+        probe = f"https://{names.site_host(UNUSED_NAME, Stage.PUBLIC, self.domain)}/"
+        if not 400 <= fetch(probe) < 500:
+            raise Permanent(f"{probe} is not answered as a page that is not there: {_records(self.domain)}")
+        yield f"*.{self.domain} leads to the new distribution"
+        for project in leaving:
+            files = look(S3Objects(s3, names.site_store(self.account, project, Stage.EDIT))).shown.files
+            if files:
+                page = "index.html" if "index.html" in files else min(files)
+                address = f"https://{names.site_host(project, Stage.EDIT, self.domain)}/{quote(page)}"
+                if fetch(address) != HTTPStatus.OK:
+                    raise Permanent(f"{address} does not show what was copied: {_records(self.domain)}")
+                yield f"{address} answers"
+
+    def _check_names(self) -> None:
+        cloudformation, stack = self.client_of("cloudformation"), names.WEB_STACK
+        status = our_stacks(cloudformation).get(stack, "not there")
+        if status not in _MADE:
+            raise Permanent(f"the stack {stack} is {status}: run `webordinary aws deploy`; no stack was removed")
+        with translated(f"looking at the names of {stack}"):
+            resources = cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
+            held: set[str] = set()
+            for one in resources:
+                if one["ResourceType"] == "AWS::CloudFront::Distribution":
+                    config = self.client_of("cloudfront").get_distribution_config(Id=one["PhysicalResourceId"])
+                    held.update(config["DistributionConfig"].get("Aliases", {}).get("Items", []))
+        if not {f"*.{self.domain}", f"*.edit.{self.domain}"} <= held:
+            words = f"{stack} does not have the names *.{self.domain} and *.edit.{self.domain}"
+            todo = "run `webordinary aws deploy -c hosted_zone=ID`, or with `-c certificate=ARN` and records of yours"
+            raise Permanent(f"{words}: {todo}; no stack was removed")
+
     def remove_stacks(self, report: Report, pause: Callable[[], None], projects: Collection[str] | None = None) -> int:
         """Remove the stacks of single sites, then the one with their rules; returns how many. Their buckets stay.
 
@@ -99,6 +147,23 @@ class OldShape:
             report(f"{len(left)} stacks of single sites are being removed")
             pause()
         raise Transient("the stacks of single sites are still being removed: run `webordinary aws migrate` again later")
+
+
+def status_of(address: str) -> int:
+    """See Fetch. Certificates are checked."""
+    try:
+        with urlopen(address, timeout=ANSWER_SECONDS) as answer:  # noqa: S310  an address that we made, https
+            return int(answer.status)
+    except HTTPError as refused:
+        with refused:
+            return refused.code
+    except (OSError, HTTPException):
+        return 0
+
+
+def _records(domain: str) -> str:
+    words = f"point *.{domain} and *.edit.{domain} to the `Address` that {names.WEB_STACK} prints"
+    return f"{words}, or deploy with `-c hosted_zone=ID`, and run this again; no stack was removed"
 
 
 def _is_there(s3: Any, bucket: str) -> bool:  # noqa: ANN401
