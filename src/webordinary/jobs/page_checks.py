@@ -61,6 +61,8 @@ class SiteComparison:
     """New hosts that pages load something from, `script` for a new script inside a page, and TOO_LARGE."""
     is_checked: bool = False
     """False: only the manifests could be compared, or some pages were too many to be read."""
+    is_restyled: bool = False
+    """A style sheet or script changed, so that pages with the same source may look different."""
 
     def refused(self, allowed: Collection[str]) -> tuple[str, ...]:
         """The part of `outside` that the operator has not allowed."""
@@ -88,13 +90,14 @@ def compare_releases(before: Path | None, after: Path) -> SiteComparison:
         return SiteComparison()
     changed = [path for path in changed_paths(old, new) if is_page(path)]
     removed = sorted(old.keys() - new.keys())
+    restyled = any(path.lower().endswith((".css", ".js", ".mjs")) for path in (*changed_paths(old, new), *removed))
     count = len(changed) + sum(map(is_page, removed))
     read = {path: _read(after, path, new) for path in _affordable(changed, old, new)}
     was = {path: _read(before, path, old) for path in read if path in old}
     titles = tuple((path, page.title or path) for path, page in list(read.items())[:LISTED_PAGES])
     total = sum(map(is_page, new))
     if not all((before / path).is_file() for path in was):  # an object store: this worker has the manifest only
-        return SiteComparison(total, count, titles)
+        return SiteComparison(total, count, titles, is_restyled=restyled)
     findings = [
         *(one for path, page in read.items() for one in _page_findings(path, page, was.get(path), old, new)),
         *_links_to_removed(after, removed, new, read),
@@ -105,7 +108,8 @@ def compare_releases(before: Path | None, after: Path) -> SiteComparison:
     is_checked = len(read) == len(changed) and all(_is_whole(after, path, new) for path in changed)
     if not is_checked or len(read_styles) < len(styles) or not all(_is_whole(after, path, new) for path in styles):
         outside = (*outside, TOO_LARGE)
-    return SiteComparison(total, count, titles, tuple(dict.fromkeys(findings))[:MOST_FINDINGS], outside, is_checked)
+    kept = tuple(dict.fromkeys(findings))[:MOST_FINDINGS]
+    return SiteComparison(total, count, titles, kept, outside, is_checked, restyled)
 
 
 def _affordable(paths: Iterable[str], *manifests: Manifest) -> list[str]:

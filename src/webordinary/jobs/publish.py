@@ -138,7 +138,8 @@ def take_screenshots(run: JobRun, deployment: EditDeployment) -> tuple[str, ...]
         return ()
     began = run.now()
     pair = screenshots.take(deployment.before, deployment.release.path, page, run.seconds_since_start())
-    kept = tuple(screenshots.keep(image) for image in (pair.before, pair.after) if image)
+    images = (pair.after,) if pair.before == pair.after else (pair.before, pair.after)  # the change is further below
+    kept = tuple(screenshots.keep(image) for image in images if image)
     run.emit(EventKind.PICTURES_TAKEN, began, page=page, pictures=len(kept))
     return kept if pair.after else ()
 

@@ -141,6 +141,7 @@ def _compared(result: JobResult, comparison: SiteComparison) -> JobResult:
         changed_pages=comparison.changed_pages,
         checks=comparison.findings,
         is_checked=comparison.is_checked,
+        is_restyled=comparison.is_restyled,
     )
 
 

@@ -73,6 +73,8 @@ class JobResult:
     """The address of the conversation's preview, where the edit site shows other changes, too."""
     is_checked: bool = False
     """Links and pictures of the changed pages were checked; without any `checks` they are all there."""
+    is_restyled: bool = False
+    """A style sheet or script changed: pages whose own source is the same may look different."""
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> JobResult:

@@ -10,6 +10,8 @@ import pytest
 from webordinary.jobs import page_checks
 from webordinary.jobs.page_checks import SiteComparison, compare_releases
 from webordinary.jobs.site_files import Mark, keep_manifest
+from webordinary.mail.replies.answers import _not_touched
+from webordinary.model.jobs import JobResult
 
 HOME = '<title>Home</title><a href="about.html">About</a><img src="mug.png" alt="A mug"><script>old()</script>'
 ABOUT = '<title>About us</title><a href="gone.html">dead before</a><a href="https://other.example/x">elsewhere</a>'
@@ -147,3 +149,15 @@ def test_what_one_comparison_reads_is_bounded(tmp_path: Path, monkeypatch: pytes
     found = compared(tmp_path, many)
     assert (found.pages_changed, found.is_checked) == (10, False)
     assert 0 < len(found.changed_pages) < 10
+
+
+@pytest.mark.parametrize("shared", ["style.css", "nav.js"])
+def test_a_changed_style_sheet_or_script_counts_as_a_change_of_how_other_pages_look(
+    tmp_path: Path, shared: str
+) -> None:
+    found = compared(tmp_path, {shared: "h1 { color: red }"})
+    assert (found.pages_changed, found.is_restyled) == (0, True)
+    result = JobResult("Changed the colour.", "c0ffee", pages_total=2, is_checked=True, is_restyled=True)
+    said = repr(_not_touched(result))
+    assert "other pages may look different" in said
+    assert "Nothing else was touched" not in said

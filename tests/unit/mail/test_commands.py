@@ -194,3 +194,19 @@ def test_only_a_publish_of_everything_names_all() -> None:
         ALL,
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("stop\n\nAnna", Command.STOP),
+        ("Stopp bitte!\n\nBob", Command.STOP),
+        ("status\n\nAnna Smith", Command.STATUS),
+        ("Bitte alles veröffentlichen.\n\nAnna", Command.PUBLISH),
+        ("Hi,\n\nundo\n\nBob", Command.UNDO),
+        ("publish\n\nTomorrow", Command.EDIT),
+        ("publish\n\nNot Yet", Command.EDIT),
+    ],
+)
+def test_a_name_below_a_command_signs_it_without_a_closing_too(text: str, expected: Command) -> None:
+    assert command_of(text, "") is expected

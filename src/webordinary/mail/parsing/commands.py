@@ -165,7 +165,8 @@ def _plainly(said: str) -> str:
 def _found(said: str, sender_name: str) -> tuple[Command, re.Match[str]] | None:
     if len(said) > _LONGEST:
         return None
-    found = [_command(clause) for clause in clauses_of(Quotations().set_aside(said), sender_name)]
+    clauses = clauses_of(Quotations().set_aside(said), sender_name, name_below=True)
+    found = [_command(clause) for clause in clauses]
     commands = {one[0] if one else None for one in found}
     return found[0] if len(commands) == 1 else None
 

@@ -142,11 +142,17 @@ def _not_touched(result: JobResult) -> tuple[Block, ...]:
         return ()
     pages = "1 page" if result.pages_total == 1 else f"{result.pages_total} pages"
     counted = f"{result.pages_changed} of {pages} changed."
+    restyled = (Paragraph(_RESTYLED),) if result.is_restyled else ()
+    if not result.checks and restyled:
+        return (Paragraph(counted), *restyled)
     if not result.checks:
         checked = " Links and pictures checked: all there." if result.is_checked else ""
         return (Paragraph(f"{counted}{checked} Nothing else was touched."),)
     flaws = tuple(_FLAWS[kind].format(page, detail) for kind, page, detail in result.checks if kind in _FLAWS)
-    return (Paragraph(counted), Listing("Please look at this", _bounded(flaws)))
+    return (Paragraph(counted), *restyled, Listing("Please look at this", _bounded(flaws)))
+
+
+_RESTYLED = "A style sheet or script that pages share changed, so other pages may look different, too."
 
 
 _AFTER_A_CHANGE = (
