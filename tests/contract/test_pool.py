@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,8 @@ class Backend:
     interrupts: Interrupts
     in_one_step: bool = True
     """Whether a waiting key can be found and taken at once."""
+    released_start_counts: bool = False
+    """Whether a job that runs while its claim is released has used up an attempt."""
     excuse: Callable[[Callable[[str], bool]], int] = lambda is_dead: 0
     """Gives the starts of dead workers back after an outage."""
 
@@ -73,7 +75,8 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 def on_aws(world: PoolWorld) -> Backend:
     hints = world.with_hints([AMELIA_SCOTT, BAKERY_ANN, CHESS_BO])
-    return Backend(world.jobs(), world.owed(), world.claims(), hints, world.interrupts(), in_one_step=False)
+    pool = Backend(world.jobs(), world.owed(), world.claims(), hints, world.interrupts())
+    return replace(pool, in_one_step=False, released_start_counts=True)
 
 
 def queue(
@@ -391,6 +394,33 @@ def test_a_releasing_key_can_be_claimed_by_anybody(pool: Backend) -> None:
     held = pool.claims.look(AMELIA_SCOTT)
     assert held
     assert (held.worker, held.status, held.fence) == (W2, ClaimStatus.HELD, taken.claim.fence)
+
+
+def started_twice(pool: Backend) -> Claim:
+    """The claim under which a job has its second start."""
+    queue(pool, "a")
+    again = pool.claims.claim_and_start(AMELIA_SCOTT, W1, NOON, over=claim(pool, worker=W2).claim)
+    assert isinstance(again, StartedJob)
+    return again.claim
+
+
+def attempts(pool: Backend, name: str = "a") -> int:
+    job = pool.jobs.get(name)
+    assert job
+    return job.attempts
+
+
+def test_a_start_is_given_back_once_with_the_release_of_its_claim(pool: Backend) -> None:
+    held = started_twice(pool)
+    assert pool.claims.begin_release(held)
+    pool.claims.begin_release(held)
+    assert attempts(pool) == (2 if pool.released_start_counts else 1)
+
+
+def test_a_release_that_fails_gives_no_start_back(pool: Backend) -> None:
+    held = started_twice(pool)
+    assert not pool.claims.begin_release(replace(held, worker=W2))
+    assert attempts(pool) == 2
 
 
 def test_a_lost_claim_cannot_be_released(pool: Backend) -> None:

@@ -57,7 +57,12 @@ def look_of(config: Config) -> Look:
     """How replies look and which languages they know, as the settings say."""
     logo = b""
     if config.reply_logo:
-        logo = Path(config.reply_logo).read_bytes()[: MAX_LOGO_BYTES + 1]
+        try:
+            with Path(config.reply_logo).open("rb") as file:
+                logo = file.read(MAX_LOGO_BYTES + 1)
+        except OSError as problem:
+            todo = "name another file in reply_logo, or leave it empty"
+            raise Permanent(f"{config.reply_logo} cannot be read ({problem.strerror}); {todo}") from problem
         if len(logo) > MAX_LOGO_BYTES or not logo.startswith((b"\x89PNG", b"\xff\xd8\xff")):
             raise Permanent(f"{config.reply_logo} is no PNG or JPEG of at most {MAX_LOGO_BYTES:,} bytes (reply_logo)")
     known = catalogues(Path(config.translations) if config.translations else None)

@@ -99,7 +99,12 @@ class Claims(Protocol):
         """Prolong the leases and move their beats; the keys that are still ours."""
 
     def begin_release(self, claim: Claim) -> bool:
-        """Let other workers claim the key while its holder looks once more; False if it is not ours any more."""
+        """Let other workers claim the key while its holder looks once more; False if it is not ours any more.
+
+        A job may still run under the claim, as its end could not be written. On one machine the reason is a full disk,
+        which is not the job's fault: its start does not count as an attempt, once for each claim, and not if this
+        returns False. On AWS the start counts: tables there do not run full.
+        """
 
     def end_release(self, claim: Claim) -> None:
         """Free a releasing key, unless another worker took it meanwhile."""

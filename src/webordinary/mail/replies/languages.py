@@ -15,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from webordinary.mail.parsing.small_talk import word_set
+from webordinary.model.errors import Permanent
 from webordinary.model.mail import ParsedMail
 
 ENGLISH = "en"
@@ -66,12 +67,15 @@ class Catalogue:
 _BULLET = re.compile(r"- |\d{1,2}\. ")
 
 
-def read_catalogue(language: str, text: str) -> Catalogue:
-    """A catalogue from the text of its `.po`; entries without a translation are left out."""
+def read_catalogue(path: str, text: str) -> Catalogue:
+    """A catalogue from the text of its `.po`, named like its language; entries without a translation are left out.
+
+    Raises Permanent with the line that cannot be read.
+    """
     exact: dict[str, str] = {}
     patterns = []
     words: frozenset[str] = frozenset()
-    for source, target in _entries(text):
+    for where, source, target in _entries(path, text):
         if not source:
             known = re.search(r"^X-Common-Words:(.*)$", target, re.M)
             words = frozenset(known[1].split()) if known else words
@@ -80,25 +84,34 @@ def read_catalogue(language: str, text: str) -> Catalogue:
         elif _PLACE.search(source):
             pieces = _PLACE.split(source)
             shape = "".join(re.escape(p) if n % 2 == 0 else f"(?P<{p}>.+?)" for n, p in enumerate(pieces))
-            patterns.append((pieces[0], re.compile(shape, re.S), target))
+            try:
+                patterns.append((pieces[0], re.compile(shape, re.S), target))
+            except re.error as problem:
+                raise Permanent(f"{where}: {problem.msg}; write each {{placeholder}} once, as in our texts") from None
         else:
             exact[source] = target
     patterns.sort(key=lambda one: -len(one[1].pattern))
-    return Catalogue(language, words, exact, tuple(patterns))
+    return Catalogue(Path(path).stem, words, exact, tuple(patterns))
 
 
-def _entries(text: str) -> Iterator[tuple[str, str]]:
+def _entries(path: str, text: str) -> Iterator[tuple[str, str, str]]:
+    """Where an entry ends, as path and line; its text, and the translation."""
     entry: dict[str, list[str]] = {}
     field = ""
-    for line in [*text.splitlines(), 'msgid ""']:
+    for number, line in enumerate([*text.splitlines(), 'msgid ""'], 1):
         said = re.match(r'\s*(?:(msgid|msgstr)\s+)?(".*")\s*$', line)
         if said is None:
             continue
-        if said[1] == "msgid" and "msgstr" in entry:
-            yield "".join(entry["msgid"]), "".join(entry["msgstr"])
-            entry = {}
         field = said[1] or field
-        entry.setdefault(field, []).append(ast.literal_eval(said[2]))
+        if field == "msgid" and "msgstr" in entry:
+            yield f"{path}:{number - 1}", "".join(entry["msgid"]), "".join(entry["msgstr"])
+            entry = {}
+        if field == "" or (field == "msgstr" and "msgid" not in entry):
+            raise Permanent(f"{path}:{number}: a translation without its text; write msgid first, then msgstr")
+        try:
+            entry.setdefault(field, []).append("" + ast.literal_eval(said[2]))
+        except (SyntaxError, TypeError, ValueError):
+            raise Permanent(f'{path}:{number}: no text in quotes; write \\" for a quote inside of it') from None
 
 
 @cache
@@ -106,17 +119,34 @@ def own_catalogues() -> tuple[Catalogue, ...]:
     """Those that come with the program."""
     folder = files("webordinary.mail.replies") / "locale"
     found = sorted((one for one in folder.iterdir() if one.name.endswith(".po")), key=lambda one: one.name)
-    return tuple(read_catalogue(one.name.removesuffix(".po"), one.read_text("utf-8")) for one in found)
+    return tuple(read_catalogue(one.name, one.read_text("utf-8")) for one in found)
 
 
 def catalogues(folder: Path | None = None) -> tuple[Catalogue, ...]:
     """Our own, and those of an operator's folder, which go first and replace ours of the same language."""
-    found = (
-        [path for path in sorted(folder.glob("*.po")) if path.stat().st_size <= MAX_CATALOGUE_BYTES] if folder else []
-    )
-    theirs = [read_catalogue(path.stem, path.read_text("utf-8")) for path in found]
+    theirs = [read_catalogue(str(path), _text_of(path)) for path in _files_in(folder)] if folder else []
     known = {one.language for one in theirs}
     return (*theirs, *(one for one in own_catalogues() if one.language not in known))
+
+
+def _files_in(folder: Path) -> Sequence[Path]:
+    if not folder.is_dir():
+        raise Permanent(f"{folder} is no folder; make it, or leave `translations` empty")
+    return sorted(folder.glob("*.po"))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            read = file.read(MAX_CATALOGUE_BYTES + 1)
+        if len(read) > MAX_CATALOGUE_BYTES:
+            raise Permanent(f"{path} is larger than {MAX_CATALOGUE_BYTES:,} bytes; keep the texts of replies only")
+        return read.decode("utf-8")
+    except OSError as problem:
+        raise Permanent(f"{path} cannot be read ({problem.strerror}); see to its owner and mode") from problem
+    except UnicodeDecodeError as problem:
+        line = problem.object[: problem.start].count(b"\n") + 1
+        raise Permanent(f"{path}:{line}: not UTF-8; save the file as UTF-8") from None
 
 
 def language_of(mail: ParsedMail, known: Sequence[Catalogue]) -> Catalogue | None:
