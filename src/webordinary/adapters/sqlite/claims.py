@@ -130,16 +130,14 @@ class SqliteClaims:
             return {claim.key for claim in claims if conn.execute(RENEW, {**_identity(claim), "until": until}).rowcount}
 
     def begin_release(self, claim: Claim) -> bool:
-        """Held becomes releasing.
-
-        A job that still runs under it could not be ended, on a full disk say, by a worker that lives: that start is
-        given back.
-        """
+        """Held becomes releasing; the start of a job that still runs under it is given back."""
         with self._db.write() as conn:
+            if not _release(conn, claim, before="held", after="releasing"):
+                return False
             for row in conn.execute(RUNNING_UNDER, (str(claim.key), claim.fence)).fetchall():
                 job = job_of(row)
                 save_changes(conn, job, excused(job))
-            return _release(conn, claim, before="held", after="releasing")
+            return True
 
     def end_release(self, claim: Claim) -> None:
         """Releasing becomes free."""
