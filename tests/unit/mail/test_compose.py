@@ -13,6 +13,8 @@ import pytest
 
 from tests.photos import picture
 from tests.unit.mail.letters import NOON, SCOTT, parsed
+from webordinary.compose.steps import look_of
+from webordinary.config import Config
 from webordinary.mail.parsing.commands import command_of, own_words, reply_subject
 from webordinary.mail.parsing.message import parse
 from webordinary.mail.replies.answers import (
@@ -29,6 +31,7 @@ from webordinary.mail.replies.answers import (
 from webordinary.mail.replies.compose import compose, references
 from webordinary.mail.replies.languages import Catalogue, catalogues, language_of, own_catalogues
 from webordinary.mail.replies.look import Look, as_text
+from webordinary.model.errors import Permanent
 from webordinary.model.jobs import JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
 
@@ -345,6 +348,31 @@ def test_an_operator_adds_a_language(tmp_path: Path) -> None:
     assert spoken is not None
     assert (spoken.language, spoken.say("Done on your edit site")) == ("pl", "Zrobione")
     assert {one.language for one in known} == {"pl", "de", "fr", "es", "it", "nl"}
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (b'msgid "Hi"\nmsgstr "a "quote" inside"\n', r"pl\.po:2: no text in quotes"),
+        (b'msgid "a", "b"\n', r"pl\.po:1: no text in quotes"),
+        (b'msgstr "Hi"\n', r"pl\.po:1: a translation without its text"),
+        (b'"Hi"\n', r"pl\.po:1: a translation without its text"),
+        (b'msgid "{a} and {a}"\nmsgstr "{a}"\n', r"pl\.po:2: .*each \{placeholder\} once"),
+        (b'msgid "Hi"\nmsgstr "\xff"\n', r"pl\.po:2: not UTF-8"),
+        (b"#" * 500_001, r"pl\.po is larger than 500,000 bytes"),
+    ],
+)
+def test_a_catalogue_that_cannot_be_used_is_refused_with_its_line(tmp_path: Path, written: bytes, told: str) -> None:
+    (tmp_path / "pl.po").write_bytes(written)
+    with pytest.raises(Permanent, match=told):
+        catalogues(tmp_path)
+
+
+def test_a_folder_of_catalogues_or_a_logo_that_is_not_there_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(Permanent, match="is no folder; make it"):
+        catalogues(tmp_path / "missing")
+    with pytest.raises(Permanent, match=r"logo\.png cannot be read .*name another file in reply_logo"):
+        look_of(replace(Config(), reply_logo=str(tmp_path / "logo.png")))
 
 
 def test_an_operator_has_a_name_a_colour_a_logo_and_a_last_line() -> None:
