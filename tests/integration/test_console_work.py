@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.integration.house import AMELIA_SCOTT, DONE, WORKER, House, open_house
+from webordinary.compose.embedded import COPIES
 from webordinary.entrypoints.cli import main
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
 from webordinary.entrypoints.dashboard.web import create_app
@@ -195,3 +197,27 @@ def test_the_charts_of_the_pool_are_made_of_what_is_sampled(house: House, page: 
 
 def test_a_mail_is_shown_although_the_repository_of_its_site_cannot_be_read(house: House) -> None:
     assert onboarding.diff_of(house.services, "amelia", "c" * 40) == "", "its repository was never made"
+
+
+def test_the_copies_that_a_killed_rehearsal_left_are_removed_at_the_next_start(house: House) -> None:
+    data, now = house.services.config.data, house.services.clock.now().timestamp()
+    for name in ("rehearsal-x", "replay-old", "replay-new", "upgrade-old"):
+        (data / name / "sites").mkdir(parents=True)
+        os.utime(data / name, (now - 7200 * name.endswith("old"),) * 2)
+    house.services.prepare()
+    assert [path.name for pattern in COPIES for path in data.glob(pattern)] == ["replay-new"], "its command may run"
+
+
+def test_a_rehearsal_whose_thread_cannot_start_holds_the_next_one_up_no_longer(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email_id, console = house.receive(), Console(house.services)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    for _ in range(2):
+        with pytest.raises(Permanent, match="can start no thread"):
+            console.rehearse(email_id, "olga")
+    assert console.rehearsal(email_id) is None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -373,7 +373,8 @@ class EmbeddedContainer:
         return self.levels.look(len(alive)), self.meter.read()
 
     def prepare(self) -> None:
-        """Make origins durable, clear what kills left in repositories, and blame no job for an outage of everything."""
+        """Make origins durable, clear what killed processes left, and blame no job for an outage of everything."""
+        remove_copies(self.config.data, self.clock.now())
         harden_origins(self.config.data / ORIGINS)
         for folder in (ORIGINS, MIRRORS):
             clear_leftovers(self.config.data / folder, self.clock.now())
@@ -392,6 +393,19 @@ class EmbeddedContainer:
             yield
         finally:
             self.workers.leave(operator)
+
+
+COPIES = {"rehearsal-*": timedelta(0), "replay-*": timedelta(hours=1), "upgrade-*": timedelta(hours=1)}
+"""Folders of the data folder in which a mail or an upgrade is tried; commands that make the last two may run now."""
+
+
+def remove_copies(data: Path, now: datetime) -> None:
+    """Remove the copies that a killed process left in the data folder."""
+    for pattern, age in COPIES.items():
+        for folder in data.glob(pattern):
+            with suppress(OSError):  # its command has just ended and removed it
+                if not age or folder.stat().st_mtime < (now - age).timestamp():
+                    shutil.rmtree(folder)
 
 
 @contextmanager

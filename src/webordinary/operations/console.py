@@ -181,7 +181,13 @@ class Console:
             self._rehearsals[email_id] = Rehearsal()
             for old in [*self._rehearsals][:-MOST_REHEARSALS]:
                 del self._rehearsals[old]
-        threading.Thread(target=self._rehearse, args=(email_id, by), name="rehearsal", daemon=True).start()
+        try:
+            threading.Thread(target=self._rehearse, args=(email_id, by), name="rehearsal", daemon=True).start()
+        except RuntimeError as problem:
+            with self._guard:
+                del self._rehearsals[email_id]
+            self._one_rehearsal.release()
+            raise Permanent("this machine can start no thread now; rehearse the mail again later") from problem
         return True
 
     def rehearsal(self, email_id: str) -> Rehearsal | None:
@@ -193,7 +199,7 @@ class Console:
 
         services, told = self._services, Rehearsal(done=True, problem="It failed; the log says why.")
         try:
-            with tempfile.TemporaryDirectory(prefix="replay-", dir=services.config.data) as folder:
+            with tempfile.TemporaryDirectory(prefix="rehearsal-", dir=services.config.data) as folder:
                 ran = replay(services, email_id, Path(folder).resolve())
             told = Rehearsal(True, ran.settlement.outcome.value, ran.reply, ran.diff, ran.settlement.result.error or "")
         except WebOrdinaryError as problem:
