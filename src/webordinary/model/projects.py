@@ -50,6 +50,10 @@ class Project:
             object.__setattr__(self, name, tuple(getattr(self, name)))  # stores return a list
 
 
+_CHANGES = (Command.EDIT, Command.UNDO, Command.REMEMBER, Command.FORGET)
+"""What changes the site, now or with each later change."""
+
+
 class SenderRole(StrEnum):
     """What a sender may do with a site: ask for changes, publish them, or both."""
 
@@ -61,7 +65,7 @@ class SenderRole(StrEnum):
         """Whether a mail of this sender may ask for it; questions and `stop` are for everybody."""
         if command is Command.PUBLISH:
             return self is not SenderRole.EDITOR
-        return self is not SenderRole.PUBLISHER or command not in (Command.EDIT, Command.UNDO)
+        return self is not SenderRole.PUBLISHER or command not in _CHANGES
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webordinary.mail.parsing.wishes import changed_wishes, wish_in
+from webordinary.mail.replies.answers import told_wish
 from webordinary.model.mail import Command
 from webordinary.model.projects import MOST_WISHES
 
@@ -20,6 +21,10 @@ from webordinary.model.projects import MOST_WISHES
         ("Retenez : le vouvoiement", (Command.REMEMBER, "le vouvoiement")),
         ("forget: British spelling", (Command.FORGET, "British spelling")),
         ("Forget: everything\n\nThanks!", (Command.FORGET, "everything")),
+        ("forget: everything, thanks", (Command.FORGET, "everything")),
+        ("remember: we are British. Please always use British spelling.",
+         (Command.REMEMBER, "we are British. Please always use British spelling.")),
+        ("remember: never change, move or delete prices", (Command.REMEMBER, "never change, move or delete prices")),
     ],
 )  # fmt: skip
 def test_a_standing_wish_is_read_without_greeting_and_signature(text: str, wish: tuple[Command, str]) -> None:
@@ -34,6 +39,13 @@ def test_a_standing_wish_is_read_without_greeting_and_signature(text: str, wish:
         "Change the title to Spring.\nRemember: British spelling",
         "remember: British spelling\n\nAnd change the title to Spring.",
         "remember:",
+        "remember: .",
+        "Remember: we moved to Main St 5. Please update the address on the contact page.",
+        "Remember: we moved to Main St 5, please update the contact page",
+        "Remember: we moved to Main St 5 and could you update the contact page?",
+        "Remember: British spelling\nChange the title to Spring.",
+        "Remember: update the address. We moved to Main St 5.",
+        "Merke dir: wir sind umgezogen. Ändere die Adresse auf der Kontaktseite.",
         "forget it",
         "Do you remember: we spoke",
         "remember: " + "x" * 600,
@@ -51,5 +63,8 @@ def test_wishes_are_kept_once_and_dropped_by_words_that_one_of_them_has() -> Non
     assert changed_wishes(wishes, Command.FORGET, "british.") == wishes[1:]
     assert changed_wishes(wishes, Command.FORGET, "Everything") == ()
     assert changed_wishes(wishes, Command.FORGET, "everything about us") == wishes
+    for empty in (".", "!", "…", "“”"):
+        assert changed_wishes(wishes[:1], Command.FORGET, empty) == wishes[:1]
+        assert told_wish(Command.FORGET, empty, wishes[:1], exact_only=False).headline == "Which wish do you mean?"
     full = tuple(f"wish {number}" for number in range(MOST_WISHES))
     assert changed_wishes(full, Command.REMEMBER, "one more") == full

@@ -103,7 +103,12 @@ def test_a_command_that_is_answered_at_once_records_no_job(
 
 @pytest.mark.parametrize(
     ("role", "refused", "taken"),
-    [(SenderRole.EDITOR, "publish", "undo"), (SenderRole.PUBLISHER, "Change the title to Spring Sale", "publish")],
+    [
+        (SenderRole.EDITOR, "publish", "undo"),
+        (SenderRole.PUBLISHER, "Change the title to Spring Sale", "publish"),
+        (SenderRole.PUBLISHER, "remember: British spelling", "publish"),
+        (SenderRole.PUBLISHER, "forget: everything", "publish"),
+    ],
 )
 def test_a_mail_that_its_senders_role_does_not_allow_is_answered_and_records_no_job(
     house: House, steps: Mapping[str, Step], role: SenderRole, refused: str, taken: str

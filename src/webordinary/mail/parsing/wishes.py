@@ -1,6 +1,7 @@
 """Standing wishes: `remember: British spelling`, `forget: British spelling`. They hold for every later change.
 
-Only a first line that begins so, with its colon, is one: everything else is a wish for the agent.
+Only a first line that begins so, with its colon, is one: everything else is a wish for the agent. So is a mail that
+gives a reason to remember, and asks for a change as well.
 """
 
 from __future__ import annotations
@@ -19,6 +20,28 @@ _BEGINS = re.compile(
         | (?P<forget> forget | vergiss | vergessen(?:\s+sie)? | oublie[zr]? | olvid[ae] | dimentica | vergeet )
     ) \s* : \s* (?P<wish> \S.* )"""
 )
+_POLITE = (
+    r"(?:please|pls|bitte|svp|stp|s['\u2019]il (?:te|vous) plaît|por favor|per favore|alsjeblieft|alstublieft"
+    r"|(?:can|could|would|will) you|(?:kannst|könntest) du|(?:können|könnten) sie|pouvez-vous|peux-tu)"
+)
+_RULE = (
+    r"(?:always|never|do not|don['\u2019]t|no|use|write|spell|keep|avoid|be|say|immer|nie|niemals|kein\w*|nicht"
+    r"|verwende\w*|benutze\w*|schreib\w*|toujours|jamais|ne|utilise\w*|écri\w*|siempre|nunca|usa|use|escrib\w+|sempre|mai|non"
+    r"|scriv\w+|altijd|nooit|geen|niet|gebruik|schrijf)\b"
+)
+_CHANGE = (
+    r"(?:change|update|add|remove|delete|replace|put|set|make(?!\s+sure)|move|rename|fix|correct|insert|publish|undo|swap"
+    r"|create|upload|ändern?|ändere|aktualisieren?|ergänzen?|füge?n?|entfernen?|löschen?|lösche|ersetzen?|setzen?"
+    r"|korrigieren?|trage?n?|changez?|changer|modifi(?:e|ez|er)|ajout(?:e|ez|er)|supprim(?:e|ez|er)|remplac(?:e|ez|er)"
+    r"|corrig(?:e|ez|er)|met(?:s|tez|tre)|cambi[ae]r?|actuali(?:za|ce)|añad[ae]|quit[ae]|borr[ae]|elimin[ae]|sustituy[ae]"
+    r"|pon(?:ga)?|aggiorn[ai]|aggiung[ai]|togli|sostituisci|corregg[ai]|mett[ai]|wijzig|verander|voeg|verwijder|vervang"
+    r"|zet)\b"
+)
+_AND = r"\W*(?:(?:and|so|also|then|now|und|auch|dann|et|aussi|y|e|en|dan)\s+)*"
+_AROUND = re.compile(r"^\W+|\W+$")
+_SENTENCE = re.compile(r"[.!?;]\s+|\n(?=\W*[A-ZÄÖÜ])")
+_CHANGE_NOW = re.compile(rf"(?i){_AND}(?:{_POLITE}\W+)?{_CHANGE}")
+_ASKS = re.compile(rf"(?i){_AND}{_POLITE}\W+(?!{_RULE})\w")
 _EVERYTHING = frozenset({"all", "everything", "alles", "tout", "todo", "tutto"})
 
 
@@ -36,9 +59,17 @@ def wish_in(text: str, sender_name: str = "") -> tuple[Command, str] | None:
     if _says("\n".join(["Thanks", *rest]), sender_name):
         return None
     wish = " ".join(" ".join(words).split())
-    if len(wish) > WISH_CHARACTERS:
+    if len(wish) > WISH_CHARACTERS or _asks_for_a_change("\n".join(words)):
         return None
-    return (Command.REMEMBER if begins["remember"] else Command.FORGET), wish
+    if begins["remember"]:
+        return (Command.REMEMBER, wish) if plain(wish) else None
+    named = clauses_of(wish, sender_name)
+    return Command.FORGET, named[0].text if len(named) == 1 else wish
+
+
+def plain(wish: str) -> str:
+    """The words of a wish, to look for them in others; empty where it has none."""
+    return _AROUND.sub("", wish.casefold())
 
 
 def changed_wishes(wishes: Sequence[str], command: Command, wish: str) -> tuple[str, ...]:
@@ -46,11 +77,22 @@ def changed_wishes(wishes: Sequence[str], command: Command, wish: str) -> tuple[
     if command is Command.REMEMBER:
         known = {one.casefold() for one in wishes}
         return tuple(wishes) if wish.casefold() in known or len(wishes) >= MOST_WISHES else (*wishes, wish)
-    said = wish.casefold().strip(" .!")
+    said = plain(wish)
+    if not said:
+        return tuple(wishes)
     if said in _EVERYTHING:
         return ()
     found = [one for one in wishes if said in one.casefold()]
     return tuple(one for one in wishes if one not in found) if len(found) == 1 else tuple(wishes)
+
+
+def _asks_for_a_change(text: str) -> bool:
+    """Whether one of several sentences asks for a change now, or a later part of a sentence asks for it politely."""
+    sentences = [one for one in _SENTENCE.split(Quotations().set_aside(text)) if plain(one)]
+    if len(sentences) > 1 and any(map(_CHANGE_NOW.match, sentences)):
+        return True
+    parts = [part for one in sentences for part in re.split(r",|\s(?=and\s|so\s|und\s|et\s)", one) if plain(part)]
+    return any(map(_ASKS.match, parts[1:]))
 
 
 def _says(text: str, sender_name: str) -> bool:

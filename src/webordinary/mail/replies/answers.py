@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webordinary.mail.parsing.commands import own_words
+from webordinary.mail.parsing.wishes import plain
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
 from webordinary.model.projects import MOST_WISHES
@@ -314,22 +315,22 @@ _NO_WORK = "Nothing is in work; all your mails are answered."
 
 def told_wish(command: Command, wish: str, wishes: Sequence[str], *, exact_only: bool) -> Answer:
     """The answer to `remember` and `forget`; `wishes` are those that stand now."""
-    held = [one for one in wishes if wish.casefold().strip(" .!") in one.casefold()]
+    said = plain(wish)
+    held = [one for one in wishes if said in one.casefold()]
     kept = (
         Listing("I keep in mind, for every change", _bounded(wishes)) if wishes else Paragraph("No wish is kept now.")
     )
+    if not said or (command is Command.FORGET and held):
+        which = Paragraph("Reply “forget: …” with words that only one of them has.")
+        return Answer("Which wish do you mean?", (kept, which) if wishes else (kept,))
     if command is Command.REMEMBER and not held:
-        said = Paragraph(f"This is not kept: a site has at most {MOST_WISHES} wishes. Reply “forget: …” to drop one.")
-        return Answer("Too many wishes", (said, kept))
+        full = Paragraph(f"This is not kept: a site has at most {MOST_WISHES} wishes. Reply “forget: …” to drop one.")
+        return Answer("Too many wishes", (full, kept))
     if command is Command.REMEMBER:
         note = (
             (Paragraph(_EXACT_ONLY),) if exact_only else (Paragraph("Reply “forget: …” with its words to drop one."),)
         )
         return Answer("I will remember that", (kept, *note))
-    if held:
-        return Answer(
-            "Which wish do you mean?", (kept, Paragraph("Reply “forget: …” with words that only one of them has."))
-        )
     return Answer("Not kept any more", (kept,))
 
 
