@@ -232,7 +232,12 @@ def add_domain(parts: Commands) -> None:
 
 def change_domains(args: argparse.Namespace) -> int:
     """Add, remove or check a domain; `add` says what to put into DNS."""
-    with open_container(load_existing(args)) as services:
+    known = load_existing(args)
+    if args.action != "remove" and profile_of(known).is_public:
+        address = container.site_url(known, args.name, Stage.PUBLIC)
+        todo = f"let the provider of its DNS redirect {args.own_domain} to {address}"
+        raise CommandFailed("a site on AWS has no domain of its own yet", todo, Exit.FAILED)
+    with open_container(known) as services:
         project, settings, now = find_site(services, args.name), services.config, services.clock.now()
         site_name = f"{project.project_id}.{settings.domain}"
         ours = [settings.domain, *filter(None, [urlsplit(settings.public_url).hostname])]
