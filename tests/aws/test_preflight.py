@@ -297,9 +297,13 @@ def test_destroy_takes_away_what_would_keep_stacks_from_going() -> None:
     recorded.answers("ses", "set_active_receipt_rule_set", {}, {})
     idle = {"cluster": names.CLUSTER, "service": names.SERVICE, "desiredCount": 0}
     recorded.answers("ecs", "update_service", {}, idle)
-    recorded.answers("ecs", "list_tasks", {"taskArns": ["t1"]})
-    free = {"cluster": names.CLUSTER, "tasks": ["t1"], "protectionEnabled": False}
-    recorded.answers("ecs", "update_task_protection", {}, free)
+    tasks = [f"t{number}" for number in range(12)]
+    recorded.answers("ecs", "list_tasks", {"taskArns": tasks[:11], "nextToken": "more"}, {"cluster": names.CLUSTER})
+    more = {"cluster": names.CLUSTER, "nextToken": "more"}
+    recorded.answers("ecs", "list_tasks", {"taskArns": tasks[11:]}, more)
+    for some in (tasks[:10], tasks[10:]):
+        free = {"cluster": names.CLUSTER, "tasks": some, "protectionEnabled": False}
+        recorded.answers("ecs", "update_task_protection", {}, free)
     recorded.answers("autoscaling", "describe_auto_scaling_groups", group("i-1"))
     open_to_go = {"AutoScalingGroupName": "machines", "InstanceIds": ["i-1"], "ProtectedFromScaleIn": False}
     recorded.answers("autoscaling", "set_instance_protection", {}, open_to_go)

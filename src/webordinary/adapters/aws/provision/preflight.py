@@ -352,7 +352,8 @@ def allow_scaling(scaling: Any, *, allowed: bool) -> None:  # noqa: ANN401
 def _stop_workers(ecs: Any) -> None:  # noqa: ANN401
     with translated(f"stopping the service {names.SERVICE}"), suppress(_Gone):
         _there(ecs.update_service, cluster=names.CLUSTER, service=names.SERVICE, desiredCount=0)
-        tasks: Sequence[str] = _there(ecs.list_tasks, cluster=names.CLUSTER)["taskArns"]
+        pages = ecs.get_paginator("list_tasks").paginate(cluster=names.CLUSTER)
+        tasks: Sequence[str] = _there(pages.build_full_result).get("taskArns", [])
         for first in range(0, len(tasks), 10):
             some = list(tasks[first : first + 10])
             _there(ecs.update_task_protection, cluster=names.CLUSTER, tasks=some, protectionEnabled=False)
