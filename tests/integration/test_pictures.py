@@ -161,10 +161,10 @@ def test_a_browser_that_is_gone_gives_no_picture_and_no_error(tmp_path: Path) ->
 
 def test_the_reply_to_a_quick_change_waits_less_unless_pictures_are_always_wanted(tmp_path: Path) -> None:
     nobody = ChromiumScreenshotter(str(tmp_path / "no-browser"), BubblewrapSandbox("w-1", tmp_path / "scratch"))
-    assert Screenshots(nobody, lambda data: "", 8.0).patience(0.2) == QUICK_SECONDS
-    assert Screenshots(nobody, lambda data: "", 1.0).patience(0.2) == 1.0
-    assert Screenshots(nobody, lambda data: "", 8.0).patience(SCREENSHOTS_AFTER_SECONDS) == 8.0
-    assert Screenshots(nobody, lambda data: "", 8.0, always=True).patience(0.2) == 8.0
+    assert Screenshots(nobody, lambda data: "", 8.0).wait_seconds(0.2) == QUICK_SECONDS
+    assert Screenshots(nobody, lambda data: "", 1.0).wait_seconds(0.2) == 1.0
+    assert Screenshots(nobody, lambda data: "", 8.0).wait_seconds(SCREENSHOTS_AFTER_SECONDS) == 8.0
+    assert Screenshots(nobody, lambda data: "", 8.0, always=True).wait_seconds(0.2) == 8.0
 
 
 @pytest.mark.needs("git")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.traces import TraceSpan
 
-PATIENCE_SECONDS = 10
+TIMEOUT_SECONDS = 10
 
 
 class OtlpExporter:
@@ -23,7 +23,7 @@ class OtlpExporter:
 
         has_path = urlsplit(endpoint).path not in ("", "/")
         self._endpoint = endpoint if has_path else f"{endpoint.rstrip('/')}/v1/traces"
-        self._exporter = OTLPSpanExporter(self._endpoint, timeout=PATIENCE_SECONDS)
+        self._exporter = OTLPSpanExporter(self._endpoint, timeout=TIMEOUT_SECONDS)
 
     def export(self, spans: Sequence[TraceSpan]) -> None:
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - an extra

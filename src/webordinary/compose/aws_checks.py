@@ -61,7 +61,7 @@ def cloud_checks(services: AwsContainer) -> Iterator[Check]:
     yield from flow_checks(services.clients, tools, state_machine_arn(config), services.raw_bucket)
     yield from mail.checks()
     yield Check("held mails", partial(_held, services))
-    if not endpoint:  # an emulator's domain is nobody's, and its ECS and quotas are no machines
+    if not endpoint:  # an emulator has no domain of its own, and its ECS and quotas are no machines
         intent = DeploymentIntent(region=config.aws_region, mailbox=config.mailbox, account=config.aws_account)
         yield from WorkerChecks(client_of(config), intent).checks()
         domain = config.mailbox.rpartition("@")[2]
@@ -84,7 +84,7 @@ def customers_checks(services: AwsContainer) -> Iterator[Check]:
     keys = list(dict.fromkeys(sender.key for sender in services.directory.senders()))[:MOST_KEYS]
     projects = list(dict.fromkeys(key.project_id for key in keys))
     yield from list(queue_checks(clients, keys))[1:]
-    if not config.aws_endpoint:  # an emulator's domain is nobody's
+    if not config.aws_endpoint:  # an emulator has no domain of its own
         hosts = [names.site_host(project, stage, config.domain) for project in projects for stage in Stage]
         yield from site_name_checks(hosts, config.domain)
 

@@ -37,7 +37,6 @@ SCREENSHOTS_AFTER_SECONDS = 5.0
 """A job that took this long may wait for its pictures as long as the settings say."""
 QUICK_SECONDS = 2.2
 """How long the reply to a quick job waits for its pictures."""
-"""A job that took this long may take a moment more for screenshots; a quick job is answered at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +48,14 @@ class Screenshots:
     seconds: float
     always: bool = False
 
-    def patience(self, job_seconds: float) -> float:
+    def wait_seconds(self, job_seconds: float) -> float:
         """How many seconds the reply may wait for them; what is not there by then is left out."""
         quick = not self.always and job_seconds < SCREENSHOTS_AFTER_SECONDS
         return min(self.seconds, QUICK_SECONDS) if quick else self.seconds
 
     def take(self, before: Path | None, after: Path, page: str, job_seconds: float) -> ScreenshotPair:
         """The page before and after, of a job that took so long until now."""
-        return self.screenshotter.take(before, after, page, self.patience(job_seconds))
+        return self.screenshotter.take(before, after, page, self.wait_seconds(job_seconds))
 
 
 class NoLedger:

@@ -180,8 +180,8 @@ class Access:
         return self._issue(user.name, SecretKind.SESSION, _label(client), SESSION_LASTS)
 
     def _throttled_as(self, name: str, client: str) -> str:
-        """Tries from where the user is signed in, and from this machine, count apart: guesses from elsewhere lock
-        nobody out."""
+        """Tries from where the user is signed in, and from this machine, count apart: guesses from elsewhere
+        lock no user out."""
         label, now = _label(client), self._now()
         known = is_loopback(client) or any(
             one.kind is SecretKind.SESSION and one.label == label and one.expires_at > now

@@ -1,4 +1,4 @@
-"""The composition of a replay: a stored mail runs once more, on copies, and nobody is told."""
+"""The composition of a replay: a stored mail runs once more, on copies, and no reply is sent."""
 
 from __future__ import annotations
 

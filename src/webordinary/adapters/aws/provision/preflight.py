@@ -69,7 +69,7 @@ class DeploymentIntent:
 
     @property
     def idle_usd(self) -> float:
-        """What the deployment costs a month while nobody writes."""
+        """What the deployment costs a month while no mail comes."""
         way_out = "none" if self.capacity == "fargate" else self.nat
         return (
             NAT_USD[way_out]
@@ -123,7 +123,7 @@ class Preflight:
         """Alarms must reach a person."""
         operator, domain = self._intent.operator, self._intent.mail_domain
         if not operator:
-            return doubtful("no operator is named: alarms are mailed to nobody", "say `-c operator=ADDRESS`")
+            return doubtful("no operator is named: alarms are mailed to no operator", "say `-c operator=ADDRESS`")
         if operator.rpartition("@")[2].lower() == domain:
             return broken(f"mail to {operator} would come to WebOrdinary itself", "name an address of another domain")
         return good(f"alarms go to {operator}")
@@ -250,9 +250,9 @@ class Preflight:
         return int(self._client_of("cloudfront").list_distributions(MaxItems="100")["DistributionList"]["Quantity"])
 
     def costs(self) -> CheckResult:
-        """What is paid while nobody writes; mails, machines and models come on top."""
+        """What is paid while no mail comes; mails, machines and models come on top."""
         nat = "no NAT" if self._intent.capacity == "fargate" else f"NAT {self._intent.nat}"
-        words = f"about {self._intent.idle_usd:.0f} dollars a month while nobody writes ({nat}, {ALARMS} alarms)"
+        words = f"about {self._intent.idle_usd:.0f} dollars a month while no mail comes ({nat}, {ALARMS} alarms)"
         return good(f"{words}; each worker 0.08 an hour while it runs, 1,000 mails about 1")
 
 

@@ -84,7 +84,7 @@ class WorkerChecks:
         return Preflight(self._client_of, wanted).quota("machine quota")
 
     def operator(self) -> CheckResult:
-        """Does somebody get the alarms?"""
+        """Do the alarms reach an operator?"""
         topic = f"{names.PREFIX}-operator"
         arn = f"arn:aws:sns:{self._intent.region}:{self._intent.account}:{topic}"
         try:
@@ -96,9 +96,10 @@ class WorkerChecks:
         waiting = [one["Endpoint"] for one in told if one["SubscriptionArn"] == _PENDING]
         if waiting:
             todo = "click the link in the mail of AWS Notifications; deploying again sends a new one after three days"
-            return broken(f"{', '.join(waiting)} did not confirm the alarms' subscription: alarms reach nobody", todo)
+            words = f"{', '.join(waiting)} did not confirm the alarms' subscription: alarms reach no operator"
+            return broken(words, todo)
         if not told:
-            return doubtful("alarms are mailed to nobody", "`webordinary aws deploy -c operator=ADDRESS`")
+            return doubtful("alarms are mailed to no operator", "`webordinary aws deploy -c operator=ADDRESS`")
         return good(f"alarms go to {', '.join(one['Endpoint'] for one in told)}")
 
     def _service(self) -> Mapping[str, Any] | None:
