@@ -1,4 +1,4 @@
-// Searchers skip edit sites and previews.
+// Searchers skip edit sites.
 function handler(event) {
     var response = event.response;
     var host = event.request.headers.host ? event.request.headers.host.value.toLowerCase() : '';

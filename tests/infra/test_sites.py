@@ -14,7 +14,6 @@ from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
 
 pytestmark = [pytest.mark.xdist_group("infra"), pytest.mark.needs("node")]
 DOMAIN = "example.com"
-THREAD = "t-0123456789abcdef"
 
 
 def test_all_sites_share_a_bucket_that_keeps_earlier_releases(cloud: Cloud) -> None:
@@ -122,7 +121,7 @@ def test_a_domain_whose_dns_is_elsewhere_brings_its_certificate() -> None:
         ("kiln.example.com", "/kiln/public/index.html"),
         ("KILN.example.com", "/kiln/public/index.html"),
         ("kiln.edit.example.com", "/kiln/edit/index.html"),
-        (f"{THREAD}--kiln.edit.example.com", f"/kiln/{THREAD}/index.html"),
+        ("t-0123456789abcdef--kiln.edit.example.com", "/t-0123456789abcdef--kiln/edit/index.html"),
         ("my--kiln.edit.example.com", "/my--kiln/edit/index.html"),
     ],
 )
@@ -131,7 +130,7 @@ def test_a_site_is_found_by_its_name(host: str, found: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("project", "stage"), [("kiln", "public"), ("kiln", "edit"), ("kiln", THREAD), ("a-1", "edit"), ("a" * 32, THREAD)]
+    ("project", "stage"), [("kiln", "public"), ("kiln", "edit"), ("a-1", "edit"), ("a" * 32, "edit")]
 )
 def test_the_edge_reads_the_names_that_replies_show(project: str, stage: str) -> None:
     host = names.site_host(project, stage, DOMAIN)
@@ -200,9 +199,9 @@ def test_hidden_names_are_not_there(asked: str) -> None:
 
 @pytest.mark.parametrize(
     ("host", "hidden"),
-    [("kiln.edit.example.com", True), (f"{THREAD}--kiln.edit.example.com", True), ("kiln.example.com", False)],
+    [("kiln.edit.example.com", True), ("kiln.example.com", False)],
 )
-def test_searchers_are_told_to_skip_edit_sites_and_previews(host: str, hidden: bool) -> None:
+def test_searchers_are_told_to_skip_edit_sites(host: str, hidden: bool) -> None:
     event = {"request": {"headers": {"host": {"value": host}}}, "response": {"headers": {}}}
     told = _run("viewer_response", event)["headers"]
     assert told == ({"x-robots-tag": {"value": "noindex"}} if hidden else {})

@@ -128,10 +128,7 @@ def site_store(account_id: str, project_id: str, stage: str) -> str:
 
 def site_host(project_id: str, stage: str, domain: str) -> str:
     """What visitors call a site. A wildcard certificate covers one level: `*.DOMAIN` or `*.edit.DOMAIN`."""
-    if stage == "public":
-        return f"{project_id}.{domain}"
-    conversation = "" if stage == "edit" else f"{stage}--"
-    return f"{conversation}{project_id}.edit.{domain}"
+    return f"{project_id}.{domain}" if stage == "public" else f"{project_id}.edit.{domain}"
 
 
 def own_bucket(project_id: str, stage: str, domain: str) -> str:
