@@ -82,7 +82,6 @@ def secret_name(project_id: str) -> str:
     return f"/{names.PREFIX}/{project_id}/git"
 
 
-"""The role's policy names buckets and folders by `${aws:PrincipalTag/project}`."""
 LAST_SECONDS = 3600
 """As long as AWS allows for a role that was assumed from a role."""
 RENEW_BEFORE_SECONDS = 600.0
@@ -102,6 +101,7 @@ class _Scoped(Generic[C]):
 class ScopedCredentials(Generic[C]):
     """Assumes the sites' role with the session tag `project`, when a project is first acted for.
 
+    The role's policy names the project's folders and parameters by that tag, `${aws:PrincipalTag/project}`.
     The credentials live in this process's memory alone: no environment variable and no file that an agent could see.
     """
 

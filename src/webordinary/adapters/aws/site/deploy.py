@@ -104,7 +104,7 @@ class StoredManifest:
 
 
 def plan_deploy(shown: Manifest, wanted: Manifest, touched: Collection[str] = ()) -> DeployPlan:
-    """From what the bucket shows to what it should show.
+    """From what the site shows to what it should show.
 
     `touched` is what unfinished publications may have written or removed: nobody knows what lies there, so it is
     written again.
@@ -275,7 +275,7 @@ def read_shown(stored: StoredManifest | None) -> ShownManifest:
             kept=tuple(KeptVersion(*fields) for fields in record["kept"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        words = "the manifest in the bucket is damaged: remove it, and the next publication writes all anew"
+        words = "the manifest of the site is damaged: remove it, and the next publication writes all anew"
         raise Permanent(words) from problem
 
 
@@ -395,7 +395,7 @@ def _looks(store: ObjectStore, seen: ManifestState | None) -> Iterator[ManifestS
 
 
 def _moved_on(lease: ProjectLease) -> Transient:
-    return Transient(f"{lease.project_id}: the bucket's manifest moved {_TRIES} times; it will be tried again")
+    return Transient(f"{lease.project_id}: the site's manifest moved {_TRIES} times; it will be tried again")
 
 
 def _entry(wanted: DesiredRelease, standing: ManifestState) -> KeptVersion:

@@ -1,7 +1,7 @@
-"""S3Releases: sites in a bucket. A release is built on the worker's disk and shown by writing what changed.
+"""S3Releases: sites in folders of a bucket. A release is built on the worker's disk, shown by writing what changed.
 
-The bucket's manifest says what is shown and which earlier releases can be shown again; their files are versions of the
-bucket's objects. So any worker, and an operator without any copy, goes back to one without moving its bytes.
+The folder's manifest says what is shown and which earlier releases can be shown again; their files are versions of the
+folder's objects. So any worker, and an operator without any copy, goes back to one without moving its bytes.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class S3Releases:
         return ()
 
     def drop(self, project_id: str, preview: Stage) -> None:
-        """A site has a bucket for each of its two stages, and none for a preview."""
+        """A site has a folder for each of its two stages, and none for a preview."""
 
     def _wanted(self, site: Site, release: Release, seen: ManifestState) -> DesiredRelease:
         with self._guard:
@@ -264,7 +264,7 @@ class S3Releases:
         store = self._store(site)
         wanted = in_store(release.name, store, seen) or in_store(release.name, store, self._look(site))
         if wanted is None:
-            raise Transient(f"release {release.name} of {site[0]} is neither here nor in its bucket: it is built again")
+            raise Transient(f"release {release.name} of {site[0]} is neither here nor in its folder: it is built again")
         return wanted
 
     def _release(self, site: Site, entry: KeptVersion) -> Release:
@@ -317,7 +317,7 @@ class ShownCopies:
         self._guard = threading.Lock()
 
     def current(self, project_id: str, stage: Stage) -> Path | None:
-        """A folder with what the bucket shows now; None if that is nothing, or there is no bucket."""
+        """A local folder with what the site shows now; None if that is nothing, or cannot be read."""
         store = self._store_of(project_id, stage)
         try:
             shown = read_shown(S3Objects(self._s3, store).manifest())
