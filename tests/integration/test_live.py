@@ -25,7 +25,15 @@ from webordinary.jobs.site_files import Stage, manifest_of, release_name
 from webordinary.jobs.source import BuildFailed, Built, Merged, SourceTree, Workspace
 from webordinary.mail.replies.answers import ANOTHER_PUBLISHES
 from webordinary.model.claims import CancelToken, ProjectLease
-from webordinary.model.errors import NotNow, Permanent, Transient
+from webordinary.model.errors import (
+    Cancelled,
+    Interrupted,
+    MachineFault,
+    NotNow,
+    Permanent,
+    Transient,
+    WebOrdinaryError,
+)
 from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Command, Instruction
 from webordinary.model.projects import SenderRole
@@ -403,6 +411,7 @@ def test_a_publication_builds_nothing_that_the_preview_has_built(amelia: Amelia)
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send(TITLE, "job-2")
     built = amelia.heard.kinds().count("SiteBuilt")
+    assert built == 2, "the events of a mail tell of the edit site alone"
     publish(amelia, "job-3")
     assert amelia.heard.kinds().count("SiteBuilt") == built
     amelia.send("change the homepage title to Summer", "job-4")
@@ -433,18 +442,40 @@ def test_changes_that_publish_would_ask_about_have_no_preview(amelia: Amelia) ->
     assert amelia.releases.current("amelia", PREVIEW) is None
 
 
-def test_a_preview_that_cannot_be_built_does_not_fail_the_change(amelia: Amelia) -> None:
-    class Broken(PlainFiles):
-        def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
-            if PREVIEW.value in str(into):
-                raise Transient("the disk is full")
-            return super().build(tree, into, previous, token)
+class BreaksInPreviews(PlainFiles):
+    """Fails where a preview is built: with this problem, or as a build that fails."""
 
+    def __init__(self, problem: WebOrdinaryError | None) -> None:
+        super().__init__()
+        self.problem = problem
+
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
+        if PREVIEW.value not in str(into):
+            return super().build(tree, into, previous, token)
+        if self.problem is None:
+            return BuildFailed("a page is broken")
+        raise self.problem
+
+
+@pytest.mark.parametrize("problem", [Transient("the remote is asleep"), MachineFault("the disk is full"), None])
+def test_a_preview_that_cannot_be_built_does_not_fail_the_change(
+    amelia: Amelia, caplog: pytest.LogCaptureFixture, problem: WebOrdinaryError | None
+) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
-    done = amelia.send(TITLE, "job-2", deps=replace(amelia.deps(), builders={"plain": Broken()}))
+    done = amelia.send(TITLE, "job-2", deps=replace(amelia.deps(), builders={"plain": BreaksInPreviews(problem)}))
+    assert "SiteNotBuilt" not in amelia.heard.kinds(), "the change itself was built"
+    assert str(problem or "a page is broken") in caplog.text
     assert done.outcome is JobOutcome.SUCCEEDED
     assert done.result.preview is None
     assert "<h1>Spring Sale</h1>" in amelia.page()
+
+
+@pytest.mark.parametrize("problem", [Interrupted("a drain"), Cancelled("stop")])
+def test_the_end_of_a_job_is_not_taken_for_a_broken_preview(amelia: Amelia, problem: WebOrdinaryError) -> None:
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    deps = replace(amelia.deps(), builders={"plain": BreaksInPreviews(problem)})
+    with pytest.raises(type(problem)):
+        amelia.send(TITLE, "job-2", deps=deps)
 
 
 def test_a_worker_that_dies_at_any_call_of_an_edit_leaves_the_preview_right_after_the_next_attempt(

@@ -7,17 +7,19 @@ conversation's key, under the fence of their claim.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
 from webordinary.jobs.history import LiveState, WaitingChange
-from webordinary.jobs.publish import build
+from webordinary.jobs.publish import build_silently
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import Built, Merged, Workspace
-from webordinary.model.errors import ClaimLost, WebOrdinaryError
+from webordinary.model.errors import JobTimedOut, MachineFault, Permanent, Transient
 from webordinary.model.jobs import JobOutcome, Settlement
 
+_log = logging.getLogger(__name__)
 MOST_PREVIEWS = 20
 """Of one site; the one that changed longest ago is removed first."""
 
@@ -44,9 +46,8 @@ def _is_shown(run: JobRun, workspace: Workspace, stage: Stage) -> bool:
     """False where there is nothing to show, or it cannot be built: the change itself is on the edit site already."""
     try:
         return _show(run, workspace, stage)
-    except ClaimLost:
-        raise
-    except WebOrdinaryError:
+    except (Transient, Permanent, MachineFault, JobTimedOut) as problem:
+        _log.warning("%s: its preview is not shown: %s", run.job.job_id, problem)
         return False
 
 
@@ -65,7 +66,9 @@ def _show(run: JobRun, workspace: Workspace, stage: Stage) -> bool:
             return False  # `publish` would ask
         folder = releases.stage(project_id, stage, fence)
         before = releases.current(project_id, stage) or releases.current(project_id, Stage.EDIT)
-        if not isinstance(build(run, merged.tree, folder, before), Built):
+        built = build_silently(run, merged.tree, folder, before)
+        if not isinstance(built, Built):
+            _log.warning("%s: its preview could not be built: %s", run.job.job_id, built.reason)
             return False
         release = releases.finish(project_id, stage, folder, name)
     releases.activate(release, fence)

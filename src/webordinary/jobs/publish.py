@@ -105,18 +105,24 @@ def _like_it(run: JobRun, merged: Merged, stage: Stage, preview: str) -> Release
 
 
 def build(run: JobRun, tree: SourceTree, into: Path, previous: Path | None) -> Built | BuildFailed:
-    """Build with the project's builder, or with the first one that fits the source."""
+    """Build one of the two sites, and tell of it in the job's events."""
     began = run.now()
+    built = build_silently(run, tree, into, previous)
+    if isinstance(built, Built):
+        run.emit(EventKind.SITE_BUILT, began, builder=built.builder, files=built.files)
+    else:
+        run.emit(EventKind.SITE_NOT_BUILT, began, reason=built.reason)
+    return built
+
+
+def build_silently(run: JobRun, tree: SourceTree, into: Path, previous: Path | None) -> Built | BuildFailed:
+    """Build with the project's builder, or with the first one that fits the source; keep the log."""
     builder = choose_builder(run.deps.builders, run.project.builder, tree)
     if isinstance(builder, BuildFailed):
         return builder
     built = builder.build(replace(tree, project_id=run.project.project_id), into, previous, run.token)
     if built.log:
         run.deps.build_logs.add(run.job.job_id, built.log)
-    if isinstance(built, Built):
-        run.emit(EventKind.SITE_BUILT, began, builder=built.builder, files=built.files)
-    else:
-        run.emit(EventKind.SITE_NOT_BUILT, began, reason=built.reason)
     return built
 
 
