@@ -30,6 +30,7 @@ from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, job_id_of
+from webordinary.model.projects import SenderRole
 from webordinary.pool.callbacks import GIVEN_UP, STOPPED, end_workflow, wake_for_end
 from webordinary.pool.ports import DeadLetters, Interruptions, Pool
 from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
@@ -305,11 +306,18 @@ class Answering:
             return answers.gave_up(mail)
         if job.interruptions:  # before anybody awaited it, nobody was told of the last one
             self.interruptions.record(job, ANOTHER_THREAD, self.now())
-        refused, shows_cost = self._refused(email_id, mail), self.look.shows_cost
-        answer = answers.answer_job(mail, job.outcome, job.result, refused, shows_cost=shows_cost)
+        answer = answers.answer_job(
+            mail, job.outcome, job.result, self._refused(email_id, mail),
+            shows_cost=self.look.shows_cost, role=self._role_of(mail, job.key.project_id),
+        )  # fmt: skip
         with suppress(Permanent):  # a picture that is gone is not worth a failure
             return replace(answer, pictures=tuple(map(self.mailroom.blobs.get, job.result.pictures)))
         return answer
+
+    def _role_of(self, mail: ParsedMail, project_id: str) -> SenderRole:
+        """The sender's role now; one who was removed meanwhile publishes nothing."""
+        entitled = self.mailroom.entitlements(mail)
+        return next((one.role for one in entitled if one.key.project_id == project_id), SenderRole.EDITOR)
 
     def _answer_command(self, payload: Payload, mail: ParsedMail) -> Answer:
         if payload["job"]["command"] == Command.STOP:

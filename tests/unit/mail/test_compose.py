@@ -34,6 +34,7 @@ from webordinary.mail.replies.look import Look, as_text
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
+from webordinary.model.projects import SenderRole
 
 DONE = JobResult(
     "The title is now “Spring Sale”.",
@@ -286,6 +287,15 @@ def test_buttons_write_a_command_into_the_conversation() -> None:
         assert parse_qs(found.query) == {"subject": ["Re: Größe & Preis"], "body": [word]}
         assert "+" not in found.path + found.query  # some programs read it as a blank, some as itself
         assert command_of(word, "Re: x") == Command(word)
+
+
+def test_an_editor_is_offered_no_publication() -> None:
+    answer = answer_job(parsed(), JobOutcome.SUCCEEDED, DONE, role=SenderRole.EDITOR)
+    assert answer.actions == (Command.UNDO,)
+    bodies_of_editor = bodies(replied(answer))
+    for body in bodies_of_editor:
+        assert "publish" not in body
+        assert "undo" in body
 
 
 @pytest.mark.parametrize(

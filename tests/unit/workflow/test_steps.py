@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from email import message_from_bytes
+from email.policy import default
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from webordinary.compose.steps import answering_of, steps_of
 from webordinary.mail.ports import EarlierMailFirst
 from webordinary.model.claims import ClaimRequest, StartedJob
 from webordinary.model.errors import Permanent
-from webordinary.model.jobs import JobState
+from webordinary.model.jobs import JobOutcome, JobResult, JobState, Settlement
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, Sender, SenderRole
 from webordinary.workflow.steps import REPEATABLE, STEPS, Step
@@ -201,6 +203,20 @@ def test_one_reply_is_written_however_often_the_step_is_called(house: House, ste
     assert steps["Reply"](asked) == {"replied": True}
     assert steps["Reply"](asked) == {"replied": True}
     assert len(house.replies(payload["emailId"])) == 1
+
+
+@pytest.mark.parametrize(("role", "offered"), [(SenderRole.BOTH, True), (SenderRole.EDITOR, False)])
+def test_the_reply_offers_a_publication_to_those_who_may_publish(
+    house: House, steps: Mapping[str, Step], role: SenderRole, offered: bool
+) -> None:
+    payload = identified(house, steps)
+    house.services.directory.set_role(SCOTT, "amelia", role)
+    house.settle(Settlement(JobOutcome.SUCCEEDED, JobResult("The title is new.", "abc", "http://edit.localhost/")))
+    steps["Reply"]({"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload})
+    [reply] = house.replies(payload["emailId"])
+    body = message_from_bytes(reply.reply.raw, policy=default).get_body(("plain",))  # type: ignore[attr-defined]
+    assert ("publish" in body.get_content()) is offered
+    assert "undo" in body.get_content()
 
 
 def test_a_refused_mail_gets_no_reply(house: House, steps: Mapping[str, Step]) -> None:

@@ -10,7 +10,7 @@ from webordinary.mail.parsing.commands import own_words
 from webordinary.mail.parsing.wishes import plain
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
-from webordinary.model.projects import MOST_WISHES
+from webordinary.model.projects import MOST_WISHES, SenderRole
 
 MAX_LISTED = 20
 MAX_EXCERPT = 1500
@@ -71,16 +71,16 @@ class Answer:
 
 def answer_job(
     mail: ParsedMail, outcome: JobOutcome, result: JobResult, refused: Sequence[RefusedAttachment] = (), *,
-    shows_cost: bool = False,
+    shows_cost: bool = False, role: SenderRole = SenderRole.BOTH,
 ) -> Answer:  # fmt: skip
-    """The answer to a mail whose job has settled."""
+    """The answer to a mail whose job has settled; it offers what the sender's role allows."""
     notes = (*_refused(refused), *_understood(mail))
     if result.question:
         words = dict.fromkeys((result.summary, result.question))  # often one and the same
         return Answer("I need a word from you", (*map(Paragraph, words), *notes))
     match outcome:
         case JobOutcome.SUCCEEDED:
-            return _succeeded(mail, result, notes, shows_cost=shows_cost)
+            return _succeeded(mail, result, notes, role, shows_cost=shows_cost)
         case JobOutcome.CANCELLED:
             return Answer("Stopped", (Paragraph(result.summary or "Nothing was changed."), *notes))
         case JobOutcome.TIMED_OUT:
@@ -93,7 +93,9 @@ def answer_job(
             return Answer("Nothing was changed", (said, *person, *notes))
 
 
-def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...], *, shows_cost: bool) -> Answer:
+def _succeeded(
+    mail: ParsedMail, result: JobResult, notes: tuple[Block, ...], role: SenderRole, *, shows_cost: bool
+) -> Answer:
     blocks: list[Block] = [Paragraph(result.summary)]
     if result.url:
         site = "public" if mail.command is Command.PUBLISH else "edit"
@@ -107,14 +109,18 @@ def _succeeded(mail: ParsedMail, result: JobResult, notes: tuple[Block, ...], *,
         blocks.append(Listing("On your public site now", _bounded(result.published)))
     if result.waiting:
         blocks.append(Listing("Not public yet", _bounded(result.waiting)))
-        blocks.append(Paragraph("Reply “publish all” to publish these, too."))
+        if role.may(Command.PUBLISH):
+            blocks.append(Paragraph("Reply “publish all” to publish these, too."))
     if shows_cost and result.cost_usd >= SHOWN_COST_USD:
         what = "change" if result.commit else "answer"
         blocks.append(Paragraph(f"This {what} cost ${result.cost_usd:.2f}."))
     if mail.command is Command.EDIT:
         after = _AFTER_A_CHANGE if result.commit else _AFTER_AN_ANSWER
+        if result.commit and not role.may(Command.PUBLISH):
+            after = after[:1]
         blocks += map(Paragraph, after[:1] if result.commit and result.published else () if result.published else after)
-    return Answer(_headline(mail.command, result), (*blocks, *notes), actions=_actions(mail.command, result))
+    actions = tuple(one for one in _actions(mail.command, result) if role.may(one))
+    return Answer(_headline(mail.command, result), (*blocks, *notes), actions=actions)
 
 
 def _changed(result: JobResult) -> tuple[str, ...]:
