@@ -23,7 +23,7 @@ from tests.aws.emulator import REGION, Emulator
 from tests.aws.site_world import fill
 from tests.aws.test_preflight import Recorded, stack
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.provision.migration import OldShape
+from webordinary.adapters.aws.provision.migration import OldShape, status_of
 from webordinary.adapters.aws.provision.preflight import our_stacks
 from webordinary.adapters.aws.provision.shapes import create_tables, make_site_bucket
 from webordinary.adapters.aws.site.credentials import GitSecrets
@@ -201,6 +201,14 @@ def test_where_new_names_lead_nowhere_no_stack_is_removed(operator: Operator, re
     with pytest.raises(Permanent, match="`Address`"):
         operator.migrate()
     assert operator.stacks() == {SITE, RULES}
+
+
+def test_a_page_answers_is_missing_or_is_not_answered(world: OldWorld, ministack: Emulator) -> None:
+    world.s3.put_object(Bucket=names.sites_bucket(world.account), Key="a.html", Body=b"a")
+    signed = {"Bucket": names.sites_bucket(world.account), "Key": "a.html"}
+    assert status_of(world.s3.generate_presigned_url("get_object", signed)) == 200
+    assert status_of(f"{ministack.endpoint}/no-such-bucket/a.html") == 404
+    assert status_of("http://127.0.0.1:1/") == 0
 
 
 @pytest.mark.parametrize(("call", "code"), [("head_bucket", "403"), ("get_object", "AccessDenied")])
