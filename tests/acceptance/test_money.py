@@ -59,6 +59,7 @@ def test_a_used_up_day_holds_the_next_mail_with_words_and_costs_are_shown(
     program.write_text(COSTLY_AGENT)
     up = start_up(
         "--agent", "command", "--agent-command", f"{sys.executable} {program}", "--daily-cap-usd", "0.5",
+        "--show-cost", "true",
         "--jail-readable", f"{Path(sys.prefix)} {Path(sys.base_prefix)} {program}",
     )  # fmt: skip
     customer = Customer()
