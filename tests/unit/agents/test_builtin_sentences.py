@@ -80,6 +80,12 @@ def test_what_was_not_understood_is_left_aside_after_a_yes(pottery: Pottery) -> 
     assert "three cats" in pottery.files()["about.html"]
 
 
+def test_a_command_beside_what_was_not_understood_is_asked_for_by_its_word(pottery: Pottery) -> None:
+    asked = pottery.write("Oh no, that looks like a horror film. Please undo!")
+    assert isinstance(asked, Asked)
+    assert "reply “undo”" in asked.question
+
+
 def test_a_condition_is_not_left_aside_without_a_yes(pottery: Pottery) -> None:
     pottery.write("Change “two cats” to “three cats”. The kettle broke.")
     assert not isinstance(pottery.write("Yes, but only on Monday"), Changed)

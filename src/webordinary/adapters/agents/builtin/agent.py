@@ -129,6 +129,8 @@ def _without(unclear: Misunderstood, mail: str, grammar: Grammar) -> Asked | Non
     if not rest or len(rest) < len(aside):
         return None
     said = " and ".join(f"“{_begin(one)}”" for one in aside)
+    if rest[0].kind in ("publish", "undo"):  # a “yes” would not name the command, and only the customer's words do
+        return Asked(f"I did not understand {said}, so nothing was done yet. If you mean it, reply “{rest[0].kind}”.")
     return Asked(
         f"I did not understand {said}, so nothing was changed yet. Shall I do the rest of your mail without it? "
         "Reply “yes”, or write it again in other words.",
