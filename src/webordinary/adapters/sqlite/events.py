@@ -23,7 +23,7 @@ from webordinary.pool.history import KEPT, SAMPLE_SECONDS, Sample
 from webordinary.pool.metrics import CountedEvent, MetricsState
 
 RIDE_AFTER_SECONDS = 0.01  # until then a burst gathers: its events share their pages, and one word to the readers
-QUIET_SECONDS = 0.03
+QUIET_SECONDS = 0.1
 FAILED_SECONDS = 1.0
 SAY_AGAIN_SECONDS = 300.0
 MAX_BATCH = 500
