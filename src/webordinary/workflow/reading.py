@@ -216,8 +216,10 @@ class Reading:
     def parse_email(self, payload: Payload) -> Payload:
         """Read the mail once and keep what it says; raises Unparseable."""
         email_id = payload["emailId"]
-        mail = self.mailroom.parser.parse(self.mailroom.raw_mails.load(email_id).raw)
-        self.mailroom.parsed_mails.save(email_id, mail, self.now())
+        room, email = self.mailroom, self.mailroom.raw_mails.load(email_id)
+        mail = room.parser.parse(email.raw)
+        room.parsed_mails.save(email_id, mail, self.now())
+        room.recent.add(email_id, ReadMail(email.envelope, mail))
         self.events.emit(Event(EventKind.MAIL_PARSED, email_id, data={"command": str(mail.command)}))
         # One item for all files: the mail is taken apart once.
         return {"attachments": [{"emailId": email_id}] if mail.attachment_count else []}

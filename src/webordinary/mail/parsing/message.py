@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import unescape
 from itertools import groupby
 
@@ -15,7 +16,7 @@ from webordinary.mail.parsing.parts import DEFAULT_LIMITS, MailLimits, Part, Par
 from webordinary.mail.parsing.phrases import any_of
 from webordinary.mail.parsing.reply_text import Line, reply_text
 from webordinary.mail.parsing.wishes import wish_in
-from webordinary.model.mail import ParsedMail
+from webordinary.model.mail import Command, ParsedMail
 from webordinary.model.text import clean
 
 # ruff: noqa: RUF001  colons of other alphabets
@@ -164,7 +165,19 @@ def _unflowed(text: str, *, joins_spaces: bool = False) -> str:
 
 def parse(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> ParsedMail:
     """Read a mail; raises Unparseable and nothing else, and always says the same about the same bytes."""
-    return _read(raw, take_apart(raw, limits))
+    parts = take_apart(raw, limits)
+    header = outline(raw)
+    author, subject = header.sender_name, header.subject
+    reply = reply_text(body_lines(parts), author=author, forwarded=is_forward(subject), replied=is_reply(subject))
+    wish = wish_in(reply.text, author)
+    return replace(
+        header,
+        text=reply.text,
+        elided=reply.elided,
+        command=wish[0] if wish else command_of(reply.text, subject, author),
+        attachment_count=accepted_count(parts.files),
+        refused_attachments=surplus(parts.files),
+    )
 
 
 def outline(raw: bytes) -> ParsedMail:
@@ -172,28 +185,20 @@ def outline(raw: bytes) -> ParsedMail:
 
     `raw` may be the first HEAD_BYTES + 1 bytes of the mail.
     """
-    return _read(raw, Parts((), ()))
-
-
-def _read(raw: bytes, parts: Parts) -> ParsedMail:
     headers = read_headers(raw)
     author = author_of(headers)
-    subject = " ".join(headers.text("subject").split())[:MAX_SUBJECT]
-    forwarded, replied = is_forward(subject), is_reply(subject)
-    reply = reply_text(body_lines(parts), author=author.name, forwarded=forwarded, replied=replied)
     return ParsedMail(
         message_id=message_id_of(raw, headers),
         sender=author.address,
         sender_name=author.name,
-        subject=subject,
+        subject=" ".join(headers.text("subject").split())[:MAX_SUBJECT],
         sent_at=sent_at_of(headers),
         in_reply_to=headers.message_ids("in-reply-to"),
         references=headers.message_ids("references"),
-        text=reply.text,
-        elided=reply.elided,
-        command=said[0] if (said := wish_in(reply.text, author.name)) else command_of(reply.text, subject, author.name),
-        attachment_count=accepted_count(parts.files),
+        text="",
+        elided="",
+        command=Command.EDIT,
+        attachment_count=0,
         automatic=is_automatic(headers, author.address),
-        refused_attachments=surplus(parts.files),
         doubt=author.doubt,
     )
