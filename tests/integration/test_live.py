@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.integration.amelia import Amelia
-from tests.unit.jobs.world import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, TestHold, started
+from tests.unit.jobs.world import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, TestHold, started, work
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.system import SystemClock
+from webordinary.adapters.git import GitRepository
 from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.jobs import preview
 from webordinary.jobs.history import LiveState
@@ -22,7 +23,7 @@ from webordinary.jobs.report import NO_LONGER_PUBLIC, NOT_YOURS, NOTHING_WAITS, 
 from webordinary.jobs.rollback import Rollback
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage, manifest_of, release_name
-from webordinary.jobs.source import BuildFailed, Built, Merged, SourceTree, Workspace
+from webordinary.jobs.source import BuildFailed, Built, ChangeMessage, Merged, SourceTree, Workspace
 from webordinary.mail.replies.answers import ANOTHER_PUBLISHES
 from webordinary.model.claims import CancelToken, ProjectLease
 from webordinary.model.errors import (
@@ -476,6 +477,32 @@ def test_the_end_of_a_job_is_not_taken_for_a_broken_preview(amelia: Amelia, prob
     deps = replace(amelia.deps(), builders={"plain": BreaksInPreviews(problem)})
     with pytest.raises(type(problem)):
         amelia.send(TITLE, "job-2", deps=deps)
+
+
+def test_what_an_interruption_saves_is_the_threads_work_and_never_its_preview(amelia: Amelia) -> None:
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    deps = replace(amelia.deps(), builders={"plain": BreaksInPreviews(Interrupted("a newer mail"))})
+    mail = Instruction(TITLE, "a wish", "scott@example.com", Command.EDIT)
+    jobs = SiteJobs(deps, lambda job: mail, amelia.heard, SystemClock().now)
+    with pytest.raises(Interrupted):
+        jobs.perform(started("job-2"), TestHold())
+    jobs.save(started("job-2"), TestHold())
+    done = amelia.send(TITLE, "job-2", worker="w-2", fence=11)
+    assert done.result.summary == "Changed the title of the homepage to “Spring Sale”."
+    assert sorted(amelia.jobs_on_main()) == ["job-1", "job-2"]
+
+
+def test_saving_after_a_preview_was_made_saves_the_threads_work(amelia: Amelia) -> None:
+    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
+    amelia.send(TITLE, "job-2")
+    repository = amelia.deps().workspaces
+    assert isinstance(repository, GitRepository)
+    workspace = repository.prepare(work(amelia.project, "job-3"))
+    state = repository.compare(workspace, "")
+    message = ChangeMessage("please", "Shown.", "job-3", THREAD, "scott", "scott@example.com")
+    assert isinstance(repository.bring(workspace, state, state.waiting[:1], message), Merged)
+    repository.save(workspace)
+    assert amelia.git("rev-parse", f"refs/heads/thread-{THREAD}") == amelia.git("rev-parse", "main")
 
 
 def test_a_worker_that_dies_at_any_call_of_an_edit_leaves_the_preview_right_after_the_next_attempt(

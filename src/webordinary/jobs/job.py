@@ -49,7 +49,6 @@ class SiteJobs:
         run = self._run_of(started, token)
         check_budget(run)
         settlement = self._dispatch(run)
-        self._unfinished.pop(job_id, None)
         cost = self._deps.ledger.of_job(job_id)
         return replace(settlement, result=replace(settlement.result, cost_usd=cost)) if cost else settlement
 
@@ -94,7 +93,9 @@ class SiteJobs:
             # Quick to repeat, so an interrupted undo is not saved.
             return with_preview(run, workspace, undo(run, workspace))
         self._remember(run, workspace)
-        return with_preview(run, workspace, follow_up(run, *edit(run, workspace)))
+        done, then = edit(run, workspace)
+        self._unfinished.pop(run.job.job_id, None)  # what an interruption saves is the edit alone
+        return with_preview(run, workspace, follow_up(run, done, then))
 
     def _remember(self, run: JobRun, workspace: Workspace) -> None:
         for job_id, (other, _) in list(self._unfinished.items()):

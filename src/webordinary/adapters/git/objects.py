@@ -170,11 +170,13 @@ _PAST_CHANGES = 500
 def head(git: Git) -> str:
     """The commit that is checked out; its branch is read as a file, for which no process is needed."""
     name = (git.git_dir / "HEAD").read_text(encoding="utf-8").strip()
-    if name.startswith("ref: "):
-        branch = git.git_dir / name.removeprefix("ref: ")
-        if branch.is_file():
-            return branch.read_text(encoding="utf-8").strip()
-    return git("rev-parse", "HEAD").strip()
+    return commit_of(git, name.removeprefix("ref: ")) if name.startswith("ref: ") else name
+
+
+def commit_of(git: Git, ref: str) -> str:
+    """The commit that this reference names."""
+    file = git.git_dir / ref
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else git("rev-parse", ref).strip()
 
 
 def staged_files(git: Git) -> dict[str, str]:

@@ -86,15 +86,15 @@ class GitRepository:
     def save(self, workspace: Workspace) -> None:
         """Put the thread's branch on the origin under the claim's fence."""
         copy, work = self._workspaces.held(workspace), workspace.work
-        moves = {f"refs/heads/{work.branch}": objects.head(copy.git)}
-        self._save(copy, work, moves, [_key_fence(work)])
+        branch = f"refs/heads/{work.branch}"
+        self._save(copy, work, {branch: objects.commit_of(copy.git, branch)}, [_key_fence(work)])
         copy.read_at = float("-inf")  # who saves has to wait, and others move main meanwhile
 
     def abandon(self, workspace: Workspace) -> None:
         """Put the thread's branch back to main, here and on the origin."""
         copy, work = self._workspaces.held(workspace), workspace.work
         main = copy.refs[copy.main_ref]
-        self._check_out(copy, work, main)
+        self._stand_at(copy, work, main)
         if f"refs/heads/{work.branch}" in copy.refs:
             copy.push({f"refs/heads/{work.branch}": main}, [_key_fence(work)], work.branch)
 
@@ -132,7 +132,7 @@ class GitRepository:
         main = copy.refs[copy.main_ref]
         done = workspace.made if workspace.on_main else self._change_on_main(copy, work)
         if done is not None:
-            self._check_out(copy, work, main)
+            self._stand_at(copy, work, main)
             return Merged(main, done, objects.tree(copy.git), on_main=True)
         assert workspace.made is not None, "publish needs a change"
         if not self._contains(copy, main) and not self._rebased(copy, main):
@@ -165,9 +165,12 @@ class GitRepository:
     def bring(
         self, workspace: Workspace, state: LiveState, picks: Sequence[WaitingChange] | None, message: ChangeMessage
     ) -> Merged | MergeConflict:
-        """Cherry-pick without commits, then make one commit of it."""
+        """Cherry-pick without commits, then make one commit of it; the thread's branch stays where it is.
+
+        What is saved later is the thread's work, never a publication or a preview.
+        """
         copy = self._workspaces.held(workspace)
-        self._check_out(copy, workspace.work, state.head)
+        self._check_out(copy, state.head, "--detach")
         done = bool(state.made) or (picks is not None and not picks and state.begun)
         if not done and (files := take_over(copy.git, state, picks)):
             return MergeConflict(objects.for_people(files))
@@ -197,19 +200,19 @@ class GitRepository:
         assert path is not None
         done = self._change_on_main(copy, work)
         if done is not None:
-            self._check_out(copy, work, main)
+            self._stand_at(copy, work, main)
             return Workspace(work, path, made=done, on_main=True)
         tip, note = self._tip(copy, work)
         if note.saved_for == work.job_id:
             self._check(copy, f"{tip}^")
-            self._check_out(copy, work, tip)
+            self._stand_at(copy, work, tip)
             copy.git("reset", "--quiet", f"{tip}^")
             return Workspace(work, path, resumed=True)
         if note.job_id == work.job_id:
-            self._check_out(copy, work, tip)
+            self._stand_at(copy, work, tip)
             return Workspace(work, path, made=objects.change(copy.git, tip, note))
         # What another job left unpublished was never promised to the customer; somebody's own commit is kept.
-        self._check_out(copy, work, main if note.job_id or note.saved_for else tip)
+        self._stand_at(copy, work, main if note.job_id or note.saved_for else tip)
         return Workspace(work, path)
 
     def _tip(self, copy: Checkout, work: JobContext) -> tuple[str, Note]:
@@ -276,11 +279,15 @@ class GitRepository:
             check_commit(copy.git, commit, copy.checked)
             copy.checked = commit
 
-    def _check_out(self, copy: Checkout, work: JobContext, commit: str) -> None:
+    def _stand_at(self, copy: Checkout, work: JobContext, commit: str) -> None:
+        """The thread's branch begins here."""
+        self._check_out(copy, commit, "-B", work.branch)
+
+    def _check_out(self, copy: Checkout, commit: str, *how: str) -> None:
         self._check(copy, commit)
         if not copy.untouched:
             self._remove_dot_git(copy)
-        copy.git("checkout", "--quiet", "--force", "-B", work.branch, commit)
+        copy.git("checkout", "--quiet", "--force", *how, commit)
         if not copy.untouched:
             copy.git("clean", "--quiet", "-ffdx")
         copy.untouched = False
