@@ -25,6 +25,8 @@ HISTORY = {
     "quotes alone": "> Done.\n> See it.",
     "signature": "-- \nScott\nPottery",
     "phone": "Sent from my iPhone",
+    "phone, of both genders": "Von meinem/meiner Galaxy gesendet",
+    "phone, named after the program": "Provenance : Courrier pour Windows",
     "phone, then history": "Sent from my iPhone\n\nOn 3 Jan 2026, at 10:00, Edit <edit@localhost> wrote:\n> Done.",
 }
 
@@ -142,6 +144,8 @@ def test_the_line_above_an_introduction_is_no_part_of_it(body: str) -> None:
         "Our menu:\n\n----- Today -----\nSoup\n\n----- Tomorrow -----\nStew",
         "Sent from Berlin, with love. Please add that to the footer.",
         "Write the message in the box above. That is all.",
+        "El 4 de mayo de 2026 un cliente escribió:\n«Precioso».\nPonlo en la página de inicio.",
+        "Change the title to “Spring”.\n\n--\n\nAlso remove the second photo.",
     ],
 )
 def test_words_that_resemble_history_are_kept(body: str) -> None:

@@ -53,6 +53,7 @@ LANGUAGES = (
         "|not reply below this line|reply…between these lines|write…between these lines",
         device="sent from …|sent via …|sent with …|sent using …|sent by galaxy|shared from …|typed on …"
         "|written on my …|from my iphone…|from my ipad…|from my android…|get outlook for …"
+        "|get bluemail for …|sent on the go…"
         "|please excuse my brevity|please excuse typos|please excuse any typos"
         "|sent from my … please excuse…|sent from my …, please excuse…|sent from my verizon, …|sent via the …, an …"
         "|this email has been checked for viruses by …|virus-free…|this email was scanned by …"
@@ -77,7 +78,8 @@ LANGUAGES = (
         "|anfang der weitergeleiteten e-mail|weitergeleitete mail",
         above="antwort…oberhalb dieser zeile|antwort…oberhalb dieser linie|antwort…über dieser linie"
         "|antwort…über dieser zeile|antwort…über diese linie|antwort…über diese zeile",
-        device="von meinem … gesendet|von meiner … gesendet|gesendet von …|gesendet mit …|gesendet aus …"
+        device="von meinem … gesendet|von meiner … gesendet|von meinem/meiner … gesendet"
+        "|gesendet von …|gesendet mit …|gesendet aus …"
         "|gesendet via …|diese nachricht wurde von … gesendet|diese nachricht wurde mit … gesendet"
         "|outlook für … beziehen|outlook für … herunterladen|holen sie sich outlook für …"
         "|von meinem iphone…|von meinem ipad…|von unterwegs gesendet|virenfrei…"
@@ -101,7 +103,8 @@ LANGUAGES = (
         "|écri…au-dessus de cette ligne",
         device="envoyé de mon …|envoyé de ma …|envoyé depuis …|envoyé à partir de …|envoyé avec …"
         "|envoyé par …|garanti sans virus…|l'absence de virus dans ce courrier électronique a été vérifiée par …"
-        "|obtenir outlook pour …|télécharger outlook pour …|obtenez outlook pour …",
+        "|obtenir outlook pour …|télécharger outlook pour …|obtenez outlook pour …|télécharger bluemail pour …"
+        "|provenance : courrier pour …|provenance : outlook…",
         absent="réponse automatique|absence du bureau|absent du bureau|message d'absence|notification d'absence",
         disclaimer="confidentiel|destinataire|par erreur|l'expéditeur|détruire|strictement interdit"
         "|usage exclusif|ce message|ce courriel|pièces jointes",
@@ -170,7 +173,7 @@ LANGUAGES = (
         "|reageer…boven deze regel|reactie…boven deze regel",
         device="verstuurd vanaf …|verzonden vanaf …|verzonden met …|verzonden vanuit …|verzonden via …"
         "|virusvrij…|deze e-mail is gecontroleerd op virussen met …"
-        "|verstuurd met …|verstuurd vanuit …|verstuurd via …|outlook voor … downloaden"
+        "|verstuurd met …|verstuurd vanuit …|verstuurd via …|outlook voor … downloaden|op mijn mobiel getypt"
         "|download outlook voor …",
         absent="automatisch antwoord|afwezigheidsbericht|afwezig|autoreply",
         disclaimer="vertrouwelijk|geadresseerde|uitsluitend bestemd|de afzender|ten onrechte|abusievelijk"

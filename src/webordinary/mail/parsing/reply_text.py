@@ -496,19 +496,42 @@ def _find_marked_signatures(kinds: list[str]) -> None:
 def _span(texts: Sequence[str], kinds: str, forwarded: bool, replied: bool) -> tuple[int, int]:
     """First line of what was written now, and the first one after it."""
     below = answer_below(kinds)
-    if below:
+    if below and ("q" in kinds[:below] or _names_moment_or_address(texts[:below])):
         return below, _cut(kinds[below:], _found(_SIGNATURE)) + below
     if replied and not forwarded and (head := _FORWARDED_HEAD.match(kinds)):
         return head.end(), _cut(kinds[head.end() :], _found(_SIGNATURE)) + head.end()
-    end = len(kinds)
+    end, signed = len(kinds), -1
     if forwarded or _forwards(kinds):
         forward = _cut(kinds, _found(_FORWARD)) if replied and not forwarded else end
         meant = _announced(texts, kinds, forward) or _POINTS.search("\n".join(texts[:forward]))
         return 0, end if meant else forward
-    for finder in (_SIGNED_END, *_HISTORY):
+    for finder in (_SIGNED_END, *_HISTORY, _SIGNED_END):
         cut = _cut(kinds[:end], finder)
-        end = end if cut < end and _may_be_announced(texts, finder, cut) and _announced(texts, kinds, cut) else cut
+        if cut == end or (_may_be_announced(texts, finder, cut) and _announced(texts, kinds, cut)):
+            continue
+        if finder is _SIGNED_END and (signed == end or _is_sentence(texts[cut:end], kinds[cut:end])):
+            continue
+        end = cut
+        signed = end if finder is _SIGNED_END else signed
     return 0, end
+
+
+def _names_moment_or_address(introduction: Sequence[str]) -> bool:
+    """Whether an introduction over no quotes is a program's: one without may tell what a guest wrote on 4 May."""
+    said = " ".join(introduction)
+    return bool(_TIME.search(said) or _ADDRESS.search(said))
+
+
+def _is_sentence(texts: Sequence[str], kinds: str) -> bool:
+    """Whether a sentence, not a name, stands below dashes: they part two wishes."""
+    if len(texts[0].strip()) > len("--"):
+        return False
+    first = next((text.strip() for text, kind in zip(texts, kinds, strict=True) if kind == "t"), "")
+    return len(first.split()) >= MIN_SENTENCE and first.endswith((".", "!", "?")) and first[:1] not in "\"“„«'"
+
+
+MIN_SENTENCE = 4
+"""Words; fewer are a name, a company, a slogan."""
 
 
 def _may_be_announced(texts: Sequence[str], finder: Finder, cut: int) -> bool:
@@ -667,5 +690,4 @@ _HISTORY: tuple[Finder, ...] = (
     begin_unanswered,
     quotes_to_the_end,
     rulers_to_the_end,
-    _SIGNED_END,
 )
