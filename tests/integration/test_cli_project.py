@@ -52,7 +52,11 @@ def test_a_site_without_a_page_is_added_and_said_to_show_nothing(
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
     subprocess.run(["git", *identity, "commit", "-q", "-m", "no page"], cwd=repo, check=True)
     assert add(tmp_path / "data", repo) == 0
-    assert "nothing is shown there yet: " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "is ready" not in said
+    assert "nothing is shown there yet: " in said
+    assert main(["project", "show", "kiln", "--data", str(tmp_path / "data")]) == 0
+    assert "Its last build" in capsys.readouterr().out
 
 
 def test_a_person_with_two_sites_is_shown_with_the_address_of_each(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import shutil
 import subprocess
 import tempfile
@@ -25,9 +26,11 @@ from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.auth import AwaitsConfirmation
 from webordinary.mail.parsing.message import parse
+from webordinary.model.console import ConsoleUser, Role
 from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command, Delivery, TransportKind
 from webordinary.model.names import ProjectUser, job_id_of
+from webordinary.model.projects import Project
 from webordinary.operations import onboarding
 from webordinary.operations.console import Console
 
@@ -103,6 +106,18 @@ def test_the_page_of_a_site_shows_its_people_and_releases(container: Container, 
     assert "scott@example.com" in text
     assert "shown now" in text
     assert page.get("/sites/nobody").status_code == 404
+
+
+def test_a_viewer_sees_pages_without_buttons(container: Container, page: TestClient) -> None:
+    container.directory.add_project(Project("broken", "broken.git", build_problem="no page", paused=True), NOON)
+    give_up(container)
+    assert container.access
+    container.access.users.put(ConsoleUser("vera", Role.VIEWER, NOON), "")
+    page.cookies.set("session", container.access.sign_in_proven("vera", "127.0.0.1", "by a test"))
+    for path in ("/attention", "/sites/amelia", "/sites/broken", "/pool", "/"):
+        answer = page.get(path)
+        assert answer.status_code == 200
+        assert re.findall(r'<form[^>]* action="([^"]*)"|href="(/write)', answer.text) == [("/logout", "")], path
 
 
 def test_what_cannot_be_shown_again_is_said_in_words(container: Container, page: TestClient) -> None:

@@ -196,11 +196,15 @@ def shown_checks(services: EmbeddedContainer) -> Iterator[Check]:
 
 
 def _is_shown(services: EmbeddedContainer, project: Project) -> CheckResult:
-    health, command = onboarding.health_of(services, project), f"webordinary release rebuild {project.project_id}"
+    site, health = project.project_id, onboarding.health_of(services, project)
     if health.tone == "good":
-        return good("it shows its newest build")
-    last = f"{health.words}. {health.log.splitlines()[0][:200]}" if health.log else health.words
-    return broken(last, f"mend it, then run `{command}`") if health.tone == "bad" else doubtful(last, command)
+        return good(f"the edit site of {site} shows its newest build")
+    words = f"edit site of {site}: {health.words}"
+    if not health.log:
+        return doubtful(words, f"`webordinary {'resume' if project.paused else 'release rebuild'} {site}`")
+    words = f"{words}. {health.log.splitlines()[0][:200]}"
+    advice = f"`webordinary project show {site}` has its log; mend it, then run `webordinary release rebuild {site}`"
+    return broken(words, advice) if health.tone == "bad" else doubtful(words, advice)
 
 
 def sender_checks(services: EmbeddedContainer) -> Iterator[Check]:

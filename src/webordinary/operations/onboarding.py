@@ -197,7 +197,8 @@ def health_of(services: Container, project: Project) -> SiteHealth:
     shown = next((release for release in kept if release.path == path), None)
     at = shown.made_at if shown else None
     if shown is None:
-        return SiteHealth("bad", "nothing is shown: its first build failed", project.build_problem)
+        why = "nothing is shown: its first build failed" if project.build_problem else "nothing is shown yet"
+        return SiteHealth("bad", why, project.build_problem)
     if project.build_problem and at and at.timestamp() < project.build_failed_at:
         return SiteHealth("warn", "its last build failed; the release before is shown", project.build_problem, at)
     if project.paused:

@@ -79,6 +79,8 @@ def show_project(args: argparse.Namespace) -> int:
     print(table(("setting", "value"), _settings(project, credential, config)))
     print("\nMay change it:")
     print(table(("address", "user", "role", "by mail to"), [tuple(person.values()) for person in people]))
+    if project.build_problem:
+        print(f"\nIts last build, mended? `webordinary release rebuild {args.name}`:\n{project.build_problem}")
     return Exit.OK
 
 
@@ -349,13 +351,15 @@ def add_project(args: argparse.Namespace) -> int:
         more |= {"problem": done.problem}
         print_json(added | {name: value for name, value in more.items() if value})
         return Exit.OK
-    print(f"{key} is ready: mail from {sender} to {mailbox} changes it.")
+    ready = "is added" if done.problem else "is ready"
+    print(f"{key} {ready}: mail from {sender} to {mailbox} changes it.")
     while_up = "" if profile_of(config).is_public else " while `up` runs"
     print(f"  it is kept in {origin} and shown at {container.site_url(config, key.project_id, Stage.EDIT)}{while_up}")
     if again:
         print(f"  its repository of before is used again, {answers['repo']} is not; to begin anew, move {left} away")
     if done.problem:
-        print(f"  nothing is shown there yet: {done.problem}")
+        print(f"  nothing is shown there yet: {done.problem} `webordinary project show {key.project_id}` has its log;")
+        print(f"  mend it in its repository, then run `webordinary release rebuild {key.project_id}`")
     if done.unshown:
         print(f"  not shown, as no address leads to a name that is not UTF-8: {', '.join(done.unshown[:MAX_NAMES])}")
     for line in send.next_steps(config, key.project_id, sender, mailbox, first, new=new):

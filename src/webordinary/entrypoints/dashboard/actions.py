@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
 from webordinary.entrypoints.dashboard.charts import SPANS, charts_of
-from webordinary.entrypoints.dashboard.login import may_act, own_path, read_fields
+from webordinary.entrypoints.dashboard.login import own_path, read_fields
 from webordinary.entrypoints.dashboard.pool_view import pool_view
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
 from webordinary.entrypoints.dashboard.text import moment
@@ -152,7 +152,6 @@ class ActionPages:
             "span": span,
             "spans": list(SPANS),
             "kept": self._console.keeps_history,
-            "may_act": may_act(request),
         }
         return self._templates.live(request, "pool.html", seq=seq, **values)
 

@@ -104,12 +104,6 @@ def _ask_to_sign_in(scope: Scope, headers: Headers) -> Response:
     return PlainTextResponse(words, 401, {"WWW-Authenticate": "Bearer"})
 
 
-def may_act(request: Request) -> bool:
-    """Whether this request's user may change something; a page without a login is its operator's."""
-    user = getattr(request.state, "user", None)
-    return user is None or user.role is Role.OPERATOR
-
-
 def cookie_name(dashboard: Dashboard) -> str:
     """`__Host-` binds the cookie to this host and https; plain http has no such cookies."""
     return "__Host-session" if dashboard.public_url.startswith("https://") else "session"

@@ -12,7 +12,6 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 
 from webordinary.entrypoints.dashboard import mail_view, views
 from webordinary.entrypoints.dashboard.hosts import SiteHost, site_address, split_host
-from webordinary.entrypoints.dashboard.login import may_act
 from webordinary.entrypoints.dashboard.mail_view import DiffView, diff_view
 from webordinary.entrypoints.dashboard.metrics import MEDIA_TYPE
 from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Templates
@@ -76,8 +75,7 @@ class Pages:
         view = await self._readers.look(self._look_at_mail, email_id)
         if view is not None:
             other_url = self._other_url(view.line.project, view.site, urlsplit(view.site_url).path)
-            values = {"mail": view, "other_url": other_url, "may_act": may_act(request)}
-            return self._templates.page(f"{prefix}mail.html", 200, None, **values)
+            return self._templates.page(f"{prefix}mail.html", mail=view, other_url=other_url)
         # Just sent and not stored yet, or never: the page waits for news of it.
         seq = await self._readers.look(self._d.overview.last_seq)
         return self._templates.page(f"{prefix}not_here.html", 404, email_id=email_id, seq=seq)

@@ -23,7 +23,7 @@ from starlette.responses import HTMLResponse
 from webordinary.entrypoints.dashboard.oidc import OidcProvider
 from webordinary.jobs.site_files import Stage, site_host
 from webordinary.mail.write import OutgoingFile
-from webordinary.model.console import ConsoleUser
+from webordinary.model.console import ConsoleUser, Role
 from webordinary.model.projects import Project
 from webordinary.operations.access import Access, TooManyTries
 from webordinary.operations.console import Console
@@ -236,7 +236,7 @@ SIGNED_IN: ContextVar[ConsoleUser | None] = ContextVar("signed_in", default=None
 class Templates:
     """Renders views. Values are escaped, an unknown value is an error.
 
-    Every template knows `dashboard` and `signed_in`, the user if there is one.
+    Every template knows `dashboard`, `signed_in`, the user if there is one, and `may_act`: whether forms do anything.
     """
 
     def __init__(self, dashboard: Dashboard) -> None:
@@ -246,7 +246,7 @@ class Templates:
         self, name: str, status: int = 200, headers: Mapping[str, str] | None = None, **values: object
     ) -> HTMLResponse:
         """Print a template with a view's values."""
-        html = _environment().get_template(name).render(values, dashboard=self._dashboard, signed_in=SIGNED_IN.get())
+        html = _environment().get_template(name).render({**values, **self._common()})
         return HTMLResponse(html, status, headers)
 
     def live(self, request: Request, name: str, **values: object) -> HTMLResponse:
@@ -255,10 +255,11 @@ class Templates:
             query = f"{request.url.query}&fragment=1".lstrip("&")
             return self.page(name, 200, None, live_url=f"{request.url.path}?{query}", **values)
         template = _environment().get_template(name)
-        block = template.blocks["live"](
-            template.new_context({**values, "dashboard": self._dashboard, "signed_in": SIGNED_IN.get()})
-        )
-        return HTMLResponse("".join(block))
+        return HTMLResponse("".join(template.blocks["live"](template.new_context({**values, **self._common()}))))
+
+    def _common(self) -> dict[str, object]:
+        user = SIGNED_IN.get()  # none on a page without a login, which is its operator's
+        return {"dashboard": self._dashboard, "signed_in": user, "may_act": user is None or user.role is Role.OPERATOR}
 
 
 @cache
