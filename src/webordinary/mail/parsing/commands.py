@@ -54,14 +54,24 @@ def own_words(subject: str) -> str:
 
 _POLITE = word_set(
     "please pls plz kindly now just then so and bitte jetzt mal einfach dann und gerne svp stp maintenant et alors por "
-    "favor ahora ya y entonces per favore adesso ora e allora alsjeblieft alstublieft aub nu maar dan en"
+    "favor ahora ya y entonces per favore adesso ora e allora pure alsjeblieft alstublieft aub nu maar dan en graag"
 )
 """Words around a command that do not change it."""
+_AGREES = re.compile("|".join((
+    "(?:yes )?(?:that's|that is|it's|it is|this is|all) (?:exactly |just )?(?:right|correct|what i (?:wanted|meant))",
+    "(?:i'm|i am|we're|we are) (?:very |so )?happy with (?:it|that|this)", "(?:good|ready) to go", "approved", "lgtm",
+    "oh no", "oops", "(?:ja )?(?:das |so )?(?:stimmt|passt)(?: so| alles)?", "einverstanden", "in ordnung", "genau so",
+    "(?:oui )?c'est (?:ça|bon)", "validé", "de acuerdo", "correcto", "(?:sí )?(?:así )?está bien", "me encanta",
+    "(?:sì )?va bene così", "esatto", "approvato", "klopt(?: helemaal)?", "akkoord", "goedgekeurd",
+)))  # fmt: skip
+"""A sentence that says nothing beside a command, and would be an answer without one."""
 _CAN_YOU = "|".join((
     "(?:can|could|would|will) you", "is it possible to", "go ahead(?: and)?", "you (?:can|may)", "let's",
     "i(?:'d| would) like(?: you)? to", "(?:kannst|könntest|würdest) du", "(?:können|könnten|würden) sie",
+    "du (?:kannst|darfst)", "sie (?:können|dürfen)", "(?:merci )?de",
     "peux-tu", "tu peux", "pouvez-vous", "vous pouvez", "pourriez-vous", "pourrais-tu",
     "puedes", "puede", "podrías", "podría", "puoi", "può", "potresti", "potrebbe", "(?:kun|kan|zou) (?:je|u|jij)",
+    "(?:je|u) (?:kunt|kan|mag)",
 ))  # fmt: skip
 _THE_LAST = "|".join((
     "(?:the|my|your|that|this) (?:last |latest |previous )?(?:change|edit|one)", "(?:die|meine) (?:letzte )?änderung",
@@ -72,14 +82,16 @@ _CHANGES = "|".join((
     "(?:the|these|this|my|your) (?:new )?changes?", "die(?:se)? änderung(?:en)?", "(?:la|les|ces|cette) modifications?",
     "(?:el|los|estos|este) cambios?", "(?:la|le) modific(?:a|he)", "de wijziging(?:en)?",
 ))  # fmt: skip
-_IT = "it|this|that|them|these|those|es|das|ça|cela|le|la|les|lo|esto|eso|questo|het|dit|dat"
+_IT = "it|this|that|this one|that one|them|these|those|es|das|ça|cela|le|la|les|lo|esto|eso|questo|het|dit|dat"
 _EVERYTHING = "all|all of it|all changes|everything|alles|tout|todo|tutto"
 _THE_TWO = "both|both of them|beide|beides|les deux|ambos|los dos|entrambi|allebei"
 _PHRASES = {
     Command.PUBLISH: (
         "(?:IT )?(?:publish|veröffentlichen?|publizieren|freigeben|freischalten|(?:online|live) (?:stellen|schalten)"
-        "|publier|publiez?|mettre en ligne|mets en ligne|mettez en ligne|publica|publicar|publique"
+        "|publier|publiez?|publica|publicar|publique"
         "|pubblica|pubblicare|pubblichi|publiceer|publiceren|veröffentlichen sie)(?: IT)?",
+        "publish away", "on publie", "(?:IT )?(?:mettre|mets|mettez)(?:-l(?:e|a|es))?(?: IT)?(?: en)? ligne",
+        "pon(?:lo|la|los|las|ga)?(?: IT)?(?: en)? línea", "mettil[oaie] online", "(?:(?:IT) )?mag (?:online|live)",
         "go live", "(?:make|put|push|take|bring) IT (?:live|public|online)", "zet IT (?:online|live)",
         "(?:stelle?|schalte?|stellen sie|schalten sie) IT (?:online|live|frei)",
         "publiez?-l(?:e|a|es)", "(?:publícal|publíquel|publicarl)[oa]s?", "(?:pubblical|pubblicarl)[oaie]",
@@ -88,13 +100,16 @@ _PHRASES = {
         "(?:undo|revert|annul(?:e|er|ez)|deshacer|deshaz|deshaga|anula|anular|annulla|annullare|annulli)(?: LAST)?",
         "take (?:it|that|this) back", "(?:put|change|roll) (?:it|that) back", "roll back", "terugdraaien",
         "(?:LAST )?(?:wieder )?(?:rückgängig|rückgängig machen|zurücknehmen|ongedaan maken|ongedaan)",
-        "mach(?:e|en sie)? LAST (?:wieder )?rückgängig", "annul(?:e|ez)-l[ea]", "deshazlo", "deshágalo",
-        "annullal[oa]", "maak LAST ongedaan", "draai LAST terug",
+        "mach(?:e|en sie)? LAST (?:wieder )?rückgängig", "annul(?:e|ez)-l[ea]", "des(?:hazlo|hágalo|hacerlo)",
+        "annull(?:al|arl)[oa]", "maak LAST ongedaan", "draai LAST terug",
     ),
-    Command.STATUS: ("status", "(?:what's|what is|wie ist) (?:the|der|my) status", "statut", "estado", "stato"),
+    Command.STATUS: (
+        "status", "(?:what's|what is|wie ist|wat is) (?:the|der|de|my) status", "(?:quel est le )?statut",
+        "(?:cuál es el )?estado", "(?:qual è lo )?stato",
+    ),
     Command.STOP: (
         "stopp?(?: (?:it|that|this|das|es))?", "anhalten", "abbrechen", "arrêtez?", "arrêter", "detente", "detener",
-        "parar", "fermati", "fermare", "stoppen",
+        "para", "parar", "fermati", "fermare", "stoppen",
     ),
 }  # fmt: skip
 
@@ -166,7 +181,7 @@ def _found(said: str, sender_name: str) -> tuple[Command, re.Match[str]] | None:
     if len(said) > _LONGEST:
         return None
     clauses = clauses_of(Quotations().set_aside(said), sender_name, name_below=True)
-    found = [_command(clause) for clause in clauses]
+    found = [_command(clause) for clause in clauses if clause.asks or not _agrees(clause.text)]
     commands = {one[0] if one else None for one in found}
     return found[0] if len(commands) == 1 else None
 
@@ -176,9 +191,13 @@ _LONGEST = 2_000
 _FIRST_WORDS = frozenset(word for language in LANGUAGES for word in language.anchors)
 
 
+def _agrees(text: str) -> bool:
+    return _AGREES.fullmatch(" ".join(words_in(text))) is not None
+
+
 def _command(clause: Clause) -> tuple[Command, re.Match[str]] | None:
-    words = words_in(clause.text)
-    words = _without_praise(words)
+    first, _, rest = clause.text.partition(",")
+    words = _without_praise(words_in(rest if _agrees(first) else clause.text))
     said = " ".join(word for word in words if word not in _POLITE)
     for command, phrases in _COMMANDS.items():
         if match := phrases.fullmatch(said):
