@@ -59,6 +59,36 @@ def test_a_site_without_a_page_is_added_and_said_to_show_nothing(
     assert "Its last build" in capsys.readouterr().out
 
 
+def test_an_empty_repository_is_shown_after_its_first_push_whatever_its_branch(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    origin, data = tmp_path / "new.git", tmp_path / "data"
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "master", origin], check=True)
+    assert add(data, origin) == 0
+    assert "push a first page" in capsys.readouterr().out
+    assert main(["release", "rebuild", "kiln", "--data", str(data)]) == 1
+    subprocess.run(["git", "push", "-q", origin, "main"], cwd=repo, check=True)
+    assert main(["release", "rebuild", "kiln", "--data", str(data)]) == 0
+    [page] = data.glob("sites/kiln/edit/releases/*/index.html")
+    assert page.read_text() == "<title>Kiln</title>"
+
+
+def test_a_folder_that_could_not_be_added_is_read_anew(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fresh, data = tmp_path / "fresh", tmp_path / "data"
+    subprocess.run(["git", "init", "-q", "-b", "main", fresh], check=True)
+    assert add(data, fresh) == 1
+    assert "commit a first page" in capsys.readouterr().err
+    subprocess.run(["git", "pull", "-q", repo, "main"], cwd=fresh, check=True)
+    subprocess.run(["git", "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},module"], cwd=fresh, check=True)
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+    subprocess.run(["git", *identity, "commit", "-q", "-m", "a submodule"], cwd=fresh, check=True)
+    assert add(data, fresh) == 1
+    subprocess.run(["git", "reset", "-q", "--hard", "HEAD~1"], cwd=fresh, check=True)
+    assert add(data, fresh) == 0
+
+
 def test_a_person_with_two_sites_is_shown_with_the_address_of_each(
     tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from tests.integration.git_over_http import serving
 from webordinary.compose.container import Container
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
@@ -106,6 +107,42 @@ def test_the_page_of_a_site_shows_its_people_and_releases(container: Container, 
     assert "scott@example.com" in text
     assert "shown now" in text
     assert page.get("/sites/nobody").status_code == 404
+
+
+def test_a_site_is_added_from_the_page_and_a_typing_error_keeps_what_was_typed(
+    container: Container, page: TestClient
+) -> None:
+    origins = container.config.data / "origins"
+    subprocess.run(["git", "-C", origins / "amelia.git", "config", "http.receivepack", "true"], check=True)
+    with serving(origins, "x-access-token", "ghp_secret") as server:
+        typed = {
+            "name": "baker",
+            "user": "berta",
+            "sender": "berta@example.com",
+            "repo": f"{server.address}/amelia.git",
+        }
+        folder, program = {"repo": str(origins / "amelia.git")}, {"repo": "ext::sh -c true"}
+        for wrong in (folder, program, {"repo": f"file://{origins}/amelia.git"}, {"name": "No Name"}, {"sender": "b"}):
+            refused = page.post("/sites", data=typed | wrong, headers=FORM)
+            assert refused.status_code == 409, wrong
+            assert 'value="berta"' in refused.text
+        assert page.post("/sites", data=typed, headers=FORM).status_code == 303
+        wait_for("add baker")
+        assert "could not be added" in page.get("/sites").text
+        assert page.post("/sites", data=typed | {"credential": "ghp_secret"}, headers=FORM).status_code == 303
+        wait_for("add baker")
+    text = page.get("/sites").text
+    assert "could not be added" not in text
+    assert 'href="/sites/baker"' in text
+    assert container.current_site("baker", Stage.EDIT)
+    assert ProjectUser("baker", "berta") in {one.key for one in container.directory.entries("berta@example.com")}
+    assert page.post("/sites", data=typed, headers=FORM).status_code == 409
+
+
+def test_the_first_page_says_how_many_mails_need_a_person(container: Container, page: TestClient) -> None:
+    assert "a person." not in page.get("/").text
+    hold(container)
+    assert "1 mail needs a person." in page.get("/").text
 
 
 def test_a_viewer_sees_pages_without_buttons(container: Container, page: TestClient) -> None:
@@ -231,9 +268,9 @@ def push(container: Container, name: str, text: str) -> None:
         subprocess.run([*git, "push", "--quiet", "origin", "HEAD:main"], check=True)
 
 
-def wait_for_build() -> None:
+def wait_for(thread_name: str) -> None:
     for thread in threading.enumerate():
-        if thread.name == "rebuild amelia":
+        if thread.name == thread_name:
             thread.join()
 
 
@@ -246,7 +283,7 @@ def shown(container: Container, name: str) -> str:
 def test_a_push_is_shown_after_one_click_and_by_a_signed_webhook_only(container: Container, page: TestClient) -> None:
     push(container, "new.html", "<h1>One</h1>")
     assert page.post("/sites/amelia/builds", headers=FORM).status_code == 303
-    wait_for_build()
+    wait_for("rebuild amelia")
     assert shown(container, "new.html") == "<h1>One</h1>"
     push(container, "new.html", "<h1>Two</h1>")
     body, secret = b'{"ref": "refs/heads/main"}', onboarding.new_hook(container, "amelia")
@@ -259,7 +296,7 @@ def test_a_push_is_shown_after_one_click_and_by_a_signed_webhook_only(container:
         page.post("/hooks/amelia", content=body + b" ", headers={"X-Hub-Signature-256": signature}).status_code == 403
     )
     assert page.post("/hooks/amelia", content=body, headers={"X-Hub-Signature-256": signature}).status_code == 202
-    wait_for_build()
+    wait_for("rebuild amelia")
     assert shown(container, "new.html") == "<h1>Two</h1>"
     assert secret not in page.get("/sites/amelia").text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ MOST_REHEARSALS = 20
 """Their results are kept in memory, the newest."""
 MOST_BUILDS = 20
 """Asked for and not done; they run one after another."""
+_REMOTE = re.compile(r"(https?|ssh|git)://[^\s/]+/\S+|[\w.-]+@[\w.-]+:\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,24 @@ class SiteState:
     credential: str
     waiting: int
     """Open jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSite:
+    """A site to add, and one person who may change it."""
+
+    key: ProjectUser
+    repo: str
+    sender: str
+    credential: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """A site that is being added, or could not be."""
+
+    doing: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +126,7 @@ class Console:
         self._services = services
         self._guard, self._one_build = threading.Lock(), threading.Lock()
         self._building: set[str] = set()
+        self._adding: dict[str, Adding] = {}
         self._one_rehearsal = threading.Lock()
         self._rehearsals: dict[str, Rehearsal] = {}
 
@@ -130,6 +151,11 @@ class Console:
         """How many mails there are in each state."""
         return self._services.mail_index.counts(project_id)
 
+    def waiting(self) -> int:
+        """How many mails need a person, beside those that were given up; 0 where counting costs calls."""
+        counts = {} if self.reach else self.counts()
+        return sum(counts.get(state, 0) for state in mails.NEEDS_PERSON if state is not MailState.DEAD)
+
     @property
     def reach(self) -> str:
         """Which mails are searched, in words; empty if all are."""
@@ -151,9 +177,9 @@ class Console:
         """Nothing is to be done about a mail."""
         mails.close_mail(self._services, email_id, by)
 
-    def entitle(self, address: str, key: ProjectUser) -> None:
+    def entitle(self, address: str, key: ProjectUser, by: str) -> None:
         """Let an address change a site."""
-        mails.entitle(self._services, address, key)
+        mails.entitle(self._services, address, key, by)
 
     def keys(self) -> Sequence[ProjectUser]:
         """Every person of every site."""
@@ -305,6 +331,52 @@ class Console:
             self._building.add(project_id)
         threading.Thread(target=self._rebuild, args=(project_id,), name=f"rebuild {project_id}", daemon=True).start()
         return True
+
+    @property
+    def adding(self) -> Mapping[str, Adding]:
+        """By name, the sites that are being added and those that could not be, since this process began."""
+        return dict(self._adding)
+
+    def add_site(self, site: NewSite, by: str) -> None:
+        """Add a site in a thread, as `webordinary project add` does. Raises Permanent where it cannot begin."""
+        name = site.key.project_id
+        if not _REMOTE.fullmatch(site.repo):  # a folder of this machine may hold what its visitors must not read
+            raise Permanent(
+                "a site is added here by the address of its git repository, such as https://… or git@…; "
+                "a folder of this machine with `webordinary project add`"
+            )
+        if self._services.directory.project(name):
+            raise Permanent(f"there is a site {name} already; `webordinary project add` adds people to it")
+        with self._guard:
+            for old in [one for one, stands in self._adding.items() if stands.problem][: -MOST_BUILDS // 2]:
+                del self._adding[old]
+            if len(self._adding) >= MOST_BUILDS or self._adding.get(name, Adding(problem="-")).doing:
+                raise Permanent(f"{name} is being added already, or too many sites are: wait for them")
+            self._adding[name] = Adding("waiting for another build")
+        threading.Thread(target=self._add, args=(site, by), name=f"add {name}", daemon=True).start()
+
+    def _add(self, site: NewSite, by: str) -> None:
+        name, problem = site.key.project_id, "it failed; the log says why"
+
+        def say(words: str) -> None:
+            self._adding[name] = Adding(words)
+
+        try:
+            with self._one_build:
+                secret = site.credential.encode() or None
+                onboarding.onboard(
+                    self._services, name, site.repo, site.key.user_id, site.sender, say, credential=secret, by=by
+                )
+            problem = ""
+        except WebOrdinaryError as error:
+            problem = str(error)
+        finally:
+            if problem:
+                self._adding[name] = Adding(problem=problem)
+                data = {"project": name, "reason": problem[:500]}
+                self._services.events.emit(Event(EventKind.SITE_NOT_BUILT, data=data))
+            else:
+                del self._adding[name]
 
     def hook_mac(self, project_id: str) -> hmac.HMAC | None:
         """What signs the calls of a site's webhook; None if it has none."""

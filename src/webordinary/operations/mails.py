@@ -232,13 +232,13 @@ def close_mail(services: Container, email_id: str, by: str) -> None:
     services.events.emit(Event(EventKind.MAIL_CLOSED, email_id, data={"by": by}))
 
 
-def entitle(services: Container, address: str, key: ProjectUser) -> None:
+def entitle(services: Container, address: str, key: ProjectUser, by: str) -> None:
     """From now on an address may change a site as one of its users. Idempotent."""
     if services.directory.project(key.project_id) is None:
         raise Permanent(f"there is no site {key.project_id!r}: see `webordinary project list`")
     services.provision(key)
     services.directory.add_sender(Sender(address.strip().lower(), key), services.clock.now())
-    services.events.emit(Event(EventKind.SITE_ADDED, key=key))
+    services.events.emit(Event(EventKind.SITE_ADDED, key=key, data={"by": by}))
 
 
 def _mail(services: Container, email_id: str) -> MailSummary:

@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from webordinary.adapters.git.mirrors import EmptyRepository
 from webordinary.adapters.git.origins import Origins
 from webordinary.compose.container import Container
 from webordinary.compose.sandbox import builders_of, sandbox_of
@@ -104,6 +105,7 @@ def onboard(
     agent: str = "",
     credential: bytes | None = None,
     builder: str = "",
+    by: str = "operator",
 ) -> Onboarded:
     """Add a site and one person who may change it; doing it again changes only what differs.
 
@@ -113,6 +115,7 @@ def onboard(
     origins = origins_of(services)
     progress("looking at its repository")
     known = services.directory.project(project_id)
+    copied = known is None and repository_left_by(services, project_id) is None
     address = origins.settle(project_id, repo)
     if known and known.repo != address:
         raise Permanent(f"{project_id} lives in {known.repo} already: use that as --repo, or another name")
@@ -121,16 +124,23 @@ def onboard(
         project = replace(project, agent=agent)
     if builder:
         project = replace(project, builder="" if builder == DETECTED else builder)
+    unshown, problem = tuple[str, ...](), ""
     with services.credentials.on_trial(project_id, address, credential) if credential else nullcontext():
-        unshown = origins.check(project)
+        try:
+            unshown = origins.check(project)
+        except EmptyRepository as empty:  # the site is built once somebody has pushed, by its webhook or `rebuild`
+            problem = f"{empty}."
+        except WebOrdinaryError:
+            if copied:
+                origins.forget_copy(project_id)
+            raise
     progress("making room for it")
     services.provision(key)
     services.directory.add_project(project, services.clock.now())
     services.directory.add_sender(Sender(sender, key), services.clock.now())
-    services.events.emit(Event(EventKind.SITE_ADDED, key=key))
+    services.events.emit(Event(EventKind.SITE_ADDED, key=key, data={"by": by}))
     progress("showing it on the edit site")
-    problem = ""
-    if services.releases.current(project_id, Stage.EDIT) is None:
+    if not problem and services.releases.current(project_id, Stage.EDIT) is None:
         # The lowest fence there is: a release of a worker, made meanwhile or later, wins.
         problem = _build_and_note(services, project, LOWEST_FENCE)
     return Onboarded(unshown, problem)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from tests.unit.dashboard.fixture import AMELIA_SCOTT, MAILBOX, NOON, SCOTT
 from webordinary.entrypoints.dashboard.views import Progress, finished, status_of, steps_of
-from webordinary.model.jobs import JobOutcome, JobResult, JobState
+from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult, JobState
 from webordinary.model.mail import Command
 from webordinary.model.snapshot import JobSummary, MailSummary
 
@@ -80,9 +80,10 @@ def test_an_answered_change_is_on_the_edit_site() -> None:
 
 
 def test_a_mail_that_was_not_understood_leaves_editing_and_publishing_out() -> None:
-    seen = mail(settled(JobOutcome.FAILED, None), answered_at=later(4))
+    unclear = replace(settled(JobOutcome.FAILED, None), result=JobResult("", error=NOT_UNDERSTOOD))
+    seen = mail(unclear, answered_at=later(4))
     assert way(seen) == "received+ queued+ claimed by worker 2+ edited- on the edit site- answered+"
-    assert status_of(seen, steps_of(seen)).label == "not done"
+    assert status_of(seen, steps_of(seen)).label == "not understood"
 
 
 def test_a_question_back_is_no_success() -> None:

@@ -15,6 +15,10 @@ from webordinary.model.errors import Permanent
 from webordinary.model.projects import Project
 
 
+class EmptyRepository(Permanent):
+    """There is nothing to publish before a first push."""
+
+
 class Mirrors:
     """All workers of a machine share them; a lock file per mirror orders its writers."""
 
@@ -76,11 +80,15 @@ class Mirrors:
 
 
 def main_branch(git: Git, project: Project) -> str:
-    """The branch that is published: the one that the origin's HEAD names."""
+    """The branch that is published: the one that the origin's HEAD names, or that the first push to it made."""
     name = (git.git_dir / "HEAD").read_text(encoding="utf-8").strip().removeprefix("ref: refs/heads/")
-    if git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{name}").code != 0:
-        raise Permanent(f"{project.repo} has no commit on {name}: push a first page to it")
-    return name
+    if git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{name}").code == 0:
+        return name
+    branches = git("for-each-ref", "--count=2", "--format=%(refname:lstrip=2)", "refs/heads").split()
+    if len(branches) != 1:
+        raise EmptyRepository(f"{project.repo} has no commit on {name}: push a first page to it")
+    git("symbolic-ref", "HEAD", f"refs/heads/{branches[0]}")
+    return branches[0]
 
 
 MANY_PACKS = 20

@@ -44,6 +44,10 @@ class Origins:
             self._copy(folder, origin)
         return str(origin)
 
+    def forget_copy(self, project_id: str) -> None:
+        """Remove the copy that `settle` made, so that the folder is read anew the next time."""
+        shutil.rmtree(self._folder / f"{project_id}.git", ignore_errors=True)
+
     def check(self, project: Project) -> tuple[str, ...]:
         """Raise Permanent, in words, unless the repository answers, can be served and would take a push.
 
@@ -80,6 +84,8 @@ class Origins:
         outside = Git(self._folder / "none", _OPERATOR)
         if (folder / ".git").exists():
             outside("clone", "--quiet", "--bare", "--", str(folder), str(draft), seconds=REMOTE_SECONDS)
+            if not Git(draft, _OPERATOR)("for-each-ref", "--count=1"):
+                raise Permanent(f"{folder} has no commit yet: commit a first page, then add it again")
         else:
             outside("init", "--quiet", "--bare", "--initial-branch=main", str(draft))
             write_attributes(draft)

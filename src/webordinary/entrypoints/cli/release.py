@@ -82,7 +82,7 @@ def rebuild(args: argparse.Namespace) -> int:
         print_json({"project": args.project, "problem": problem})
     elif problem:
         hint = f"see `webordinary project show {args.project}`, mend it and try again"
-        raise CommandFailed(f"{args.project} could not be built: {clean(problem)}", hint)
+        raise CommandFailed(f"{args.project} could not be built: {clean(problem).rstrip('.')}", hint)
     else:
         print(f"{args.project}: the edit site shows the newest main")
     return Exit.FAILED if problem else Exit.OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from webordinary.model.errors import InvalidName, Permanent, Transient
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project
 from webordinary.model.snapshot import MailFilter, MailState
-from webordinary.operations.console import PAGE_SIZE, Console
+from webordinary.operations.console import PAGE_SIZE, Console, NewSite
 
 SITES_EACH, MAX_HOOK_BYTES = 50, 5_000_000
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -73,12 +73,12 @@ class ActionPages:
     async def entitle(self, request: Request) -> Response:
         """Let an address change a site."""
         fields = await read_fields(request)
-        await self._do(self._entitle, fields.get("address", ""), fields.get("key", ""))
+        await self._do(self._entitle, fields.get("address", ""), fields.get("key", ""), _user(request))
         return await _back(request, "/attention")
 
-    def _entitle(self, address: str, key: str) -> None:
+    def _entitle(self, address: str, key: str, by: str) -> None:
         try:
-            self._console.entitle(_address(address), ProjectUser.parse(key))
+            self._console.entitle(_address(address), ProjectUser.parse(key), by)
         except ValueError as problem:
             raise Permanent(str(problem)) from problem
 
@@ -171,14 +171,34 @@ class ActionPages:
 
     async def sites(self, request: Request) -> Response:
         """Every site with its health, a page of them."""
+        return await self._sites(request, {}, "")
+
+    async def add_site(self, request: Request) -> Response:
+        """Add a site; the list shows how far it is."""
+        fields = await read_fields(request)
+        try:
+            await self._readers.look(self._add_site, fields, _user(request))
+        except Permanent as problem:
+            return await self._sites(request, fields, f"{problem}.".capitalize())
+        return RedirectResponse("/sites", status_code=303)
+
+    def _add_site(self, fields: Mapping[str, str], by: str) -> None:
+        given = {name: value.strip() for name, value in fields.items()}
+        key = ProjectUser(given.get("name", ""), given.get("user", ""))
+        site = NewSite(key, given.get("repo", ""), _address(given.get("sender", "")), fields.get("credential", ""))
+        self._console.add_site(site, by)
+
+    async def _sites(self, request: Request, typed: Mapping[str, str], problem: str) -> Response:
         seq, page = await self._do(self._d.overview.last_seq), _page(request)
         name = request.query_params.get("q", "").strip().lower()[:50]
         projects = [one for one in await self._do(self._console.sites) if name in one.project_id]
         view = await self._do(self._site_lines, projects[(page - 1) * SITES_EACH : page * SITES_EACH])
         pages = page_links(page, -(-len(projects) // SITES_EACH), lambda number: f"/sites?q={name}&page={number}")
-        return self._templates.live(
-            request, "site_list.html", sites=view, pages=pages, total=len(projects), searched=name, seq=seq
-        )
+        values = {"sites": view, "pages": pages, "total": len(projects), "searched": name, "seq": seq}
+        values |= {"adding": self._console.adding, "typed": typed, "problem": problem}
+        response = self._templates.live(request, "site_list.html", **values)
+        response.status_code = 409 if problem else 200
+        return response
 
     def _site_lines(self, projects: Sequence[Project]) -> list[SiteLine]:
         now = self._d.clock()
@@ -271,7 +291,7 @@ def _user(request: Request) -> str:
 def _address(text: str) -> str:
     if not re.fullmatch(r"[^@\s<>]{1,64}@[^@\s<>]{1,255}", text.strip()):
         raise Permanent("this is no mail address")
-    return text
+    return text.strip()
 
 
 def _wanted(request: Request) -> MailFilter:

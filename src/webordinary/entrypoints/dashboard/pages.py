@@ -121,7 +121,8 @@ class Pages:
         before = _before(request)
         view = await self._readers.look(read_home, self._d.overview, self._d.clock(), before)
         links = await self._readers.look(self._links, view, split_host(request.headers.get("host", ""))[1])
-        return self._templates.page(template, home=view, links=links, before=before or "")
+        waiting = await self._readers.look(self._d.console.waiting) if self._d.console else 0
+        return self._templates.page(template, home=view, links=links, before=before or "", waiting=waiting)
 
     def _links(self, home: views.HomeView, port: str) -> list[SiteLinks]:
         return [

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from webordinary.entrypoints.dashboard.text import FormattedTime, duration, moment, plural
@@ -22,6 +23,7 @@ from webordinary.model.snapshot import (
     PoolSnapshot,
     QueueSummary,
     WorkerSummary,
+    state_of,
 )
 from webordinary.operations.console import NeedsPerson
 from webordinary.operations.mails import NEEDS_PERSON
@@ -266,7 +268,7 @@ def mail_line(mail: MailSummary, now: datetime) -> MailLine:
     steps = steps_of(mail)
     return MailLine(
         email_id=mail.email_id,
-        subject=mail.subject if mail.subject is not None else "(not read yet)",
+        subject=_subject_of(mail),
         sender=mail.sender,
         project=mail.job.key.project_id if mail.job else "",
         received=moment(mail.received_at, now),
@@ -274,6 +276,12 @@ def mail_line(mail: MailSummary, now: datetime) -> MailLine:
         steps=steps,
         answered_in=duration(mail.answered_at - mail.received_at) if mail.answered_at else "",
     )
+
+
+def _subject_of(mail: MailSummary) -> str:
+    if mail.subject is None:
+        return "(not read)" if finished(mail) else "(not read yet)"
+    return mail.subject or "(no subject)"
 
 
 def status_of(mail: MailSummary, steps: Sequence[ProgressStep]) -> StatusView:
@@ -286,16 +294,11 @@ def status_of(mail: MailSummary, steps: Sequence[ProgressStep]) -> StatusView:
         return StatusView([step.label for step in steps if step.progress is Progress.DONE][-1], "busy")
     if mail.answered_at is None:
         return StatusView("ended without an answer", "warn")
-    return _end_of(mail.job) if mail.job else StatusView("answered", "good")
-
-
-def _end_of(job: JobSummary) -> StatusView:
-    if job.outcome is None:
+    job = mail.job
+    if job is None or job.outcome is None:
         return StatusView("answered", "good")
-    if job.outcome is not JobOutcome.SUCCEEDED:
-        return StatusView("not done", "warn")
-    if job.result is not None and job.result.question:
-        return StatusView("asked back", "warn")
+    if job.outcome is not JobOutcome.SUCCEEDED or (job.result and job.result.question):
+        return StatusView(*STATE_LABELS[state_of(mail)])
     changed = job.result is not None and job.result.commit is not None
     if job.command is Command.UNDO and not changed:
         return StatusView("nothing to undo", "warn")
@@ -508,32 +511,36 @@ class NeedView:
 
 @dataclass(frozen=True, slots=True)
 class NeedGroup:
-    """Things of one kind that wait for the operator."""
+    """Things of one kind that wait for the operator, MOST_NEEDS of them at most."""
 
     name: str
     title: str
+    count: int
     items: tuple[NeedView, ...]
+
+
+MOST_NEEDS = 50
+T = TypeVar("T")
+
+
+def _group(name: str, title: str, found: Sequence[T], view: Callable[[T], NeedView]) -> NeedGroup:
+    return NeedGroup(name, title, len(found), tuple(map(view, found[:MOST_NEEDS])))
 
 
 def attention_view(waiting: NeedsPerson, keys: Sequence[str], now: datetime) -> tuple[NeedGroup, ...]:
     """What waits for the operator, group by group, each with its actions; empty groups are left out."""
     groups = (
-        NeedGroup("sites", "Sites that show nothing", tuple(_site_need(one, now) for one in waiting.broken_sites)),
-        NeedGroup("held", "Held: the sender is not proven", tuple(_need(mail, now, _HELD) for mail in waiting.held)),
-        NeedGroup(
-            "asked",
-            "Not understood by any agent",
-            tuple(_need(mail, now, _UNCLEAR) for mail in waiting.not_understood),
-        ),
-        NeedGroup("failed", "Failed", tuple(_need(mail, now, _FAILED) for mail in waiting.failed)),
-        NeedGroup("letters", "Given up", tuple(_letter_need(letter, now) for letter in waiting.dead_letters)),
-        NeedGroup(
-            "replies", "Replies that did not arrive", tuple(_reply_need(reply, now) for reply in waiting.undelivered)
-        ),
-        NeedGroup(
+        _group("sites", "Sites that show nothing", waiting.broken_sites, lambda one: _site_need(one, now)),
+        _group("held", "Held: the sender is not proven", waiting.held, lambda mail: _need(mail, now, _HELD)),
+        _group("asked", "Not understood by any agent", waiting.not_understood, lambda mail: _need(mail, now, _UNCLEAR)),
+        _group("failed", "Failed", waiting.failed, lambda mail: _need(mail, now, _FAILED)),
+        _group("letters", "Given up", waiting.dead_letters, lambda letter: _letter_need(letter, now)),
+        _group("replies", "Replies that did not arrive", waiting.undelivered, lambda reply: _reply_need(reply, now)),
+        _group(
             "refused",
             "Refused in the last three days: a customer with another address?",
-            tuple(_refused_need(mail, tuple(keys), now) for mail in waiting.refused),
+            waiting.refused,
+            lambda mail: _refused_need(mail, tuple(keys), now),
         ),
     )
     return tuple(group for group in groups if group.items)
@@ -550,7 +557,7 @@ def _need(mail: MailSummary, now: datetime, actions: Sequence[tuple[str, str, st
     reason = mail.stopped_because or (result.error if result else "") or ""
     site = f"{mail.job.key.project_id} · " if mail.job else ""
     return NeedView(
-        mail.subject or "(no subject)",
+        _subject_of(mail),
         f"/mails/{mail.email_id}",
         f"{site}{mail.sender}",
         reason,
