@@ -160,7 +160,7 @@ class House:
 
 def walk(house: House) -> None:
     """All that may happen to mails, so that every function makes every call that it knows."""
-    first = house.mail("Set the title to Spring Sale.\n\n" + "-- \n" + "I make pots. " * 2000, PICTURE)
+    first = house.mail("Set the title to Spring Sale.\n\nOn Monday we wrote:\n" + "> We make pots.\n" * 2000, PICTURE)
     job_id, thread_id = _through(house, first)
     house.work()
     house.step("AwaitResult", jobId=job_id, taskToken="a" * 64)
