@@ -15,12 +15,20 @@ from tests.photos import picture
 from tests.unit.mail.letters import NOON, SCOTT, parsed
 from webordinary.compose.steps import look_of
 from webordinary.config import Config
-from webordinary.mail.parsing.commands import command_of, own_words, reply_subject
+from webordinary.jobs import report
+from webordinary.jobs.report import NO_LONGER_PUBLIC, NOT_YOURS, STILL_PUBLIC
+from webordinary.mail.confirm import Said, said_in
+from webordinary.mail.parsing.attachments import OFFICE_REFUSED, PDF_OPAQUE, PDF_REFUSED
+from webordinary.mail.parsing.commands import ALL, BOTH, command_of, named_change, own_words, reply_subject
 from webordinary.mail.parsing.message import parse
+from webordinary.mail.parsing.photos import NO_HEIC, TOO_LARGE, UNREADABLE
+from webordinary.mail.parsing.wishes import wish_in
+from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import (
     Answer,
     Excerpt,
     Link,
+    Listing,
     Paragraph,
     answer_job,
     choose_project,
@@ -32,9 +40,10 @@ from webordinary.mail.replies.compose import compose, references
 from webordinary.mail.replies.languages import Catalogue, catalogues, language_of, own_catalogues
 from webordinary.mail.replies.look import Look, as_text
 from webordinary.model.errors import Permanent
-from webordinary.model.jobs import JobOutcome, JobResult
+from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
 from webordinary.model.projects import SenderRole
+from webordinary.pool.callbacks import STOPPED
 
 DONE = JobResult(
     "The title is now “Spring Sale”.",
@@ -302,7 +311,7 @@ def test_an_editor_is_offered_no_publication() -> None:
     ("text", "said", "button"),
     [
         ("Bitte ändern Sie die Überschrift.", "Titel geändert (die Startseite): „Spring Sale“.", "veröffentlichen"),
-        ("Pouvez-vous changer le titre", "Titre changé (la page d'accueil): « Spring Sale ».", "publier"),
+        ("Pouvez-vous changer le titre", "Titre changé (la page d'accueil)\u00a0: «\u00a0Spring", "publier"),
         ("Por favor, cambie el título", "Título cambiado (la página de inicio): «Spring Sale».", "publicar"),
         ("Per favore cambi il titolo", "Titolo cambiato (la home page): «Spring Sale».", "pubblica"),
         ("Kunt u de titel van de pagina wijzigen?", "Titel veranderd (de startpagina): “Spring Sale”.", "publiceer"),
@@ -346,6 +355,91 @@ def test_a_catalogue_has_all_texts_and_keeps_their_places(known: Catalogue) -> N
         )
     for word, command in (("publish", Command.PUBLISH), ("undo", Command.UNDO)):
         assert command_of(known.say(word), "Re: x") is command
+
+
+LIST = ("a.html", "b.html")
+FILES = tuple(
+    RefusedAttachment("a.pdf", reason)
+    for reason in (PDF_REFUSED, PDF_OPAQUE, OFFICE_REFUSED, UNREADABLE, TOO_LARGE, NO_HEIC)
+)
+FLAWS = tuple((kind, "Home", "x.png") for kind in ("link", "picture", "alt", "title", "size"))
+ANSWERS = {
+    "held, paused": answers.held(parsed(), paused=True),
+    "held, no budget": answers.held(parsed(), paused=False),
+    "waiting": answers.waiting(parsed(), 3),
+    "waiting long": answers.waiting(parsed(), 7),
+    "too many": answers.too_many(parsed()),
+    "asked": answers.ask_sender("x", parsed(), "https://page.example/"),
+    "asked with files": answers.ask_sender("x", parsed(attachment_count=2)),
+    "asked, too long": answers.ask_sender("x", None),
+    "not readable": not_readable("it is damaged"),
+    "which site": choose_project(LIST, LIST),
+    "which site, named": choose_project(LIST, LIST, "another"),
+    "no site": choose_project(LIST[:1], LIST[:1]),
+    "an editor publishes": answers.not_theirs(parsed(command=Command.PUBLISH)),
+    "a publisher asks": answers.not_theirs(parsed()),
+    "status": report_status(("Spring: in work now", "Spring: waits its turn", "Spring: being prepared"), ("spelling",)),
+    "no status": report_status(()),
+    "remembered": answers.told_wish(Command.REMEMBER, "spelling", ("spelling",), exact_only=True),
+    "remembered too much": answers.told_wish(Command.REMEMBER, "prices", ("spelling",), exact_only=False),
+    "forgotten": answers.told_wish(Command.FORGET, "spelling", (), exact_only=False),
+    "forgotten, which": answers.told_wish(Command.FORGET, "spelling", ("spelling",), exact_only=False),
+    "stopped": answers.stopped(1),
+    "not stopped": answers.stopped(0),
+    "gave up": gave_up(parsed()),
+    "done": answer_job(parsed(), JobOutcome.SUCCEEDED, replace(
+        DONE, summary=NO_LONGER_PUBLIC, pages_total=3, pages_changed=1, checks=FLAWS, is_restyled=True,
+        published=("Changed it. (asked by you)",), waiting=("Changed it. (asked by another person)",), preview="http://t/",
+    ), FILES),
+    "failed": answer_job(parsed(), JobOutcome.FAILED, JobResult("", error=NOT_UNDERSTOOD)),
+    "no words": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_no_words(()).result),
+    "nothing to undo": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_nothing_to_undo().result),
+    "undo conflicts": answer_job(parsed(), JobOutcome.FAILED, report.of_undo_conflict(LIST).result),
+    "still public": answer_job(parsed(), JobOutcome.FAILED, JobResult(f"{STILL_PUBLIC}\n\n{NOT_YOURS}")),
+    "cancelled": answer_job(parsed(), JobOutcome.CANCELLED, JobResult(STOPPED)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("known", own_catalogues(), ids=lambda one: one.language)
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_every_text_of_an_answer_is_translated(answer: Answer, known: Catalogue) -> None:
+    texts = [answer.headline, answer.closing]
+    for block in answer.blocks:
+        match block:
+            case Paragraph(text):
+                texts += re.split(r"\n+", text)
+            case Listing(title, items):
+                texts += (title, *items)
+            case Link(title) | Excerpt(title):
+                texts.append(title)
+    theirs = {"Status", *LIST, *(f"{one}: {one}" for one in LIST), "spelling", "index.html"}
+    assert [text for text in texts if text not in theirs and known.say(text) == text] == []
+
+
+@pytest.mark.parametrize("known", own_catalogues(), ids=lambda one: one.language)
+def test_the_words_to_reply_are_understood(known: Catalogue) -> None:
+    """What a reply asks to be answered, between quotation marks, does what it says."""
+
+    def quoted(text: str) -> str:
+        found = re.findall(r"[„“«]\s?([^„“«»”]+?)\s?[”“»]", known.say(text))
+        return str(found[-1])
+
+    everything = quoted("Reply “publish all” to publish these, too.")
+    two = quoted("Nothing was published. Shall both go public? Reply “publish both”.")
+    assert [named_change(one, "Re: x") for one in (everything, two)] == [ALL, BOTH]
+    forget = quoted("Reply “forget: …” with its words to drop one.")
+    assert wish_in(forget.replace("…", "spelling")) == (Command.FORGET, "spelling")
+    told = known.say("If you wrote it: answer this mail with the word yes, and it will be done. You have two days.")
+    yes = re.search(r"\b(ja|sí|oui|sì)\b", told, re.I)
+    assert yes
+    assert said_in(yes[0]) is Said.YES
+
+
+def test_nothing_is_told_of_pages_that_did_not_change() -> None:
+    told = answer_job(
+        parsed(command=Command.PUBLISH), JobOutcome.SUCCEEDED, replace(DONE, pages_total=4, is_checked=True)
+    )
+    assert "0 of 4" not in bodies(replied(told))[0]
 
 
 def test_an_operator_adds_a_language(tmp_path: Path) -> None:

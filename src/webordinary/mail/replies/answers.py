@@ -145,7 +145,7 @@ _FLAWS = {
 
 def _not_touched(result: JobResult) -> tuple[Block, ...]:
     """What the comparison with the release before has shown."""
-    if not result.pages_total:
+    if not result.pages_total or not (result.pages_changed or result.checks or result.is_restyled):
         return ()
     pages = "1 page" if result.pages_total == 1 else f"{result.pages_total} pages"
     counted = f"{result.pages_changed} of {pages} changed."
@@ -214,14 +214,14 @@ def held(mail: ParsedMail, *, paused: bool) -> Answer:
     return Answer("Your mail has to wait", (said, *_understood(mail)))
 
 
-_PLACES = ("next", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_PLACES = ("next", "second", "third")
 
 
 def waiting(mail: ParsedMail, place: int) -> Answer:
     """The acknowledgement of a mail that waits; `place` counts the customer's own mails, from 1."""
-    where = f"{_PLACES[place - 1]} in line" if place <= len(_PLACES) else f"number {place} in line"
+    where = _PLACES[place - 1] if place <= len(_PLACES) else f"number {place}"
     said = Paragraph("Thank you, your mail has arrived. The answer follows by itself; you need not send it again.")
-    return Answer(f"Your mail is {where}", (said, *_understood(mail)))
+    return Answer(f"Your mail is {where} in line", (said, *_understood(mail)))
 
 
 def too_many(mail: ParsedMail) -> Answer:
