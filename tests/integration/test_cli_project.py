@@ -73,6 +73,16 @@ def test_an_empty_repository_is_shown_after_its_first_push_whatever_its_branch(
     assert page.read_text() == "<title>Kiln</title>"
 
 
+@pytest.mark.may_skip(os.geteuid() != 0, reason="only root can give files to another user")
+def test_a_folder_of_another_user_is_refused_with_what_to_do(
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (repo, *repo.rglob("*")):
+        os.chown(path, 65534, 65534)
+    assert add(tmp_path / "data", repo) == 1
+    assert "belongs to another user" in capsys.readouterr().err
+
+
 def test_a_folder_that_could_not_be_added_is_read_anew(
     tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

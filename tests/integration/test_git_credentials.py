@@ -279,9 +279,9 @@ def test_a_repository_that_may_only_be_read_is_refused_at_onboarding(world: Worl
     assert world.credentials.kind("amelia") is CredentialKind.NONE
 
 
-def command(world: World, *args: str) -> subprocess.CompletedProcess[str]:
+def command(world: World, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "webordinary", "project", *args, "--data", str(world.folder / "data")]
-    return subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(line, input=stdin, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_an_operator_adds_changes_and_removes_a_credential(world: World) -> None:
@@ -292,7 +292,8 @@ def test_an_operator_adds_changes_and_removes_a_credential(world: World) -> None
     refused = command(world, *about, "--credential", str(wrong))
     assert refused.returncode != 0
     assert "does not let us in" in refused.stderr
-    assert command(world, *about, "--credential", str(right)).returncode == 0
+    assert command(world, *about, "--credential", "-", stdin=f"{TOKEN}\n").returncode == 0
+    assert command(world, "credential", "amelia", str(right)).returncode == 0
     assert command(world, "credential", "amelia", str(wrong)).returncode != 0
     shown = command(world, "show", "amelia", "--json")
     assert json.loads(shown.stdout)["credential"] == "token"

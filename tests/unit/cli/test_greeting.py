@@ -3,8 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from webordinary.config import Config
-from webordinary.entrypoints.cli.up import banner, has_model, ready_plain
+from webordinary.entrypoints.cli.up import banner, command_name, has_model, ready_plain
 from webordinary.entrypoints.running import Endpoints
 
 CONFIG = Config(data=Path("/somewhere"), port=8180, preview_port=8181, smtp_port=2626)
@@ -29,6 +31,13 @@ def test_without_any_site_it_says_how_to_add_one() -> None:
     text = banner(CONFIG, ENDS, [], "webordinary")
     assert "webordinary project add --data /somewhere" in text
     assert "amelia" not in text
+
+
+def test_from_the_folder_of_a_service_its_command_is_named_by_its_whole_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("sys.executable", "/opt/webordinary/bin/python3")
+    monkeypatch.chdir("/")
+    assert command_name() == "/opt/webordinary/bin/webordinary"
 
 
 def test_an_address_with_colons_is_put_in_brackets() -> None:

@@ -34,7 +34,10 @@ class Origins:
         """The address to use from now on: itself if it is remote or bare, else a bare copy of a folder."""
         refuse_secret_in(repo)
         folder = Path(repo).expanduser()
-        if not folder.is_dir():
+        try:
+            if not folder.is_dir():
+                return repo
+        except OSError:  # an address, looked for below a working folder that this user may not read
             return repo
         folder = folder.resolve()
         if Git(folder, _OPERATOR).attempt("rev-parse", "--is-bare-repository").out.strip() == b"true":
@@ -83,7 +86,14 @@ class Origins:
         shutil.rmtree(draft, ignore_errors=True)
         outside = Git(self._folder / "none", _OPERATOR)
         if (folder / ".git").exists():
-            outside("clone", "--quiet", "--bare", "--", str(folder), str(draft), seconds=REMOTE_SECONDS)
+            cloned = outside.attempt(
+                "clone", "--quiet", "--bare", "--", str(folder), str(draft), seconds=REMOTE_SECONDS
+            )
+            if b"dubious ownership" in cloned.err:
+                what = "give it to the user who runs this, or push it to a git server and name its address"
+                raise Permanent(f"{folder} belongs to another user of this machine: {what}")
+            if cloned.code:
+                raise GitFailed(("clone", str(folder)), cloned)
             if not Git(draft, _OPERATOR)("for-each-ref", "--count=1"):
                 raise Permanent(f"{folder} has no commit yet: commit a first page, then add it again")
         else:

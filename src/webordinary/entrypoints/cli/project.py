@@ -289,7 +289,7 @@ QUESTIONS = {
     "user": "Name of the person who may change it (a-z and 0-9)",
     "sender": "That person's mail address",
 }
-CREDENTIAL = "file with the token (https) or private key (ssh) for its repository"
+CREDENTIAL = "file with the token (https) or private key (ssh) for its repository; -: standard input"
 MAX_CREDENTIAL_BYTES = 100_000
 MAX_NAMES = 10
 _SHOWN_CHARACTERS = 200
@@ -422,6 +422,8 @@ def _refuse_nowhere(repo: str) -> None:
 
 
 def _secret(file: Path) -> bytes:
+    if file == Path("-"):
+        return sys.stdin.buffer.read(MAX_CREDENTIAL_BYTES)
     try:
         with file.expanduser().open("rb") as content:
             return content.read(MAX_CREDENTIAL_BYTES)

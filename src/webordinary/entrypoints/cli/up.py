@@ -126,8 +126,8 @@ def command_name() -> str:
     if shutil.which("webordinary"):
         return "webordinary"
     script = Path(sys.executable).with_name("webordinary")
-    here = Path.cwd()
-    return str(script.relative_to(here) if script.is_relative_to(here) else script)
+    here = Path.cwd()  # of a service it is /, and its journal is read elsewhere
+    return str(script.relative_to(here) if here.name and script.is_relative_to(here) else script)
 
 
 OTHERS = 0o077
