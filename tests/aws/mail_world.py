@@ -72,7 +72,7 @@ class MailWorld:
         return AwsDirectory(self.clients.dynamodb, self.dynamo, names.PROJECTS + self.suffix)
 
     def outbox(self, patience: timedelta = timedelta(0)) -> AwsOutbox:
-        return AwsOutbox(self.items(), Bodies(self.clients.s3, self.store_bucket, "replies"), patience)
+        return AwsOutbox(self.items(), Bodies(self.clients.s3, self.store_bucket, "replies"), self.threads(), patience)
 
     def put_raw(self, ses_id: str, raw: bytes) -> str:
         """As SES does it; returns the key."""

@@ -9,7 +9,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.blobs import Bodies
 from webordinary.adapters.aws.dynamo import Dynamo
 from webordinary.adapters.aws.functions import FUNCTIONS, SMALL_MB
-from webordinary.adapters.aws.mail.directory import AwsDirectory
+from webordinary.adapters.aws.mail.directory import AwsDirectory, AwsThreads
 from webordinary.adapters.aws.mail.emulated import Reception, as_received, new_ses_id
 from webordinary.adapters.aws.mail.mails import MailItems
 from webordinary.adapters.aws.mail.outbox import AwsOutbox
@@ -170,7 +170,7 @@ def test_an_execution_whose_end_was_told_to_nobody_is_found_given_up_and_answere
     assert letter.reason == "workflow ABORTED: Operator: stopped by hand"
     items = MailItems(Dynamo(account.clients.dynamodb), lambda: datetime.now(UTC))
     bodies = Bodies(account.clients.s3, names.store_bucket(account.account_id), "replies")
-    [reply] = AwsOutbox(items, bodies, timedelta()).of(email_id)
+    [reply] = AwsOutbox(items, bodies, AwsThreads(items.dynamo, items.now)).of(email_id)
     assert reply.reply.recipient == SCOTT
 
 

@@ -60,12 +60,13 @@ class Counted:
         )  # fmt: skip
 
     def reading(self) -> Reading:
-        return Reading(self.room(), self.pool.jobs, Told(), lambda: NOON)
+        room = self.room()
+        return Reading(room, self.pool.jobs, Told(), lambda: NOON, began=room.raw_mails.mark_started)
 
     def answering(self) -> Answering:
         room, cloud, now = self.room(), Cloud(), lambda: NOON
         ses = SesTransport(self.world.clients.ses, EDIT.address, REGION)
-        outbox = PromptOutbox(self.world.outbox(), ses, room.threads, Told(), now)
+        outbox = PromptOutbox(self.world.outbox(), ses, Told(), now)
         return Answering(
             room, outbox, self.pool, cloud.dead_letters, cloud.interruptions, Told(), now, outbox.deliver_written,
             renamed=True,
@@ -76,7 +77,6 @@ class Counted:
         key, mails = self.world.put_raw(seen.ses_id, as_received(raw, seen)), self.world.raw_mails()
         self.proxy.forget_calls()
         (accepted,) = AwsIntake(mails, EDIT, Told()).take(key, NOON)
-        mails.mark_started(accepted.email_id)
         return accepted.email_id
 
     def settle(self) -> None:
@@ -110,11 +110,11 @@ def test_a_mail_costs_the_mail_room_few_calls(ministack: Emulator) -> None:
         assert counted.answering().reply({**payload, "sender": sender, "job": job}) == {"replied": True}
         calls["Reply"] = counted.counted()
         assert calls == {
-            "intake": 3,  # the mail, its note, that it was started
-            "AuthenticateSender": 3,  # the note, the head of the mail, the sender
+            "intake": 2,  # the mail, its note
+            "AuthenticateSender": 3,  # that it runs, which reads the note; the head of the mail, the sender
             "ParseEmail": 3,  # the note, the mail, its reading
             "IdentifyProjectUser": 4,  # note and reading, the sender, is the thread there, record it
-            "Reply": 5,  # note and reading, the outbox; SES, sent, SES's Message-ID
+            "Reply": 4,  # note and reading, the outbox; SES; sent, with SES's Message-ID
         }
         (entry,) = counted.world.outbox().of(email_id)
         assert entry.sent_at == NOON

@@ -104,10 +104,10 @@ def test_a_lost_answer_does_not_send_a_second_copy_at_once(
     world.threads().record(Thread("0" * 16, ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
     outbox, ses = world.outbox(), transport(proxy.endpoint)
     proxy.inject(DROP_RESPONSE, "ses:POST")
-    prompt = PromptOutbox(outbox, ses, world.threads(), events, lambda: NOON)
+    prompt = PromptOutbox(outbox, ses, events, lambda: NOON)
     prompt.put(written("lost"), NOON)
     prompt.deliver_written()
-    assert deliver_due(outbox, ses, world.threads(), NOON, events) == 0
+    assert deliver_due(outbox, ses, NOON, events) == 0
     assert len(sent(moto)) == before + 1
     assert "may have left" in (outbox.of("lost")[0].last_error or "")
 
@@ -117,7 +117,7 @@ def test_an_answer_to_what_ses_sent_is_recognised(moto: Emulator, ministack: Emu
     thread = world.threads().record(Thread("0" * 16, ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
     outbox = world.outbox()
     outbox.put(written("e1"), NOON)
-    assert deliver_due(outbox, transport(moto.endpoint), world.threads(), NOON, events) == 1
+    assert deliver_due(outbox, transport(moto.endpoint), NOON, events) == 1
     name = outbox.of("e1")[0].sent_as
     assert name
     assert name.endswith("@email.amazonses.com>")

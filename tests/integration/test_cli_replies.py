@@ -33,7 +33,7 @@ class Refusing:
 
 def deliver(house: House, transport: Refusing | MaildirTransport) -> int:
     services = house.services
-    return deliver_due(services.outbox, transport, services.threads, services.clock.now(), services.events)
+    return deliver_due(services.outbox, transport, services.clock.now(), services.events)
 
 
 def answered(house: House, problem: Exception) -> str:

@@ -170,7 +170,6 @@ def test_a_question_that_was_sent_leaves_no_token_in_the_database(house: House, 
         deliver_due(
             services.outbox,
             MaildirTransport(tmp_path / "sent"),
-            services.threads,
             services.clock.now(),
             services.events,
         )

@@ -128,7 +128,7 @@ def test_a_question_that_was_sent_keeps_no_link(house: House, tmp_path: Path) ->
     email_id = house.receive()
     link, services = link_of(house, email_id), house.services
     sent = MaildirTransport(tmp_path / "sent")
-    assert deliver_due(services.outbox, sent, services.threads, services.clock.now(), services.events) == 1
+    assert deliver_due(services.outbox, sent, services.clock.now(), services.events) == 1
     assert links_in(house, email_id) == []
     with visitor(house) as page:
         assert page.get(link).status_code == 200, "the link that left still works"

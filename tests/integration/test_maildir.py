@@ -15,7 +15,6 @@ from aiosmtpd.controller import Controller
 
 from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport, SigningTransport
 from webordinary.adapters.sqlite.database import MemoryDatabase
-from webordinary.adapters.sqlite.mails import SqliteThreads
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
 from webordinary.entrypoints.running import free_port
 from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
@@ -52,8 +51,8 @@ def test_a_crash_after_delivery_does_not_deliver_twice(tmp_path: Path) -> None:
     outbox, transport, events = SqliteOutbox(MemoryDatabase()), MaildirTransport(tmp_path), Told()
     outbox.put(REPLY, NOON)
     transport.send(REPLY)  # and the process died before it could note that
-    assert deliver_due(outbox, transport, SqliteThreads(MemoryDatabase()), NOON, events) == 1
-    assert deliver_due(outbox, transport, SqliteThreads(MemoryDatabase()), NOON, events) == 0
+    assert deliver_due(outbox, transport, NOON, events) == 1
+    assert deliver_due(outbox, transport, NOON, events) == 0
     assert len(delivered(tmp_path)) == 1
     assert [event.kind for event in events] == ["ReplySent"]
 
@@ -85,7 +84,7 @@ def test_a_folder_that_cannot_be_used_is_worth_another_try(tmp_path: Path) -> No
     (tmp_path / "file").write_bytes(b"")
     outbox, events = SqliteOutbox(MemoryDatabase()), Told()
     outbox.put(REPLY, NOON)
-    assert deliver_due(outbox, MaildirTransport(tmp_path / "file"), SqliteThreads(MemoryDatabase()), NOON, events) == 0
+    assert deliver_due(outbox, MaildirTransport(tmp_path / "file"), NOON, events) == 0
     (entry,) = outbox.of("e1")
     assert entry.next_try_at > NOON
     assert "file" in (entry.last_error or "")
@@ -237,7 +236,7 @@ def test_a_reply_that_the_relay_refuses_is_given_up(remote: Remote, relay: Relay
         relay.send(REPLY)
     outbox, events = SqliteOutbox(MemoryDatabase()), Told()
     outbox.put(REPLY, NOON)
-    deliver_due(outbox, relay, SqliteThreads(MemoryDatabase()), NOON, events)
+    deliver_due(outbox, relay, NOON, events)
     assert outbox.of("e1")[0].given_up
     assert [event.kind for event in events] == ["DeadLettered"]
 

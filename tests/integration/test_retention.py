@@ -49,7 +49,7 @@ def attach(house: House, email_id: str, content: bytes) -> str:
 def deliver(house: House) -> None:
     services = house.services
     transport = MaildirTransport(services.config.data / "outbox")
-    deliver_due(services.outbox, transport, services.threads, services.clock.now(), services.events)
+    deliver_due(services.outbox, transport, services.clock.now(), services.events)
 
 
 def rows(house: House) -> dict[str, int]:

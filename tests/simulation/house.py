@@ -44,7 +44,6 @@ class House:
         self._store = Port(durable.executions, "executions", process)
         self._letters_written = process.stop_event()
         mailroom = durable.mailroom(process)
-        self._threads = mailroom.threads
         interruptions = Port(durable.interruptions, "interruptions", process)
         self._answering = Answering(
             mailroom, self._outbox, pool, self._dead_letters, interruptions, events, process.now, self._wake_outbox,
@@ -142,7 +141,7 @@ class House:
             self._letters_written.wait(LOOK_SECONDS)
 
     def _deliver(self) -> None:
-        while deliver_due(self._outbox, self._transport, self._threads, self.process.now(), self._events):
+        while deliver_due(self._outbox, self._transport, self.process.now(), self._events):
             pass
 
     def _run_sweeper(self) -> None:

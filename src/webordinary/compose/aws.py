@@ -278,7 +278,8 @@ class AwsContainer:
 
     @cached_property
     def outbox(self) -> AwsOutbox:
-        return AwsOutbox(self.mail_items, Bodies(self.clients.s3, self.store_bucket, "replies"), REPLY_PATIENCE)
+        bodies = Bodies(self.clients.s3, self.store_bucket, "replies")
+        return AwsOutbox(self.mail_items, bodies, self.threads, REPLY_PATIENCE)
 
     @cached_property
     def undelivered(self) -> AwsUndelivered:

@@ -262,7 +262,7 @@ class EmbeddedContainer:
         from webordinary.services.loop import Loop  # noqa: PLC0415 - only `up` needs it
         from webordinary.services.mail_duties import OutboxSender  # noqa: PLC0415
 
-        sender = OutboxSender(self.outbox, self.transport, self.threads, self.events)
+        sender = OutboxSender(self.outbox, self.transport, self.events)
         return Loop(sender, OUTBOX_SECONDS, self.clock.now)
 
     def accept_mail(

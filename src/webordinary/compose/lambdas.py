@@ -16,7 +16,6 @@ from webordinary.config import Config
 from webordinary.model.events import Events
 from webordinary.pool.reconciler import Reconciler
 from webordinary.services.mail_duties import BrokenWorkflows, MissingWorkflows, OutboxSender
-from webordinary.workflow.start import start
 
 __all__ = ["FUNCTIONS", "METRICS", "METRICS_SERVICE", "PARSING_STEPS", "Function", "names"]
 """For the lambdas' entrypoints, which import no adapters."""
@@ -31,10 +30,11 @@ def container_from_environment(environment: Mapping[str, str], events: Events) -
 def take(services: AwsContainer, key: str, received_at: datetime) -> None:
     """Accept a raw mail and start its workflow.
 
-    Killed in between, it leaves a mail that nobody noted or that has no workflow: both are among the chores.
+    Killed in between, it leaves a mail that nobody noted or that has no workflow: both are among the chores. The first
+    step of the workflow notes that it runs.
     """
     for mail in services.accept(key, received_at):
-        start(mail.email_id, services.workflows, services.raw_mails)
+        services.workflows.start(mail.email_id, {"emailId": mail.email_id, "redrive": 0})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def duties_of(container: AwsContainer) -> Mapping[str, Chore]:
     c = container
     services: dict[str, Callable[[datetime], int]] = {
         "hints": Reconciler(c.pool, c.events, progress=c.reconciler_progress).run_once,
-        "replies": OutboxSender(c.outbox, c.transport, c.threads, c.events).run_once,
+        "replies": OutboxSender(c.outbox, c.transport, c.events).run_once,
         "workflows": MissingWorkflows(c.workflows, c.raw_mails).run_once,
         "mails": UnnotedMails(c).run_once,
         "broken": BrokenWorkflows(c.executions, answering_of(c)).run_once,

@@ -49,7 +49,7 @@ class SiteJobs:
         run = self._run_of(started, token)
         check_budget(run)
         settlement = self._dispatch(run)
-        cost = self._deps.ledger.of_job(job_id)
+        cost = 0.0 if run.agent_is_free else self._deps.ledger.of_job(job_id)
         return replace(settlement, result=replace(settlement.result, cost_usd=cost)) if cost else settlement
 
     def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from webordinary.mail.confirm import without_token
-from webordinary.mail.ports import Outbox, OutboxEntry, PerhapsSent, Threads, Transport
+from webordinary.mail.ports import Outbox, OutboxEntry, PerhapsSent, Transport
 from webordinary.mail.replies.compose import CONFIRM
 from webordinary.model.backoff import Backoff
 from webordinary.model.errors import Permanent, Transient
@@ -34,14 +33,12 @@ DOUBT_SECONDS = 600.0
 MAX_ERROR = 500
 
 
-def deliver_due(outbox: Outbox, transport: Transport, threads: Threads, now: datetime, events: Events) -> int:
+def deliver_due(outbox: Outbox, transport: Transport, now: datetime, events: Events) -> int:
     """Try every reply that is due, once; returns how many were sent. Call it again to go on."""
-    return sum(deliver(entry, outbox, transport, threads, now, events) for entry in outbox.due(now, BATCH))
+    return sum(deliver(entry, outbox, transport, now, events) for entry in outbox.due(now, BATCH))
 
 
-def deliver(
-    entry: OutboxEntry, outbox: Outbox, transport: Transport, threads: Threads, now: datetime, events: Events
-) -> bool:
+def deliver(entry: OutboxEntry, outbox: Outbox, transport: Transport, now: datetime, events: Events) -> bool:
     """Try one reply, once; False if it did not leave."""
     reply = entry.reply
     told = {"kind": reply.kind, "recipient": reply.recipient}
@@ -55,21 +52,12 @@ def deliver(
             events.emit(Event(EventKind.DEAD_LETTERED, email_id=reply.email_id, data=data))
         return False
     _mark_sent(reply, outbox, now, sent_as)
-    if sent_as:
-        file_under_thread(reply, sent_as, threads)
     events.emit(Event(EventKind.REPLY_SENT, email_id=reply.email_id, data=told))
     return True
 
 
 def _mark_sent(reply: Reply, outbox: Outbox, now: datetime, sent_as: str | None) -> None:
     outbox.mark_sent(reply, now, sent_as, without_token(reply.raw) if reply.kind == CONFIRM else None)
-
-
-def file_under_thread(reply: Reply, sent_as: str, threads: Threads) -> None:
-    """An answer names the Message-ID that our reply left under: let it be recognised by that."""
-    if reply.thread_id:
-        with suppress(Transient, Permanent):  # it has left; its references and Reply-To find the thread as well
-            threads.add_message(reply.thread_id, sent_as, reply.email_id)
 
 
 def _next_try(problem: Transient | Permanent, entry: OutboxEntry, now: datetime) -> datetime | None:
@@ -96,18 +84,15 @@ class PromptOutbox:
     One thread at a time, as a lambda has it.
     """
 
-    def __init__(
-        self, outbox: Outbox, transport: Transport, threads: Threads, events: Events, now: Callable[[], datetime]
-    ) -> None:
-        self._outbox, self._transport, self._threads = outbox, transport, threads
-        self._events, self._now = events, now
+    def __init__(self, outbox: Outbox, transport: Transport, events: Events, now: Callable[[], datetime]) -> None:
+        self._outbox, self._transport, self._events, self._now = outbox, transport, events, now
         self._written: list[OutboxEntry] = []
 
     def deliver_written(self) -> None:
         """Deliver what `put` kept since the last call."""
         written, self._written = self._written, []
         for entry in written:
-            deliver(entry, self._outbox, self._transport, self._threads, self._now(), self._events)
+            deliver(entry, self._outbox, self._transport, self._now(), self._events)
 
     def put(self, reply: Reply, now: datetime) -> bool:
         is_new = self._outbox.put(reply, now)
@@ -203,13 +188,11 @@ def _bounce(bounce: Mapping[str, Any]) -> str:
     return f"bounced {hard} ({bounce.get('bounceSubType') or 'General'}): {words}"
 
 
-def take_notice(notice: Notice, region: str, outbox: Outbox, threads: Threads, events: Events, now: datetime) -> None:
+def take_notice(notice: Notice, region: str, outbox: Outbox, events: Events, now: datetime) -> None:
     """Note what became of a reply; again is harmless."""
     entry = _entry(notice, outbox)
     if entry and entry.sent_at is None:
-        sent_as = ses_message_id(notice.ses_id, region)
-        _mark_sent(entry.reply, outbox, now, sent_as)
-        file_under_thread(entry.reply, sent_as, threads)
+        _mark_sent(entry.reply, outbox, now, ses_message_id(notice.ses_id, region))
     if notice.news is not News.BOUNCED or (entry and entry.bounced == notice.reason):
         return
     if entry:

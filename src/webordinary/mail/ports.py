@@ -232,6 +232,7 @@ class Outbox(Protocol):
     def mark_sent(self, reply: Reply, now: datetime, sent_as: str | None = None, kept: bytes | None = None) -> None:
         """Delivered: never due again. `sent_as` is the Message-ID that it got on its way out, if another.
 
+        An answer names that one: it is filed under the reply's thread in the same step, if that thread is recorded.
         `kept` replaces the stored bytes, which have a secret of the receiver.
         """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, Self
@@ -45,6 +45,8 @@ class Claim:
     claimed_at: datetime
     last_activity_at: datetime
     lease_expires_at: datetime
+    idle: bool = field(default=False, compare=False)
+    """No job runs under it. A store that cannot tell says no."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from webordinary.mail.outbox import deliver_due
-from webordinary.mail.ports import Outbox, RawMails, Threads, Transport
+from webordinary.mail.ports import Outbox, RawMails, Transport
 from webordinary.model.events import EventKind, Events
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
@@ -32,13 +32,12 @@ class OutboxSender:
 
     outbox: Outbox
     transport: Transport
-    threads: Threads
     events: Events
     name: str = "outbox"
 
     def run_once(self, now: datetime) -> int:
         sent = 0
-        while batch := deliver_due(self.outbox, self.transport, self.threads, now, self.events):
+        while batch := deliver_due(self.outbox, self.transport, now, self.events):
             sent += batch
         return sent
 

@@ -298,9 +298,10 @@ class Answering:
         if job_route.get("route") == "command":
             return self._answer_command(payload, mail)
         job_id = job_route.get("jobId") or job_id_of(email_id, payload.get("redrive", 0))
-        return self._answer_job(job_id, email_id, mail)
+        role = SenderRole(job_route.get("role", SenderRole.EDITOR))  # as it was when the mail was read
+        return self._answer_job(job_id, email_id, mail, role)
 
-    def _answer_job(self, job_id: str, email_id: str, mail: ParsedMail) -> Answer:
+    def _answer_job(self, job_id: str, email_id: str, mail: ParsedMail, role: SenderRole) -> Answer:
         job = self.pool.jobs.get(job_id)
         if job is None or job.outcome is None or job.result is None:
             return answers.gave_up(mail)
@@ -308,16 +309,11 @@ class Answering:
             self.interruptions.record(job, ANOTHER_THREAD, self.now())
         answer = answers.answer_job(
             mail, job.outcome, job.result, self._refused(email_id, mail),
-            shows_cost=self.look.shows_cost, role=self._role_of(mail, job.key.project_id),
+            shows_cost=self.look.shows_cost, role=role,
         )  # fmt: skip
         with suppress(Permanent):  # a picture that is gone is not worth a failure
             return replace(answer, pictures=tuple(map(self.mailroom.blobs.get, job.result.pictures)))
         return answer
-
-    def _role_of(self, mail: ParsedMail, project_id: str) -> SenderRole:
-        """The sender's role now; one who was removed meanwhile publishes nothing."""
-        entitled = self.mailroom.entitlements(mail)
-        return next((one.role for one in entitled if one.key.project_id == project_id), SenderRole.EDITOR)
 
     def _answer_command(self, payload: Payload, mail: ParsedMail) -> Answer:
         if payload["job"]["command"] == Command.STOP:

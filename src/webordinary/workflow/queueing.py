@@ -40,15 +40,15 @@ class Queueing:
         return {}
 
     def check_ownership(self, payload: Payload) -> Payload:
-        """Does a live worker own the key? Only looks."""
+        """Does a live worker own the key, and is it known to run nothing? Only looks.
+
+        A job that begins later makes no way for this one (see `interrupting_job`), so only a busy owner matters.
+        """
         claim = self.pool.claims.look(self._key(payload))
-        owned = (
-            claim is not None
-            and claim.status is ClaimStatus.HELD
-            and claim.lease_expires_at > self.now()
-            and not self.pool.liveness.is_dead(claim.worker)
-        )
-        return {"owned": owned}
+        if claim is None or claim.status is not ClaimStatus.HELD or claim.lease_expires_at <= self.now():
+            return {"owned": False, "idle": False}
+        alive = not self.pool.liveness.is_dead(claim.worker)
+        return {"owned": alive, "idle": alive and claim.idle}
 
     def send_claim_request(self, payload: Payload) -> Payload:
         """Tell the workers that this key waits; a hint that is there already is enough."""

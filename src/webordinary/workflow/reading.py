@@ -188,10 +188,13 @@ class Reading:
     """Notes a reply that a machine reports as undelivered; on AWS SES tells of those."""
     released: Callable[[str], None] = lambda _: None
     """Starts the workflow of a released mail at once; without it the reconciler does."""
+    began: Callable[[str], None] = lambda _: None
+    """Notes that the workflow of a mail runs, where its start did not."""
 
     def authenticate_sender(self, payload: Payload) -> Payload:
         """Admitted, held or refused, by envelope and header alone; fail closed. Only admitted mails are parsed."""
         email_id = payload["emailId"]
+        self.began(email_id)
         outlined = self.mailroom.read_outline(email_id)
         if is_answer(self.mailroom.mailbox, outlined.envelope.recipient):
             return {"verdict": self._answers(email_id, outlined)}
@@ -288,7 +291,7 @@ class Reading:
         self.events.emit(Event(EventKind.JOB_RECORDED, email_id, job.job_id, job.key, data={"order": job.order}))
         place = {"key": str(job.key), "order": job.order}
         route = "edit" if mail.command is Command.EDIT else "queue"
-        return {"route": route, "jobId": job.job_id, "threadId": thread.thread_id, "place": place}
+        return {"route": route, "jobId": job.job_id, "threadId": thread.thread_id, "place": place, "role": str(role)}
 
     def _crowded(self, email_id: str, key: ProjectUser, mail: ParsedMail) -> str:
         """Why the mail is one too many of its project or domain in this hour; empty if it is not."""

@@ -52,10 +52,10 @@ BOUNCE = notification(
 COMPLAINT = notification("Complaint", complainedRecipients=[{"emailAddress": "x"}], complaintFeedbackType="abuse")
 
 
-def taken(text: str, outbox: SqliteOutbox, threads: SqliteThreads | None = None) -> Told:
+def taken(text: str, outbox: SqliteOutbox) -> Told:
     events, notice = Told(), read_notification(text)
     assert notice
-    take_notice(notice, "us-east-1", outbox, threads or SqliteThreads(MemoryDatabase()), events, NOON)
+    take_notice(notice, "us-east-1", outbox, events, NOON)
     return events
 
 
@@ -114,11 +114,12 @@ def test_a_bounce_of_no_reply_that_we_know_is_still_told() -> None:
 
 @pytest.mark.parametrize("what", ["Send", "Delivery"])
 def test_a_reply_in_doubt_that_ses_knows_is_not_sent_again(what: str) -> None:
-    outbox, threads = SqliteOutbox(MemoryDatabase()), SqliteThreads(MemoryDatabase())
+    database = MemoryDatabase()
+    outbox, threads = SqliteOutbox(database), SqliteThreads(database)
     threads.record(Thread("t1", ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
     outbox.put(REPLY, NOON)
     outbox.mark_failed(REPLY, "no answer", NOON)
-    taken(notification(what), outbox, threads)
+    taken(notification(what), outbox)
     assert outbox.due(NOON, 10) == ()
     assert outbox.of("e1")[0].sent_as == f"<{SES_ID}@email.amazonses.com>"
     assert threads.find((f"<{SES_ID}@email.amazonses.com>",))

@@ -42,17 +42,12 @@ class Renaming:
         return THEIRS
 
 
-@pytest.fixture
-def threads() -> SqliteThreads:
-    threads = SqliteThreads(MemoryDatabase())
+def test_an_answer_to_the_name_that_a_transport_gave_is_recognised() -> None:
+    database = MemoryDatabase()
+    outbox, threads = SqliteOutbox(database), SqliteThreads(database)
     threads.record(Thread("t1", ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
-    return threads
-
-
-def test_an_answer_to_the_name_that_a_transport_gave_is_recognised(threads: SqliteThreads) -> None:
-    outbox = SqliteOutbox(MemoryDatabase())
     outbox.put(REPLY, NOON)
-    assert deliver_due(outbox, Renaming(), threads, NOON, Told()) == 1
+    assert deliver_due(outbox, Renaming(), NOON, Told()) == 1
     assert outbox.of("e1")[0].sent_as == THEIRS
     found = threads.find((THEIRS,))
     assert found
@@ -62,32 +57,32 @@ def test_an_answer_to_the_name_that_a_transport_gave_is_recognised(threads: Sqli
 def test_a_reply_has_left_even_if_its_name_cannot_be_filed() -> None:
     outbox, events = SqliteOutbox(MemoryDatabase()), Told()
     outbox.put(REPLY, NOON)
-    assert deliver_due(outbox, Renaming(), SqliteThreads(MemoryDatabase()), NOON, events) == 1
+    assert deliver_due(outbox, Renaming(), NOON, events) == 1
     assert [event.kind for event in events] == ["ReplySent"]
 
 
-def test_a_doubtful_reply_waits_long_before_it_is_sent_again(threads: SqliteThreads) -> None:
+def test_a_doubtful_reply_waits_long_before_it_is_sent_again() -> None:
     outbox, transport = SqliteOutbox(MemoryDatabase()), Renaming([PerhapsSent("no answer")])
     outbox.put(REPLY, NOON)
-    assert deliver_due(outbox, transport, threads, NOON, Told()) == 0
-    assert deliver_due(outbox, transport, threads, NOON + DOUBT / 2, Told()) == 0
-    assert deliver_due(outbox, transport, threads, NOON + DOUBT, Told()) == 1
+    assert deliver_due(outbox, transport, NOON, Told()) == 0
+    assert deliver_due(outbox, transport, NOON + DOUBT / 2, Told()) == 0
+    assert deliver_due(outbox, transport, NOON + DOUBT, Told()) == 1
 
 
-def test_a_reply_is_in_doubt_twice_at_most(threads: SqliteThreads) -> None:
+def test_a_reply_is_in_doubt_twice_at_most() -> None:
     outbox, events = SqliteOutbox(MemoryDatabase()), Told()
     transport = Renaming([PerhapsSent("no answer") for _ in range(MAX_DOUBTFUL_TRIES)])
     outbox.put(REPLY, NOON)
     for tries in range(MAX_DOUBTFUL_TRIES + 3):
-        deliver_due(outbox, transport, threads, NOON + tries * DOUBT, events)
+        deliver_due(outbox, transport, NOON + tries * DOUBT, events)
     assert transport.sent == []
     assert outbox.of("e1")[0].given_up
     assert [event.kind for event in events] == ["DeadLettered"]
 
 
-def test_who_writes_a_reply_delivers_it_at_once_and_alone(threads: SqliteThreads) -> None:
+def test_who_writes_a_reply_delivers_it_at_once_and_alone() -> None:
     store, transport = SqliteOutbox(MemoryDatabase()), Renaming()
-    mine, other = (PromptOutbox(store, transport, threads, Told(), lambda: NOON) for _ in range(2))
+    mine, other = (PromptOutbox(store, transport, Told(), lambda: NOON) for _ in range(2))
     assert mine.put(REPLY, NOON)
     assert not other.put(REPLY, NOON)
     other.deliver_written()
@@ -100,8 +95,8 @@ def test_who_writes_a_reply_delivers_it_at_once_and_alone(threads: SqliteThreads
 
 
 @pytest.mark.parametrize("problem", [Transient("busy"), Permanent("no such user"), PerhapsSent("no answer")])
-def test_what_the_writer_could_not_deliver_is_left_to_others(threads: SqliteThreads, problem: Exception) -> None:
-    outbox = PromptOutbox(SqliteOutbox(MemoryDatabase()), Renaming([problem]), threads, Told(), lambda: NOON)
+def test_what_the_writer_could_not_deliver_is_left_to_others(problem: Exception) -> None:
+    outbox = PromptOutbox(SqliteOutbox(MemoryDatabase()), Renaming([problem]), Told(), lambda: NOON)
     outbox.put(REPLY, NOON)
     outbox.deliver_written()
     (entry,) = outbox.of("e1")

@@ -163,7 +163,7 @@ def test_a_job_that_is_not_recorded_is_an_error_that_names_it(steps: Mapping[str
 
 def test_ownership_is_looked_up_and_a_claim_is_requested_once(house: House, steps: Mapping[str, Step]) -> None:
     payload = identified(house, steps)
-    assert steps["CheckOwnership"](payload) == {"owned": False}
+    assert steps["CheckOwnership"](payload) == {"owned": False, "idle": False}
     steps["SendClaimRequest"](payload)
     steps["SendClaimRequest"](payload)
     [request] = house.services.pool.hints.receive(house.services.clock.now(), (), 10)
@@ -209,8 +209,8 @@ def test_one_reply_is_written_however_often_the_step_is_called(house: House, ste
 def test_the_reply_offers_a_publication_to_those_who_may_publish(
     house: House, steps: Mapping[str, Step], role: SenderRole, offered: bool
 ) -> None:
-    payload = identified(house, steps)
     house.services.directory.set_role(SCOTT, "amelia", role)
+    payload = identified(house, steps)
     house.settle(Settlement(JobOutcome.SUCCEEDED, JobResult("The title is new.", "abc", "http://edit.localhost/")))
     steps["Reply"]({"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload})
     [reply] = house.replies(payload["emailId"])

@@ -29,6 +29,10 @@ UPDATE outbox
 SET sent_at = :now, sent_as = :sent_as, attempts = attempts + 1, last_error = NULL, raw = coalesce(:kept, raw)
 WHERE email_id = :email_id AND kind = :kind AND sent_at IS NULL"""
 
+FILE_SENT = """
+INSERT INTO thread_messages (message_id, thread_id, email_id)
+SELECT :sent_as, thread_id, :email_id FROM threads WHERE thread_id = :thread_id ON CONFLICT (message_id) DO NOTHING"""
+
 MARK_FAILED = """
 UPDATE outbox
 SET attempts = attempts + 1, last_error = :error, next_try_at = coalesce(:next_try_at, next_try_at),
@@ -59,6 +63,8 @@ class SqliteOutbox:
         row = {"email_id": reply.email_id, "kind": reply.kind, "now": now.timestamp(), "sent_as": sent_as}
         with self._db.write() as conn:
             conn.execute(MARK_SENT, row | {"kept": None if kept is None else packed(kept)})
+            if sent_as:
+                conn.execute(FILE_SENT, row | {"thread_id": reply.thread_id})
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
         row = {

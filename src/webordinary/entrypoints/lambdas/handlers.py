@@ -146,8 +146,7 @@ def _bounces(services: AwsContainer) -> Call:
     from webordinary.mail.outbox import take_notice  # noqa: PLC0415
 
     def noted(notice: Notice) -> None:
-        outbox, threads = services.outbox, services.threads
-        take_notice(notice, services.config.aws_region, outbox, threads, services.events, services.clock.now())
+        take_notice(notice, services.config.aws_region, services.outbox, services.events, services.clock.now())
 
     return partial(bounces, take_notice=noted)
 

@@ -209,7 +209,7 @@ class AwsThreads:
             "branch": branch_of(thread.thread_id),
             "now": moment(now),
         }
-        key, filed = _thread(thread.thread_id), self._filed(thread.thread_id, message_id, email_id)
+        key, filed = _thread(thread.thread_id), self.filed(thread.thread_id, message_id, email_id)
         as_given = update(self._table, key, BEGIN, AS_GIVEN, **values)
         if self._dynamo.transact(what, [as_given, filed], secrets.token_hex(16)) is None:
             return thread
@@ -219,7 +219,7 @@ class AwsThreads:
         return _read(stored)
 
     def add_message(self, thread_id: str, message_id: str, email_id: str = "") -> None:
-        writes = [self._filed(thread_id, message_id, email_id), check(self._table, _thread(thread_id), _THERE)]
+        writes = [self.filed(thread_id, message_id, email_id), check(self._table, _thread(thread_id), _THERE)]
         if self._dynamo.transact(f"filing a message under thread {thread_id}", writes, secrets.token_hex(16)):
             raise Permanent(f"thread {thread_id} is not recorded: {message_id} cannot join it")
 
@@ -233,7 +233,8 @@ class AwsThreads:
         keep = update(self._table, _thread(thread_id), "SET #agentSession = :session", _THERE, session=agent_session)
         self._dynamo.write(f"keeping the agent's session of thread {thread_id}", keep)
 
-    def _filed(self, thread_id: str, message_id: str, email_id: str) -> Write:
+    def filed(self, thread_id: str, message_id: str, email_id: str) -> Write:
+        """The write by which a Message-ID leads to its thread."""
         expires = epoch(self._now() + timedelta(days=self._keep_days))
         return update(self._table, _message(message_id), FILE, thread=thread_id, mail=email_id, expires=expires)
 

@@ -82,12 +82,16 @@ class MailItems:
             if known := self._remembered.get((email_id, part)):
                 return known
         found = self.between(what, email_id, MAIL, PARSED)
+        self.remember(found)
+        return next((item for item in found if item["part"] == part), None)
+
+    def remember(self, found: Sequence[Fields]) -> None:
+        """For `settled`."""
         with self._lock:
             for item in found:
-                self._remembered[email_id, item["part"]] = item
+                self._remembered[item["emailId"], item["part"]] = item
             while len(self._remembered) > REMEMBERED:
                 self._remembered.popitem(last=False)
-        return next((item for item in found if item["part"] == part), None)
 
     def beginning(self, what: str, email_id: str, prefix: str) -> list[Fields]:
         """The items of a mail whose part begins so, in order."""
@@ -168,7 +172,9 @@ class AwsRawMails:
     def mark_started(self, email_id: str) -> None:
         key, there = self._items.key(email_id, MAIL), "attribute_exists(#emailId)"
         what = f"noting that the workflow of mail {email_id} runs"
-        self._items.dynamo.write(what, update(self._items.table, key, "REMOVE #due, #dueAt", there))
+        found = self._items.dynamo.write(what, update(self._items.table, key, "REMOVE #due, #dueAt", there))
+        if not isinstance(found, ConditionFailed):
+            self._items.remember([found])
         self._started[email_id] = None
         while len(self._started) > _STARTED_REMEMBERED:
             self._started.popitem(last=False)

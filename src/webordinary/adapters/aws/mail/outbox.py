@@ -6,15 +6,20 @@ a while: no other deliverer sees it meanwhile, so that a reply leaves once thoug
 
 from __future__ import annotations
 
+import secrets
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.blobs import Bodies
 from webordinary.adapters.aws.dynamo import ConditionFailed, Fields, at, at_or_none, moment, update
+from webordinary.adapters.aws.mail.directory import AwsThreads
 from webordinary.adapters.aws.mail.mails import MailItems
 from webordinary.mail.ports import OutboxEntry, Undelivered
 from webordinary.model.mail import Reply
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
 
 REPLY = "reply"
 """What an item is due for until its reply was sent or given up."""
@@ -35,8 +40,10 @@ BOUNCED = "SET #bounced = :reason"
 class AwsOutbox:
     """See Outbox. `patience` is how long a reply is its writer's or finder's alone; without, it is everybody's."""
 
-    def __init__(self, items: MailItems, bodies: Bodies, patience: timedelta = timedelta(0)) -> None:
-        self._items, self._bodies, self._patience = items, bodies, patience
+    def __init__(
+        self, items: MailItems, bodies: Bodies, threads: AwsThreads, patience: timedelta = timedelta(0)
+    ) -> None:
+        self._items, self._bodies, self._threads, self._patience = items, bodies, threads, patience
 
     def put(self, reply: Reply, now: datetime) -> bool:
         fields = {
@@ -68,7 +75,8 @@ class AwsOutbox:
         more = ({"sentAs": sent_as} if sent_as else {}) | (self._bodies.keep(kept) if kept is not None else {})
         less = ", #bodyKey" if "body" in more else ""
         change = SENT.format(more="".join(f", #{name} = :{name}" for name in more), less=less)
-        self._change(reply, change, UNSENT, now=moment(now), one=1, **more)
+        filed = [self._threads.filed(reply.thread_id, sent_as, reply.email_id)] if sent_as and reply.thread_id else []
+        self._change(reply, change, UNSENT, *filed, now=moment(now), one=1, **more)
 
     def mark_failed(self, reply: Reply, error: str, next_try_at: datetime | None) -> None:
         if next_try_at:
@@ -91,11 +99,14 @@ class AwsOutbox:
         item = self._items.dynamo.write(f"taking the reply to mail {seen['emailId']}", change)
         return None if isinstance(item, ConditionFailed) else {**item, "dueAt": seen["dueAt"]}
 
-    def _change(self, reply: Reply, change: str, when: str, **values: object) -> None:
-        """A reply that is sent already, or expired, stays as it is."""
-        key = self._items.key(reply.email_id, PREFIX + reply.kind)
-        what = f"noting what became of the reply to mail {reply.email_id}"
-        self._items.dynamo.write(what, update(self._items.table, key, change, when, **values))
+    def _change(self, reply: Reply, change: str, when: str, *besides: Write, **values: object) -> None:
+        """A reply that is sent already, or expired, stays as it is, and what were written besides too."""
+        items, what = self._items, f"noting what became of the reply to mail {reply.email_id}"
+        write = update(items.table, items.key(reply.email_id, PREFIX + reply.kind), change, when, **values)
+        if besides:
+            items.dynamo.transact(what, [write, *besides], secrets.token_hex(16))
+        else:
+            items.dynamo.write(what, write)
 
     def _entry(self, item: dict[str, Any]) -> OutboxEntry:
         return OutboxEntry(
