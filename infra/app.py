@@ -30,8 +30,10 @@ def build(app: App, settings: Settings) -> App:
     mail, workers = MailStack(app, settings), WorkersStack(app, settings)
     SitesStack(app, settings)
     ObservabilityStack(app, settings)
-    for later, earlier in ((lambdas, data), (workflow, lambdas), (mail, lambdas), (mail, data), (workers, data)):
-        later.add_stack_dependency(earlier)
+    for later in (workflow, mail, workers):  # the publisher trusts the broker's role, which must be there
+        later.add_stack_dependency(lambdas)
+    for later in (lambdas, mail, workers):
+        later.add_stack_dependency(data)
     Tags.of(app).add("application", names.PREFIX)
     return checked(app)
 

@@ -130,6 +130,11 @@ _OTHERS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.send_to(rights.INPUT),
         *_answer(settings),
     ),
+    names.BROKER: lambda _: (
+        *_read_mail(),
+        rights.read_tables(OWNERSHIP, JOBS),
+        rights.become_publisher(),
+    ),
     names.BOUNCES: lambda _: (rights.write_tables(MAILS, THREADS), rights.read_store("replies")),
 }
 

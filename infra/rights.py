@@ -110,6 +110,13 @@ def call_back(*more: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=actions, resources=[arns.state_machine()])
 
 
+def become_publisher() -> iam.PolicyStatement:
+    """Of one project, which the session's tag names."""
+    return iam.PolicyStatement(
+        actions=["sts:AssumeRole", "sts:TagSession"], resources=[arns.role(names.PUBLISHER_ROLE)]
+    )
+
+
 def ask_model(model: str) -> iam.PolicyStatement:
     """One model of Bedrock, by itself or through the inference profile that sends requests to other regions."""
     prefix, _, name = model.rpartition("anthropic.")

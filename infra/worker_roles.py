@@ -14,7 +14,7 @@ from webordinary.adapters.aws.site.stores import SESSIONS_PREFIX as SESSIONS
 
 
 def make_task_role(scope: Construct, settings: Settings) -> iam.Role:
-    """What every worker may do; to touch a site it must become that site's publisher."""
+    """What every worker may do; the rights to a site it gets of the broker, which looks at its claim and the mail."""
     role = iam.Role(
         scope,
         "task-role",
@@ -39,7 +39,7 @@ def make_task_role(scope: Construct, settings: Settings) -> iam.Role:
             actions=["ecs:UpdateTaskProtection", "ecs:GetTaskProtection"],
             resources=[f"arn:{Aws.PARTITION}:ecs:{Aws.REGION}:{Aws.ACCOUNT_ID}:task/{names.CLUSTER}/*"],
         ),
-        iam.PolicyStatement(actions=["sts:AssumeRole", "sts:TagSession"], resources=[arns.role(names.PUBLISHER_ROLE)]),
+        iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[arns.function(names.BROKER)]),
     )
     if settings.bedrock_model:
         model = rights.ask_model(settings.bedrock_model)
@@ -48,7 +48,7 @@ def make_task_role(scope: Construct, settings: Settings) -> iam.Role:
     return role
 
 
-def make_publisher_role(scope: Construct, task_role: iam.Role) -> iam.Role:
+def make_publisher_role(scope: Construct) -> iam.Role:
     """With the session tag `project` it reaches the folders and parameters of that project alone, and lists nothing."""
     tag = f"${{aws:PrincipalTag/{names.PROJECT_TAG}}}"
     tagged = {
@@ -59,7 +59,7 @@ def make_publisher_role(scope: Construct, task_role: iam.Role) -> iam.Role:
         scope,
         "publisher-role",
         role_name=names.PUBLISHER_ROLE,
-        assumed_by=iam.ArnPrincipal(task_role.role_arn).with_conditions(tagged).with_session_tags(),
+        assumed_by=iam.ArnPrincipal(arns.role(names.BROKER)).with_conditions(tagged).with_session_tags(),
         description="One project's sites, by session tag",
     )
     sites, store = names.sites_bucket(Aws.ACCOUNT_ID), names.store_bucket(Aws.ACCOUNT_ID)

@@ -9,7 +9,6 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_secretsmanager as secrets
 from constructs import Construct
 
-from infra import arns
 from infra.environment import common_environment
 from infra.nag import accept
 from infra.settings import Settings
@@ -80,7 +79,7 @@ def _environment(settings: Settings) -> dict[str, str]:
         **common_environment(settings),
         "AWS_REGION": Aws.REGION,
         "WORKSPACE_PATH": WORKSPACE,
-        "WEBORDINARY_AWS_PROJECT_ROLE": arns.role(names.PUBLISHER_ROLE),
+        "WEBORDINARY_AWS_BROKER": names.BROKER,
         **_bedrock(settings.bedrock_model),
     }
 

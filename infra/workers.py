@@ -59,7 +59,7 @@ class WorkersStack(Stack):
         )
         accept(cluster, "AwsSolutions-ECS4", "Workers tell their own metrics; Insights would cost more than idling.")
         self._repository, self._role = make_repository(self), make_task_role(self, settings)
-        make_publisher_role(self, self._role)
+        make_publisher_role(self)
         make = self._on_fargate if settings.capacity == "fargate" else self._on_ec2
         scale(make(cluster, make_wall(self, vpc), settings), settings)
         CfnOutput(self, "Repository", value=self._repository.repository_uri)

@@ -475,8 +475,8 @@ class Config:
     aws_poll_seconds: Annotated[
         int, Setting(number(1, 20), "how long one look into a queue waits; an empty look is billed")
     ] = 20
-    aws_project_role: Annotated[
-        str, Setting(text(), "role that a worker takes for the project it serves; empty: its own")
+    aws_broker: Annotated[
+        str, Setting(text(), "lambda that gives a worker the rights to the project it serves; empty: its own rights")
     ] = ""
 
     def __post_init__(self) -> None:

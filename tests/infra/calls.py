@@ -67,6 +67,9 @@ def rights_of(service: str, operation: str, params: Params) -> Iterator[Right]:
             yield f"ssm:{operation}", _arn("ssm", f"parameter{params['Name']}")
         case "sts" if operation == "GetCallerIdentity":
             return
+        case "sts" if operation == "AssumeRole":
+            role = f"arn:<AWS::Partition>:iam{params['RoleArn'].partition(':iam')[2]}"
+            yield from ((action, role) for action in ("sts:AssumeRole", "sts:TagSession"))
         case _:
             raise AssertionError(f"nobody knows what right {service} {operation} needs")
 

@@ -141,6 +141,8 @@ class House:
         """A worker, of which nothing is heard, begins a job and has to leave it."""
         started = self._claims.claim_and_start(KEY, "container-1", datetime.now(UTC))
         assert isinstance(started, StartedJob)
+        rights = self.invoke(names.BROKER, {"key": str(KEY), "worker": "container-1"})
+        assert rights.keys() == {"AccessKeyId", "SecretAccessKey", "SessionToken"}
         self._claims.end_and_take_next(started, Requeue(RequeueReason.INTERRUPTED), datetime.now(UTC), more=False)
         assert self._claims.begin_release(started.claim)
         self._claims.end_release(started.claim)

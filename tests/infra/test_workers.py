@@ -38,7 +38,7 @@ def test_a_worker_understands_what_it_is_told(cloud: Cloud) -> None:
     assert (config.backend, str(config.data)) == ("aws", "/work")
     assert (config.domain, config.mailbox) == ("example.com", "edit@mail.example.com")
     assert (config.aws_jobs_table, config.aws_ownership_table) == (names.JOBS, names.OWNERSHIP)
-    assert config.aws_project_role.endswith(f":role/{names.PUBLISHER_ROLE}")
+    assert config.aws_broker == names.BROKER
 
 
 def test_a_worker_has_two_minutes_to_save(cloud: Cloud) -> None:
@@ -123,8 +123,9 @@ def test_a_worker_itself_reaches_no_site_and_no_session(cloud: Cloud) -> None:
     objects = {resource.rpartition(":::")[2] for action, resource in rights if action.startswith("s3:")}
     assert all(name.startswith("webordinary-store-") for name in objects)
     assert not any("/sessions" in name or name.endswith("<AWS::AccountId>/*") for name in objects)
-    assert not any(action.startswith(("iam:", "secretsmanager:", "ssm:", "ses:", "lambda:")) for action, _ in rights)
-    assert ("sts:AssumeRole", f"arn:<AWS::Partition>:iam::<AWS::AccountId>:role/{names.PUBLISHER_ROLE}") in rights
+    assert not any(action.startswith(("iam:", "secretsmanager:", "ssm:", "ses:", "sts:")) for action, _ in rights)
+    invoked = {resource.rpartition(":")[2] for action, resource in rights if action.startswith("lambda:")}
+    assert invoked == {names.BROKER}
 
 
 def test_a_publisher_reaches_the_project_of_its_tag_and_no_other(cloud: Cloud) -> None:
@@ -139,10 +140,10 @@ def test_a_publisher_reaches_the_project_of_its_tag_and_no_other(cloud: Cloud) -
     assert "s3:ListBucket" not in {action for action, _ in rights}, "names of other projects' files are theirs"
 
 
-def test_only_a_worker_that_names_a_project_becomes_a_publisher(cloud: Cloud) -> None:
+def test_only_the_broker_becomes_a_publisher_and_names_the_project(cloud: Cloud) -> None:
     role = cloud.workers.of_type("AWS::IAM::Role")[_role(cloud.workers, names.PUBLISHER_ROLE)]
     for statement in role["AssumeRolePolicyDocument"]["Statement"]:
-        assert plain(statement["Principal"]["AWS"]) == f"<{_role(cloud.workers, 'webordinary-worker')}.Arn>"
+        assert plain(statement["Principal"]["AWS"]).endswith(f":role/{names.BROKER}")
         assert statement["Condition"] == {
             "StringLike": {"aws:RequestTag/project": "?*"},
             "ForAllValues:StringEquals": {"aws:TagKeys": ["project"]},

@@ -71,7 +71,9 @@ from webordinary.workflow.reading import Mailroom
 
 if TYPE_CHECKING:
     from types_boto3_s3 import S3Client
+    from types_boto3_sts import STSClient
 
+    from webordinary.adapters.aws.site.credentials import Broker
     from webordinary.adapters.aws.site.releases import S3Releases, ShownCopies
     from webordinary.adapters.aws.site.stores import FetchedFiles, S3BuildLogs, S3SessionFiles
     from webordinary.adapters.files.liveness import LockFiles
@@ -153,6 +155,10 @@ class AwsContainer:
     @cached_property
     def clients(self) -> Clients:
         return self._given_clients or connect(self._settings.aws_region, self.endpoint, self._session)
+
+    @cached_property
+    def sts(self) -> STSClient:
+        return sts_of(self.config, self._session)
 
     @cached_property
     def dynamo(self) -> Dynamo:
@@ -372,8 +378,19 @@ class AwsContainer:
         """The S3 client with the rights of one project."""
         from webordinary.adapters.aws.site.credentials import rights_of  # noqa: PLC0415 - a lambda starts without it
 
-        config = self.config
-        return rights_of(self.clients.s3, config.aws_project_role, self._process, config.aws_region, self.endpoint)
+        take = self.broker.take if self.broker else None
+        return rights_of("s3", self.clients.s3, take, self.config.aws_region, self.endpoint)
+
+    @cached_property
+    def broker(self) -> Broker | None:
+        """Gives a worker the rights to projects, where its own do not suffice."""
+        if not self.config.aws_broker:
+            return None
+        from webordinary.adapters.aws.site.credentials import Broker  # noqa: PLC0415 - a lambda starts without it
+
+        config = config_of(self.config.aws_region, self.endpoint)
+        client = (self._session or boto3.Session()).client("lambda", config=config, endpoint_url=self.endpoint)
+        return Broker(client, self._process, self.config.aws_broker)
 
     def _store_of(self, project_id: str, stage: Stage) -> str:
         return names.site_store(self.config.aws_account, project_id, stage.value)
@@ -413,14 +430,15 @@ class AwsContainer:
 
     @cached_property
     def credentials(self) -> FetchedCredentials:
-        from webordinary.adapters.aws.site.credentials import GitSecrets, secrets_of  # noqa: PLC0415 - a lambda starts without it
+        from webordinary.adapters.aws.site.credentials import GitSecrets, rights_of  # noqa: PLC0415 - a lambda starts without it
         from webordinary.compose.aws_credentials import FetchedCredentials  # noqa: PLC0415
 
         config, endpoint = self.config, self.endpoint
         own = (self._session or boto3.Session()).client(
             "ssm", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint
         )
-        secrets_for = secrets_of(own, config.aws_project_role, self._process, config.aws_region, endpoint)
+        take = self.broker.take if self.broker else None
+        secrets_for = rights_of("ssm", own, take, config.aws_region, endpoint)
         return FetchedCredentials(self._scratch / ".secrets", GitSecrets(secrets_for), self.clock.monotonic)
 
     @cached_property
@@ -522,8 +540,13 @@ def with_account(config: Config, session: boto3.Session | None = None) -> Config
         config = replace(config, mailbox=names.mailbox_of(config.domain))  # as infra/settings.py has it
     if config.aws_account:
         return config
-    endpoint = config.aws_endpoint or None
     with translated("asking AWS who we are"):
-        session = session or boto3.Session()
-        sts = session.client("sts", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint)
-        return replace(config, aws_account=sts.get_caller_identity()["Account"])
+        return replace(config, aws_account=sts_of(config, session).get_caller_identity()["Account"])
+
+
+def sts_of(config: Config, session: boto3.Session | None) -> STSClient:
+    """Tells who we are, and lets us become another role."""
+    endpoint = config.aws_endpoint or None
+    return (session or boto3.Session()).client(
+        "sts", config=config_of(config.aws_region, endpoint), endpoint_url=endpoint
+    )

@@ -8,8 +8,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
+from functools import partial
 
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import outage_behind
@@ -18,11 +19,13 @@ from webordinary.adapters.aws.events import EventLines, MaskingFilter
 from webordinary.adapters.aws.pool.claim_table import Presence
 from webordinary.adapters.aws.pool.job_table import JobTimeline
 from webordinary.adapters.aws.pool.wakeups import PollingWakeups
+from webordinary.adapters.aws.site.credentials import Broker
 from webordinary.adapters.files.liveness import LockFiles, lock_worker_home
 from webordinary.adapters.files.system import SystemThreadSpawner
 from webordinary.compose.aws import AwsContainer, with_account
 from webordinary.compose.worker import settings_of, site_work, stop_on
 from webordinary.config import Config
+from webordinary.model.claims import StartedJob
 from webordinary.model.errors import NameTaken, WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
@@ -83,7 +86,11 @@ def run_cloud_worker(
                 worker_id=worker_id,
                 settings=settings_of(config, slots, RECONCILE_SECONDS),
                 pool=services.pool,
-                work=ProtectedWork(site_work(services, worker_id, home.path), protection),
+                work=ProtectedWork(
+                    site_work(services, worker_id, home.path),
+                    protection,
+                    partial(_acting, services.broker),
+                ),
                 events=events,
                 clock=services.clock,
                 threads=SystemThreadSpawner(),
@@ -101,6 +108,11 @@ def run_cloud_worker(
         presence = Presence(services.dynamo, services.claim_table.name)
         closing.enter_context(presence.kept(me, goes_round, services.clock.now))
         worker.run()
+
+
+def _acting(broker: Broker | None, started: StartedJob) -> AbstractContextManager[None]:
+    """While this job runs, the rights to its project can be had."""
+    return broker.acting(started.claim.key) if broker else nullcontext()
 
 
 def _trouble(services: AwsContainer) -> str:

@@ -13,7 +13,11 @@ from webordinary.adapters.aws.names import METRICS, METRICS_SERVICE
 from webordinary.compose.aws import AwsContainer
 from webordinary.compose.steps import answering_of
 from webordinary.config import Config
+from webordinary.mail.auth import Admitted
+from webordinary.model.errors import Permanent
 from webordinary.model.events import Events
+from webordinary.model.jobs import JobState
+from webordinary.model.names import ProjectUser
 from webordinary.pool.reconciler import Reconciler
 from webordinary.services.mail_duties import BrokenWorkflows, MissingWorkflows, OutboxSender
 
@@ -35,6 +39,29 @@ def take(services: AwsContainer, key: str, received_at: datetime) -> None:
     """
     for mail in services.accept(key, received_at):
         services.workflows.start(mail.email_id, {"emailId": mail.email_id, "redrive": 0})
+
+
+def hand_out(services: AwsContainer, event: Mapping[str, str]) -> Mapping[str, str]:
+    """The rights to the project of a key, for the worker that holds it and runs a mail of a person of that project.
+
+    A worker writes claims and jobs, but neither mails nor who may change a project: whatever it was talked into, it
+    gets rights to no project whose people have not written. Raises Permanent.
+    """
+    from webordinary.adapters.aws.site.credentials import become_publisher  # noqa: PLC0415 - the others start without it
+
+    key, worker, room = ProjectUser.parse(event["key"]), event["worker"], services.mailroom
+    claim = services.pool.claims.look(key)
+    if claim is None or not claim.is_held_by(worker, services.clock.now()):
+        raise Permanent(f"{worker} does not hold {key}, so it gets no rights to its project")
+    for job in services.pool.jobs.open_jobs(key):
+        if job.state is not JobState.RUNNING or job.fence != claim.fence:
+            continue
+        envelope, mail, _ = room.read(job.email_id)
+        admitted = isinstance(room.judge_stored(job.email_id, envelope, mail), Admitted)
+        if admitted and any(one.key.project_id == key.project_id for one in room.entitlements(mail)):
+            role = f"arn:aws:iam::{services.config.aws_account}:role/{names.PUBLISHER_ROLE}"
+            return become_publisher(services.sts, role, key.project_id, worker)
+    raise Permanent(f"{key} has no running job of a mail whose sender may change {key.project_id}")
 
 
 @dataclass(frozen=True, slots=True)

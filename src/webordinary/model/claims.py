@@ -48,6 +48,10 @@ class Claim:
     idle: bool = field(default=False, compare=False)
     """No job runs under it. A store that cannot tell says no."""
 
+    def is_held_by(self, worker: str, now: datetime) -> bool:
+        """Whether this worker may act under it now."""
+        return (self.worker, self.status) == (worker, ClaimStatus.HELD) and now < self.lease_expires_at
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectLease:

@@ -141,6 +141,17 @@ class Bell:
     def notify_unclaimed(self) -> None: ...
 
 
+class Sts:
+    """Gives credentials, and remembers for whom."""
+
+    def __init__(self) -> None:
+        self.tagged: list[tuple[str, str]] = []
+
+    def assume_role(self, *, RoleArn: str, Tags: Sequence[dict[str, str]], **_: object) -> dict[str, Any]:  # noqa: N803
+        self.tagged.extend((RoleArn, tag["Value"]) for tag in Tags)
+        return {"Credentials": {"AccessKeyId": "ASIA", "SecretAccessKey": "s", "SessionToken": "t", "Expiration": NOON}}
+
+
 class NobodyDies:
     def is_dead(self, worker: str) -> bool:
         return False
@@ -176,7 +187,7 @@ class Cloud:
     """Every port in memory, and the lambdas over them."""
 
     def __init__(self) -> None:
-        self.time = NOON
+        self.time, self.sts = NOON, Sts()
         self.state = PoolRecords()
         db = self.state.db
         self.inbox, self.outbox, self.post = Inbox(db), SqliteOutbox(db), Post()
@@ -220,7 +231,7 @@ class Cloud:
             clock=self, mailroom=mailroom, raw_mails=self.inbox, threads=self.threads, pool=self.pool,
             interruptions=self.interruptions, dead_letters=self.dead_letters, outbox=self.outbox,
             transport=self.post, workflows=self.workflows, executions=self.workflows,
-            job_table=Anywhere(), unnoted=self.unnoted, reconciler_progress=KeptProgress(),
+            job_table=Anywhere(), sts=self.sts, unnoted=self.unnoted, reconciler_progress=KeptProgress(),
         )  # fmt: skip
         return container
 

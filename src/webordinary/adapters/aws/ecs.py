@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from http.client import HTTPConnection, HTTPException
 from typing import Any
@@ -152,19 +152,24 @@ class TaskProtection:
 
 
 class ProtectedWork:
-    """A worker's Work, during which its task is protected."""
+    """A worker's Work, during which its task is protected, and the rights of its key's project may be had."""
 
-    def __init__(self, work: JobRunner, protection: TaskProtection) -> None:
-        self._work, self._protection = work, protection
+    def __init__(
+        self,
+        work: JobRunner,
+        protection: TaskProtection,
+        acting: Callable[[StartedJob], AbstractContextManager[None]] = lambda _: nullcontext(),
+    ) -> None:
+        self._work, self._protection, self._acting = work, protection, acting
 
     def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
-        with self._protection.busy():
+        with self._protection.busy(), self._acting(started):
             return self._work.perform(started, token)
 
     def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None:
-        with self._protection.busy():
+        with self._protection.busy(), self._acting(started):
             return self._work.find_done(started, token)
 
     def save(self, started: StartedJob, token: CancelToken) -> None:
-        with self._protection.busy():
+        with self._protection.busy(), self._acting(started):
             self._work.save(started, token)

@@ -59,6 +59,7 @@ So no concurrency is reserved to make it one at a time; an account with Lambda's
 """
 ABANDONED = Function(names.ABANDONED, memory_mb=MAIL_MB, timeout_seconds=_MAIL_SECONDS, retries=2)
 BOUNCES = Function(names.BOUNCES, retries=2)
+BROKER = Function(names.BROKER, memory_mb=MAIL_MB)
 
 STEP_FUNCTIONS = tuple(_step(step) for step in STEPS)
-FUNCTIONS = (INTAKE, *STEP_FUNCTIONS, RECONCILE, ABANDONED, BOUNCES)
+FUNCTIONS = (INTAKE, *STEP_FUNCTIONS, RECONCILE, ABANDONED, BOUNCES, BROKER)

@@ -16,7 +16,7 @@ CLUSTER = "webordinary-edit-cluster"
 SERVICE = "webordinary-edit-service"
 REPOSITORY = "webordinary-worker"
 PUBLISHER_ROLE = f"{PREFIX}-publisher"
-"""What a worker assumes with its claim; the session's tag PROJECT_TAG says for which project."""
+"""What the broker assumes for a worker with a claim; the session's tag PROJECT_TAG says for which project."""
 PROJECT_TAG = "project"
 CONFIGURATION_SET = PREFIX
 RECEIPT_RULES = PREFIX
@@ -47,6 +47,7 @@ DEAD_LETTERS = f"{PREFIX}-dead-letters"
 
 INTAKE, RECONCILE = f"{PREFIX}-intake", f"{PREFIX}-reconcile"
 ABANDONED, BOUNCES = f"{PREFIX}-abandoned", f"{PREFIX}-bounces"
+BROKER = f"{PREFIX}-broker"
 METRICS = "WebOrdinary"
 """The namespace of our metrics; a metric of a kind of event is called as the event."""
 METRICS_SERVICE = PREFIX

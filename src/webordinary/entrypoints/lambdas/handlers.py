@@ -15,7 +15,16 @@ from aws_lambda_powertools.metrics import Metrics, MetricUnit
 from aws_lambda_powertools.utilities.data_classes import EventBridgeEvent, S3Event, SNSEvent
 
 from webordinary.compose.aws import AwsContainer
-from webordinary.compose.lambdas import METRICS, METRICS_SERVICE, PARSING_STEPS, Function, duties_of, names, take
+from webordinary.compose.lambdas import (
+    METRICS,
+    METRICS_SERVICE,
+    PARSING_STEPS,
+    Function,
+    duties_of,
+    hand_out,
+    names,
+    take,
+)
 from webordinary.compose.steps import answering_of, steps_of
 from webordinary.mail.outbox import Notice, read_notification
 from webordinary.mail.parsing.parts import MAX_STORED_BYTES
@@ -156,6 +165,7 @@ _OTHERS: dict[str, Callable[[AwsContainer], Call]] = {
     names.RECONCILE: _reconcile,
     names.ABANDONED: _abandoned,
     names.BOUNCES: _bounces,
+    names.BROKER: lambda services: partial(hand_out, services),
 }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -15,11 +16,12 @@ from botocore.exceptions import ClientError
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import code_of, config_of, translated
 from webordinary.adapters.aws.names import PROJECT_TAG
+from webordinary.model.errors import Transient
+from webordinary.model.names import ProjectUser
 
 if TYPE_CHECKING:
-    from types_boto3_s3 import S3Client
+    from types_boto3_lambda import LambdaClient
     from types_boto3_sts import STSClient
-    from types_boto3_sts.type_defs import CredentialsTypeDef
 
 _MISSING = "ParameterNotFound"
 TIER = "Intelligent-Tiering"
@@ -98,23 +100,69 @@ class _Scoped(Generic[C]):
     until: float
 
 
-class ScopedCredentials(Generic[C]):
-    """Assumes the sites' role with the session tag `project`, when a project is first acted for.
+Taken = Mapping[str, str]
+"""Temporary credentials, by STS's names."""
 
-    The role's policy names the project's folders and parameters by that tag, `${aws:PrincipalTag/project}`.
+
+def become_publisher(sts: STSClient, role: str, project_id: str, worker: str) -> Taken:
+    """The rights of one project: the role's policy names folders and parameters by `${aws:PrincipalTag/project}`."""
+    with translated(f"taking the rights of project {project_id}"):
+        taken = sts.assume_role(
+            RoleArn=role,
+            RoleSessionName=f"{project_id}-{worker}"[:_LONGEST_NAME],
+            DurationSeconds=LAST_SECONDS,
+            Tags=[{"Key": PROJECT_TAG, "Value": project_id}],
+        )["Credentials"]
+    return {
+        "AccessKeyId": taken["AccessKeyId"],
+        "SecretAccessKey": taken["SecretAccessKey"],
+        "SessionToken": taken["SessionToken"],
+    }
+
+
+class Broker:
+    """Asks the lambda that gives out the rights of projects, for the claims under which this worker runs jobs."""
+
+    def __init__(self, client: LambdaClient, worker: str, function: str = names.BROKER) -> None:
+        self._client, self._worker, self._function = client, worker, function
+        self._acting: list[ProjectUser] = []
+
+    @contextmanager
+    def acting(self, key: ProjectUser) -> Iterator[None]:
+        """A job of this key runs during the block."""
+        self._acting.append(key)
+        try:
+            yield
+        finally:
+            self._acting.remove(key)
+
+    def take(self, project_id: str) -> Taken:
+        """Raises Transient: without rights no job is at fault."""
+        key = next((key for key in tuple(self._acting) if key.project_id == project_id), None)
+        if key is None:
+            raise Transient(f"no job of {project_id} runs here, so this worker has no rights to it")
+        what, asked = f"taking the rights of project {project_id}", {"key": str(key), "worker": self._worker}
+        with translated(what):
+            answer = self._client.invoke(FunctionName=self._function, Payload=json.dumps(asked))
+            told = json.loads(answer["Payload"].read())
+        if answer.get("FunctionError"):
+            raise Transient(f"{what}: {told.get('errorMessage', told)}; run `webordinary doctor`")
+        return told  # type: ignore[no-any-return]  # as `become_publisher` returns it
+
+
+class ScopedCredentials(Generic[C]):
+    """Clients with the rights of one project each, which are taken when the project is first acted for.
+
     The credentials live in this process's memory alone: no environment variable and no file that an agent could see.
     """
 
     def __init__(
         self,
-        sts: STSClient,
-        role: str,
-        worker: str,
-        connect: Callable[[CredentialsTypeDef], C],
+        take: Callable[[str], Taken],
+        connect: Callable[[Taken], C],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._sts, self._role, self._worker = sts, role, worker
-        self._connect, self._monotonic = connect, monotonic
+        self._take, self._connect, self._monotonic = take, connect, monotonic
         self._scoped: dict[str, _Scoped[C]] = {}
         self._guard = threading.Lock()
 
@@ -131,36 +179,20 @@ class ScopedCredentials(Generic[C]):
 
     def _assume(self, project_id: str) -> _Scoped[C]:
         asked_at = self._monotonic()
-        with translated(f"taking the rights of project {project_id}"):
-            taken = self._sts.assume_role(
-                RoleArn=self._role,
-                RoleSessionName=f"{project_id}-{self._worker}"[:_LONGEST_NAME],
-                DurationSeconds=LAST_SECONDS,
-                Tags=[{"Key": PROJECT_TAG, "Value": project_id}],
-            )
         until = asked_at + LAST_SECONDS - RENEW_BEFORE_SECONDS
-        return _Scoped(self._connect(taken["Credentials"]), until)
+        return _Scoped(self._connect(self._take(project_id)), until)
 
 
 def rights_of(
-    own: S3Client, role: str, worker: str, region: str, endpoint: str | None = None
-) -> Callable[[str], S3Client]:
-    """Which client to act for a project with; where no role is set, as on an emulator, the process's own."""
-    return _scoped("s3", own, role, worker, region, endpoint)
-
-
-def secrets_of(own: C, role: str, worker: str, region: str, endpoint: str | None = None) -> Callable[[str], C]:
-    """Which client to read a project's secrets with; as `rights_of`."""
-    return _scoped("ssm", own, role, worker, region, endpoint)
-
-
-def _scoped(service: str, own: C, role: str, worker: str, region: str, endpoint: str | None) -> Callable[[str], C]:
-    if not role:
+    service: str, own: C, take: Callable[[str], Taken] | None, region: str, endpoint: str | None = None
+) -> Callable[[str], C]:
+    """Which client of a service to act for a project with; where rights are not taken, the process's own."""
+    if take is None:
         return lambda project_id: own
     session: Any = boto3.Session()  # the service is known by name only
     config = config_of(region, endpoint)
 
-    def connect(taken: CredentialsTypeDef) -> C:
+    def connect(taken: Taken) -> C:
         client: C = session.client(
             service,
             config=config,
@@ -171,5 +203,4 @@ def _scoped(service: str, own: C, role: str, worker: str, region: str, endpoint:
         )
         return client
 
-    sts = session.client("sts", config=config, endpoint_url=endpoint)
-    return ScopedCredentials(sts, role, worker, connect).client
+    return ScopedCredentials(take, connect).client
