@@ -33,7 +33,7 @@ MAX_SEARCHED, MAX_EXPORTED, MAX_ANSWER = 5000, 100_000, 20_000
 BY_OPERATOR = "operator"
 """The beginning of the kind of replies that an operator writes."""
 _PAGE = 200
-STATES = tuple(MailState)
+STATES = tuple(state.value for state in MailState)
 _FORMULA = re.compile(r"(\A|[;,\t\r\n|])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 """Where a spreadsheet would begin a cell that it runs, whichever character separates cells in its country."""
 NEEDS_PERSON = (MailState.HELD, MailState.NOT_UNDERSTOOD, MailState.FAILED, MailState.DEAD)

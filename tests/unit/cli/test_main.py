@@ -25,6 +25,24 @@ def test_unknown_flags_are_exit_code_2() -> None:
     assert caught.value.code == 2
 
 
+def test_a_mistyped_command_is_told_which_one_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["statsu"]) == 2
+    assert "did you mean `webordinary status`?" in capsys.readouterr().err
+
+
+def test_without_a_command_it_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "upgrade-check" in capsys.readouterr().out
+
+
+def test_the_states_to_choose_from_are_words(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["mails", "list", "--state", "nonsense"])
+    said = capsys.readouterr().err
+    assert "not-understood" in said
+    assert "MailState" not in said
+
+
 @pytest.mark.parametrize("limit", ["abc", "0", "-1", "1e3", "1000000"])
 def test_a_number_that_is_none_is_told_in_words(limit: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:

@@ -18,7 +18,7 @@ def test_settings_are_shown_as_they_are_in_force_and_secrets_are_not(
     monkeypatch.setenv("WEBORDINARY_SLOTS", "7")
     assert main(["config", "show", "--data", str(tmp_path), "--json", "--workers", "3"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert (shown["port"], shown["slots"], shown["workers"]) == ("9000", "7", "3")
+    assert (shown["port"], shown["slots"], shown["workers"]) == (9000, 7, 3)
     assert shown["relay_password"] == "(set)"
 
 

@@ -91,7 +91,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code says how it went."""
     os.umask(0o077)  # mails, keys and settings: for this user only
     words = sys.argv[1:] if argv is None else argv
-    args = parser(words[0] if words else "").parse_args(words)
+    if not words:
+        parser().print_help()
+        return Exit.USAGE
+    if meant := _meant(words[0]):
+        print(f"webordinary: there is no command {words[0]!r}; did you mean `webordinary {meant}`?", file=sys.stderr)
+        return Exit.USAGE
+    args = parser(words[0]).parse_args(words)
     level = logging.INFO if args.debug else logging.WARNING
     log_to_stderr(level)
     try:
@@ -105,6 +111,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as problem:
         return _explain(problem, args)
     return code
+
+
+def _meant(word: str) -> str:
+    if word in COMMANDS or word.startswith("-"):
+        return ""
+    from difflib import get_close_matches  # noqa: PLC0415 - for a typing error only
+
+    return next(iter(get_close_matches(word, COMMANDS, 1)), "")
 
 
 def _explain(problem: Exception, args: argparse.Namespace) -> int:

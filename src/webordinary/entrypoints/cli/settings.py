@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from webordinary.config import NAMES, SECRETS
 from webordinary.entrypoints.cli.exit_codes import Exit
@@ -29,7 +30,7 @@ def show(args: argparse.Namespace) -> int:
     values = {name: getattr(config, name) for name in NAMES}
     shown = {name: HIDDEN if name in SECRETS and value else value for name, value in values.items()}
     if args.json:
-        print_json({name: list(value) if isinstance(value, tuple) else str(value) for name, value in shown.items()})
+        print_json({name: str(value) if isinstance(value, Path) else value for name, value in shown.items()})
     else:
         rows = [(name, " ".join(value) if isinstance(value, tuple) else value) for name, value in shown.items()]
         print(table(("setting", "value"), rows))

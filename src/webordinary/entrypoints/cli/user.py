@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import os
 import sys
 from datetime import timedelta
 
@@ -27,7 +28,9 @@ def add_to(commands: Commands) -> None:
     add_command(parts, "list", list_users, "list the users")
     add = add_command(parts, "add", add_user, "add a user, or change a role; prints a link to set the password")
     add.add_argument("name")
-    add.add_argument("--role", choices=tuple(Role), help="viewer looks, operator acts; a new user is a viewer")
+    add.add_argument(
+        "--role", choices=[role.value for role in Role], help="viewer looks, operator acts; a new user is a viewer"
+    )
     add.add_argument("--password-stdin", action="store_true", help="read the password from standard input instead")
     remove = add_command(parts, "remove", remove_user, "remove a user with all sessions and tokens")
     remove.add_argument("name")
@@ -153,7 +156,7 @@ def _password() -> str:
 def _me() -> str:
     """The account of this machine that runs the command."""
     try:
-        return f"{getpass.getuser()} of this machine"
+        return f"{os.environ.get('SUDO_USER') or getpass.getuser()} of this machine"
     except (OSError, KeyError):
         return "this machine"
 
