@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from webordinary.jobs.sandbox_policy import private_part
 from webordinary.model.errors import Permanent
+from webordinary.model.projects import AGENTS
 
 _MAX_TEXT = 1000
 _HOST_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -258,7 +259,7 @@ _TRUST_IS_LOCAL = (
     "person in its From, forged or not. Remove trusted_peers; a mail then needs a DKIM signature of its sender's "
     "domain, or the word of the provider in trusted_authserv_id"
 )
-_AGENTS = choice("auto", "builtin", "claude", "acp", "command")
+_AGENTS = choice(*AGENTS)
 _PEERS = words(100, ip_address, "IP addresses")
 _HOSTS = words(20, host_name().read, "host names")
 _SERVERS = words(5, server_address, "IP addresses, such as 127.0.0.1 or 127.0.0.1:5353")

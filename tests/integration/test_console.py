@@ -22,6 +22,7 @@ from tests.integration.git_over_http import serving
 from webordinary.compose.container import Container
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
+from webordinary.entrypoints.cli import main
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
@@ -222,6 +223,21 @@ def fail(container: Container) -> str:
     settled = Settlement(JobOutcome.FAILED, JobResult("", error="npm ended with an error"))
     container.jobs.settle_waiting(new.job_id, settled, NOON)
     return email_id
+
+
+def test_a_failed_mail_is_handed_to_another_agent_by_click_and_by_command(
+    container: Container, page: TestClient
+) -> None:
+    email_id = fail(container)
+    assert "<option>claude</option>" in page.get("/attention").text
+    retries = f"/mails/{email_id}/retries"
+    assert page.post(retries, headers=FORM, data={"key": "command"}).status_code == 409, "it has no program"
+    assert page.post(retries, headers=FORM, data={"key": "claude"}).status_code == 303
+    assert onboarding.project_of(container, "amelia").agent == "claude"
+    assert container.workflows.start(f"{email_id}-r1", {"emailId": email_id, "redrive": 1}) is False
+    words = ["mails", "retry", email_id, "--agent", "builtin", "--data", str(container.config.data)]
+    assert main(words) == 0
+    assert onboarding.project_of(container, "amelia").agent == "builtin"
 
 
 def test_a_failed_mail_is_tried_again_or_closed_by_one_click(container: Container, page: TestClient) -> None:

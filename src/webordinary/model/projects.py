@@ -12,6 +12,11 @@ MOST_WISHES, WISH_CHARACTERS = 20, 500
 """Standing wishes of one site, and the length of each."""
 
 
+AGENTS = ("auto", "builtin", "claude", "acp", "command")
+WITH_A_PROGRAM = ("acp", "command")
+"""Agents that are there once the operator has named their program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Project:
     """A site with its repository. `builder` empty means: detect it."""

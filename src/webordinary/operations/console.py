@@ -169,9 +169,14 @@ class Console:
         since = self._services.clock.now() - within if within else None
         return self._services.mail_index.find(MailFilter(state=state.value, since=since), MOST_ITEMS).mails
 
-    def retry(self, email_id: str, by: str) -> None:
-        """Do a mail once more that ended undone."""
-        mails.retry_mail(self._services, email_id, by)
+    def retry(self, email_id: str, by: str, agent: str = "") -> None:
+        """Do a mail once more that ended undone; with another agent, which its site keeps."""
+        mails.retry_mail(self._services, email_id, by, agent)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents that a site can be given."""
+        return mails.agents_of(self._services)
 
     def close(self, email_id: str, by: str) -> None:
         """Nothing is to be done about a mail."""

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
@@ -22,7 +23,7 @@ from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.model.mail import ParsedMail
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Sender
+from webordinary.model.projects import AGENTS, WITH_A_PROGRAM, Sender
 from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, state_of
 from webordinary.operations.access import SignInThrottle, network_of
 from webordinary.operations.ports import MailIndex, Overview
@@ -206,14 +207,25 @@ def drop_mail(services: Container, email_id: str, by: str) -> None:
 RETRIED = (MailState.FAILED, MailState.NOT_UNDERSTOOD, MailState.ASKED, MailState.CANCELLED, MailState.CLOSED)
 
 
-def retry_mail(services: Container, email_id: str, by: str) -> str:
+def agents_of(services: Container) -> tuple[str, ...]:
+    """The agents that a site can be given here."""
+    return tuple(one for one in AGENTS if services.config.agent_command or one not in WITH_A_PROGRAM)
+
+
+def retry_mail(services: Container, email_id: str, by: str, agent: str = "") -> str:
     """Do a mail once more that ended without what it asked for; returns the name of its execution.
 
     The customer gets a second reply. Idempotent while the mail has not ended again. Raises Permanent in other states.
+    With `agent`, its site is edited by that agent from now on.
     """
     mail = _mail(services, email_id)
     if mail.job is None or state_of(mail) not in RETRIED:
         raise Permanent(f"mail {email_id[:12]} is {state_of(mail)}: only a mail that ended undone can be done again")
+    if agent:
+        project = services.directory.project(_project_of(mail))
+        if agent not in agents_of(services) or project is None:
+            raise Permanent(f"there is no agent {agent!r} here: take one of {', '.join(agents_of(services))}")
+        services.directory.add_project(replace(project, agent=agent), services.clock.now())
     _, _, redrives = mail.job.job_id.partition("-r")
     number = int(redrives or 0) + 1
     name = f"{email_id}-r{number}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import cast
 
 from webordinary.compose.backends import open_container
@@ -17,6 +18,7 @@ from webordinary.entrypoints.cli.output import clean, clock, line_for, print_jso
 from webordinary.entrypoints.cli.release import add_replay
 from webordinary.model.events import Event, EventKind
 from webordinary.model.names import ProjectUser
+from webordinary.model.projects import AGENTS
 from webordinary.model.snapshot import MailDetail, MailFilter, MailState, MailSummary, state_of
 from webordinary.operations.mails import (
     STATES,
@@ -64,6 +66,7 @@ def add_to(commands: Commands) -> None:
     close = add_command(parts, "close", close_mails, "say that nothing is to be done about mails that need a person")
     cancel = add_command(parts, "cancel", cancel_mails, "end the jobs of mails for good; the site stays as it is")
     interrupt = add_command(parts, "interrupt", interrupt_mails, "have running jobs make way; they go on later")
+    retry.add_argument("--agent", choices=AGENTS, default="", help="edit their sites by this agent from now on")
     for command in (release, drop, retry, close, cancel, interrupt):
         command.add_argument("mails", nargs="+", type=given, metavar="MAIL", help="ids of mails, or their beginnings")
     add_replay(parts)
@@ -144,7 +147,7 @@ def drop_mails(args: argparse.Namespace) -> int:
 
 def retry_mails(args: argparse.Namespace) -> int:
     """Start each mail's next execution."""
-    return _each(args, retry_mail, "is done once more")
+    return _each(args, partial(retry_mail, agent=args.agent), "is done once more")
 
 
 def close_mails(args: argparse.Namespace) -> int:

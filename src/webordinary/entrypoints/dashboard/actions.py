@@ -41,12 +41,13 @@ class ActionPages:
         """Everything that waits for the operator."""
         seq = await self._do(self._d.overview.last_seq)
         waiting, keys = await self._do(self._console.needs_person), await self._do(self._console.keys)
-        view = attention_view(waiting, [str(key) for key in keys], self._d.clock())
+        view = attention_view(waiting, [str(key) for key in keys], self._console.agents, self._d.clock())
         return self._templates.live(request, "attention.html", groups=view, seq=seq)
 
     async def retry(self, request: Request) -> Response:
         """Do a mail once more that ended undone."""
-        await self._do(self._console.retry, _email_id(request), _user(request))
+        agent = (await read_fields(request)).get("key", "")
+        await self._do(self._console.retry, _email_id(request), _user(request), agent)
         return await _back(request, "/attention")
 
     async def close(self, request: Request) -> Response:

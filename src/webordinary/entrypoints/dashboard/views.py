@@ -494,7 +494,9 @@ class ActionView:
     text: str = ""
     """The label of a text to write, if the action needs one."""
     choices: tuple[str, ...] = ()
-    """People of sites to choose from, if the action needs one."""
+    """What to choose from, people of sites or agents, if the action needs one."""
+    choose: str = "as"
+    """The word before the choices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,13 +529,23 @@ def _group(name: str, title: str, found: Sequence[T], view: Callable[[T], NeedVi
     return NeedGroup(name, title, len(found), tuple(map(view, found[:MOST_NEEDS])))
 
 
-def attention_view(waiting: NeedsPerson, keys: Sequence[str], now: datetime) -> tuple[NeedGroup, ...]:
+def attention_view(
+    waiting: NeedsPerson, keys: Sequence[str], agents: tuple[str, ...], now: datetime
+) -> tuple[NeedGroup, ...]:
     """What waits for the operator, group by group, each with its actions; empty groups are left out."""
+
+    def undone(mail: MailSummary) -> NeedView:
+        need = _need(mail, now, _UNDONE)
+        other = ActionView(
+            "Hand it over", f"{need.href}/retries", choices=agents, choose="Edit this site from now on by"
+        )
+        return replace(need, actions=(*need.actions, other))
+
     groups = (
         _group("sites", "Sites that show nothing", waiting.broken_sites, lambda one: _site_need(one, now)),
         _group("held", "Held: the sender is not proven", waiting.held, lambda mail: _need(mail, now, _HELD)),
-        _group("asked", "Not understood by any agent", waiting.not_understood, lambda mail: _need(mail, now, _UNCLEAR)),
-        _group("failed", "Failed", waiting.failed, lambda mail: _need(mail, now, _FAILED)),
+        _group("asked", "Not understood by any agent", waiting.not_understood, undone),
+        _group("failed", "Failed", waiting.failed, undone),
         _group("letters", "Given up", waiting.dead_letters, lambda letter: _letter_need(letter, now)),
         _group("replies", "Replies that did not arrive", waiting.undelivered, lambda reply: _reply_need(reply, now)),
         _group(
@@ -546,10 +558,12 @@ def attention_view(waiting: NeedsPerson, keys: Sequence[str], now: datetime) -> 
     return tuple(group for group in groups if group.items)
 
 
-_ANSWER = ("Answer", "answers", "Your answer, in their conversation")
 _HELD = (("They wrote it: do it", "releases", ""), ("Drop it", "drops", ""))
-_UNCLEAR = (_ANSWER, ("Try it again", "retries", ""), ("Close", "closings", ""))
-_FAILED = (("Try it again", "retries", ""), _ANSWER, ("Close", "closings", ""))
+_UNDONE = (
+    ("Answer", "answers", "Your answer, in their conversation"),
+    ("Try it again", "retries", ""),
+    ("Close", "closings", ""),
+)
 
 
 def _need(mail: MailSummary, now: datetime, actions: Sequence[tuple[str, str, str]]) -> NeedView:
