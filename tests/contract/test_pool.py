@@ -256,22 +256,18 @@ def test_a_job_that_an_outage_cut_off_is_only_asked_to_end(pool: Backend) -> Non
     [
         Requeue(RequeueReason.INTERRUPTED),
         Requeue(RequeueReason.STOPPED),
+        Requeue(RequeueReason.WAITING, NOON + HOUR),
         Requeue(RequeueReason.HELD, NOON + HOUR, DeferReason.PAUSE),
+        Requeue(RequeueReason.RETRY, NOON + HOUR),
     ],
     ids=lambda ending: str(ending.why),
 )
-def test_a_job_that_was_put_back_in_good_order_can_be_settled_from_outside(pool: Backend, ending: Requeue) -> None:
-    queue(pool, "a")
-    pool.claims.end_and_take_next(claim(pool), ending, NOON, more=False)
-    job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.CANCELLED, JobResult("stopped")), NOON)
-    assert (job.state, job.outcome) == (JobState.SETTLED, JobOutcome.CANCELLED)
-    assert pool.jobs.open_jobs(AMELIA_SCOTT) == []
-
-
-def test_of_a_job_that_failed_a_worker_looks_at_once_what_it_has_published(pool: Backend) -> None:
+def test_of_a_job_that_was_put_back_a_worker_looks_at_once_what_it_has_published(
+    pool: Backend, ending: Requeue
+) -> None:
     queue(pool, "a")
     begun = claim(pool)
-    pool.claims.end_and_take_next(begun, Requeue(RequeueReason.RETRY, NOON + HOUR), NOON, more=False)
+    pool.claims.end_and_take_next(begun, ending, NOON, more=False)
     job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.cancel_requested) == (JobState.QUEUED, True)
     started = pool.claims.start_next(begun.claim, NOON)

@@ -375,6 +375,20 @@ def test_one_threads_changes_go_live_without_those_of_another(backend: Backend) 
     assert compared(backend, one).waiting == ()
 
 
+def test_what_is_saved_after_a_preview_is_the_threads_work(backend: Backend) -> None:
+    one = backend.worker("w-1")
+    workspace = changed(backend, one, "job-1", "about.html", "Us\n")
+    published(one, workspace, lease(1))
+    state = one.compare(workspace, "")
+    preview = replace(publication("job-1", state, state.waiting), summary="Shown in a preview.")
+    assert isinstance(one.bring(workspace, state, state.waiting, preview), Merged)
+    one.save(workspace)
+    again = backend.worker("w-2").prepare(work(backend.project, "job-1", worker="w-2", fence=11))
+    assert again.on_main
+    assert again.made
+    assert again.made.summary != preview.summary
+
+
 def test_everything_goes_live_at_once(backend: Backend) -> None:
     one = backend.worker("w-1")
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(1))

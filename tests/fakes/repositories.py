@@ -136,6 +136,8 @@ class Copy:
     remote: Remote
     seen: Seen = field(default_factory=lambda: Seen({}, {}))
     head: str = ""
+    branch: str = ""
+    """Where the thread's branch stands; a publication or a preview is checked out beside it."""
     files: dict[str, str] = field(default_factory=dict)
     stands_on: int = 0
 
@@ -148,9 +150,10 @@ class Copy:
         """Fetch."""
         self.seen = self.remote.read()
 
-    def check_out(self, oid: str) -> None:
+    def check_out(self, oid: str, *, detached: bool = False) -> None:
         """A clean tree of this commit."""
         self.head, self.files = oid, dict(self.objects.commits[oid].files)
+        self.branch = self.branch if detached else oid
 
     def ahead(self) -> list[Commit]:
         """What is checked out and not on main, newest first."""
@@ -211,7 +214,8 @@ class MemoryRepository:
             copy.push({}, _key_fence(work))
             copy.stands_on = work.fence
         copy.read()
-        done = _on_main(copy, work)
+        # Git does not search all of main: a push to main moves the thread's branch along.
+        done = _on_main(copy, work, copy.main if work.redriven else copy.seen.refs.get(work.branch, copy.main))
         if done:
             copy.check_out(copy.main)
             return Workspace(work, path, made=copy.objects.change(done), on_main=True)
@@ -229,7 +233,7 @@ class MemoryRepository:
     def save(self, workspace: Workspace) -> None:
         """Put the thread's branch on the origin."""
         copy, work = self._copies[workspace.path], workspace.work
-        if not copy.push({work.branch: copy.head}, _key_fence(work)):
+        if not copy.push({work.branch: copy.branch}, _key_fence(work)):
             raise Transient(f"somebody else moved {work.branch}")
 
     def abandon(self, workspace: Workspace) -> None:
@@ -274,7 +278,7 @@ class MemoryRepository:
         """Rebase the thread's commits onto main."""
         copy = self._copies[workspace.path]
         done = workspace.made if workspace.on_main else None
-        if done is None and (found := _on_main(copy, workspace.work)):
+        if done is None and (found := _on_main(copy, workspace.work, copy.main)):
             done = copy.objects.change(found)
         if done is not None:
             copy.check_out(copy.main)
@@ -305,7 +309,7 @@ class MemoryRepository:
     ) -> Merged | MergeConflict:
         """One commit on top of live."""
         copy = self._copies[workspace.path]
-        copy.check_out(state.head)
+        copy.check_out(state.head, detached=True)
         main = copy.objects.commits[state.main].files
         done = bool(state.made) or (picks is not None and not picks and state.begun)
         if not done:
@@ -318,7 +322,7 @@ class MemoryRepository:
                     return MergeConflict(pick.files)
                 copy.files = files
             note = read_note(replace(message, shows=state.main if copy.files == main else "").text())
-            copy.check_out(copy.objects.commit(state.head, copy.files, note).oid)
+            copy.check_out(copy.objects.commit(state.head, copy.files, note).oid, detached=True)
         change = Change(copy.head, message.summary)
         return Merged(copy.head, change, _tree(copy), done, state.main if copy.files == main else "")
 
@@ -399,9 +403,11 @@ def _applied(files: Files, *, old: Files, new: Files) -> dict[str, str] | None:
     return kept | {name: new[name] for name in changed if name in new}
 
 
-def _on_main(copy: Copy, work: JobContext) -> Commit | None:
-    history = copy.objects.history(copy.main)
-    return next((commit for commit in history if commit.note.job_id == work.job_id), None)
+def _on_main(copy: Copy, work: JobContext, tip: str) -> Commit | None:
+    """The job's commit in the history of `tip`, if main has it."""
+    on_main = {commit.oid for commit in copy.objects.history(copy.main)}
+    ours = (commit for commit in copy.objects.history(tip) if commit.note.job_id == work.job_id)
+    return next((commit for commit in ours if commit.oid in on_main), None)
 
 
 def _tree(copy: Copy) -> SourceTree:

@@ -12,6 +12,7 @@ from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git import GitRepository
 from webordinary.adapters.git.repository import QUICK_SECONDS
+from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage
@@ -81,3 +82,15 @@ class Amelia:
         if current is not None:
             link = self.folder / "sites" / "amelia" / "edit" / "current"
             assert link.resolve() == current.resolve()
+
+
+class EndsWith:
+    """An agent that changes nothing and ends with a follow-up."""
+
+    is_free = True
+
+    def __init__(self, then: str) -> None:
+        self._then = then
+
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
+        return Answered("As you wish.", then=self._then)

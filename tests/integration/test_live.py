@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.integration.amelia import Amelia
-from tests.unit.jobs.world import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, TestHold, started, work
+from tests.integration.amelia import Amelia, EndsWith
+from tests.unit.jobs.world import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, TestHold, started
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.system import SystemClock
-from webordinary.adapters.git import GitRepository
 from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.jobs import preview
 from webordinary.jobs.history import LiveState
@@ -23,7 +22,7 @@ from webordinary.jobs.report import NO_LONGER_PUBLIC, NOT_YOURS, NOTHING_WAITS, 
 from webordinary.jobs.rollback import Rollback
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage, manifest_of, release_name
-from webordinary.jobs.source import BuildFailed, Built, ChangeMessage, Merged, SourceTree, Workspace
+from webordinary.jobs.source import BuildFailed, Built, Merged, SourceTree, Workspace
 from webordinary.mail.replies.answers import ANOTHER_PUBLISHES
 from webordinary.model.claims import CancelToken, ProjectLease
 from webordinary.model.errors import (
@@ -331,24 +330,75 @@ def test_all_steps_are_crashed_by_the_tests_above(amelia: Amelia) -> None:
     assert count[0] < UNDO_CALLS
 
 
-def found(amelia: Amelia, job_id: str, worker: str, fence: int) -> Settlement | None:
+@pytest.mark.parametrize(("port", "calls"), [("main", 2), ("main", 3), ("live", 1), ("live", 4)])
+def test_an_edit_that_ends_with_an_undo_takes_it_back_on_both_lines_after_a_crash(
+    amelia: Amelia, port: str, calls: int
+) -> None:
+    amelia.send(TITLE, "job-1")
+    publish(amelia, "job-2")
+    deps = replace(amelia.deps(quick_seconds=0.0), agents={"builtin": EndsWith(Command.UNDO)})
+    dying: Any = {port: CrashingBefore(getattr(deps, port), [0], calls, after=True)}
+    with pytest.raises(Crash):
+        amelia.send("it was nicer before, undo it", "job-3", deps=replace(deps, **dying))
+    amelia.dead.add("w-1")
+    undone = amelia.send("it was nicer before, undo it", "job-3", worker="w-2", fence=11)
+    assert undone.result.summary.endswith(NO_LONGER_PUBLIC)
+    assert amelia.jobs_on_main() == ["job-3", "job-1"]
+    assert jobs_on_live(amelia) == ["job-3", "job-2"]
+    assert "Spring Sale" not in public(amelia)
+
+
+def test_a_change_on_main_that_does_not_build_any_more_is_not_told_as_left_out(amelia: Amelia) -> None:
+    deps = amelia.deps()
+    dying: Any = CrashingBefore(deps.main, [0], 3, after=True)  # enter, join, push
+    with pytest.raises(Crash):
+        amelia.send(TITLE, "job-1", deps=replace(deps, main=dying))
+    amelia.dead.add("w-1")
+    broken = replace(amelia.deps("w-2"), builders={"plain": Unbuildable()})
+    with pytest.raises(Transient, match="in the repository already"):
+        amelia.send(TITLE, "job-1", deps=broken, worker="w-2", fence=11)
+    assert amelia.jobs_on_main() == ["job-1"]
+    assert amelia.send(TITLE, "job-1", worker="w-2", fence=11).outcome is JobOutcome.SUCCEEDED
+    dying = CrashingBefore(deps.live, [0], 3, after=True)  # compare, bring, push
+    deps = replace(amelia.deps("w-2"), live=dying)
+    with pytest.raises(Crash):
+        publish(amelia, "job-2", deps=deps, worker="w-2", fence=11)
+    amelia.dead.add("w-2")
+    amelia.releases.drop("amelia", Stage.EDIT)  # else the public site takes its release
+    with pytest.raises(Transient, match="in the repository already"):
+        publish(amelia, "job-2", deps=replace(amelia.deps("w-3"), builders=broken.builders), worker="w-3", fence=12)
+    publish(amelia, "job-2", worker="w-3", fence=12)
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+
+
+class Unbuildable(PlainFiles):
+    """No package can be installed just now, say."""
+
+    def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> BuildFailed:
+        return BuildFailed("the registry is not reached")
+
+
+def found(
+    amelia: Amelia, job_id: str, worker: str, fence: int, command: Command = Command.PUBLISH
+) -> Settlement | None:
     """What a worker that took the job over finds of an earlier attempt."""
-    mail = Instruction("publish", "", "scott@example.com", Command.PUBLISH)
+    mail = Instruction("publish", "", "scott@example.com", command)
     work = SiteJobs(amelia.deps(worker), lambda job: mail, amelia.heard, SystemClock().now)
-    begun = started(job_id, Command.PUBLISH, worker=worker, fence=fence)
+    begun = started(job_id, command, worker=worker, fence=fence)
     return work.find_done(begun, TestHold(worker, fence, job_id))
 
 
-def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(amelia: Amelia) -> None:
+@pytest.mark.parametrize("command", [Command.PUBLISH, Command.EDIT])
+def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(amelia: Amelia, command: Command) -> None:
     amelia.send(TITLE, "job-1")
-    assert found(amelia, "job-2", "w-2", 10) is None, "nothing is public yet"
-    deps = amelia.deps()
+    assert found(amelia, "job-2", "w-2", 10, command) is None, "nothing is public yet"
+    deps = replace(amelia.deps(), agents={"builtin": EndsWith(Command.PUBLISH)})
     dying: Any = CrashingBefore(deps.live, [0], 3, after=True)  # compare, bring, push
     with pytest.raises(Crash):
-        publish(amelia, "job-2", deps=replace(deps, live=dying))
+        amelia.send("publish", "job-2", command=command, deps=replace(deps, live=dying))
     amelia.dead.add("w-1")
     assert amelia.releases.current("amelia", Stage.PUBLIC) is None
-    settled = found(amelia, "job-2", "w-2", 11)
+    settled = found(amelia, "job-2", "w-2", 11, command)
     assert settled is not None
     assert settled.outcome is JobOutcome.SUCCEEDED
     assert settled.result.published
@@ -490,19 +540,6 @@ def test_what_an_interruption_saves_is_the_threads_work_and_never_its_preview(am
     done = amelia.send(TITLE, "job-2", worker="w-2", fence=11)
     assert done.result.summary == "Changed the title of the homepage to “Spring Sale”."
     assert sorted(amelia.jobs_on_main()) == ["job-1", "job-2"]
-
-
-def test_saving_after_a_preview_was_made_saves_the_threads_work(amelia: Amelia) -> None:
-    amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
-    amelia.send(TITLE, "job-2")
-    repository = amelia.deps().workspaces
-    assert isinstance(repository, GitRepository)
-    workspace = repository.prepare(work(amelia.project, "job-3"))
-    state = repository.compare(workspace, "")
-    message = ChangeMessage("please", "Shown.", "job-3", THREAD, "scott", "scott@example.com")
-    assert isinstance(repository.bring(workspace, state, state.waiting[:1], message), Merged)
-    repository.save(workspace)
-    assert amelia.git("rev-parse", f"refs/heads/thread-{THREAD}") == amelia.git("rev-parse", "main")
 
 
 def test_a_worker_that_dies_at_any_call_of_an_edit_leaves_the_preview_right_after_the_next_attempt(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.amelia import Amelia
+from tests.integration.amelia import Amelia, EndsWith
 from tests.unit.jobs.world import (
     OTHER_THREAD,
     SCOTT,
@@ -357,18 +357,6 @@ def test_a_change_that_is_asked_about_is_not_published(amelia: Amelia) -> None:
     settled = amelia.send("change the homepage title to something nicer and publish it", "job-1")
     assert not settled.result.published
     assert amelia.releases.current("amelia", Stage.PUBLIC) == before
-
-
-class EndsWith:
-    """An agent that changes nothing and ends with a follow-up."""
-
-    is_free = True
-
-    def __init__(self, then: str) -> None:
-        self._then = then
-
-    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
-        return Answered("As you wish.", then=self._then)
 
 
 @pytest.mark.parametrize("then", ["publish", "undo"])

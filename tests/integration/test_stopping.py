@@ -42,22 +42,12 @@ def job_of(house: House, email_id: str) -> Job:
     return job
 
 
-@pytest.mark.parametrize("why", [RequeueReason.HELD, RequeueReason.INTERRUPTED, RequeueReason.STOPPED])
-def test_a_job_that_was_put_back_is_stopped_and_answered_at_once(house: House, why: RequeueReason) -> None:
+@pytest.mark.parametrize("why", RequeueReason)
+def test_of_a_job_that_was_put_back_its_next_worker_only_looks_what_it_has_published(
+    house: House, why: RequeueReason
+) -> None:
     asked = house.receive(message_id="<asked@example.com>")
     put_back(house, why)
-    stop = house.receive("stop", answers="<asked@example.com>")
-    house.engine.run_ready()
-    assert job_of(house, asked).outcome is JobOutcome.CANCELLED
-    assert house.services.jobs.open_jobs(AMELIA_SCOTT) == [], "nobody waits behind it"
-    answer = house.replies(asked)[-1].reply
-    assert (answer.kind, b"This was stopped. Nothing was changed." in answer.raw) == ("answer", True)
-    assert len(house.replies(stop)) == 1
-
-
-def test_of_a_job_that_failed_its_next_worker_only_looks_what_it_has_published(house: House) -> None:
-    asked = house.receive(message_id="<asked@example.com>")
-    put_back(house, RequeueReason.RETRY)
     house.receive("stop", answers="<asked@example.com>")
     job = job_of(house, asked)
     assert (job.state, job.cancel_requested) == (JobState.QUEUED, True)

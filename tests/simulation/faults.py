@@ -53,6 +53,7 @@ CALM = Climate()
 CLIMATES: dict[str, tuple[Climate, tuple[str, ...]]] = {
     "calm": (CALM, ("",)),
     "busy": (CALM, ("",)),  # one customer floods the pool
+    "hasty": (CALM, ("",)),  # customers write again while their last mail is in work
     "gone": (CALM, ("",)),  # everything is down for days, or the time of day is set ahead and back
     "slow": (Climate(slow=0.002), ("begin_release", "enqueue", "look")),
     "crashes": (Climate(crash=0.002), CALLS),

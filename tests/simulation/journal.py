@@ -78,7 +78,9 @@ def _words(value: object) -> str:
             return f"{len(value)} bytes"
         case FunctionType():
             return value.__name__
-        case list() | tuple() | set() | frozenset():
+        case set() | frozenset():
+            return f"[{', '.join(sorted(map(_words, value)))}]"  # its order differs between processes
+        case list() | tuple():
             return f"[{', '.join(_words(one) for one in value)}]"
         case dict():
             return f"{{{', '.join(f'{name}: {_words(one)}' for name, one in value.items())}}}"

@@ -10,8 +10,9 @@ from typing import Any, cast
 from tests.fakes.repositories import MemoryOrigin, Seen
 from tests.harness.pool_records import PoolRecords
 from tests.simulation.durable import Durable
+from tests.simulation.process import Port
 from webordinary.jobs.site_files import Release
-from webordinary.jobs.source import FenceMark
+from webordinary.jobs.source import FenceMark, Workspace
 from webordinary.model.claims import Claim, FinishResult, StartedJob
 from webordinary.model.errors import ClaimLost
 from webordinary.model.jobs import Ending, Job, JobState, Requeue, RequeueReason, Settlement
@@ -205,6 +206,27 @@ class HeldForGood(Wrapped):
         return self.inside.end_and_take_next(started, ending, now, more=more)
 
 
+class SettledUnseen(Wrapped):
+    """A job that was put back is stopped at once, and nobody looks what it has published."""
+
+    def __init__(self, inside: object, state: PoolRecords) -> None:
+        super().__init__(inside)
+        self._state = state
+
+    def settle_waiting(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
+        job = self._state.jobs[job_id]
+        if job.state is JobState.QUEUED and not job.attempts:
+            self._state.put(job._replace(fence=0))
+        return self.inside.settle_waiting(job_id, settlement, now)
+
+
+class NeverForgotten(dict[str, Any]):
+    """What a job may save stays what it was when it began."""
+
+    def pop(self, key: str, default: object = None) -> object:  # type: ignore[override]
+        return self.get(key, default)
+
+
 class NothingLetGo(Wrapped):
     """A slot that cannot save how its job ended goes away, and the key's lease is renewed all the same."""
 
@@ -214,6 +236,21 @@ class NothingLetGo(Wrapped):
 
 def _never_letting_go(slot: Slot) -> Slot:
     return Slot(slot._deps, cast(ClaimSet, NothingLetGo(slot._claim_set)), slot._renewer, slot._stopping, slot._wanted)
+
+
+def _saving_previews(worker: Worker) -> None:
+    """An interruption saves what is checked out, be it a preview."""
+    jobs = cast(Port, worker._deps.work)._target
+    jobs._unfinished = NeverForgotten()  # type: ignore[attr-defined]
+    workspaces = jobs._deps.workspaces  # type: ignore[attr-defined]
+    save = workspaces.save
+
+    def save_head(workspace: Workspace) -> None:
+        copy = workspaces._copies[workspace.path]
+        copy.branch = copy.head
+        save(workspace)
+
+    workspaces.save = save_head
 
 
 def _forgetting(worker: Worker) -> None:
@@ -272,6 +309,10 @@ MUTANTS = {
     "letting go of what cannot be ended": Mutant(None, "surprising", "end_and_take_next", _never_letting_go),
     "giving up a claim that is not served": Mutant(
         _set("claims", lambda claims, _: UnknownKept(claims)), "unwritable", "begin_release", worker=_forgetting
+    ),
+    "saving the thread's branch when a preview is interrupted": Mutant(None, "hasty", worker=_saving_previews),
+    "looking what a stopped job has published": Mutant(
+        _set("jobs", lambda jobs, durable: SettledUnseen(jobs, durable.state)), "hasty"
     ),
     "making way for a key that waits": Mutant(
         _set("claims", lambda claims, durable: NeverMakesWay(claims, durable.state)), "busy"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from tests.fakes.repositories import MAIN
+from tests.fakes.repositories import LIVE, MAIN
 from tests.simulation.process import EPOCH
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken
@@ -30,6 +30,7 @@ FORGOTTEN_SECONDS = 75.0
 _LOOK_SECONDS = 0.2
 _ENDED_WELL = {
     Manner.CHANGES: JobOutcome.SUCCEEDED,
+    Manner.PUBLISHES: JobOutcome.SUCCEEDED,
     Manner.ANSWERS: JobOutcome.SUCCEEDED,
     Manner.TRANSIENT: JobOutcome.DEAD,
     Manner.PERMANENT: JobOutcome.DEAD,
@@ -188,11 +189,12 @@ class Progress:
 
     def _job_kept_its_word(self, job: Job, letter: Letter) -> None:
         changes = self._changes_on_main(job)
-        expects_change = letter.command is Command.EDIT and letter.manner is not Manner.ANSWERS
+        answered = letter.manner in (Manner.ANSWERS, Manner.UNDOES)
+        expects_change = letter.command is Command.EDIT and not answered
         if job.outcome is JobOutcome.SUCCEEDED and expects_change and changes != 1:
             raise Broken(f"{job.job_id} succeeded and has {changes} changes on main")
-        if job.outcome not in (JobOutcome.SUCCEEDED, JobOutcome.DEAD) and changes:
-            raise Broken(f"{job.job_id} is {job.outcome}, and yet its change is on main")
+        if job.outcome not in (JobOutcome.SUCCEEDED, JobOutcome.DEAD) and (changes or self._is_on_live(job)):
+            raise Broken(f"{job.job_id} is {job.outcome}, and yet its change is on main or live")
         error = (job.result and job.result.error) or ""
         if job.outcome is JobOutcome.DEAD and "States.Timeout" in error and self._world.scenario.workers:
             raise Broken(f"{job.job_id} was given up for its waiting: {error}")
@@ -218,6 +220,10 @@ class Progress:
     def _changes_on_main(self, job: Job) -> int:
         origin = self._durable.origins[job.key.project_id]
         return sum(commit.note.job_id == job.job_id for commit in origin.history(origin.refs[MAIN]))
+
+    def _is_on_live(self, job: Job) -> bool:
+        origin = self._durable.origins[job.key.project_id]
+        return any(commit.note.job_id == job.job_id for commit in origin.history(origin.refs.get(LIVE, "")))
 
     def _site_shows_main(self, project_id: str) -> None:
         origin = self._durable.origins[project_id]

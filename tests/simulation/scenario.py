@@ -31,7 +31,9 @@ class Manner(StrEnum):
 
     CHANGES = "changes"
     SHARED_FILE = "changes a file that others change too"
+    PUBLISHES = "changes, then publishes"
     ANSWERS = "answers"
+    UNDOES = "answers, then undoes"
     TRANSIENT = "fails for a while"
     PERMANENT = "fails for good"
     SURPRISE = "fails in a way nobody foresaw"
@@ -62,7 +64,10 @@ class Letter:
     @property
     def text(self) -> str:
         """What the body says; the simulated agent finds the letter again by it."""
-        return self.command if self.command is not Command.EDIT else f"please make change {self.number}"
+        if self.command is not Command.EDIT:
+            return self.command
+        wish = {Manner.PUBLISHES: " and publish it", Manner.UNDOES: " or undo it"}.get(self.manner, "")
+        return f"please make change {self.number}{wish}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,8 @@ def draw(seed: int, climate_name: str = "", spot: str = "") -> Scenario:
     climate, spots = CLIMATES[climate_name]
     climate = replace(climate, spot=spot or rng.choice(spots))
     people = list(PEOPLE)[: rng.choice((2, 2, 3, 4))]  # the first two share a project
-    letters = _flood(rng, people) if climate_name == "busy" else _letters(rng, people)
+    write = {"busy": _flood, "hasty": _haste}.get(climate_name, _letters)
+    letters = write(rng, people)
     return Scenario(
         seed=seed,
         climate_name=climate_name,
@@ -150,7 +156,7 @@ def _letters(rng: random.Random, people: list[str]) -> tuple[Letter, ...]:
         earlier = [one.number for one in letters if one.sender == sender]
         answers_to = rng.choice(earlier) if earlier and rng.random() < 0.4 else None
         command = _command(rng) if answers_to is not None or rng.random() < 0.1 else Command.EDIT
-        manner = rng.choices(tuple(Manner), weights=(40, 5, 4, 1, 1, 1, 1, 1))[0]
+        manner = rng.choices(tuple(Manner), weights=(40, 5, 3, 4, 2, 1, 1, 1, 1, 1))[0]
         seconds = rng.choice((0.2, 3.0, 20.0, 90.0)) * rng.random()
         files = rng.choice((0, 0, 0, 1, 2)) if command is Command.EDIT else 0
         letters.append(Letter(number, sender, at, command, answers_to, files, manner, seconds))
@@ -169,6 +175,26 @@ def _flood(rng: random.Random, people: list[str]) -> tuple[Letter, ...]:
         at = rng.uniform(0.5, count * length)
         letters.append(Letter(number, sender, at, Command.EDIT, None, 0, Manner.CHANGES, length))
     return tuple(sorted(letters, key=lambda letter: letter.at))
+
+
+def _haste(rng: random.Random, people: list[str]) -> tuple[Letter, ...]:
+    """Two customers of one site write again before the last mail is done: on other threads, which interrupts it, or to
+    stop, undo or publish it.
+    """
+    letters: list[Letter] = []
+    at = 0.0
+    for number in range(rng.randint(5, 10)):
+        at += rng.choice((0.05, 0.5, 2.0, 4.0)) * rng.random()
+        sender = rng.choice(people[:2])
+        earlier = [one.number for one in letters if one.sender == sender]
+        answers_to = rng.choice(earlier) if earlier and rng.random() < 0.5 else None
+        changed_mind = answers_to is not None and rng.random() < 0.7
+        command = (
+            rng.choice((Command.STOP, Command.STOP, Command.UNDO, Command.PUBLISH)) if changed_mind else Command.EDIT
+        )
+        manner = rng.choices((Manner.CHANGES, Manner.PUBLISHES, Manner.UNDOES), weights=(6, 3, 1))[0]
+        letters.append(Letter(number, sender, at, command, answers_to, 0, manner, rng.random()))
+    return tuple(letters)
 
 
 def _command(rng: random.Random) -> Command:

@@ -15,6 +15,7 @@ from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Change
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
 from webordinary.model.claims import MAX_ATTEMPTS, CancelToken
 from webordinary.model.errors import Permanent, Transient
+from webordinary.model.mail import Command
 
 _ENDLESS_SECONDS = 1e6
 
@@ -53,6 +54,8 @@ class SimulatedAgent:
         match letter.manner:
             case Manner.ANSWERS:
                 return Answered("it is as you wish")
+            case Manner.UNDOES:
+                return Answered("it was nicer before", then=Command.UNDO)
             case Manner.TRANSIENT:
                 raise Transient("the model is asleep")
             case Manner.PERMANENT:
@@ -64,7 +67,8 @@ class SimulatedAgent:
         files = self._repository.files_at(task.workspace)
         name = "index.html" if letter.manner is Manner.SHARED_FILE else f"page-{letter.number}.html"
         files[name] = f"{letter.text} {files.get(name, '')}"
-        return Changed(f"made change {letter.number}")
+        then = Command.PUBLISH if letter.manner is Manner.PUBLISHES else ""
+        return Changed(f"made change {letter.number}", then=then)
 
 
 class SimulatedBuilder:

@@ -55,16 +55,12 @@ class SiteJobs:
     def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None:
         """Complete what an earlier attempt brought to main or live; None if it did not get there.
 
-        Fences out that attempt.
+        The claim's fence is on the origin before anything is read: that attempt cannot push any more.
         """
-        run, command = self._run_of(started, token), started.job.command
-        if command is Command.PUBLISH:
-            return find_published(run)
-        if command not in (Command.EDIT, Command.UNDO):
-            return None
+        run = self._run_of(started, token)
         workspace = check_out(run)
         if not workspace.on_main:
-            return None
+            return find_published(run, workspace)
         done = follow_up(run, deploy_and_report(run, workspace), workspace.made.then if workspace.made else "")
         return with_preview(run, workspace, done)
 
@@ -89,7 +85,7 @@ class SiteJobs:
         workspace = check_out(run)
         if command is Command.PUBLISH:
             return publish(run, workspace)
-        if command is Command.UNDO:
+        if command is Command.UNDO or (workspace.made and workspace.made.undoes):  # an edit may end with an undo
             # Quick to repeat, so an interrupted undo is not saved.
             return with_preview(run, workspace, undo(run, workspace))
         self._remember(run, workspace)

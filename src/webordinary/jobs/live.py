@@ -12,11 +12,10 @@ from pathlib import Path
 
 from webordinary.jobs import report
 from webordinary.jobs.deploy import EditDeployment, PublicDeployment
-from webordinary.jobs.edit import check_out
 from webordinary.jobs.history import Entangled, LiveState, MayNotPublish, Unchosen, WaitingChange
 from webordinary.jobs.page_checks import SiteComparison, compare_releases
 from webordinary.jobs.preview import content_name
-from webordinary.jobs.publish import deploy_edit, find_or_build
+from webordinary.jobs.publish import deploy_edit, find_or_build, unbuilt
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Release, Stage
 from webordinary.jobs.source import BuildFailed, ChangeMessage, MergeConflict, Merged, Workspace
@@ -46,12 +45,8 @@ def publish(run: JobRun, workspace: Workspace) -> Settlement:
     return report.of_publication(run, outcome)
 
 
-def find_published(run: JobRun) -> Settlement | None:
-    """Complete a publication that an earlier attempt brought to live; None if it did not get there.
-
-    The claim's fence is on the origin before live is read: that attempt cannot push any more.
-    """
-    workspace = check_out(run)
+def find_published(run: JobRun, workspace: Workspace) -> Settlement | None:
+    """Complete a publication that an earlier attempt brought to live; None if it did not get there."""
     state = run.deps.live.compare(workspace, _shown(run))
     return publish(run, workspace) if state.made else None
 
@@ -112,6 +107,8 @@ def _on_live(run: JobRun, workspace: Workspace, choose: Callable[[LiveState], Pi
                 return merged
             preview = content_name(state, merged[1] or ()) if merged[1] and run.deps.has_previews else ""
             shown = _push_and_show(run, workspace, merged[0], lease, preview)
+        if isinstance(shown, BuildFailed) and state.made:
+            raise unbuilt(shown)
         if isinstance(shown, BuildFailed):
             return shown
         if shown is not None:

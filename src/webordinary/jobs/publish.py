@@ -54,6 +54,8 @@ def _deploy(
             if isinstance(merged, MergeConflict):
                 return merged
             built, before = find_or_build(run, merged, lease, Stage.EDIT)
+            if isinstance(built, BuildFailed) and merged.on_main:
+                raise unbuilt(built)
             if isinstance(built, BuildFailed):
                 return built
             comparison = compare_releases(before, built if isinstance(built, Path) else built.path)
@@ -63,6 +65,11 @@ def _deploy(
         if shown is not None:
             return replace(shown, before=before, comparison=comparison)
     raise Transient(f"{project_id}: main moved {MAIN_MOVED_TRIES} times during the deployment")
+
+
+def unbuilt(failed: BuildFailed) -> Transient:
+    """For a change that an earlier attempt pushed after it had built: it is not given up, and stays where it is."""
+    return Transient(f"the change is in the repository already, and does not build any more: {failed.reason}")
 
 
 def _flaws(run: JobRun, comparison: SiteComparison, *, lenient: bool) -> Flawed | None:

@@ -6,7 +6,7 @@ import logging
 from datetime import datetime
 
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.jobs import Job, JobOutcome, Settlement
+from webordinary.model.jobs import Job, JobOutcome, JobState, Settlement
 from webordinary.pool.ports import STOP, Callbacks, Pool
 from webordinary.pool.transitions import sends_callback
 
@@ -35,8 +35,8 @@ def deliver_callback(job: Job, pool: Pool) -> None:
 
 
 def wake_for_end(job: Job, pool: Pool) -> None:
-    """Wake the worker that has to stop this job, or those that may start the jobs that waited behind it."""
-    if job.open:
+    """Wake the worker that has to stop this job, or those that may start it or what waited behind it."""
+    if job.state is JobState.RUNNING:
         pool.tickets.notify_owner(job, STOP)
     else:
         pool.tickets.notify_owner(job)

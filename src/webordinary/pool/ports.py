@@ -43,10 +43,10 @@ class Jobs(Protocol):
         """Name whom to call back; the job as it is then tells whether that is due already."""
 
     def settle_waiting(self, job_id: str, settlement: Settlement, now: datetime) -> Job:
-        """End a job that waits, in one conditional write.
+        """End a job that was never started, in one conditional write.
 
-        One that runs, or has a start that nobody saw end, gets its cancellation requested instead: only a worker
-        can find out what it has published. That is done at once, whatever the job waited for.
+        One that was gets its cancellation requested instead: only a worker can find out what it has published. That is
+        done at once, whatever the job waited for.
         """
 
     def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:

@@ -174,8 +174,8 @@ def stopped(job: Job, settlement: Settlement, now: datetime) -> Job:
 
 
 def may_have_published(job: Job) -> bool:
-    """Whether a job runs, or has a start that was not seen to end: an attempt or an outage."""
-    return job.state is JobState.RUNNING or job.attempts > 0 or job.outages > 0
+    """Whether a job was ever started. A start that was given back counts: its change may have reached main."""
+    return job.fence > 0
 
 
 def excused(job: Job) -> Job:

@@ -165,7 +165,8 @@ class Slot:
             self._claim_set.abandon(started.claim)
             return None
         self._emit_outcome(started, ending)
-        self._deliver_callback(turn.owed)
+        if owed := turn.owed:
+            self._try(owed, "its callback is pending", lambda: deliver_callback(owed, self._deps.pool))
         return self._continue(started.claim, turn, asked_at, last=_waits(ending) or self._wanted())
 
     def _run(self, token: JobCancelToken) -> Ending:
@@ -278,19 +279,21 @@ class Slot:
         else:
             self._deps.emit(EventKind.JOB_REQUEUED, job=started.job, why=str(ending.why))
 
-    def _deliver_callback(self, owed: Job | None) -> None:
-        """Send the callback now; after an error the reconciler sends it."""
-        if owed is None:
-            return
+    def _try(self, job: Job, otherwise: str, do: Callable[[], None]) -> None:
+        """Do now what the reconciler does otherwise."""
         try:
-            deliver_callback(owed, self._deps.pool)
+            do()
         except Exception as problem:
-            self._log_unexpected(owed, problem)
-            _log.warning("job %s: its callback is pending: %s", owed.job_id, problem)
+            self._log_unexpected(job, problem)
+            _log.warning("job %s: %s: %s", job.job_id, otherwise, problem)
 
     def _continue(self, claim: Claim, turn: FinishResult, asked_at: float, *, last: bool) -> JobCancelToken | None:
         if turn.kept is None:
-            return self._switch_keys(claim, turn.started, asked_at)
+            following = self._switch_keys(claim, turn.started, asked_at)
+            if following and not turn.empty:  # an idle worker that looked a moment ago saw this key still held
+                otherwise = "idle workers do not hear of the key that was left"
+                self._try(following.started.job, otherwise, self._deps.pool.tickets.notify_unclaimed)
+            return following
         if turn.started is None:
             self._claim_set.mark_idle(claim, self._deps.clock.monotonic(), look=not turn.empty, last=last)
             return None

@@ -10,7 +10,7 @@ from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.rows import JOBS, at, job_of, key_of, save_changes
 from webordinary.model.claims import ClaimRequest, Interrupt
 from webordinary.model.errors import HourlyLimitReached, Permanent
-from webordinary.model.jobs import Job, NewJob, Settlement
+from webordinary.model.jobs import Job, JobState, NewJob, Settlement
 from webordinary.model.names import ProjectUser
 from webordinary.pool.transitions import enqueued, excused, hour_of, stopped
 
@@ -129,8 +129,9 @@ class SqliteJobs:
             job = _get(conn, job_id)
             after = stopped(job, settlement, now)
             save_changes(conn, job, after)
-            if job.open and not after.open and conn.execute(OPEN_JOBS, (str(job.key), 0, 1)).fetchone():
-                _hint_unless_expected(conn, job.key, now)  # jobs that waited behind this one may start now
+            waits = after.state is not JobState.RUNNING  # it may start now, or what waited behind it
+            if job.open and waits and conn.execute(OPEN_JOBS, (str(job.key), 0, 1)).fetchone():
+                _hint_unless_expected(conn, job.key, now)
             return after
 
     def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
