@@ -18,6 +18,7 @@ from webordinary.adapters.sqlite import database as sqlite_database
 from webordinary.adapters.sqlite import database as sqlite_writer
 from webordinary.adapters.sqlite import events as sqlite_events
 from webordinary.adapters.sqlite import jobs as sqlite_jobs
+from webordinary.adapters.sqlite import outbox
 from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 from webordinary.adapters.sqlite.events import MAX_BATCH, SqliteEventLog, SqliteEvents
 from webordinary.adapters.sqlite.jobs import SqliteJobs
@@ -390,6 +391,14 @@ def test_a_transaction_of_one_thread_holds_no_write_of_another(db: Database) -> 
         add_and_fail(db, meanwhile=other.start)
     other.join(LONG)
     assert letters(db) == 1
+
+
+def test_undelivered_replies_are_found_without_the_delivered_ones(db: Database) -> None:
+    with db.read() as conn:
+        plan = [row["detail"] for row in conn.execute(f"EXPLAIN QUERY PLAN {outbox.FAILED}", {"limit": 1})]
+    of_outbox = [step for step in plan if " outbox " in step]
+    assert len(of_outbox) == 3
+    assert all("INDEX outbox_" in step or "rowid=?" in step for step in of_outbox), plan
 
 
 @pytest.mark.parametrize(
