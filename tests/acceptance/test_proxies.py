@@ -128,7 +128,8 @@ def test_behind_nginx_the_operator_signs_in_and_foreign_names_learn_nothing(
     folders = "".join(
         f"{kind}_temp_path {tmp_path / kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    whole = f"daemon off; pid {tmp_path / 'pid'}; error_log stderr; user root;\nevents {{}}\nhttp {{\naccess_log off;\n"
+    whole = f"daemon off; pid {tmp_path / 'pid'}; error_log stderr; user root;\nevents {{}}\nhttp {{\n"
+    whole += f"access_log {tmp_path / 'log'};\n"
     (tmp_path / "nginx.conf").write_text(f"{whole}{folders}{text}\n}}\n")
     with running("nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")):
         browser = Browser(https, tmp_path / "cert")
@@ -136,3 +137,6 @@ def test_behind_nginx_the_operator_signs_in_and_foreign_names_learn_nothing(
         signs_in_and_sees_the_sites(up, browser)
         status, _, text = browser.ask("evil.test", "/")
         assert (status, text) == (421, "This address is not served here.")
+    logged = (tmp_path / "log").read_text()
+    assert "/api/status" in logged
+    assert "/link/" not in logged, "the address of a one-time link is a secret"

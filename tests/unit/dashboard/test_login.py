@@ -257,7 +257,9 @@ def test_every_change_is_written_down_with_its_user(console: Console) -> None:
 def test_a_one_time_link_sets_a_password_once(console: Console) -> None:
     secret = console.access.issue_link("nina", Role.VIEWER)
     with console.visitor() as page:
-        assert "Welcome, nina" in page.get(f"/link/{secret}").text
+        welcome = page.get(f"/link/{secret}")
+        assert "Welcome, nina" in welcome.text
+        assert welcome.headers["referrer-policy"] == "strict-origin", "its style sheet is asked for without the secret"
         short = page.post(f"/link/{secret}", data={"password": "short"}, headers=FORM)
         assert short.status_code == 400
         assert "10 to 200 characters" in short.text

@@ -239,7 +239,7 @@ class HostRouter:
             return await self._not_ours()(scope, receive, send)
         if not isinstance(door, DashboardHost):
             return await self._sites(door, scope, receive, send)
-        return await self._app(scope, receive, _with_security(send))
+        return await self._app(scope, receive, _with_security(send, scope["path"]))
 
     def _not_ours(self) -> Response:
         hint = "" if self._d.public_url else f" Open http://127.0.0.1:{self._d.port}/ instead."
@@ -254,11 +254,14 @@ def _client(peer: str, headers: Headers, trusted: Collection[str]) -> str:
     return next((hop for hop in reversed(hops) if hop not in trusted), peer)[:45]
 
 
-def _with_security(send: Send) -> Send:
+def _with_security(send: Send, path: str) -> Send:
+    # The addresses of these pages are secrets; a proxy may log the Referer of what they load.
+    own = {"Referrer-Policy": "strict-origin"} if path.startswith(("/link/", "/wrote/")) else {}
+
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in SECURITY_HEADERS.items():
+            for name, value in (SECURITY_HEADERS | own).items():
                 headers.setdefault(name, value)
         await send(message)
 
