@@ -271,4 +271,5 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,  # an update on disk must not mix with the running version
     )
