@@ -88,8 +88,6 @@ KINDS: dict[str, tuple[str, dict[str, str]]] = {
     "markdown": ("content/_index.md", {"hugo.toml": "", "content/about.md": "---\ntitle: About\n---\n# About\n"}),
     "toml": ("hugo.toml", {"content/about.md": "---\ntitle: About\n---\n# About\n"}),
     "yaml": ("mkdocs.yml", {"docs/index.md": "# About\n"}),
-    "astro": ("src/pages/index.astro", {"src/pages/about.astro": _ABOUT}),
-    "mdx": ("src/pages/index.mdx", {"src/pages/about.astro": _ABOUT}),
-    "astro settings": ("astro.config.mjs", {"src/pages/about.astro": _ABOUT}),
+    "astro settings": ("astro.config.mjs", {"src/pages/about.html": _ABOUT}),
 }
 """Each kind of file: what it is called, and what else there must be."""

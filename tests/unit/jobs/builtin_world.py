@@ -28,52 +28,6 @@ MKDOCS = {
     "docs/about.md": "# About\n\n!!! note\n    Closed in May.\n\n## Hours\n\n* Monday\n\n* Friday\n\n"
     "## Prices\n\n* Mug, 24 €\n",
 }
-LAYOUT = """---
-const { title } = Astro.props;
----
-<html><head><title>{title}</title></head><body>
-<nav>
-  <ul>
-    <li><a href="/">Home</a></li>
-    <li><a href="/about/">About</a></li>
-  </ul>
-</nav>
-<slot />
-<footer><p>Fired in Kent.</p></footer>
-</body></html>
-<style>
-  footer { color: #555; }
-</style>
-"""
-ASTRO = {
-    "astro.config.mjs": "export default {};\n",
-    "package.json": "{}\n",
-    "src/layouts/Base.astro": LAYOUT,
-    "src/pages/index.astro": """---
-import Base from "../layouts/Base.astro";
-const pots = ["Mug", "Bowl"].map((pot) => ({ pot }));
----
-<Base title="Amelia's pots">
-  <main>
-    <h1>Amelia's pots</h1>
-    <p>Open on Mondays. {pots.length > 0 ? "Open on Mondays" : `none {`} to see.</p>
-    <ul>{pots.map((pot) => <li>{pot}</li>)}</ul>
-  </main>
-</Base>
-""",
-    "src/pages/about.astro": """---
-import Base from '../layouts/Base.astro';
-const title = 'About';
----
-<Base title={title}>
-  <main>
-    <h1>{title}</h1>
-    <p>One potter.</p>
-  </main>
-</Base>
-""",
-    "src/content/news/first.md": "---\ntitle: First firing\n---\nIt went well.\n",
-}
 
 
 class Site:

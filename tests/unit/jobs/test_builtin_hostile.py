@@ -51,7 +51,7 @@ def test_a_mail_is_read_in_passing_whatever_it_repeats(tmp_path: Path, begin: st
         ("html", "", "<"), ("html", "", "<a "), ("html", "", "<a b"), ("html", "", "<a b='"), ("html", "", '<a b="'),
         ("html", "", "<!--"), ("html", "", "</"), ("html", "", "</a "), ("html", "", "<?"), ("html", "", "<!["),
         ("html", "", "<b><p>a"), ("html", "<b>" * 300, "<nav><i>"), ("html", "<p>" * 300, "<b><h2>a"),
-        ("html", "", "<b><tr><td>"), ("html", "<table><tr>" + "<b>" * 20_000, "<td></td>"), ("astro", "", "<b><p>a"),
+        ("html", "", "<b><tr><td>"), ("html", "<table><tr>" + "<b>" * 20_000, "<td></td>"),
         ("html", "", "<b>"), ("html", "<b>" * 9_000, "</i>"), ("html", "", "<ul><li>a</ul>"),
         ("html", "", "<p>Monday</p>"), ("html", "", "Monday "), ("html", "", "<nav><a href=about.html>a</a></nav>"),
         ("html", "", "<meta name=description>"), ("html", "<h1>", "&#1"), ("html", "<title>a", " "),
@@ -63,9 +63,7 @@ def test_a_mail_is_read_in_passing_whatever_it_repeats(tmp_path: Path, begin: st
         ("markdown", "", "]("), ("markdown", "", "](\n"), ("markdown", "", "{{<"), ("markdown", "", "`a``"),
         ("markdown", "", "![a]("),
         ("markdown", "", "- a\n"), ("markdown", "---\ntitle: a", " "), ("markdown", "---\ntitle: a", "\n "),
-        ("markdown", "+++\ntitle = 'a'", " "), ("mdx", "", "{'\\"), ("mdx", "", "import a\n"), ("astro", "", "{/*}"),
-        ("astro", "", '{"\\'), ("astro", "", "{`\\`"), ("astro", "", "<script"), ("astro", "---\n", "/*"),
-        ("astro", "---\nconst title", " "), ("astro", "", "<Base title='"), ("astro settings", "", "\n"),
+        ("markdown", "+++\ntitle = 'a'", " "), ("astro settings", "", "\n"),
         ("toml", "", "[[menu.main]]\n"), ("toml", "[[menu.main]]\na = 1\n", "\n"), ("yaml", "nav:\n", "- \n"),
     ],
 )  # fmt: skip
@@ -80,7 +78,7 @@ TEXTS = st.lists(PIECES, max_size=6).map("".join)
 
 
 @settings(deadline=None, max_examples=150)
-@given(TEXTS, st.sampled_from(["a.html", "a.md", "a.mdx", "a.astro"]))
+@given(TEXTS, st.sampled_from(["a.html", "a.md"]))
 def test_a_page_of_any_pieces_has_places_within_it(source: str, name: str) -> None:
     page = read_page(name, source)
     for element in page.elements:
@@ -134,8 +132,7 @@ def test_deep_nesting_and_numbers_without_end_are_no_errors() -> None:
     )
     (span,) = page.find("Monday")
     assert page.source[span.start : span.end] == "Monday"
-    heading = page.first("h1")
-    assert heading
+    (heading,) = page.all("h1")
     assert heading.parent is None
 
 

@@ -23,8 +23,7 @@ def test_every_offset_is_within_the_page_however_broken_it_is(source: str) -> No
 def test_an_element_is_found_with_its_exact_source() -> None:
     source = "<body>\n<h1 class='a'>Tea &amp; <em>pots</em></h1><p>One<p>Two</body>"
     page = parse_page(source)
-    heading = page.first("h1")
-    assert heading is not None
+    (heading,) = page.all("h1")
     assert source[heading.start : heading.end] == "<h1 class='a'>Tea &amp; <em>pots</em></h1>"
     assert page.words(heading) == "Tea & pots"
     assert [page.words(p) for p in page.all("p")] == ["One", "Two"]

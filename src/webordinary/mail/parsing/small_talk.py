@@ -99,7 +99,8 @@ _PHRASES = {
     "guten morgen": "hallo", "buenos días": "hola", "as always": "again", "sent from my": "thanks",
     "von meinem": "danke", "bonne journée": "merci", "as ever": "again", "take care": "thanks",
     "no worries": "thanks", "no problem": "thanks", "no rush": "thanks", "no hurry": "thanks", "ça marche": "merci",
-    "long time no see": "hello", "that's all": "thanks", "that is all": "thanks", "how was": "hope",
+    "speak soon": "thanks", "talk soon": "thanks", "that's all": "thanks", "that's it": "thanks",
+    "long time no see": "hello", "that is all": "thanks", "how was": "hope",
     "go up": "hope", "gone up": "hope", "me again": "hello", "by the way": "also", "it's finally": "hope",
     "how is": "hope",
     "how are": "hope", "we've moved": "hope", "we have moved": "hope", "we moved": "hope", "it was moved": "hope",
@@ -124,7 +125,7 @@ LANGUAGES = (
         "bothering trouble keep keeping treating her him too also now already absolutely totally pretty quite such "
         "what's up iphone ipad phone android samsung galaxy mobile monday friday bit done did made making turned out "
         "customers clients everyone's star stars rock legend patience support effort since last long ago it'll "
-        "address phone number opening hours prices price webmaster admin advance million "
+        "address phone number opening hours prices price webmaster admin advance million bunch ever "
         "another message mail email got getting getting's sending sent hot cold enjoying bank",
     ),
     _language(
@@ -165,7 +166,8 @@ LANGUAGES = (
     ),
 )
 _CLOSES = re.compile(
-    r"\b(?:thanks|thank you|thx|cheers|regards|wishes|best|yours(?: \w+ly)?|sincerely|love|bye|take care|xx+"
+    r"\b(?:thanks|thank you|thx|ta|cheers|regards|wishes|best|yours(?: \w+ly)?|sincerely|love|bye|take care|xx+"
+    r"|(?:speak|talk|see you) soon"
     r"|gr[üu](?:ß|ss)e?n?|danke|lg|vg|mfg|merci|cordialement|amicalement|salutations|bises|gracias|saludos|atentamente"
     r"|abrazo|grazie|saluti|cordialmente|groet(?:en|jes)?|bedankt|dank)\b",
     re.I,

@@ -8,21 +8,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webordinary.adapters.agents.builtin.draft import Draft
-from webordinary.adapters.agents.builtin.edits import AlreadySo, Desk, Unclear, follow
+from webordinary.adapters.agents.builtin.edits import Desk, Unclear, follow
 from webordinary.adapters.agents.builtin.grammar import EXAMPLES, Grammar, Misunderstood, Wish
-from webordinary.adapters.agents.builtin.page import Overlap, shown
+from webordinary.adapters.agents.builtin.page import Overlap
 from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
 from webordinary.mail.parsing.small_talk import MARK, Quotations, clauses_of, words_in
 from webordinary.model.claims import CancelToken
 
-MAX_LENGTH = 50_000
-MAX_WISHES = 30
-_SHOWN = 200
+MAX_LENGTH, MAX_WISHES, MAX_ASIDE = 50_000, 30, 3
+_SHOWN, _MAX_SHOWN, _MAX_CHOICES = 200, 8_000, 100
 ABILITIES = "I can do exact, simple changes. For example:\n" + "\n".join(f"- {example}" for example in EXAMPLES)
 _ABOUT_US = re.compile(r"(?:please )?(?:help(?: me)?|what can (?:i|we|you)\b.{0,100})", re.I | re.S)
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _NTH = re.compile(rf"(?:the |number |no |#)*(?P<n>\d|{'|'.join(_ORDINALS)})(?:st|nd|rd|th)?(?: one| place)?", re.I)
 _ALL = re.compile(r"(?:everywhere|all|all of them|both|both of them|on all pages|on every page|in all places)", re.I)
+_AROUND_ANSWER = re.compile(r"(?i)\A(?:please|in|on|i mean|it's|just) |,? (?:please|only)\Z")
+_YES = {"yes", "ok", "okay", "yep", "yeah", "ja", "oui", "sí", "sì"}
 _FORGOTTEN = "{}"
 
 
@@ -40,7 +41,8 @@ class OpenQuestion:
 
     def session(self) -> str:
         """The question as the session of a thread keeps it."""
-        return json.dumps({"mail": self.mail, "wish": self.wish, "choices": self.choices[:100], "aside": self.aside})
+        choices = self.choices[:_MAX_CHOICES]
+        return json.dumps({"mail": self.mail, "wish": self.wish, "choices": choices, "aside": self.aside})
 
     @classmethod
     def of(cls, session: str) -> OpenQuestion | None:
@@ -52,30 +54,34 @@ class OpenQuestion:
         except (ValueError, KeyError, TypeError):
             return None
 
-    def answered(self, wish: Wish, answer: str, grammar: Grammar) -> Wish | None:
-        """The unclear wish with what the customer answered; None if the mail is no answer to this question."""
-        quotes = Quotations()
+    def answered(self, answer: str, grammar: Grammar) -> list[Wish] | None:
+        """All wishes with what the customer answered; None if the mail is no answer to this question."""
+        wishes, quotes = grammar.read(self.mail, Quotations(), self.aside), Quotations()
         clauses = clauses_of(quotes.set_aside(answer))
-        if not clauses:
-            return replace(wish, doubt="") if wish.doubt and _agrees(answer) else None
-        said = re.sub(r"(?i)\A(?:please|in|on|i mean|it's|just) |,? (?:please|only)\Z", "", clauses[0].text).strip()
-        if len(clauses) > 1:
+        if isinstance(wishes, Misunderstood) or len(clauses) > 1:
+            return None  # the pages have other names by now, or it says more than an answer does
+        agrees = not clauses and bool(set(words_in(answer)) & _YES)
+        if self.wish is None:
+            return wishes if agrees else None
+        if self.wish >= len(wishes):
             return None
+        said = _AROUND_ANSWER.sub("", clauses[0].text).strip() if clauses else ""
+        wish = self._completed(wishes[self.wish], said, agrees, grammar, quotes)
+        return [*wishes[: self.wish], wish, *wishes[self.wish + 1 :]] if wish else None
+
+    def _completed(self, wish: Wish, said: str, agrees: bool, grammar: Grammar, quotes: Quotations) -> Wish | None:
+        if wish.doubt and agrees:
+            return replace(wish, doubt=False)
         if wish.doubt and re.fullmatch(MARK, said):
-            return replace(wish, doubt="", slots={**wish.slots, wish.doubt: quotes.text(said)})
+            return replace(wish, doubt=False, slots={**wish.slots, "new": quotes.text(said)})
         if _ALL.fullmatch(said) and wish.kind == "text":
             return replace(wish, everywhere=True)
-        if (nth := _NTH.fullmatch(said)) and self.choices:
-            return self._chosen(wish, nth["n"].lower())
+        if nth := _NTH.fullmatch(said):
+            n = int(nth["n"]) if nth["n"].isdigit() else _ORDINALS.index(nth["n"].lower()) + 1
+            page, pick = self.choices[n - 1] if 1 <= n <= len(self.choices) else ("", 0)
+            return replace(wish, page=page, pick=pick) if page else None
         page = grammar.page_of(said)
         return replace(wish, page=page) if page else None
-
-    def _chosen(self, wish: Wish, number: str) -> Wish | None:
-        n = int(number) if number.isdigit() else _ORDINALS.index(number) + 1
-        if not 1 <= n <= len(self.choices):
-            return None
-        page, pick = self.choices[n - 1]
-        return replace(wish, page=page, pick=pick)
 
 
 class BuiltinAgent:
@@ -95,28 +101,27 @@ class BuiltinAgent:
                 "Please send what is to be changed in a shorter mail, or in several."
             )
         desk = Desk(Draft(task.workspace, token), task.attachments)
-        grammar = Grammar(desk.page_names())
-        mail, aside, wishes = _wishes(task, grammar)
+        grammar, asked = Grammar(desk.page_names()), OpenQuestion.of(task.session)
+        if asked is not None and (answered := asked.answered(task.instruction, grammar)) is not None:
+            return _follow_all(asked, answered, desk, token)
+        wishes = grammar.read(task.instruction, Quotations())
         if isinstance(wishes, Misunderstood):
-            if question := _without(wishes, task.instruction, grammar):
-                return question
             if _ABOUT_US.fullmatch(wishes.said):
                 return Answered(ABILITIES)
-            return NotUnderstood(_not_understood(wishes.said, grammar, desk))
+            if unknown := grammar.unknown_page(wishes.said):
+                pages = desk.labels(desk.draft.pages())
+                return Asked(
+                    f"I did not find a page called “{unknown}”, so nothing was changed. Your site has {pages}."
+                )
+            said = f"I did not understand “{_begin(wishes.said)}”, so nothing was changed.\n\n{ABILITIES}"
+            return _without(wishes, task.instruction, grammar) or NotUnderstood(said)
         if not wishes:
             return NotUnderstood(f"Your mail does not say what to change, so nothing was changed.\n\n{ABILITIES}")
         if len(wishes) > MAX_WISHES:
             return NotUnderstood(
                 f"That is more than {MAX_WISHES} wishes in one mail. Please send them in smaller parts."
             )
-        return _follow_all(OpenQuestion(mail, None, aside=aside), wishes, desk, token)
-
-
-def _agrees(answer: str) -> bool:
-    return bool(set(words_in(answer)) & {"yes", "ok", "okay", "yep", "yeah", "ja", "oui", "sí", "sì"})
-
-
-MAX_ASIDE = 3
+        return _follow_all(OpenQuestion(task.instruction, None), wishes, desk, token)
 
 
 def _without(unclear: Misunderstood, mail: str, grammar: Grammar) -> Asked | None:
@@ -138,27 +143,9 @@ def _without(unclear: Misunderstood, mail: str, grammar: Grammar) -> Asked | Non
     )
 
 
-def _wishes(task: AgentTask, grammar: Grammar) -> tuple[str, tuple[str, ...], list[Wish] | Misunderstood]:
-    """The mail and its wishes; an answer is joined with the mail that the question was about."""
-    question = OpenQuestion.of(task.session)
-    if question is not None:
-        asked = grammar.read(question.mail, Quotations(), question.aside)
-        if isinstance(asked, Misunderstood):
-            pass  # the pages have other names by now
-        elif question.wish is None:
-            if _agrees(task.instruction) and not clauses_of(task.instruction):
-                return question.mail, question.aside, asked
-        elif question.wish < len(asked):
-            answered = question.answered(asked[question.wish], task.instruction, grammar)
-            if answered is not None:
-                asked[question.wish] = answered
-                return question.mail, question.aside, asked
-    return task.instruction, (), grammar.read(task.instruction, Quotations())
-
-
 def _follow_all(mail: OpenQuestion, wishes: list[Wish], desk: Desk, token: CancelToken) -> AgentResult:
     """Do all wishes on the draft, then write it; the first one that is unclear stops all of them."""
-    words, differs, then = [], False, ""
+    words, then = [], ""
     for number, wish in enumerate(wishes):
         token.check()
         if wish.kind in ("publish", "undo"):
@@ -166,31 +153,28 @@ def _follow_all(mail: OpenQuestion, wishes: list[Wish], desk: Desk, token: Cance
                 return NotUnderstood(f"Please send “{wish.said}” in a mail of its own. Nothing was changed.")
             then = wish.kind
             break
+        before = desk.draft.changes()
         try:
-            outcome = follow(wish, desk)
-        except Overlap:
-            outcome = Unclear(f"I could not do “{_begin(wish.said)}”: it would change the same place twice.")
-        if isinstance(outcome, Unclear):
+            summary = follow(wish, desk)
+        except Unclear as unclear:
             rest = f"\n\nThis is about “{_begin(wish.said)}”. Nothing was changed yet." if len(wishes) > 1 else ""
-            return Asked(shown(outcome.question) + rest, replace(mail, wish=number, choices=outcome.choices).session())
-        words.append(outcome.summary)
-        differs = differs or not isinstance(outcome, AlreadySo)
-    summary = shown("\n".join(words))
-    if not desk.draft.differs or not differs:
+            question = replace(mail, wish=number, choices=unclear.choices)
+            return Asked(_shown(unclear.question) + rest, question.session())
+        except Overlap:
+            return Asked(f"I could not do “{_begin(wish.said)}”: it would change the same place twice.")
+        words.append(summary if desk.draft.changes() != before else f"That is so already: {wish.said}")
+    summary = _shown("\n".join(words))
+    if not desk.draft.changes():
         return Answered(summary, then=then)
     desk.draft.write()
     return Changed(summary, then=then)
 
 
-def _not_understood(part: str, grammar: Grammar, desk: Desk) -> str:
-    unknown = grammar.unknown_page(part)
-    if unknown:
-        return (
-            f"I did not find a page called “{unknown}”, so nothing was changed. "
-            f"Your site has {desk.labels(desk.draft.pages())}."
-        )
-    return f"I did not understand “{_begin(part)}”, so nothing was changed.\n\n{ABILITIES}"
-
-
 def _begin(part: str) -> str:
     return part if len(part) <= _SHOWN else part[: _SHOWN - 1] + "…"
+
+
+def _shown(text: str) -> str:
+    """A text for people: stray bytes of a page as the letters that they most likely are, and not without end."""
+    text = re.sub("[\udc80-\udcff]", lambda byte: bytes([ord(byte[0]) - 0xDC00]).decode("cp1252", "replace"), text)
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

@@ -1,56 +1,29 @@
-"""Draft: edits kept in memory until all of a mail's wishes can be met; then written, or thrown away."""
+"""Draft: a site's files with edits kept in memory until all of a mail's wishes can be met; then written, or dropped."""
 
 from __future__ import annotations
 
 import os
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from webordinary.adapters.agents.builtin.html import HTML, HTML_IN_ASCII, parse_astro, parse_page
-from webordinary.adapters.agents.builtin.markdown import parse_markdown
-from webordinary.adapters.agents.builtin.page import UTF8, MarkupWriter, Page, Patch, decoded, encoded, hidden, patched
-from webordinary.adapters.agents.builtin.values import read_front_matter
+from webordinary.adapters.agents.builtin.html import Html, parse_page
+from webordinary.adapters.agents.builtin.markdown import front_matter, parse_markdown
+from webordinary.adapters.agents.builtin.page import Page, Patch, patched
 from webordinary.jobs.site_files import site_root
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent
 
-
-def read_page(name: str, source: str, utf8: bool = True) -> Page:
-    """A page of any kind; into HTML that is not in UTF-8, new words are written as character references."""
-    match PurePosixPath(name).suffix:
-        case ".astro":
-            return parse_astro(source)
-        case ".md" | ".markdown":
-            return parse_markdown(source)
-        case ".mdx":
-            return parse_markdown(source, mdx=True)
-        case _:
-            return _with_front_matter(source, HTML if utf8 else HTML_IN_ASCII)
-
-
-def _with_front_matter(source: str, writing: MarkupWriter) -> Page:
-    front = read_front_matter(source)
-    if not front.end:
-        return parse_page(source, writing=writing)
-    page = parse_page(source, hidden(source[: front.end]) + source[front.end :], writing)
-    page.texts = [text for text in page.texts if text.start >= front.end]
-    if front.title is not None and page.title is None:
-        page.add_value(front.title)
-        page.elements.sort(key=lambda element: element.start)
-    return page
-
-
-_MARKDOWN = (".md", ".markdown")
+MAX_PAGE_BYTES, MAX_FILES, MAX_SEEN, _MAX_CONFIG_BYTES = 2_000_000, 2_000, 50_000, 200_000
+_LEFT_ALONE = frozenset(("node_modules", "__pycache__", "vendor", "themes"))
+_HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
+_SOURCES = (*_MARKDOWN, ".html")
 _PICTURE_FOLDERS = ("images", "img", "assets/images", "assets/img", "photos", "media")
-_CONFIGS = {
-    "astro": tuple(f"astro.config.{kind}" for kind in ("mjs", "js", "ts", "mts", "cjs")),
-    "hugo": tuple(f"{name}.{kind}" for name in ("hugo", "config") for kind in ("toml", "yaml", "yml", "json")),
-    "mkdocs": ("mkdocs.yml", "mkdocs.yaml"),
-}
-_MAX_CONFIG_BYTES = 200_000
+_UTF8, _OTHER = "utf-8", "cp1252"
+_BYTE = re.compile("[\udc80-\udcff]")
+_DECLARED = re.compile(r"<(?:meta\b|\?xml\b)[^>]{1,300}?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +33,11 @@ class Layout:
     kind: str
     root: Path
     pages: tuple[str, ...] = (".",)
-    suffixes: tuple[str, ...] = (".html", ".htm")
-    parts: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = _HTML
     styles: tuple[str, ...] = (".",)
-    pictures: str = ""
+    pictures: str = "images"
     base: str = ""
-    config: str = ""
+    """How pages begin the address of a file, where it does not depend on the page."""
 
     def address(self, file: str, page: str) -> str:
         """How a page names a file of the site."""
@@ -78,94 +50,66 @@ class Layout:
         path = PurePosixPath(page)
         folder = next((folder for folder in self.pages if path.is_relative_to(folder)), ".")
         path = path.relative_to(folder).with_suffix("")
-        is_index = path.name in ("index", "_index") or (self.kind == "mkdocs" and path.name == "README")
-        return "" if str(path.parent if is_index else path) == "." else str(path.parent if is_index else path)
+        index = path.name in ("index", "_index") or (self.kind == "mkdocs" and path.name == "README")
+        return str(path.parent if index else path).removeprefix(".")
 
 
-def layout_of(workspace: Path) -> Layout:
+def layout_of(root: Path) -> Layout:
     """How this site is kept; by the first generator whose settings are there, else as plain pages."""
-    astro, hugo, mkdocs = (_first(workspace, names) for names in _CONFIGS.values())
-    if astro or (workspace / "src" / "pages").is_dir():
-        base = re.search(r"""^[ \t]*base\s*:\s*["']/?([\w./-]*?)/?["']""", _text(workspace, astro), re.MULTILINE)
+    if (config := _settings(root, "astro.config", "mjs js ts mts cjs")) is not None or (root / "src/pages").is_dir():
+        base = re.search(r"""^[ \t]*base\s*:\s*["']/?([\w./-]*?)/?["']""", config or "", re.M)
+        address = f"/{base[1]}/" if base else "/"
         return Layout(
-            "astro", workspace, ("src/pages", "src/content"), (".astro", ".mdx", *_MARKDOWN, ".html"),
-            ("src/components", "src/layouts"), ("src", "public"), "public/images",
-            f"/{base[1]}/" if base and base[1] else "/", astro,
-        )  # fmt: skip
-    if (workspace / "content").is_dir() and (hugo or (workspace / "config" / "_default").is_dir()):
-        return Layout(
-            "hugo", workspace, ("content",), (*_MARKDOWN, ".html"), (), ("static", "assets"), "static/images", "/", hugo
+            "astro", root, ("src/pages", "src/content"), _SOURCES, ("src", "public"), "public/images", address
         )
-    if mkdocs:
-        folder = _docs_folder(_text(workspace, mkdocs))
-        return Layout(
-            "mkdocs", workspace, (folder,), (*_MARKDOWN, ".html"), (), (folder,), f"{folder}/images", "", mkdocs
-        )
-    root = workspace / (site_root(_Existing(workspace)) or PurePosixPath())
-    pictures = next((folder for folder in _PICTURE_FOLDERS if (root / folder).is_dir()), _PICTURE_FOLDERS[0])
-    return Layout("plain", root, pictures=pictures)
+    hugo = any(_settings(root, name, "toml yaml yml json") is not None for name in ("hugo", "config"))
+    if (root / "content").is_dir() and (hugo or (root / "config/_default").is_dir()):
+        return Layout("hugo", root, ("content",), _SOURCES, ("static", "assets"), "static/images", "/")
+    if (config := _settings(root, "mkdocs", "yml yaml")) is not None:
+        named = re.search(r"^docs_dir:[ \t]*[\"']?([\w./-]+)", config, re.M)
+        docs = posixpath.normpath(named[1]) if named else "docs"
+        docs = "docs" if docs.startswith(("/", "..")) else docs
+        return Layout("mkdocs", root, (docs,), _SOURCES, (docs,), f"{docs}/images")
+    names = [path.relative_to(root).as_posix() for path in (*root.glob("*.html"), *root.glob("*/index.html"))]
+    root /= site_root(names) or ""
+    return Layout("plain", root, pictures=next((one for one in _PICTURE_FOLDERS if (root / one).is_dir()), "images"))
 
 
-def _docs_folder(settings: str) -> str:
-    named = re.search(r"^docs_dir:[ \t]*[\"']?([\w./-]+)", settings, re.MULTILINE)
-    folder = posixpath.normpath(named[1]) if named else "docs"
-    return folder if not folder.startswith(("/", "..")) else "docs"
-
-
-def _first(folder: Path, names: Iterable[str]) -> str:
-    return next((name for name in names if (folder / name).is_file()), "")
-
-
-def _text(folder: Path, name: str) -> str:
-    if not name or (folder / name).is_symlink():
-        return ""
-    with (folder / name).open("rb") as file:
-        return file.read(_MAX_CONFIG_BYTES).decode("utf-8", "replace")
-
-
-class _Existing:
-    """The files of a folder, asked for by name."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def __contains__(self, name: object) -> bool:
-        return (self._folder / str(name)).is_file()
-
-
-MAX_FILES = 2_000
-MAX_SEEN = 50_000
-_LEFT_ALONE = frozenset(("node_modules", "__pycache__", "vendor", "themes"))
-
-
-def files_of(root: Path, folders: tuple[str, ...], suffixes: tuple[str, ...]) -> list[str]:
-    """Their names, relative to `root`, in order."""
-    names = []
-    for name in _walk(root, folders):
-        if PurePosixPath(name).suffix in suffixes:
-            names.append(name)
-        if len(names) >= MAX_FILES:
-            break
-    return sorted(names)
+def _settings(folder: Path, name: str, suffixes: str) -> str | None:
+    """The text of the settings of a generator, empty if they are elsewhere; None without any."""
+    for path in (folder / f"{name}.{suffix}" for suffix in suffixes.split()):
+        if path.is_file():
+            with path.open("rb") as file:
+                return "" if path.is_symlink() else file.read(_MAX_CONFIG_BYTES).decode("utf-8", "replace")
+    return None
 
 
 def _walk(root: Path, folders: tuple[str, ...]) -> Iterator[str]:
     seen = 0
     for folder in folders:
-        if (root / folder).is_symlink():
-            continue
-        for here, below, files in os.walk(root / folder):
+        for here, below, files in os.walk(root / folder) if not (root / folder).is_symlink() else ():
             below[:] = sorted(name for name in below if name not in _LEFT_ALONE and not name.startswith("."))
-            for file in sorted(files):
+            for path in (Path(here) / file for file in sorted(files)):
                 seen += 1
                 if seen > MAX_SEEN:
                     return
-                path = Path(here) / file
-                if not file.startswith(".") and path.is_file() and not path.is_symlink():
+                if not path.name.startswith(".") and path.is_file() and not path.is_symlink():
                     yield path.relative_to(root).as_posix()
 
 
-MAX_PAGE_BYTES = 2_000_000
+def read_page(name: str, source: str, references: bool = False) -> Page:
+    """A page of any kind; with `references`, new words are written as character references."""
+    if name.endswith(_MARKDOWN):
+        return parse_markdown(source)
+    return parse_page(source, Html(references), front_matter(source)[0])
+
+
+def _charset(name: str, text: str) -> str:
+    """The charset that a page says it has; a generator reads UTF-8 alone."""
+    if not name.endswith(_HTML) or text.startswith(("\ufeff", "---", "+++")):
+        return _UTF8
+    declared = _DECLARED.search(text[:1_024])
+    return declared[1].lower() if declared else ""
 
 
 class Draft:
@@ -175,9 +119,9 @@ class Draft:
         self._hold = token
         self.layout: Layout = layout_of(workspace)
         self._root = self.layout.root
-        self._read: dict[str, str | None] = {}
+        self._read: dict[str, tuple[str, str]] = {}
+        """The text and the charset of each file that was looked at."""
         self._texts: dict[str, str] = {}
-        self._charsets: dict[str, str] = {}
         self._parsed: dict[str, Page] = {}
         self._copies: dict[str, Path] = {}
         self._removed: set[str] = set()
@@ -185,13 +129,8 @@ class Draft:
 
     def pages(self) -> list[str]:
         """The pages of the site, the home page first."""
-        added = [name for name, text in self._read.items() if text is None]
         found = self._files(self.layout.pages, self.layout.suffixes)
-        return sorted([*found, *added], key=lambda name: (self.layout.slug(name) != "", name))
-
-    def sources(self) -> list[str]:
-        """The pages, and after them the parts that pages are put together from."""
-        return self.pages() + self._files(self.layout.parts, (".astro",))
+        return sorted(found, key=lambda name: (self.layout.slug(name) != "", name))
 
     def styles(self) -> list[str]:
         """The style sheets."""
@@ -202,7 +141,7 @@ class Draft:
         self._hold.check()
         text = self.text(name)
         if name not in self._parsed or self._parsed[name].source != text:
-            self._parsed[name] = read_page(name, text, utf8=self._charsets[name] == UTF8)
+            self._parsed[name] = read_page(name, text, references=self._is_foreign(name))
         return self._parsed[name]
 
     def text(self, name: str) -> str:
@@ -212,9 +151,16 @@ class Draft:
                 raw = file.read(MAX_PAGE_BYTES + 1)
             if len(raw) > MAX_PAGE_BYTES:
                 raise Permanent(f"{name} is larger than {MAX_PAGE_BYTES} bytes: the built-in agent leaves it alone")
-            self._charsets[name], self._texts[name] = decoded(name, raw)
-            self._read[name] = self._texts[name]
+            text, charset = raw.decode(_UTF8, "surrogateescape"), _UTF8
+            if _BYTE.search(text) and _charset(name, text) != _UTF8:
+                text, charset = raw.decode(_OTHER, "surrogateescape"), _OTHER
+            self._texts[name], self._read[name] = text, (text, charset)
         return self._texts[name]
+
+    def _is_foreign(self, name: str) -> bool:
+        """Whether a page is, or says that it is, in another charset, in which new letters would be wrong."""
+        text, charset = self._read[name]
+        return charset == _OTHER or (text.isascii() and _charset(name, text) not in (_UTF8, ""))
 
     def replace(self, name: str, *patches: Patch) -> None:
         """Replace exactly these characters of a file."""
@@ -226,10 +172,8 @@ class Draft:
         for number in range(1, 1000):
             candidate = name if number == 1 else f"{stem}-{number}{suffix}"
             existing = self._copies.get(candidate) or self._inside(candidate)
-            if not existing.exists():
+            if not existing.exists() or existing.read_bytes() == source.read_bytes():
                 self._copies[candidate] = source
-                return candidate
-            if existing.read_bytes() == source.read_bytes():
                 return candidate
         raise Permanent(f"there are a thousand files like {name} already")
 
@@ -238,14 +182,9 @@ class Draft:
         if self._inside(name).is_file():
             self._removed.add(name)
 
-    def has(self, name: str) -> bool:
-        """Whether the site has, or will have, this file or folder."""
-        return name in self._texts or (self._root / name).exists()
-
-    @property
-    def differs(self) -> bool:
-        """Whether anything is to be written."""
-        return bool(self._copies) or any(text != self._read[name] for name, text in self._texts.items())
+    def changes(self) -> dict[str, str]:
+        """The files that will differ, with their texts."""
+        return {name: text for name, text in self._texts.items() if text != self._read[name][0]}
 
     def write(self) -> None:
         """Put all edits into the workspace."""
@@ -253,9 +192,8 @@ class Draft:
             self._inside(name).unlink(missing_ok=True)
         for name, source in self._copies.items():
             self._write(name, source.read_bytes())
-        for name, text in self._texts.items():
-            if text != self._read[name]:
-                self._write(name, encoded(text, self._charsets[name]))
+        for name, text in self.changes().items():
+            self._write(name, text.encode(self._read[name][1], "surrogateescape"))
 
     def _write(self, name: str, content: bytes) -> None:
         target = self._inside(name)
@@ -263,9 +201,9 @@ class Draft:
         target.write_bytes(content)
 
     def _files(self, folders: tuple[str, ...], suffixes: tuple[str, ...]) -> list[str]:
-        key = (*folders, *suffixes)
-        if key not in self._listed:
-            self._listed[key] = files_of(self._root, folders, suffixes)
+        if (key := (*folders, *suffixes)) not in self._listed:
+            found = (name for name in _walk(self._root, folders) if name.endswith(suffixes))
+            self._listed[key] = sorted(name for name, _ in zip(found, range(MAX_FILES), strict=False))
         return self._listed[key]
 
     def _inside(self, name: str) -> Path:

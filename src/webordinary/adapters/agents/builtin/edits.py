@@ -1,611 +1,459 @@
-"""What each kind of wish does to the draft of a site: it is done, it is so already, or something has to be asked."""
+"""What each kind of wish does to the draft of a site; each gives the words for the customer, or asks."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+import struct
 import unicodedata
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from itertools import groupby
 from pathlib import PurePosixPath
 
 from webordinary.adapters.agents.builtin.colours import change_colour
 from webordinary.adapters.agents.builtin.draft import Draft
 from webordinary.adapters.agents.builtin.grammar import Wish
-from webordinary.adapters.agents.builtin.html import is_title
-from webordinary.adapters.agents.builtin.page import MAX_HEADER, Element, Page, Patch, Picture, Span, size_of
+from webordinary.adapters.agents.builtin.page import ASIDE, HEADINGS, Element, Page, Patch, Picture, Span
 from webordinary.jobs.agent_task import AttachedFile
 from webordinary.model.mail import AttachmentKind
 
 LISTED = 8
 _LONGEST_NAME = 100
+_SEPARATOR = re.compile(r"(?<!\s)\s++(?:[|\u00b7\u2013\u2014:-]|&[mn]dash;|&middot;)\s++")
+_REGIONS = {"footer": "footer", "header": "header", "menu": "nav"}
+_CARDS = frozenset(("li", "tr", "dd", "p", "figure"))
+_ORDER = ("first", "second", "third", "fourth", "fifth", "sixth")
+_NONE_ATTACHED = "There was no photo attached to your mail. Please send your wish again with the photo."
+
+Place = tuple[str, Element]
+"""An element of a page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """It is in the draft; `summary` tells the customer."""
+class Unclear(Exception):
+    """A wish could mean several things, or something is missing; `choices` are pages, with the place on each."""
 
-    summary: str
-
-
-@dataclass(frozen=True, slots=True)
-class AlreadySo:
-    """The site is as wished."""
-
-    summary: str
+    def __init__(self, question: str, choices: Iterable[tuple[str, int]] = ()) -> None:
+        super().__init__(question)
+        self.question, self.choices = question, tuple(choices)
 
 
-@dataclass(frozen=True, slots=True)
-class Unclear:
-    """It could mean several things, or something is missing; `choices` are pages, with the place on each."""
-
-    question: str
-    choices: tuple[tuple[str, int], ...] = ()
-
-
-Outcome = Done | AlreadySo | Unclear
-
-
-@dataclass(slots=True)
 class Desk:
-    """The draft and the files of the mail."""
+    """The draft and the photos of the mail."""
 
-    draft: Draft
-    attachments: tuple[AttachedFile, ...] = ()
+    def __init__(self, draft: Draft, attachments: tuple[AttachedFile, ...] = ()) -> None:
+        self.draft = draft
+        self.photos = [file for file in attachments if file.attachment.kind is AttachmentKind.IMAGE]
 
     def page_names(self) -> dict[str, str]:
         """The pages by file name, by their name in the address, by title and heading; the homepage by "" as well."""
         pages = self.draft.pages()
         names: dict[str, set[str]] = {"": {pages[0]}} if pages else {}
         for page in pages:
-            names.setdefault(page.lower(), set()).add(page)
-            for name in self._names(page):
+            for name in (page, *self._names(page)):
                 names.setdefault(" ".join(name.lower().replace("\u2019", "'").split()), set()).add(page)
         return {name: found.pop() for name, found in names.items() if len(found) == 1}
 
     def _names(self, page: str) -> Iterable[str]:
         slug = PurePosixPath(self.draft.layout.slug(page)).name
         parsed = self.draft.page(page)
-        heads = [parsed.words(head) for head in (parsed.title, parsed.first("h1")) if head is not None]
-        parts = [part.strip() for head in heads for part in re.split(r"\s[|·–—:-]\s", head)[:1]]  # noqa: RUF001
-        return [name for name in (slug, re.sub(r"[-_]", " ", slug), *heads, *parts) if 0 < len(name) <= _LONGEST_NAME]
+        heads = [parsed.words(head) for head in (parsed.title, *parsed.all("h1")[:1]) if head is not None]
+        heads = [head for head in heads if len(head) <= _LONGEST_NAME]
+        return [
+            name for name in (slug, slug.replace("-", " "), *heads, *(_SEPARATOR.split(h)[0] for h in heads)) if name
+        ]
 
     def label(self, page: str) -> str:
-        """How to call a page, or a part of pages, in a reply."""
-        layout = self.draft.layout
-        name = PurePosixPath(layout.slug(page)).name
-        if not name:
-            return "the homepage"
-        part = any(PurePosixPath(page).is_relative_to(folder) for folder in layout.parts)
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name) if part else name
-        return f"the {name.replace('-', ' ').replace('_', ' ')} {'part' if part else 'page'}"
+        """How to call a page in a reply."""
+        name = PurePosixPath(self.draft.layout.slug(page)).name.replace("-", " ").replace("_", " ")
+        return f"the {name} page" if name else "the homepage"
 
     def labels(self, pages: Iterable[str]) -> str:
         """A short list of pages."""
         names = list(dict.fromkeys(map(self.label, pages)))
         return ", ".join(names[:LISTED]) + (" and more" if len(names) > LISTED else "")
 
-    def target(self, wish: Wish) -> str | Unclear:
+    def target(self, wish: Wish) -> str:
         """The page of a wish: the named one, or the only one; a title without a page is that of the homepage."""
         pages = self.draft.pages()
         if not pages:
-            return Unclear("I found no page on your site that I could change.")
+            raise Unclear("I found no page on your site that I could change: I change pages in HTML and in Markdown.")
         page = wish.page or (pages[0] if len(pages) == 1 or wish.kind == "title" else "")
         if not page:
-            return Unclear(f"On which page? Your site has {self.labels(pages)}.", tuple((one, 0) for one in pages))
+            raise Unclear(f"On which page? Your site has {self.labels(pages)}.", ((one, 0) for one in pages))
         return page
 
-    def sources(self, wish: Wish) -> list[str]:
-        """Where a text may stand."""
-        return [wish.page] if wish.page else self.draft.sources()
+    def find(self, wish: Wish, *names: str) -> list[Place]:
+        """The elements of these names where the wish may mean them."""
+        sources = [wish.page] if wish.page else self.draft.pages()
+        return [(page, one) for page in sources for one in self.draft.page(page).all(*names) if _in_region(one, wish)]
 
-    def photos(self) -> list[AttachedFile]:
-        """The photos of the mail."""
-        return [file for file in self.attachments if file.attachment.kind is AttachmentKind.IMAGE]
+    def words(self, place: Place) -> str:
+        """What a visitor reads there."""
+        return self.draft.page(place[0]).words(place[1])
+
+    def fill(self, place: Place, new: str) -> None:
+        """Give an element these words in place of its own."""
+        page, element = place
+        if element.fixed or self.draft.page(page).within(element, "p", "ul", "ol", "img", "a"):
+            raise Unclear(
+                f"There is more than text in that place of {self.label(page)}. Which words should be changed?"
+            )
+        self.draft.replace(page, self.draft.page(page).filled(element, new))
 
 
-def follow(wish: Wish, desk: Desk) -> Outcome:
-    """Do one wish on the draft."""
+def follow(wish: Wish, desk: Desk) -> str:
+    """Do one wish on the draft; the words for the customer."""
     if wish.doubt:
-        text = wish.get(wish.doubt)
-        return Unclear(
-            f"Shall the new text be exactly “{text}”? Reply “yes”, or write the new text in quotation marks: “…”."
+        raise Unclear(
+            f"Shall the new text be exactly “{wish.get('new')}”? Reply “yes”, or write it in quotation marks: “…”."
         )
     return EDITS[wish.kind](wish, desk)
 
 
-def replace_text(wish: Wish, desk: Desk) -> Outcome:
-    """Replace text that stands in one place, or everywhere if the customer says so."""
-    old, new = wish.get("old"), wish.get("new")
-    hits = [
-        (name, span) for name in desk.sources(wish) for span in desk.draft.page(name).find(old) if _is_in(span, wish)
-    ]
-    if near := wish.get("near"):
-        hits = [(name, span) for name, span in hits if _stands_with(desk.draft.page(name), span, near)]
-    hits = hits[wish.pick - 1 : wish.pick] if wish.pick else hits
-    if not hits:
-        where = f" on {desk.label(wish.page)}" if wish.page else " on your site"
-        where += f" with “{near}”" if near else ""
-        return Unclear(f"I did not find the text “{old}”{where}. Please copy it from the page exactly as it is there.")
-    if len(hits) > 1 and not wish.everywhere:
-        return _which_place(old, hits, desk)
-    for name, on_page in groupby(hits, key=lambda hit: hit[0]):
-        page = desk.draft.page(name)
-        spans = [(span, _cased(page.source[span.start : span.end], old, new)) for _, span in on_page]
-        desk.draft.replace(name, *page.reworded(spans), *_mail_links(page, spans, old))
-        if desk.draft.page(name).shape != page.shape:
-            return Unclear(f"“{new}” means something special at that place of {desk.label(name)}. Any other words?")
-    times = f" in {len(hits)} places" if len(hits) > 1 else ""
-    return Done(f"Changed “{old}” to “{new}” on {desk.labels(name for name, _ in hits)}{times}.")
-
-
-def _mail_links(page: Page, spans: list[tuple[Span, str]], old: str) -> list[Patch]:
-    """A link that writes to the address that it shows goes on doing so."""
-    links = {id(span.element): (span.element, new) for span, new in spans if span.element and span.element.name == "a"}
-    patches = []
-    for link, new in links.values():
-        at = page.source.find(f"mailto:{old}", link.start, link.inner_start) + len("mailto:")
-        if link.attributes.get("href") == f"mailto:{old}" and at > link.start and re.fullmatch(r"[\w.+@-]+", new):
-            patches.append(Patch(at, at + len(old), new))
-    return patches
-
-
-_REGIONS = {"footer": "footer", "header": "header", "menu": "nav"}
-_ENTRIES = ("li", "tr", "dd", "p", "figure")
-
-
-def _is_in(span: Span, wish: Wish) -> bool:
-    return not wish.region or (span.element is not None and span.element.inside(_REGIONS[wish.region]))
-
-
-def _stands_with(page: Page, span: Span, words: str) -> bool:
-    """Whether the entry or card that a text stands in also has these words: `the price of the soup bowl`."""
-    outer = [span.element, *span.element.ancestors] if span.element else []
-    card = next((one for one in outer if one.name in _ENTRIES or page.within(one, *HEADINGS)), None)
-    return card is not None and re.search(rf"\b{re.escape(words.lower())}\b", page.words(card).lower()) is not None
-
-
-def _which_place(old: str, hits: list[tuple[str, Span]], desk: Desk) -> Unclear:
-    lines = [
-        f"{n}. {desk.label(name)}: {_around(desk.draft.page(name), span)}" for n, (name, span) in enumerate(hits, 1)
-    ]
-    more = f"\nand {len(hits) - LISTED} more" if len(hits) > LISTED else ""
-    listing = "\n".join(lines[:LISTED]) + more
-    counts: dict[str, int] = {}
-    choices = []
-    for name, _ in hits:
-        counts[name] = counts.get(name, 0) + 1
-        choices.append((name, counts[name]))
-    return Unclear(
-        f"“{old}” is in {len(hits)} places:\n{listing}\nWhich one do you mean? Reply with its number or its page, "
-        "or with “everywhere”.",
-        tuple(choices),
-    )
-
-
-_TAGS = re.compile(r"\A[^<>]*>|<[^<>]*>|<[^<>]*\Z")
-"""Also those that a cut goes through."""
-_SOURCE_AROUND, _SHOWN_AROUND = 200, 40
-
-
-def _around(page: Page, span: Span) -> str:
-    """The words as a visitor reads them, with some of those around them."""
-
-    def words(start: int, end: int) -> str:
-        return " ".join(page.writing.read(_TAGS.sub(" ", page.source[max(0, start) : end])).split())
-
-    text = words(span.start - _SOURCE_AROUND, span.end + _SOURCE_AROUND)
-    at = len(words(span.start - _SOURCE_AROUND, span.start))
-    return f"“…{text[max(0, at - _SHOWN_AROUND) : at + len(words(span.start, span.end)) + _SHOWN_AROUND].strip()}…”"
-
-
-def _cased(found: str, old: str, new: str) -> str:
-    """`open` for `Open`, where the page begins a sentence and the customer does not."""
-    if found[:1] != old[:1] and found[:1].isupper() and old[:1].islower():
-        return new[:1].upper() + new[1:]
-    return new
-
-
-_SEPARATOR = re.compile(r"((?<!\s)\s++(?:[|\u00b7\u2013\u2014:-]|&[mn]dash;|&middot;)\s++)")
-_LONGEST_TITLE = 1_000  # a longer one is not taken apart
-HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-
-
-def set_title(wish: Wish, desk: Desk) -> Outcome:
-    """Set a page's title, and its main heading where that says the same."""
-    name = desk.target(wish)
-    if isinstance(name, Unclear):
-        return name
-    new, old, page = wish.get("new"), wish.get("old"), desk.draft.page(name)
-    title, heading = page.title, page.first("h1")
-    says = page.words(heading) if heading and not heading.computed else ""
-    if old and old not in (says, page.words(title) if title else "", *_parts(page, title)):
-        return Unclear(f"The title of {desk.label(name)} is not “{old}”. What should be changed?")
-    if title is None:
-        return _fill(desk, name, heading, new, "heading") if heading else _no_such(desk, name, "title")
-    if title.computed:
-        return _filled_in(desk, name, "title")
-    segment = next((i for i, part in enumerate(_parts(page, title)) if says and part == says and i % 2 == 0), None)
-    patches, note = [_retitled(page, title, segment, new)], ""
-    if heading is not None and says and (segment is not None or says == page.words(title)):
-        patches.append(page.filled(heading, new))
-    elif heading is not None and not heading.computed and says != new:
-        note = f" The big heading on the page still says “{says}”."
-    desk.draft.replace(name, *patches)
-    if desk.draft.text(name) == page.source:
-        return AlreadySo(f"The title of {desk.label(name)} is “{new}” already.")
-    return Done(f"Changed the title of {desk.label(name)} to “{new}”.{note}")
-
-
-def _segments(page: Page, title: Element) -> list[str]:
-    """The parts of a title such as `Pots · Amelia` as they are written, and what stands between them."""
-    inner = title.value.words if title.value else page.source[title.inner_start : title.inner_end]
-    return _SEPARATOR.split(inner) if len(inner) <= _LONGEST_TITLE else [inner]
-
-
-def _parts(page: Page, title: Element | None) -> list[str]:
-    """The same as a visitor reads them."""
-    if title is None:
-        return []
-    return [part.strip() if title.value else page.writing.read(part) for part in _segments(page, title)]
-
-
-def _retitled(page: Page, title: Element, segment: int | None, new: str) -> Patch:
-    """The title with new words for one part, or for all of it."""
-    if segment is None:
-        return page.filled(title, new)
-    parts = _segments(page, title)
-    parts[segment] = new if title.value else page.writing.escape(new, title)
-    if title.value:
-        return page.filled(title, "".join(parts))
-    return Patch(title.inner_start, title.inner_end, "".join(parts))
-
-
-def set_heading(wish: Wish, desk: Desk) -> Outcome:
-    """Set the quoted heading, or the main heading of a page."""
-    old, new = wish.get("old"), wish.get("new")
-    if not old:
-        name = desk.target(wish)
-        if isinstance(name, Unclear):
-            return name
-        page = desk.draft.page(name)
-        mains = page.all("h1") or page.all(*HEADINGS)
-        if len(mains) != 1:
-            return _no_such(desk, name, "single main heading")
-        return _fill(desk, name, mains[0], new, "heading")
-    found = [
-        (name, heading)
-        for name in desk.sources(wish)
-        for heading in desk.draft.page(name).all(*HEADINGS)
-        if desk.draft.page(name).words(heading).lower() == old.lower()
-    ]
-    if len(found) != 1:
-        where = f" ({desk.labels(name for name, _ in found)})" if found else ""
-        return Unclear(
-            f"I found {len(found) or 'no'} headings “{old}”{where}. Which heading on which page do you mean?"
-        )
-    return _fill(desk, *found[0], new, f"heading “{old}”")
-
-
-def _fill(desk: Desk, name: str, element: Element, new: str, what: str) -> Outcome:
-    page = desk.draft.page(name)
-    title = page.title
-    if element.computed and title is not None and title.value is not None and is_title(page, element):
-        element = title  # the heading shows the title, so the title is changed
-    if element.computed:
-        return _filled_in(desk, name, what)
-    if page.words(element) == new:
-        return AlreadySo(f"The heading of {desk.label(name)} is “{new}” already.")
-    desk.draft.replace(name, page.filled(element, new))
-    return Done(f"Changed the {what} of {desk.label(name)} to “{new}”.")
-
-
-def _no_such(desk: Desk, name: str, what: str) -> Unclear:
-    page = desk.label(name)
-    return Unclear(f"{page[:1].upper()}{page[1:]} has no {what} that I could change. What should be changed instead?")
-
-
-def _filled_in(desk: Desk, name: str, what: str) -> Unclear:
-    return Unclear(f"The {what} of {desk.label(name)} comes from the site's program, which I do not change.")
-
-
-def add_paragraph(wish: Wish, desk: Desk) -> Outcome:
-    """Add a paragraph below the page's running text, below a heading, or after another paragraph."""
-    name = desk.target(wish)
-    if isinstance(name, Unclear):
-        return name
-    page, text = desk.draft.page(name), wish.get("quote")
-    if wish.get("named", "spot", "nth"):
-        named = wish.get("named", "spot")
-        place = _counted(page, wish) if wish.get("nth") else _heading(page, named) or _block_of(page, wish)
-        if place is None:
-            return _no_heading(wish, desk, name)
-        if place.name == "li":
-            return _unclear_kind(text)
-        desk.draft.replace(name, page.writing.paragraph_after(page, place, text))
-    else:
-        desk.draft.replace(name, page.writing.paragraph(page, text))
-    return Done(f"Added the paragraph “{_short(text)}” to {desk.label(name)}.")
-
-
-def add_text(wish: Wish, desk: Desk) -> Outcome:
-    """Add text of which only its place or its form says whether it is a paragraph or an item of a list."""
-    name, text = desk.target(wish), wish.get("quote")
-    if isinstance(name, Unclear):
-        return name
-    page = desk.draft.page(name)
-    place = _counted(page, wish) if wish.get("nth") else _block_of(page, wish)
-    if place is not None and place.name == "li" and place.parent is not None:
-        if page.children("li")[id(place.parent)][-1] is not place:
-            return Unclear(f"I can only add to the end of a list. Shall “{_short(text)}” stand there?")
-        desk.draft.replace(name, page.writing.item(page, place.parent, text))
-        return Done(f"Added “{text}” to the list on {desk.label(name)}.")
-    return add_paragraph(wish, desk) if text[-1:] in ".!?…" else _unclear_kind(text)
-
-
-def _unclear_kind(text: str) -> Unclear:
-    return Unclear(f"Shall “{_short(text)}” be a paragraph or a list item? Please write which.")
-
-
-_ORDER = ("first", "second", "third", "fourth", "fifth", "sixth")
-
-
-def _counted(page: Page, wish: Wish) -> Element | None:
-    """The first, second or last paragraph or item; None where not all of them stand together."""
-    nth = wish.get("nth").lower()
-    if "paragraph" in wish.get("counted").lower():
-        found = page.running_text()
-        if len(found) != len([one for one in page.all("p") if not one.inside("footer", "nav", "header")]):
-            return None
-    else:
-        lists = _lists(page)
-        found = page.children("li")[id(lists[0])] if len(lists) == 1 else []
-    place = len(found) - 1 if nth == "last" else _ORDER.index(nth)
-    return found[place] if 0 <= place < len(found) else None
-
-
-def _block_of(page: Page, wish: Wish) -> Element | None:
-    """The only paragraph or item that has these words."""
-    words = " ".join(wish.get("spot").split())
-    blocks = [one for one in page.all("p", "li") if words and not one.computed and words in page.words(one)]
-    return blocks[0] if len(blocks) == 1 else None
-
-
-def replace_block(wish: Wish, desk: Desk) -> Outcome:
-    """Give a paragraph, item or heading other words: it is named by its beginning or its number."""
-    name = desk.target(wish) if wish.get("nth") else ""
-    if isinstance(name, Unclear):
-        return name
-    found = [(name, _counted(desk.draft.page(name), wish))] if name else _beginning(wish, desk)
-    return _refill(found, wish, desk)
-
-
-def _beginning(wish: Wish, desk: Desk) -> list[tuple[str, Element | None]]:
-    kind = wish.get("kind").lower().split()[-1]
-    return [
-        (name, one)
-        for name in desk.sources(wish)
-        for one in _places(desk.draft.page(name), wish.get("begins"), _KINDS.get(kind, ()), begins=True)
-        if isinstance(one, Element)
-    ]
-
-
-def _refill(found: list[tuple[str, Element | None]], wish: Wish, desk: Desk) -> Outcome:
-    if len(found) != 1 or found[0][1] is None or found[0][1].computed:
-        return Unclear("I am not sure which text you mean. Please copy it from the page exactly as it is there.")
-    (name, block), page, new = found[0], desk.draft.page(found[0][0]), wish.get("new")
-    assert block is not None
-    if page.within(block, "p", "ul", "ol", "img") or page.words(block) == new:
-        return Unclear(f"There is more than text in that place of {desk.label(name)}. Which words should be changed?")
-    before = _short(page.words(block))
-    desk.draft.replace(name, page.filled(block, new))
-    return Done(f"Changed “{before}” to “{new}” on {desk.label(name)}.")
-
-
-def _heading(page: Page, words: str) -> Element | None:
-    found = [heading for heading in page.all(*HEADINGS) if page.words(heading).lower() == words.lower()]
-    return found[0] if len(found) == 1 else None
-
-
-def _no_heading(wish: Wish, desk: Desk, name: str) -> Unclear:
-    known = [f"“{desk.draft.page(name).words(heading)}”" for heading in desk.draft.page(name).all(*HEADINGS)]
-    label = desk.label(name)
-    if wish.get("nth"):
-        return Unclear(f"I am not sure which place on {label} you mean. Please copy the words that stand there.")
-    return Unclear(
-        f"I found no single heading “{wish.get('under', 'named', 'spot')}” on {label}. "
-        f"It has: {', '.join(known[:LISTED])}. Which one?"
-    )
+def _in_region(element: Element | None, wish: Wish) -> bool:
+    return not wish.region or (element is not None and _REGIONS[wish.region] in element.outer | {element.name})
 
 
 def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def add_item(wish: Wish, desk: Desk) -> Outcome:
-    """Add an item at the end of the page's list, or of the named one."""
-    text, named = wish.get("quote"), wish.get("name", "name2", "first")
-    pages = [wish.page] if wish.page else desk.draft.pages()
-    lists = [(name, one) for name in pages for one in _lists(desk.draft.page(name))]
-    found = [(name, one) for name, one in lists if _is_called(desk.draft.page(name), one, named)] if named else lists
+def _one_of(found: list[Place], wish: Wish, desk: Desk, what: str) -> Place:
+    """The only place, or the one that the customer chose; else the question which one is meant."""
     found = found[wish.pick - 1 : wish.pick] if wish.pick else found
-    if len(found) != 1:
-        return _which_list(named, found or lists, desk)
-    (name, one), page = found[0], desk.draft.page(found[0][0])
-    if text in (page.words(item) for item in page.children("li")[id(one)]):
-        return AlreadySo(f"“{text}” is in the list on {desk.label(name)} already.")
-    desk.draft.replace(name, page.writing.item(page, one, text))
-    return Done(f"Added “{text}” to the list on {desk.label(name)}.")
-
-
-def _lists(page: Page) -> list[Element]:
-    """The lists of the text; not menus, and not lists within lists."""
-    items = page.children("li")
-    return [
-        one
-        for one in page.all("ul", "ol")
-        if not one.inside("nav", "header", "footer") and not (one.parent and one.parent.inside("li"))
-        and id(one) in items
-    ]  # fmt: skip
-
-
-def _is_called(page: Page, one: Element, words: str) -> bool:
-    """Whether the heading above a list has these words, or its first item begins with them."""
-    wanted = re.compile(rf"\b{re.escape(words.lower())}")
-    headings = page.all(*HEADINGS)
-    above = bisect_left(headings, one.start, key=lambda heading: heading.start) - 1
-    first = page.words(page.children("li")[id(one)][0]).lower()
-    return bool((above >= 0 and wanted.search(page.words(headings[above]).lower())) or wanted.match(first))
-
-
-def _which_list(named: str, lists: list[tuple[str, Element]], desk: Desk) -> Unclear:
-    if not lists:
-        return Unclear("I found no list there. To which list on which page should it go?")
-    firsts = [
-        f"{n}. the list on {desk.label(name)} that begins with “{_first(desk.draft.page(name), one)}”"
-        for n, (name, one) in enumerate(lists[:LISTED], 1)
-    ]
-    known = f"I found no single list “{named}”" if named else "There is more than one list"
-    listing = "\n".join(firsts)
-    return Unclear(
-        f"{known}:\n{listing}\nWhich one do you mean? Reply with its number.", tuple((name, 0) for name, _ in lists)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        where = f" on {desk.label(wish.page)}" if wish.page else ""
+        raise Unclear(f"I did not find {what}{where}. Please copy it from the page exactly as it is there.")
+    counts: Counter[str] = Counter()
+    lines, choices = [], []
+    for number, (page, element) in enumerate(found, 1):
+        counts[page] += 1
+        choices.append((page, counts[page]))
+        if number <= LISTED:
+            lines.append(f"{number}. {desk.label(page)}: {_around(desk.draft.page(page), element)}")
+    lines += [f"and {len(found) - LISTED} more"] * (len(found) > LISTED)
+    listing = "\n".join(lines)
+    raise Unclear(
+        f"I found {what} in {len(found)} places:\n{listing}\nWhich one do you mean? Reply with its number or its page"
+        + (", or with “everywhere”." if wish.kind == "text" else "."),
+        choices,
     )
 
 
-def _first(page: Page, one: Element) -> str:
-    return _short(page.words(page.children("li")[id(one)][0]))
+def _around(page: Page, place: Element | Span) -> str:
+    """The words as a visitor reads them, with some of those around them."""
+    if isinstance(place, Element):
+        return f"begins with “{_short(place.attributes.get('alt', '') or page.words(place))}”"
+    source = f" {page.source[max(0, place.start - 200) : place.end + 200]} "
+    text = page.markup.read(re.sub(r"\A[^<>]*>|<[^<>]*\Z", " ", source))
+    at = max(0, text.find(page.markup.read(page.source[place.start : place.end])) - 40)
+    return f"“…{text[at : at + 120]}…”"
 
 
-_BLOCKS = ("p", "li", "h2", "h3", "h4", "h5", "h6")
-_KINDS = {
-    "paragraph": ("p",),
-    "item": ("li",),
-    "bullet": ("li",),
-    "entry": ("li",),
-    "point": ("li",),
-    "heading": HEADINGS[1:],
-}
-
-
-def remove_text(wish: Wish, desk: Desk) -> Outcome:
-    """Remove a whole paragraph, item or heading where the words are all of it; else just the words."""
-    old, begins = wish.get("quote"), wish.get("begins")
-    kind = wish.get("kind").lower().split()[-1:]
-    names = _KINDS.get(kind[0] if kind else "", ())
-    found = [
-        (name, place)
-        for name in desk.sources(wish)
-        for place in _places(desk.draft.page(name), old or begins, names, begins=bool(begins))
+def replace_text(wish: Wish, desk: Desk) -> str:
+    """Replace text that stands in one place, or everywhere if the customer says so."""
+    old, new, near = wish.get("old"), wish.get("new"), wish.get("near")
+    sources = [wish.page] if wish.page else desk.draft.pages()
+    hits = [
+        (page, span) for page in sources for span in desk.draft.page(page).find(old) if _in_region(span.element, wish)
     ]
-    if wish.region:
-        found = [(name, place) for name, place in found if _within(place, _REGIONS[wish.region])]
+    hits = [(page, span) for page, span in hits if not near or _stands_with(desk.draft.page(page), span, near)]
+    if not wish.everywhere or not hits:
+        hits = [_one_of(hits, wish, desk, f"“{old}”" + (f" with “{near}”" if near else ""))]  # type: ignore[list-item, arg-type]
+    by_page: dict[str, list[Patch]] = {}
+    for name, span in hits:
+        page = desk.draft.page(name)
+        found = page.source[span.start : span.end]
+        written = page.markup.escape(_cased(found, old, new), span.element)
+        by_page.setdefault(name, []).append(Patch(span.start, span.end, written))
+        by_page[name] += _mail_link(page, span, old, new)
+    for name, patches in by_page.items():
+        before = [one.name for one in desk.draft.page(name).elements]
+        desk.draft.replace(name, *dict.fromkeys(patches))
+        if [one.name for one in desk.draft.page(name).elements] != before:
+            raise Unclear(f"“{new}” means something special at that place of {desk.label(name)}. Any other words?")
+    times = f" in {len(hits)} places" if len(hits) > 1 else ""
+    return f"Changed “{old}” to “{new}” on {desk.labels(by_page)}{times}."
+
+
+def _mail_link(page: Page, span: Span, old: str, new: str) -> list[Patch]:
+    """A link that writes to the address that it shows goes on doing so."""
+    link = span.element
+    if link is None or link.attributes.get("href") != f"mailto:{old}" or not re.fullmatch(r"[\w.+@-]+", new):
+        return []
+    at = page.source.find(f"mailto:{old}", link.start, link.inner_start) + len("mailto:")
+    return [Patch(at, at + len(old), new)]
+
+
+def _stands_with(page: Page, span: Span, words: str) -> bool:
+    """Whether the entry or card that a text stands in also has these words: `the price of the soup bowl`."""
+    card = span.element
+    while card is not None and card.name not in _CARDS and not page.within(card, *HEADINGS):
+        card = card.parent
+    return card is not None and re.search(rf"\b{re.escape(words)}\b", page.words(card), re.I) is not None
+
+
+def _cased(found: str, old: str, new: str) -> str:
+    """`Open` for `open`, where the page begins a sentence and the customer does not."""
+    starts = found[:1].isupper() and old[:1].islower()
+    return new[:1].upper() + new[1:] if starts else new
+
+
+def set_title(wish: Wish, desk: Desk) -> str:
+    """Set a page's title, or the part of it before the site's name, and the main heading where that says the same."""
+    name = desk.target(wish)
+    new, old, page, label = wish.get("new"), wish.get("old"), desk.draft.page(name), desk.label(name)
+    title, heading = page.title, next(iter(page.all("h1")), None)
+    says = page.words(heading) if heading and not heading.fixed else ""
+    whole = page.words(title) if title else ""
+    part = next((one for one in _SEPARATOR.split(whole) if one == (says or old)), whole)
+    if old and old not in (says, whole, part):
+        raise Unclear(f"The title of {label} is not “{old}”. What should be changed?")
+    if title is None and heading is not None and says:
+        desk.fill((name, heading), new)
+        return f"Changed the heading of {label} to “{new}”."
+    if title is None or title.fixed:
+        raise Unclear(f"The title of {label} is not one that I could change. What should be changed instead?")
+    patches, note = [page.filled(title, whole.replace(part, new, 1))], ""
+    if part != whole and title.tag:  # only the characters of the part
+        spans = [one for one in page.find(part) if one.element is title]
+        patches = [Patch(one.start, one.end, page.markup.escape(new, title)) for one in spans[:1]] or patches
+    if heading is not None and says:
+        if says == part:
+            patches.append(page.filled(heading, new))
+        elif says != new:
+            note = f" The big heading on the page still says “{says}”."
+    desk.draft.replace(name, *patches)
+    return f"Changed the title of {label} to “{new}”.{note}"
+
+
+def set_heading(wish: Wish, desk: Desk) -> str:
+    """Set the quoted heading, or the main heading of a page."""
+    old, new = wish.get("old"), wish.get("new")
+    if old:
+        found = [place for place in desk.find(wish, *HEADINGS) if desk.words(place).lower() == old.lower()]
+        place, what = _one_of(found, wish, desk, f"the heading “{old}”"), f"heading “{old}”"
+    else:
+        name, what = desk.target(wish), "heading"
+        mains = desk.draft.page(name).all("h1") or desk.draft.page(name).all(*HEADINGS)
+        if len(mains) != 1:
+            raise Unclear(f"I found {len(mains) or 'no'} main headings on {desk.label(name)}. What should be changed?")
+        place = (name, mains[0])
+    desk.fill(place, new)
+    return f"Changed the {what} of {desk.label(place[0])} to “{new}”."
+
+
+def _kinds(wish: Wish) -> tuple[str, ...]:
+    """The elements that the wish's word for a kind means."""
+    kind = wish.get("kind").lower()
+    if re.search("item|bullet|entry|point", kind):
+        return ("li",)
+    return HEADINGS if kind == "heading" else ("p",) if kind == "paragraph" else ("p", "li", *HEADINGS[1:])
+
+
+def _block(wish: Wish, desk: Desk) -> Place:
+    """The paragraph, item or heading that a wish names by its beginning or by its number."""
     if wish.get("nth"):
         name = desk.target(wish)
-        counted = None if isinstance(name, Unclear) else _counted(desk.draft.page(name), wish)
-        if isinstance(name, Unclear) or counted is None:
-            return name if isinstance(name, Unclear) else _no_heading(wish, desk, name)
-        found = [(name, counted)]
-    found = found[wish.pick - 1 : wish.pick] if wish.pick else found
-    if not found:
-        return Unclear(f"I did not find “{old or begins}”. Please copy it from the page exactly as it is there.")
-    if len(found) > 1:
-        choices = (
-            tuple((name, n) for n, (name, _) in enumerate(found, 1)) if wish.page else tuple((n, 0) for n, _ in found)
+        return name, _counted(desk, name, wish)
+    begins = " ".join(wish.get("old").split())
+    found = [place for place in desk.find(wish, *_kinds(wish)) if desk.words(place).startswith(begins)]
+    return _one_of(found, wish, desk, f"a text that begins with “{begins}”")
+
+
+def _counted(desk: Desk, name: str, wish: Wish) -> Element:
+    """The first, second or last paragraph or item of a page, if all of them stand together."""
+    page, nth = desk.draft.page(name), wish.get("nth").lower()
+    lists = page.lists()
+    found = lists[0] if _kinds(wish) == ("li",) and len(lists) == 1 else []
+    if _kinds(wish) == ("p",) and len(page.running_text()) == len(page.text_of("p")):
+        found = page.running_text()
+    at = len(found) - 1 if nth == "last" else _ORDER.index(nth)
+    if not 0 <= at < len(found):
+        raise Unclear(
+            f"I am not sure which place on {desk.label(name)} you mean. Please copy the words that stand there."
         )
-        where = desk.labels(name for name, _ in found)
-        return Unclear(f"“{old or begins}” is in {len(found)} places ({where}). Which one do you mean?", choices)
-    (name, place), page = found[0], desk.draft.page(found[0][0])
-    desk.draft.replace(name, _without(page, place) if isinstance(place, Element) else _cut(page, place))
-    return Done(
-        f"Removed “{_short(page.words(place) if isinstance(place, Element) else old)}” from {desk.label(name)}."
-    )
+    return found[at]
 
 
-def _within(place: Element | Span, region: str) -> bool:
-    element = place if isinstance(place, Element) else place.element
-    return element is not None and element.inside(region)
+def replace_block(wish: Wish, desk: Desk) -> str:
+    """Give a paragraph, item or heading other words."""
+    place = _block(wish, desk)
+    before = desk.words(place)
+    desk.fill(place, wish.get("new"))
+    return f"Changed “{_short(before)}” to “{wish.get('new')}” on {desk.label(place[0])}."
 
 
-def _places(page: Page, words: str, names: tuple[str, ...], *, begins: bool) -> list[Element | Span]:
-    """The blocks that say this and nothing else; if there are none, where the words stand."""
-    wanted = " ".join(words.split())
-    blocks: list[Element | Span] = [
-        one
-        for one in page.all(*(names or _BLOCKS))
-        if not one.computed and (page.words(one).startswith(wanted) if begins else page.words(one) == wanted)
-    ]
-    if blocks or begins or names:
-        return blocks
-    return [span for span in page.find(words) if not (span.element and span.element.inside("title", "h1"))]
+def remove(wish: Wish, desk: Desk) -> str:
+    """Remove a whole paragraph, item or heading where the words are all of it; else just the words."""
+    text = wish.get("text")
+    if not text:
+        place = _block(wish, desk)
+    else:
+        found = [one for one in desk.find(wish, *_kinds(wish)) if desk.words(one) == " ".join(text.split())]
+        if wish.get("list"):
+            found = [one for one in found if _is_listed(desk.draft.page(one[0]), one[1], wish.get("name"))]
+        exact = bool(found or wish.get("list")) or _kinds(wish) in (("p",), ("li",), HEADINGS)
+        sources = [wish.page] if wish.page else desk.draft.pages()
+        spans = [
+            (page, span)
+            for page in sources
+            for span in desk.draft.page(page).find(text)
+            if _in_region(span.element, wish)
+        ]
+        spans = [(page, span) for page, span in spans if not (span.element and span.element.name in ("title", "h1"))]
+        if not exact:
+            page, span = _one_of(spans, wish, desk, f"“{text}”")  # type: ignore[arg-type]
+            desk.draft.replace(page, _cut(desk.draft.page(page).source, span.start, span.end))
+            return f"Removed “{_short(text)}” from {desk.label(page)}."
+        place = _one_of(found, wish, desk, f"“{text}”")
+    page, element = place
+    if element.fixed:
+        raise Unclear(f"That text of {desk.label(page)} comes from the site's program, which I do not change.")
+    words = _short(desk.words(place))
+    desk.draft.replace(page, _without(desk.draft.page(page).source, element))
+    return f"Removed “{words}” from {desk.label(page)}."
 
 
-def _without(page: Page, block: Element) -> Patch:
+def _without(source: str, block: Element) -> Patch:
     """The block and its lines, with one of the empty lines around it."""
-    source = page.source
-    start = source.rfind("\n", 0, block.start) + 1
-    line_end = source.find("\n", block.end)
-    end = len(source) if line_end < 0 else line_end + 1
+    start, end = source.rfind("\n", 0, block.start) + 1, source.find("\n", block.end) + 1 or len(source)
     if source[start : block.start].strip() or source[block.end : end].strip():
         return Patch(block.start, block.end, "")
     empty = re.compile(r"[ \t]*\r?\n").match(source, end)
-    before = re.search(r"\n[ \t]*\r?\n\Z", source[max(0, start - 200) : start])
-    return Patch(start, empty.end() if empty and (before or start == 0) else end, "")
+    before = start == 0 or re.search(r"\n[ \t]*\r?\n\Z", source[max(0, start - 200) : start])
+    return Patch(start, empty.end() if empty and before else end, "")
 
 
-def _cut(page: Page, span: Span) -> Patch:
+def _cut(source: str, start: int, end: int) -> Patch:
     """The words, and the space that would be one too many."""
-    source, start, end = page.source, span.start, span.end
     if source[end : end + 1] in (".", "!", "?") and source[:start].rstrip()[-1:] in (".", "!", "?", ">", ""):
         end += 1  # a whole sentence goes with its end
-    after_end = source[end : end + 1] in (".", ",", "!", "?", "<", "\n", "\r", "")
-    if source[start - 1 : start] == " " and (source[end : end + 1] == " " or after_end):
+    ends = source[end : end + 1] in (" ", ".", ",", "!", "?", "<", "\n", "\r", "")
+    if source[start - 1 : start] == " " and ends:
         start -= 1
     elif source[end : end + 1] == " " and source[start - 1 : start] in (">", "\n", ""):
         end += 1
     return Patch(start, end, "")
 
 
-_SUFFIXES = {
-    "image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp", "image/avif": ".avif",
-}  # fmt: skip
-_NONE_ATTACHED = "There was no photo attached to your mail. Please send your wish again with the photo."
-
-
-def add_photo(wish: Wish, desk: Desk) -> Outcome:
-    """Put the attached photos onto a page: below a heading, or after its first section."""
-    photos = desk.photos()
-    if not photos:
-        return Unclear(_NONE_ATTACHED)
-    many = re.search(r"\b(?:photo|picture|image|pic|photograph)s\b|\bthem\b|\bthese\b", wish.said, re.I)
-    counted = re.search(r"\b(?:two|three|four|five|both)\b", wish.said, re.I)
-    if (len(photos) > 1) != bool(many) or counted:
-        return Unclear(
-            f"Your mail has {len(photos)} photos attached. Which of them should be added, and to which page?"
-        )
+def add(wish: Wish, desk: Desk) -> str:
+    """Add a paragraph or an item of a list: its kind, its place or its form says which."""
+    text = wish.get("text")
+    if wish.get("list") and wish.get("kind") == "paragraph":
+        raise Unclear(f"Shall “{_short(text)}” be a paragraph or a list item? Please write which.")
+    if wish.get("list") or (wish.get("kind") and _kinds(wish) == ("li",) and not wish.get("nth")):
+        return _add_item(wish, desk)
     name = desk.target(wish)
-    if isinstance(name, Unclear):
-        return Unclear(f"{name.question} Please attach the photo once more to your reply.", name.choices)
-    page, told = desk.draft.page(name), wish.get("alt")
-    heading = _heading(page, wish.get("under")) if wish.get("under") else None
-    if wish.get("under") and heading is None:
-        return _no_heading(wish, desk, name)
-    if wish.get("end"):
-        heading = next(iter(page.running_text()[-1:]), None)
-    pictures = [_picture(desk, photo, name, told) for photo in photos]
-    desk.draft.replace(name, page.writing.pictures(page, pictures, heading))
-    what = "the photo" if len(photos) == 1 else f"{len(photos)} photos"
-    about = f" ({told})" if told else ""
-    return Done(f"Added {what}{about} to {desk.label(name)}.{_wordless(pictures)}")
+    page, place = desk.draft.page(name), _place(wish, desk)
+    if place is not None and place.name == "li":
+        items = next((one for one in page.lists() if one[-1] is place), None)
+        if items is None:
+            raise Unclear(f"I can only add to the end of a list. Shall “{_short(text)}” stand there?")
+        desk.draft.replace(name, page.markup.item(page, items, text))
+        return f"Added “{text}” to the list on {desk.label(name)}."
+    if wish.get("kind") == "heading" or (not wish.get("kind") and text[-1:] not in ".!?…"):
+        raise Unclear(f"Shall “{_short(text)}” be a paragraph or a list item? Please write which.")
+    last = page.running_text()[-1:]
+    desk.draft.replace(name, page.markup.block(page, place or (last[0] if last else None), text))
+    return f"Added the paragraph “{_short(text)}” to {desk.label(name)}."
+
+
+def _place(wish: Wish, desk: Desk) -> Element | None:
+    """The heading, paragraph or item that something is to stand below, if the wish names one."""
+    name, under = desk.target(wish), " ".join(wish.get("under").split())
+    page = desk.draft.page(name)
+    if wish.get("nth"):
+        return _counted(desk, name, wish)
+    if not under:
+        return None
+    headings = [one for one in page.all(*HEADINGS) if page.words(one).lower() == under.lower()]
+    found = (
+        headings
+        if headings or wish.get("heading")
+        else [one for one in page.all("p", "li") if not one.fixed and under in page.words(one)]
+    )
+    if len(found) != 1:
+        known = ", ".join(f"“{page.words(one)}”" for one in page.all(*HEADINGS)[:LISTED])
+        raise Unclear(f"I found no single heading “{under}” on {desk.label(name)}. It has: {known}. Which one?")
+    return found[0]
+
+
+def _add_item(wish: Wish, desk: Desk) -> str:
+    text, named = wish.get("text"), wish.get("name") or wish.get("under")
+    pages = [wish.page] if wish.page else desk.draft.pages()
+    lists = [(name, items) for name in pages for items in desk.draft.page(name).lists()]
+    found = [(name, one) for name, one in lists if _is_called(desk.draft.page(name), one, named)] if named else lists
+    if not found:
+        raise Unclear(
+            f"I found no list{f' “{named}”' if named else ''} there. To which list on which page should it go?"
+        )
+    first, _ = _one_of([(name, items[0]) for name, items in found], wish, desk, "a list"), None
+    items = next(items for name, items in found if (name, items[0]) == first)
+    page = desk.draft.page(first[0])
+    if text in map(page.words, items):
+        return f"“{text}” is in the list on {desk.label(first[0])} already."
+    desk.draft.replace(first[0], page.markup.item(page, items, text))
+    return f"Added “{text}” to the list on {desk.label(first[0])}."
+
+
+def _is_listed(page: Page, element: Element, named: str) -> bool:
+    """Whether an item stands in a list, and in one of this name if there is a name."""
+    return any(element in items and (not named or _is_called(page, items, named)) for items in page.lists())
+
+
+def _is_called(page: Page, items: list[Element], words: str) -> bool:
+    """Whether the heading above a list has these words, or its first item begins with them."""
+    if page.words(items[0]).lower().startswith(words.lower()):
+        return True
+    headings = page.all(*HEADINGS)
+    above = bisect_left(headings, items[0].start, key=lambda heading: heading.start) - 1
+    return above >= 0 and re.search(rf"\b{re.escape(words)}", page.words(headings[above]), re.I) is not None
+
+
+def add_photo(wish: Wish, desk: Desk) -> str:
+    """Put the attached photos onto a page: below a heading, or after its first section."""
+    count = len(desk.photos)
+    if not count:
+        raise Unclear(_NONE_ATTACHED)
+    if (count > 1) != (wish.get("photos") == "many"):
+        raise Unclear(f"Your mail has {count} photos attached. Which of them should be added, and to which page?")
+    name, told = desk.target(wish), wish.get("alt")
+    page, place = desk.draft.page(name), _place(wish, desk)
+    if place is None:
+        places = page.running_text()[-1:] if wish.get("end") else _picture_places(page)
+        place = places[0] if places else None
+    pictures = [_picture(desk, photo, name, told) for photo in desk.photos]
+    patches = [page.markup.block(page, place, picture) for picture in pictures]
+    desk.draft.replace(name, Patch(patches[0].start, patches[0].end, "".join(patch.new for patch in patches)))
+    what = "the photo" if count == 1 else f"{count} photos"
+    return f"Added {what}{f' ({told})' if told else ''} to {desk.label(name)}.{_wordless(pictures)}"
+
+
+def _picture_places(page: Page) -> list[Element]:
+    """After the first section of the main part; in an article or in Markdown after the text."""
+    sections = [
+        one for one in page.all("section", "header", "div") if one.parent and one.parent.name in ("main", "article")
+    ]
+    return sections[:1] or page.running_text()[-1:]
 
 
 def _picture(desk: Desk, photo: AttachedFile, page: str, told: str) -> Picture:
     """The photo in the site's folder, as this page names it, with words for people who cannot see it."""
     with photo.path.open("rb") as file:
-        width, height = size_of(file.read(MAX_HEADER))
-    address = desk.draft.layout.address(_store(desk, photo), page)
-    return Picture(address, told or _words_of(photo.attachment.name), width, height)
+        width, height = size_of(file.read(_MAX_HEADER))
+    stem, suffix = PurePosixPath(photo.attachment.name).stem, PurePosixPath(photo.attachment.name).suffix.lower()
+    plain = unicodedata.normalize("NFC", stem.lower()).translate(_AS_ASCII)
+    plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
+    plain = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "photo"
+    file_name = f"{desk.draft.layout.pictures}/{plain}{_SUFFIXES.get(photo.attachment.media_type, suffix)}"
+    address = desk.draft.layout.address(desk.draft.add_file(file_name, photo.path), page)
+    words = re.sub(r"[^\w]+|_+", " ", stem).strip()
+    words = "" if re.fullmatch(r"(?:img|image|dsc|photo|pxl|screenshot)?[\s\d]*", words, re.I) else words
+    return Picture(address, told or words, width, height)
 
 
 def _wordless(pictures: list[Picture]) -> str:
@@ -614,134 +462,104 @@ def _wordless(pictures: list[Picture]) -> str:
     return " What does it show? Reply “the photo shows …”, for people who cannot see it."
 
 
-def describe_photo(wish: Wish, desk: Desk) -> Outcome:
-    """Give a picture words for people who cannot see it."""
-    words, old = wish.get("new"), wish.get("old")
-    found = [
-        (name, one)
-        for name in desk.sources(wish)
-        for one in desk.draft.page(name).all("img")
-        if not one.inside("header", "nav", "footer")
-        and (one.attributes.get("alt", "") == old if old or not wish.page else True)
-    ]
-    if len(found) != 1:
-        return Unclear("Which photo do you mean? Please name its page, if there is only one photo on it.")
-    (name, image), page = found[0], desk.draft.page(found[0][0])
-    width, height = (image.attributes.get(side, "") for side in ("width", "height"))
-    size = (int(width), int(height)) if width.isdigit() and height.isdigit() else (0, 0)
-    picture = Picture(image.attributes.get("src", ""), words, *size)
-    desk.draft.replace(name, page.writing.other_picture(page, image, picture))
-    return Done(f"The photo on {desk.label(name)} is described as “{words}” now.")
-
-
-def _ask_for_place(wish: Wish, desk: Desk) -> Outcome:
-    del wish
-    pages = desk.labels(desk.draft.pages())
-    return Unclear(f"What shall I do with which photo? Your site has {pages}. Please attach it to your reply again.")
-
-
-def replace_photo(wish: Wish, desk: Desk) -> Outcome:
-    """Show the attached photo where another one was."""
-    photos, wanted = desk.photos(), wish.get("subject")
-    if not wanted and not wish.page:
-        return Unclear("Which photo should be replaced, and on which page?")
-    found = _the_picture(wish, desk)
-    if isinstance(found, Unclear):
-        return found
-    of = f" of “{wanted}”" if wanted else ""
-    if len(photos) != 1:
-        return Unclear(
-            _NONE_ATTACHED if not photos else "Several photos are attached. Which one should be shown there?"
-        )
-    (name, image), page = found, desk.draft.page(found[0])
-    picture = _picture(desk, photos[0], name, re.sub(r"\Athe (?=\w)", "The ", wanted))
-    desk.draft.replace(name, page.writing.other_picture(page, image, picture))
-    _drop_unused(desk, name, image)
-    return Done(f"Replaced the photo{of} on {desk.label(name)}.{_wordless([picture])}")
-
-
-def _drop_unused(desk: Desk, page: str, image: Element) -> None:
-    """Remove the file of a picture that no page and no style of a plain site names any more."""
-    source = image.attributes.get("src", "")
-    file = posixpath.normpath(posixpath.join(posixpath.dirname(page), source))
-    draft, name = desk.draft, posixpath.basename(file)
-    if draft.layout.kind != "plain" or ":" in source or source.startswith("/") or not name or file.startswith(".."):
-        return
-    if not any(name in draft.text(one) for one in (*draft.sources(), *draft.styles())):
-        draft.remove_file(file)
-
-
-def _the_picture(wish: Wish, desk: Desk) -> tuple[str, Element] | Unclear:
-    """The only picture of the text that shows this, or that is on the page."""
+def _the_picture(wish: Wish, desk: Desk) -> Place:
+    """The only picture of the text that shows what the wish says, or that is on the page."""
     wanted = wish.get("subject")
-    found = [
-        (name, one)
-        for name in desk.sources(wish)
-        for one in desk.draft.page(name).all("img")
-        if _shows(one, wanted) and not one.inside("header", "nav", "footer")
-    ]
-    found = found[wish.pick - 1 : wish.pick] if wish.pick else found
-    if not found:
-        of = f" of “{wanted}”" if wanted else ""
-        return Unclear(f"I did not find a photo{of}. On which page is it, and what does it show?")
-    if len(found) > 1:
-        places = ", ".join(
-            f"“{image.attributes.get('alt', '')}” on {desk.label(name)}" for name, image in found[:LISTED]
-        )
-        return Unclear(f"More than one photo could be meant: {places}. Which one do you mean?")
-    return found[0]
-
-
-def remove_photo(wish: Wish, desk: Desk) -> Outcome:
-    """Take a picture off a page, with the figure around it."""
-    if not wish.get("subject") and not wish.page:
-        return Unclear("Which photo should be removed, and from which page?")
-    found = _the_picture(wish, desk)
-    if isinstance(found, Unclear):
-        return found
-    (name, image), page = found, desk.draft.page(found[0])
-    figure = image.parent if image.parent is not None and image.parent.name in ("figure", "picture") else image
-    shows = image.attributes.get("alt", "")
-    desk.draft.replace(name, _without(page, figure))
-    return Done(f"Removed the photo{f' “{shows}”' if shows else ''} from {desk.label(name)}.")
-
-
-_AS_ASCII = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe", "å": "aa", "œ": "oe"})
-
-
-def _store(desk: Desk, photo: AttachedFile) -> str:
-    plain = unicodedata.normalize("NFC", PurePosixPath(photo.attachment.name).stem.lower()).translate(_AS_ASCII)
-    plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
-    stem = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "photo"
-    suffix = _SUFFIXES.get(photo.attachment.media_type) or PurePosixPath(photo.attachment.name).suffix.lower()
-    return desk.draft.add_file(f"{desk.draft.layout.pictures}/{stem}{suffix}", photo.path)
+    if not wanted and not wish.page:
+        raise Unclear("Which photo do you mean, and on which page?")
+    found = [(page, one) for page, one in desk.find(wish, "img") if _shows(one, wanted) and not one.outer & ASIDE]
+    return _one_of(found, wish, desk, f"a photo{f' of “{wanted}”' if wanted else ''}")
 
 
 def _shows(image: Element, wanted: str) -> bool:
-    words = re.findall(r"[a-z0-9]+", wanted.lower())
-    words = [word for word in words if word not in {"the", "a", "an", "my", "our"}]
-    file = PurePosixPath(image.attributes.get("src", "")).stem.lower()
-    told = f"{image.attributes.get('alt', '').lower()} {re.sub(r'[^a-z0-9]+', ' ', file)}"
-    seen = set(re.findall(r"\w+", told))
+    words = set(re.findall(r"[a-z0-9]+", wanted.lower())) - {"the", "a", "an", "my", "our"}
+    file = PurePosixPath(image.attributes.get("src", "")).stem
+    seen = set(re.findall(r"[a-z0-9]+", f"{image.attributes.get('alt', '')} {file}".lower()))
     return all(seen & {word, f"{word}s", f"{word}es"} for word in words)
 
 
-def _words_of(name: str) -> str:
-    words = re.sub(r"[^\w]+|_+", " ", PurePosixPath(name).stem).strip()
-    return "" if re.fullmatch(r"(?:img|image|dsc|photo|pxl|screenshot)?[\s\d]*", words, re.IGNORECASE) else words
+def replace_photo(wish: Wish, desk: Desk) -> str:
+    """Show the attached photo where another one was."""
+    name, image = _the_picture(wish, desk)
+    if len(desk.photos) != 1:
+        raise Unclear(
+            "Several photos are attached. Which one should be shown there?" if desk.photos else _NONE_ATTACHED
+        )
+    wanted, page = wish.get("subject"), desk.draft.page(name)
+    picture = _picture(desk, desk.photos[0], name, re.sub(r"\Athe (?=\w)", "The ", wanted))
+    desk.draft.replace(name, page.markup.other_picture(page, image, picture))
+    _drop_unused(desk, name, image.attributes.get("src", ""))
+    return f"Replaced the photo{f' of “{wanted}”' if wanted else ''} on {desk.label(name)}.{_wordless([picture])}"
 
 
-def set_colour(wish: Wish, desk: Desk) -> Outcome:
+def _drop_unused(desk: Desk, page: str, source: str) -> None:
+    """Remove the file of a picture that no page and no style of a plain site names any more."""
+    file, draft = posixpath.normpath(posixpath.join(posixpath.dirname(page), source)), desk.draft
+    name = posixpath.basename(file)
+    if draft.layout.kind != "plain" or ":" in source or source.startswith("/") or not name or file.startswith(".."):
+        return
+    if not any(name in draft.text(one) for one in (*draft.pages(), *draft.styles())):
+        draft.remove_file(file)
+
+
+def remove_photo(wish: Wish, desk: Desk) -> str:
+    """Take a picture off a page, with the figure around it."""
+    name, image = _the_picture(wish, desk)
+    whole = image.parent if image.parent is not None and image.parent.name in ("figure", "picture") else image
+    desk.draft.replace(name, _without(desk.draft.page(name).source, whole))
+    return f"Removed the photo “{image.attributes.get('alt', '')}” from {desk.label(name)}."
+
+
+def describe_photo(wish: Wish, desk: Desk) -> str:
+    """Give the only picture of a page words for people who cannot see it."""
+    name, image = _the_picture(wish, desk)
+    page, attributes = desk.draft.page(name), image.attributes
+    size = [int(attributes[side]) if attributes.get(side, "").isdigit() else 0 for side in ("width", "height")]
+    picture = Picture(attributes.get("src", ""), wish.get("text"), *size)
+    desk.draft.replace(name, page.markup.other_picture(page, image, picture))
+    return f"The photo on {desk.label(name)} is described as “{wish.get('text')}” now."
+
+
+_AS_ASCII = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe", "å": "aa", "œ": "oe"})
+_SUFFIXES = {f"image/{kind}": f".{kind}" for kind in ("png", "gif", "webp", "avif")} | {"image/jpeg": ".jpg"}
+_MAX_HEADER = 300_000
+"""Bytes; the size of a JPEG stands behind its colour profile."""
+
+
+def size_of(head: bytes) -> tuple[int, int]:
+    """Width and height of a PNG or JPEG; zeros for anything else, and for damaged files."""
+    try:
+        if head.startswith(b"\x89PNG\r\n\x1a\n"):
+            return struct.unpack_from(">II", head, 16)
+        at = 2
+        while head.startswith(b"\xff\xd8"):
+            mark, kind, length, height, width = struct.unpack_from(">BBHxHH", head, at)
+            if mark != 0xFF or length < 2:
+                break
+            if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
+                return width, height
+            at += 2 + length
+    except struct.error:
+        pass
+    return 0, 0
+
+
+def set_colour(wish: Wish, desk: Desk) -> str:
     """Change a colour where the styles declare it."""
-    done, words = change_colour(wish.get("part", "plainpart"), wish.get("tint"), desk.draft)
-    if done is None:
-        return Unclear(words)
-    return Done(words) if done else AlreadySo(words)
+    part = wish.get("part") or wish.get("plain") or wish.get("heading") or "background"
+    if question := change_colour(part, wish.get("tint"), desk.draft):
+        raise Unclear(question)
+    return f"Changed the colour of the {part} to {wish.get('tint')}."
 
 
-EDITS: dict[str, Callable[[Wish, Desk], Outcome]] = {
-    "title": set_title, "heading": set_heading, "text": replace_text, "block": replace_block, "add": add_text,
-    "unphoto": remove_photo, "alt": describe_photo, "photo": add_photo,
-    "attached": _ask_for_place, "it": _ask_for_place,
-    "swap": replace_photo, "paragraph": add_paragraph, "item": add_item, "remove": remove_text, "colour": set_colour,
+def _ask_for_place(wish: Wish, desk: Desk) -> str:
+    del wish
+    pages = desk.labels(desk.draft.pages())
+    raise Unclear(f"What shall I do with the photo? Your site has {pages}. Please attach it to your reply again.")
+
+
+EDITS: dict[str, Callable[[Wish, Desk], str]] = {
+    "title": set_title, "heading": set_heading, "text": replace_text, "block": replace_block, "add": add,
+    "remove": remove, "photo": add_photo, "swap": replace_photo, "unphoto": remove_photo, "alt": describe_photo,
+    "note": _ask_for_place, "colour": set_colour,
 }  # fmt: skip
