@@ -126,7 +126,8 @@ LANGUAGES = (
         "what's up iphone ipad phone android samsung galaxy mobile monday friday bit done did made making turned out "
         "customers clients everyone's star stars rock legend patience support effort since last long ago it'll "
         "address phone number opening hours prices price webmaster admin advance million bunch ever "
-        "another message mail email got getting getting's sending sent hot cold enjoying bank",
+        "another message mail email got getting getting's sending sent hot cold enjoying bank "
+        "confusion inconvenience",
     ),
     _language(
         "hallo hi hey moin servus grüezi guten liebe lieber liebes danke dank dankeschön vielen super toll tolle "
@@ -376,7 +377,9 @@ def _is_name(line: str) -> bool:
     if len(words) == 1 and words[0].islower():
         return len(words[0]) <= 12 and words[0].isalpha() and not _means_something(words[0])
     return all(
-        word[0].isupper() or word[0].isdigit() or word in ("of", "and", "the", "von", "de", "van", "tel", "phone")
+        word[0].isupper()
+        or word[0].isdigit()
+        or word in ("of", "and", "the", "von", "de", "van", "tel", "phone", "x", "xx")
         for word in words
     ) and not any(map(_means_something, words))
 

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 from webordinary.adapters.agents.builtin.colours import change_colour
 from webordinary.adapters.agents.builtin.draft import Draft
@@ -22,12 +23,14 @@ LISTED = 8
 _LONGEST_NAME = 100
 _SEPARATOR = re.compile(r"(?<!\s)\s++(?:[|\u00b7\u2013\u2014:-]|&[mn]dash;|&middot;)\s++")
 _REGIONS = {"footer": "footer", "header": "header", "menu": "nav"}
+_HEADS = ("title", "h1")
 _CARDS = frozenset(("li", "tr", "dd", "p", "figure"))
 _ORDER = ("first", "second", "third", "fourth", "fifth", "sixth")
 _NONE_ATTACHED = "There was no photo attached to your mail. Please send your wish again with the photo."
 
 Place = tuple[str, Element]
 """An element of a page."""
+Spot = TypeVar("Spot", Element, Span)
 
 
 class Unclear(Exception):
@@ -74,19 +77,35 @@ class Desk:
         return ", ".join(names[:LISTED]) + (" and more" if len(names) > LISTED else "")
 
     def target(self, wish: Wish) -> str:
-        """The page of a wish: the named one, or the only one; a title without a page is that of the homepage."""
+        """The page of a wish: named by itself or by a heading, or the only one; the homepage for its title."""
         pages = self.draft.pages()
         if not pages:
             raise Unclear("I found no page on your site that I could change: I change pages in HTML and in Markdown.")
         page = wish.page or (pages[0] if len(pages) == 1 or wish.kind == "title" else "")
+        if not page and (under := wish.get("under")):
+            found = {place[0] for place in self.find(wish, *HEADINGS) if self.words(place).lower() == under.lower()}
+            page = found.pop() if len(found) == 1 else ""
         if not page:
             raise Unclear(f"On which page? Your site has {self.labels(pages)}.", ((one, 0) for one in pages))
         return page
 
     def find(self, wish: Wish, *names: str) -> list[Place]:
         """The elements of these names where the wish may mean them."""
-        sources = [wish.page] if wish.page else self.draft.pages()
-        return [(page, one) for page in sources for one in self.draft.page(page).all(*names) if _in_region(one, wish)]
+        return [
+            (page, one)
+            for page in self.sources(wish)
+            for one in self.draft.page(page).all(*names)
+            if _in_region(one, wish)
+        ]
+
+    def spans(self, wish: Wish, words: str) -> list[tuple[str, Span]]:
+        """Where these words stand and the wish may mean them."""
+        found = ((page, self.draft.page(page).find(words)) for page in self.sources(wish))
+        return [(page, span) for page, spans in found for span in spans if _in_region(span.element, wish)]
+
+    def sources(self, wish: Wish) -> list[str]:
+        """The pages that a wish may mean."""
+        return [wish.page] if wish.page else self.draft.pages()
 
     def words(self, place: Place) -> str:
         """What a visitor reads there."""
@@ -119,7 +138,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _one_of(found: list[Place], wish: Wish, desk: Desk, what: str) -> Place:
+def _one_of(found: list[tuple[str, Spot]], wish: Wish, desk: Desk, what: str) -> tuple[str, Spot]:
     """The only place, or the one that the customer chose; else the question which one is meant."""
     found = found[wish.pick - 1 : wish.pick] if wish.pick else found
     if len(found) == 1:
@@ -156,13 +175,13 @@ def _around(page: Page, place: Element | Span) -> str:
 def replace_text(wish: Wish, desk: Desk) -> str:
     """Replace text that stands in one place, or everywhere if the customer says so."""
     old, new, near = wish.get("old"), wish.get("new"), wish.get("near")
-    sources = [wish.page] if wish.page else desk.draft.pages()
     hits = [
-        (page, span) for page in sources for span in desk.draft.page(page).find(old) if _in_region(span.element, wish)
+        (page, span)
+        for page, span in desk.spans(wish, old)
+        if not near or _stands_with(desk.draft.page(page), span, near)
     ]
-    hits = [(page, span) for page, span in hits if not near or _stands_with(desk.draft.page(page), span, near)]
     if not wish.everywhere or not hits:
-        hits = [_one_of(hits, wish, desk, f"“{old}”" + (f" with “{near}”" if near else ""))]  # type: ignore[list-item, arg-type]
+        hits = [_one_of(hits, wish, desk, f"“{old}”" + (f" with “{near}”" if near else ""))]
     by_page: dict[str, list[Patch]] = {}
     for name, span in hits:
         page = desk.draft.page(name)
@@ -209,7 +228,8 @@ def set_title(wish: Wish, desk: Desk) -> str:
     title, heading = page.title, next(iter(page.all("h1")), None)
     says = page.words(heading) if heading and not heading.fixed else ""
     whole = page.words(title) if title else ""
-    part = next((one for one in _SEPARATOR.split(whole) if one == (says or old)), whole)
+    parts = _SEPARATOR.split(whole)
+    part = next((one for one in parts if one in (says, old)), parts[0] if _names_the_site(parts, desk) else whole)
     if old and old not in (says, whole, part):
         raise Unclear(f"The title of {label} is not “{old}”. What should be changed?")
     if title is None and heading is not None and says:
@@ -228,6 +248,13 @@ def set_title(wish: Wish, desk: Desk) -> str:
             note = f" The big heading on the page still says “{says}”."
     desk.draft.replace(name, *patches)
     return f"Changed the title of {label} to “{new}”.{note}"
+
+
+def _names_the_site(parts: list[str], desk: Desk) -> bool:
+    """Whether the second of two parts of a title stands in the titles of other pages too."""
+    titles = ((page, desk.draft.page(page).title) for page in desk.draft.pages())
+    ends = [_SEPARATOR.split(desk.words((page, title)))[-1] for page, title in titles if title is not None]
+    return len(parts) == 2 and ends.count(parts[1]) > 1
 
 
 def set_heading(wish: Wish, desk: Desk) -> str:
@@ -289,27 +316,16 @@ def replace_block(wish: Wish, desk: Desk) -> str:
 
 def remove(wish: Wish, desk: Desk) -> str:
     """Remove a whole paragraph, item or heading where the words are all of it; else just the words."""
-    text = wish.get("text")
-    if not text:
-        place = _block(wish, desk)
-    else:
-        found = [one for one in desk.find(wish, *_kinds(wish)) if desk.words(one) == " ".join(text.split())]
-        if wish.get("list"):
-            found = [one for one in found if _is_listed(desk.draft.page(one[0]), one[1], wish.get("name"))]
-        exact = bool(found or wish.get("list")) or _kinds(wish) in (("p",), ("li",), HEADINGS)
-        sources = [wish.page] if wish.page else desk.draft.pages()
-        spans = [
-            (page, span)
-            for page in sources
-            for span in desk.draft.page(page).find(text)
-            if _in_region(span.element, wish)
-        ]
-        spans = [(page, span) for page, span in spans if not (span.element and span.element.name in ("title", "h1"))]
-        if not exact:
-            page, span = _one_of(spans, wish, desk, f"“{text}”")  # type: ignore[arg-type]
-            desk.draft.replace(page, _cut(desk.draft.page(page).source, span.start, span.end))
-            return f"Removed “{_short(text)}” from {desk.label(page)}."
-        place = _one_of(found, wish, desk, f"“{text}”")
+    text, kinds = " ".join(wish.get("text").split()), _kinds(wish)
+    found = [one for one in desk.find(wish, *kinds) if desk.words(one) == text]
+    if wish.get("list"):
+        found = [one for one in found if _is_listed(desk.draft.page(one[0]), one[1], wish.get("name"))]
+    elif text and not found and kinds not in (("p",), ("li",), HEADINGS):
+        spans = [one for one in desk.spans(wish, text) if one[1].element is None or one[1].element.name not in _HEADS]
+        page, span = _one_of(spans, wish, desk, f"“{text}”")
+        desk.draft.replace(page, _cut(desk.draft.page(page).source, span.start, span.end))
+        return f"Removed “{_short(text)}” from {desk.label(page)}."
+    place = _one_of(found, wish, desk, f"“{text}”") if text else _block(wish, desk)
     page, element = place
     if element.fixed:
         raise Unclear(f"That text of {desk.label(page)} comes from the site's program, which I do not change.")

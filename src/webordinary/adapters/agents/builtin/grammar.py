@@ -45,12 +45,12 @@ remove   REMOVE the [<kind>] [:] <text> [(of|from|off) the [<name>] <list>]
 remove   take the [<kind>] <text> (out|off|away) [[of] the [<name>] <list>]
 remove   the [<kind>] <text> ((should|can|must|may) (go|be GONE)|GONE)
 remove   REMOVE the BLOCK
-photo    ADD PHOTO [of <alt>] [SPOT]
+photo    ADD PHOTOS [of <alt>] [SPOT]
 photo    ADD (it|them) [there] [SPOT]
-photo    PHOTO (should|must|can) (go|be (added|shown|put)) [SPOT]
-note     [with] PHOTO [is|are] attached
-note     (here|here's|attached|enclosed|find attached) [is|are] PHOTO [of <alt>]
-note     ([i] have|i've|i) attached PHOTO [of <alt>]
+photo    PHOTOS (should|must|can) (go|be (added|shown|put)) [SPOT]
+note     [with] PHOTOS [is|are] attached
+note     (here|here's|attached|enclosed|find attached) [is|are] PHOTOS [of <alt>]
+note     ([i] have|i've|i) attached PHOTOS [of <alt>]
 swap     SWAP PHOTO [(of|showing) <subject>] [TO IT]
 swap     SWAP the <subject> (photo|picture|image) [TO IT]
 swap     ADD IT instead of (the one|PHOTO) [(of|showing) <subject>]
@@ -71,7 +71,7 @@ WORDS = {
     "CHANGE": "change|set|update|make|rename|replace|swap|switch|correct|fix|edit|amend|modify|turn|exchange|adjust"
     "|alter|raise|lower|increase|reduce",
     "SWAP": "change|replace|swap|switch|exchange|update",
-    "TO": "to say|to read|to be|to|into|with|by|for|as|say|read|be|:|to :|->|=>|→|=",
+    "TO": "be changed to|to say|to read|to be|to|into|with|by|for|as|say|read|be|:|to :|->|=>|→|=",
     "BECOMES": "to say|to read|to be|to become|to|becomes?|into|->|=>|→",
     "SHOULD": "(?:should|must|needs to|has to)(?: now)? be (?:changed to|replaced (?:by|with)|called)"
     "|(?:should|must|needs to|has to)(?: now)?(?: be| say| read| become| have)?",
@@ -82,7 +82,8 @@ WORDS = {
     "GONE": "gone|removed|deleted|taken out",
     "SENTENCE": "text|words?|sentence|line",
     "SAYING": "saying|that says|which says|that reads|reading|with the (?:text|words)|called|:|saying :|with",
-    "PHOTO": f"{_ATTACHED_PHOTO}s?{_WITH_MAIL}",
+    "PHOTO": f"{_ATTACHED_PHOTO}{_WITH_MAIL}",
+    "PHOTOS": f"{_ATTACHED_PHOTO}s?{_WITH_MAIL}",
     "IT": f"{_ATTACHED_PHOTO[:-1]}|one){_WITH_MAIL}",
     "UNDER": "under|below|beneath|after|underneath",
     "BEGINS": "(?:(?:that|which) )?(?:starts|begins|starting|beginning)(?: with)?",
@@ -117,9 +118,10 @@ SLOTS = {
     ),
     "end": "at the (?:very )?(?:end|bottom)",
     "list": "list",
-    "part": "(?:page |site |website )?background|(?:main |big )heading|(?:all )?(?:the )?headings|links?|text|buttons?",
+    "part": "(?:page |site |website )?background|(?:main |big )heading|(?:all )?(?:the )?(?:headings|links?|buttons?)"
+    "|text",
     "heading": "heading",
-    "plain": "(?:page |site |website )?background|(?:all )?(?:the )?headings|links?|buttons?",
+    "plain": "(?:page |site |website )?background|(?:all )?(?:the )?(?:headings|links?|buttons?)",
     "tint": r"#\w{1,8}|[a-z]+(?:[ -][a-z]+){0,2}",
 }
 _PLACES = {
