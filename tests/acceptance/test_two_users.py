@@ -200,7 +200,20 @@ def test_a_person_who_only_asks_publishes_nothing_and_a_publisher_does(start_up:
     assert "Open House" in get(up), "a publisher asks for no change"
     wait_for_reply(up, bob.write(up, "publish all", subject="Go"))
     assert "<title>Open House" in get(up, stage="public")
+    set_site(up, "--approver", "bob@example.com")
+    asked = scott.write(up, "Change the homepage title to “Second House”", subject="Second")
+    wait_until(up.data, lambda: len(replies(up.data).get(asked, ())) == 2, "the answer, and the question to bob")
+    [question] = [reply for reply in replies(up.data)[asked] if reply["To"] == "bob@example.com"]
+    assert "A change waits for your yes" in text_of(question)
+    assert "Second House" in text_of(question)
+    wait_for_reply(up, bob.write(up, "Yes, thank you!", reply_to=question))
+    assert "<title>Second House" in get(up, stage="public")
     assert up.stop() == 0
+
+
+def set_site(up: Up, *options: str) -> None:
+    command = [sys.executable, "-m", "webordinary", "project", "set", "amelia", *options, "--data", str(up.data)]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def publish_at_once(up: Up, asked: set[str]) -> set[str]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -281,6 +282,9 @@ def test_what_a_site_may_cost_and_what_a_mail_without_words_asks_for_can_be_set(
     role = ["project", "role", "kiln", "--data", str(data)]
     assert main([*role, "stranger@example.com", "editor"]) == 1
     assert main([*role, "ann@example.com", "publisher"]) == 0
+    assert main([*change, "--approver", "stranger@example.com"]) == 1
+    assert "may not publish kiln; add that person first" in capsys.readouterr().err
+    assert main([*change, "--approver", "ann@example.com"]) == 0
     capsys.readouterr()
     assert main([*change, "--daily-cap", "3", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -289,6 +293,7 @@ def test_what_a_site_may_cost_and_what_a_mail_without_words_asks_for_can_be_set(
     told = capsys.readouterr().out
     assert "$3 a day" in told
     assert "publisher" in told
+    assert re.search(r"who publishes for editors +ann@example.com", told)
     assert "British spelling; never touch prices" in told
     assert instruction in told
 

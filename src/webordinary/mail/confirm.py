@@ -40,7 +40,7 @@ _NO = frozenset(
 )
 _BESIDE_YES = frozenset(
     {"i", "it", "this", "that", "did", "do", "was", "is", "me", "wrote", "sent", "please", "thanks", "thank", "you"}
-    | {"ich", "das", "war", "es", "bitte", "danke"}
+    | {"ich", "das", "war", "es", "bitte", "danke", "merci", "gracias", "grazie", "bedankt"}
 )
 """Words that may stand beside a yes; any other word makes it unclear, since a forged mail is at stake."""
 

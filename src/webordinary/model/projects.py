@@ -43,6 +43,9 @@ class Project:
     wishes: tuple[str, ...] = ()
     """Standing wishes of its people, such as “British spelling”: every agent gets them."""
 
+    approver: str = ""
+    """Address of who is shown each change of an editor, to publish it; empty: nobody."""
+
     hook_secret: str = ""
     """Signs the webhook that has the site built again after a push; empty: there is none."""
     build_problem: str = ""

@@ -23,7 +23,7 @@ from webordinary.mail.parsing.wishes import changed_wishes, wish_in
 from webordinary.mail.ports import Outbox
 from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer
-from webordinary.mail.replies.compose import CONFIRM, HELD, WAITING, answer_kind, compose
+from webordinary.mail.replies.compose import ANSWER, APPROVAL, CONFIRM, HELD, WAITING, answer_kind, compose
 from webordinary.mail.replies.look import Look
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
@@ -241,7 +241,22 @@ class Answering:
         kind = answer_kind(payload.get("redrive", 0))
         answer = self._answer(payload, envelope, mail) if is_parsed else _not_readable(payload)
         self._write(answer, email_id, mail, thread_id, kind)
+        if job_route.get("role") == SenderRole.EDITOR and Command.UNDO in answer.actions:
+            self._ask_approver(self._job_id(payload), mail, kind.replace(ANSWER, APPROVAL))
         return {"replied": True}
+
+    def _ask_approver(self, job_id: str, mail: ParsedMail, kind: str) -> None:
+        """Show a change that its sender may not publish to the person who may, pictures and all."""
+        job = self.pool.jobs.get(job_id)
+        project = self.mailroom.directory.project(job.key.project_id) if job else None
+        if not job or not job.result or job.result.published or not project or not project.approver:
+            return
+        to = replace(mail, sender=project.approver)
+        entries = self.mailroom.directory.entries(project.approver)
+        role = next((one.role for one in entries if one.key.project_id == project.project_id), SenderRole.EDITOR)
+        if role.may(Command.PUBLISH):
+            answer = answers.ask_approval(self._answer_settled(job, mail, role), mail)
+            self._write(answer, job.email_id, to, job.thread_id, kind)
 
     def _ask_sender(self, email_id: str, mail: ParsedMail) -> bool:
         """Ask the registered address once about a held mail, and not too often on one day."""
@@ -297,18 +312,27 @@ class Answering:
             return answers.not_theirs(mail)
         if job_route.get("route") == "command":
             return self._answer_command(payload, mail)
-        job_id = job_route.get("jobId") or job_id_of(email_id, payload.get("redrive", 0))
         role = SenderRole(job_route.get("role", SenderRole.EDITOR))  # as it was when the mail was read
-        return self._answer_job(job_id, email_id, mail, role)
+        return self._answer_job(self._job_id(payload), mail, role)
 
-    def _answer_job(self, job_id: str, email_id: str, mail: ParsedMail, role: SenderRole) -> Answer:
+    @staticmethod
+    def _job_id(payload: Payload) -> str:
+        found = (payload.get("job") or {}).get("jobId")
+        return str(found or job_id_of(payload["emailId"], payload.get("redrive", 0)))
+
+    def _answer_job(self, job_id: str, mail: ParsedMail, role: SenderRole) -> Answer:
         job = self.pool.jobs.get(job_id)
-        if job is None or job.outcome is None or job.result is None:
+        if job is None or job.outcome is None:
             return answers.gave_up(mail)
         if job.interruptions:  # before anybody awaited it, nobody was told of the last one
             self.interruptions.record(job, ANOTHER_THREAD, self.now())
+        return self._answer_settled(job, mail, role)
+
+    def _answer_settled(self, job: Job, mail: ParsedMail, role: SenderRole) -> Answer:
+        if job.outcome is None or job.result is None:
+            return answers.gave_up(mail)
         answer = answers.answer_job(
-            mail, job.outcome, job.result, self._refused(email_id, mail),
+            replace(mail, command=job.command), job.outcome, job.result, self._refused(job.email_id, mail),
             shows_cost=self.look.shows_cost, role=role,
         )  # fmt: skip
         with suppress(Permanent):  # a picture that is gone is not worth a failure

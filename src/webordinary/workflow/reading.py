@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -270,6 +270,8 @@ class Reading:
         """File the mail under its thread and record its job, if it needs one."""
         email_id, room = payload["emailId"], self.mailroom
         thread = room.threads.record(thread, mail.message_id, self.now(), email_id)
+        if role is SenderRole.PUBLISHER and mail.command is Command.EDIT and said_in(mail.text) is Said.YES:
+            mail = replace(mail, command=Command.PUBLISH)
         if not role.may(mail.command):
             room.raw_mails.mark_placed(email_id)
             return {"route": NOT_THEIRS, "threadId": thread.thread_id}

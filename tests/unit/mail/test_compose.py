@@ -391,6 +391,7 @@ ANSWERS = {
         DONE, summary=NO_LONGER_PUBLIC, pages_total=3, pages_changed=1, checks=FLAWS, is_restyled=True,
         published=("Changed it. (asked by you)",), waiting=("Changed it. (asked by another person)",), preview="http://t/",
     ), FILES),
+    "approval": answers.ask_approval(answer_job(parsed(), JobOutcome.SUCCEEDED, DONE), parsed()),
     "failed": answer_job(parsed(), JobOutcome.FAILED, JobResult("", error=NOT_UNDERSTOOD)),
     "no words": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_no_words(()).result),
     "nothing to undo": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_nothing_to_undo().result),
@@ -412,7 +413,7 @@ def test_every_text_of_an_answer_is_translated(answer: Answer, known: Catalogue)
                 texts += (title, *items)
             case Link(title) | Excerpt(title):
                 texts.append(title)
-    theirs = {"Status", *LIST, *(f"{one}: {one}" for one in LIST), "spelling", "index.html"}
+    theirs = {"Status", *LIST, *(f"{one}: {one}" for one in LIST), "spelling", "index.html", DONE.summary}
     assert [text for text in texts if text not in theirs and known.say(text) == text] == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
@@ -44,6 +45,9 @@ def identified(
 def test_every_step_of_the_file_has_a_function(steps: Mapping[str, Step]) -> None:
     assert tuple(steps) == STEPS
     assert set(STEPS) > REPEATABLE
+
+
+BOB = "bob@example.com"
 
 
 @pytest.mark.parametrize(("sender", "verdict"), [(SCOTT, "admitted"), ("stranger@example.com", "refused")])
@@ -217,6 +221,50 @@ def test_the_reply_offers_a_publication_to_those_who_may_publish(
     body = message_from_bytes(reply.reply.raw, policy=default).get_body(("plain",))  # type: ignore[attr-defined]
     assert ("publish" in body.get_content()) is offered
     assert "undo" in body.get_content()
+
+
+@pytest.mark.parametrize(
+    ("asks", "publishes", "told"),
+    [
+        (SenderRole.EDITOR, SenderRole.PUBLISHER, [SCOTT, BOB]),
+        (SenderRole.EDITOR, SenderRole.BOTH, [SCOTT, BOB]),
+        (SenderRole.EDITOR, SenderRole.EDITOR, [SCOTT]),
+        (SenderRole.BOTH, SenderRole.PUBLISHER, [SCOTT]),
+    ],
+)
+def test_a_change_that_its_sender_may_not_publish_is_shown_once_to_the_person_who_may(
+    house: House, steps: Mapping[str, Step], asks: SenderRole, publishes: SenderRole, told: list[str]
+) -> None:
+    directory, now = house.services.directory, house.services.clock.now()
+    directory.set_role(SCOTT, "amelia", asks)
+    payload = identified(house, steps)
+    directory.add_sender(Sender(BOB, ProjectUser("amelia", "bob")), now)
+    directory.set_role(BOB, "amelia", publishes)
+    project = directory.project("amelia")
+    assert project
+    directory.add_project(replace(project, approver=BOB), now)
+    house.settle(Settlement(JobOutcome.SUCCEEDED, JobResult("The title is new.", "abc", "http://edit.localhost/")))
+    for _ in range(2):
+        steps["Reply"]({"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload})
+    assert [entry.reply.recipient for entry in house.replies(payload["emailId"])] == told
+
+
+@pytest.mark.parametrize(
+    ("role", "said", "route"),
+    [
+        (SenderRole.PUBLISHER, "Yes, thank you!", "queue"),
+        (SenderRole.PUBLISHER, "Ja, danke", "queue"),
+        (SenderRole.PUBLISHER, "Yes, but make it green", "not-theirs"),
+        (SenderRole.PUBLISHER, "No", "not-theirs"),
+        (SenderRole.BOTH, "Yes", "edit"),
+        (SenderRole.EDITOR, "Yes", "edit"),
+    ],
+)
+def test_the_yes_of_a_person_who_only_publishes_publishes(
+    house: House, steps: Mapping[str, Step], role: SenderRole, said: str, route: str
+) -> None:
+    house.services.directory.set_role(SCOTT, "amelia", role)
+    assert identified(house, steps, said)["route"] == route
 
 
 def test_a_refused_mail_gets_no_reply(house: House, steps: Mapping[str, Step]) -> None:

@@ -32,6 +32,7 @@ from webordinary.entrypoints.cli.options import (
 from webordinary.entrypoints.cli.output import print_json, progress, table
 from webordinary.entrypoints.cli.up import require_programs, require_writable
 from webordinary.jobs.site_files import Stage
+from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS, Project, Sender, SenderRole
 from webordinary.operations import domains, onboarding
@@ -100,6 +101,7 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
         ("paused", "yes; `webordinary resume` ends it" if project.paused else "no"),
         ("results for programs", "on; `webordinary outputs` shows them" if project.output else "off"),
         ("hosts that pages may load from", ", ".join(project.allowed_hosts) or "those that they use already"),
+        ("who publishes for editors", project.approver or "-"),
         ("standing wishes", "; ".join(project.wishes) or "-"),
         ("own domains", ", ".join(project.domains) or "-"),
         ("webhook", "yes" if project.hook_secret else "no; `webordinary project hook` makes one"),
@@ -126,6 +128,7 @@ _ALLOW_HOST = (
     "too large to check"
 )
 _WISHES = "a standing wish that every agent gets, such as 'British spelling'; repeat it for more; empty: none"
+_APPROVER = "a person of the site who is shown each change of an editor and publishes it with a yes; empty: nobody"
 _SHOWN = 80
 
 
@@ -138,13 +141,18 @@ def add_set(parts: Commands) -> None:
     command.add_argument("--output", choices=("on", "off"), help=_OUTPUT)
     command.add_argument("--allow-host", metavar="HOST", action="append", type=_as(config.text()), help=_ALLOW_HOST)
     command.add_argument("--refuse-host", metavar="HOST", action="append", help="take an allowed host back")
+    command.add_argument("--approver", metavar="MAIL", type=_as(config.text()), help=_APPROVER)
     command.add_argument("--wishes", metavar="TEXT", action="append", type=_as(config.text()), help=_WISHES)
     command.add_argument("--edit-password-stdin", action="store_true", help=_DRAFTS_CLOSED)
 
 
 def set_project(args: argparse.Namespace) -> int:
     """Change what is given; mails that are held look again at once."""
-    given = {"daily_cap_usd": args.daily_cap, "default_instruction": args.default_instruction}
+    given = {
+        "daily_cap_usd": args.daily_cap,
+        "default_instruction": args.default_instruction,
+        "approver": args.approver and args.approver.lower(),
+    }
     given = {name: value for name, value in given.items() if value is not None}
     if args.output:
         given["output"] = args.output == "on"
@@ -157,6 +165,12 @@ def set_project(args: argparse.Namespace) -> int:
         raise CommandFailed("nothing to set", "see `webordinary project set --help`", Exit.USAGE)
     with open_container(load_existing(args)) as services:
         project = replace(find_site(services, args.name), **given)
+        may = [one for one in services.directory.entries(args.approver or "") if one.role.may(Command.PUBLISH)]
+        if args.approver and project.project_id not in {one.key.project_id for one in may}:
+            command = f"`webordinary project role {args.name} {args.approver} publisher`"
+            raise CommandFailed(
+                f"{args.approver} may not publish {args.name}", f"add that person first, then {command}"
+            )
         if project.output and args.output:
             for key in {one.key for one in services.directory.senders() if one.key.project_id == project.project_id}:
                 services.provision(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webordinary.mail.parsing.commands import own_words
 from webordinary.mail.parsing.wishes import plain
@@ -114,13 +114,18 @@ def _succeeded(
     if shows_cost and result.cost_usd >= SHOWN_COST_USD:
         what = "change" if result.commit else "answer"
         blocks.append(Paragraph(f"This {what} cost ${result.cost_usd:.2f}."))
-    if mail.command is Command.EDIT:
-        after = _AFTER_A_CHANGE if result.commit else _AFTER_AN_ANSWER
-        if result.commit and not role.may(Command.PUBLISH):
-            after = after[:1]
-        blocks += map(Paragraph, after[:1] if result.commit and result.published else () if result.published else after)
     actions = tuple(one for one in _actions(mail.command, result) if role.may(one))
+    blocks += (Paragraph(words) for command, words in _AFTER_A_CHANGE.items() if command in actions)
+    if mail.command is Command.EDIT and not (result.commit or result.published):
+        blocks.append(Paragraph("Nothing was changed on your site."))
     return Answer(_headline(mail.command, result), (*blocks, *notes), actions=actions)
+
+
+def ask_approval(answer: Answer, mail: ParsedMail) -> Answer:
+    """The answer to an editor's change, for the person who may publish it."""
+    who = Paragraph(f"{mail.sender_name or mail.sender} asked for this change, and your word makes it public.")
+    blocks = (replace(one, title="What was asked") if isinstance(one, Excerpt) else one for one in answer.blocks)
+    return replace(answer, headline="A change waits for your yes", blocks=(who, *blocks))
 
 
 def _changed(result: JobResult) -> tuple[str, ...]:
@@ -162,11 +167,12 @@ def _not_touched(result: JobResult) -> tuple[Block, ...]:
 _RESTYLED = "A style sheet or script that pages share changed, so other pages may look different, too."
 
 
-_AFTER_A_CHANGE = (
-    "Not what you meant? Reply with the one word “undo” and it is taken back.",
-    "This is on your edit site. All as it should be? Reply “publish”, and your public site shows it, too.",
-)
-_AFTER_AN_ANSWER = ("Nothing was changed on your site.",)
+_AFTER_A_CHANGE = {
+    Command.UNDO: "Not what you meant? Reply with the one word “undo” and it is taken back.",
+    Command.PUBLISH: (
+        "This is on your edit site. All as it should be? Reply “publish”, and your public site shows it, too."
+    ),
+}
 
 
 def _headline(command: Command, result: JobResult) -> str:

@@ -107,6 +107,8 @@ HELD = "held"
 """The kind of a notice that a mail has to wait; its answer follows."""
 WAITING = "waiting"
 """The kind of an acknowledgement: the mail waits in line, and its answer follows."""
+APPROVAL = "approval"
+"""The kind of the mail that shows a change to the person who may publish it."""
 MAX_REFERENCES = 20
 PICTURE_NAMES = ("before.png", "after.png")
 _LABELS = ("Before", "Now")
