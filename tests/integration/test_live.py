@@ -405,6 +405,28 @@ def test_a_publish_that_was_done_already_is_found_and_not_told_as_failed(amelia:
     assert "<h1>Spring Sale</h1>" in public(amelia)
 
 
+@pytest.mark.parametrize(("calls", "published"), [(1, False), (3, True)])  # of live: compare, bring, push
+def test_a_mail_that_was_stopped_begins_no_publication_and_completes_one(
+    amelia: Amelia, calls: int, published: bool
+) -> None:
+    wish = f"{TITLE.replace('Spring Sale', '“Spring Sale”')} and publish it"
+    deps = amelia.deps()
+    dying: Any = CrashingBefore(deps.live, [0], calls, after=True)
+    with pytest.raises(Crash):
+        amelia.send(wish, "job-1", deps=replace(deps, live=dying))
+    amelia.dead.add("w-1")
+    mail = Instruction(wish, "", "scott@example.com", Command.EDIT)
+    jobs = SiteJobs(amelia.deps("w-2"), lambda job: mail, amelia.heard, SystemClock().now)
+    begun = started("job-1", worker="w-2", fence=11)
+    stopped = replace(begun, job=begun.job._replace(cancel_requested=True))
+    done = jobs.find_done(stopped, TestHold("w-2", 11, "job-1"))
+    assert done
+    assert done.outcome is JobOutcome.SUCCEEDED
+    assert bool(done.result.published) is published
+    assert "<h1>Spring Sale</h1>" in amelia.page()
+    assert (amelia.releases.current("amelia", Stage.PUBLIC) is not None) is published
+
+
 def test_who_slept_while_publishing_is_too_late_once_somebody_has_looked(amelia: Amelia) -> None:
     amelia.send(TITLE, "job-1")
     deps = amelia.deps()

@@ -109,6 +109,9 @@ def follow_up(run: JobRun, done: Settlement, then: str) -> Settlement:
         return done
     if not then or not mentions(Command(then), f"{run.instruction.subject} {run.request}"):
         return done
+    if run.job.cancel_requested:  # what is public already is completed; a stopped mail begins no publication
+        public = find_published(run, check_out(run)) if then == Command.PUBLISH else None
+        return report.of_both(done, public) if public else done
     if then == Command.PUBLISH and not run.sender_may_publish():
         return report.of_edit_alone(done)
     if then == Command.PUBLISH:

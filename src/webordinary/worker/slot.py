@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from webordinary.model.backoff import Backoff
@@ -218,8 +219,10 @@ class Slot:
         job, deps = token.started.job, self._deps
         if (isinstance(ending, Requeue) and not failed) or not may_check_main(job):
             return ending
+        stopped = isinstance(ending, Settlement) and ending.outcome is JobOutcome.CANCELLED
+        started = replace(token.started, job=job._replace(cancel_requested=job.cancel_requested or stopped))
         try:
-            return deps.work.find_done(token.started, SavingToken(token)) or ending
+            return deps.work.find_done(started, SavingToken(token)) or ending
         except ClaimLost:
             raise
         except Exception as problem:

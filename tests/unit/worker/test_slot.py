@@ -7,7 +7,7 @@ from datetime import timedelta
 from tests.harness.pool_records import PoolRecords
 from tests.unit.worker.around import DONE, WORKER, Around
 from webordinary.model.claims import CancelToken, ClaimRequest, StartedJob
-from webordinary.model.errors import MustWait
+from webordinary.model.errors import Cancelled, MustWait
 from webordinary.model.jobs import NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -100,3 +100,28 @@ def test_a_job_that_waits_for_another_gives_its_slot_to_whom_nobody_serves() -> 
     worker.react([])
 
     assert deps.served == ["a", "ann", "b"]
+
+
+def test_what_a_stopped_job_has_done_is_looked_up_as_that_of_a_stopped_job() -> None:
+    looked: list[bool] = []
+
+    class Stopping(Around):
+        def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
+            raise Cancelled("stopped by the customer")
+
+        def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None:
+            looked.append(started.job.cancel_requested)
+            return None
+
+    deps, state = Stopping(), PoolRecords()
+    surroundings = deps.surroundings(state)
+    surroundings.pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
+    started = surroundings.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
+    assert isinstance(started, StartedJob)
+    renewer = LeaseRenewer(surroundings, deps.claim_set)
+    renewer.confirm(SCOTT, started.claim.fence, 0.0)
+    slot = Slot(surroundings, deps.claim_set, renewer, NeverStops())
+
+    slot.serve(slot.begin(started))
+
+    assert looked == [True]
