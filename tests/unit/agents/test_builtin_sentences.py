@@ -82,6 +82,28 @@ def test_a_command_beside_what_was_not_understood_is_asked_for_by_its_word(potte
     assert "reply “undo”" in asked.question
 
 
+@pytest.mark.parametrize(
+    "unread",
+    [
+        "Until Sunday " + "and every day after it " * 30,
+        "For today: change “Hand-made” to “Old”.",
+        "Make the about page more simple.",
+        "Change the prices.",
+        "Also the about page.",
+    ],
+)
+def test_no_sentence_is_read_past(pottery: Pottery, unread: str) -> None:
+    for mail in (f"{unread} Change “two cats” to “three cats”.", f"Change “two cats” to “three cats”. {unread}"):
+        assert isinstance(pottery.write(mail), Asked | NotUnderstood)
+    assert pottery.files() == SITE
+
+
+def test_the_name_of_the_site_stays_in_a_title_that_says_something_else_than_the_heading(pottery: Pottery) -> None:
+    pottery.write("Set the heading on the about page to “Who we are”")
+    assert isinstance(pottery.write("Set the title of the about page to “Our story”"), Changed)
+    assert "<title>Our story · Amelia</title>" in pottery.files()["about.html"]
+
+
 def test_a_condition_is_not_left_aside_without_a_yes(pottery: Pottery) -> None:
     pottery.write("Change “two cats” to “three cats”. The kettle broke.")
     assert not isinstance(pottery.write("Yes, but only on Monday"), Changed)

@@ -305,7 +305,9 @@ class Grammar:
             shown = quotes.shown(clause.text)
             if shown in aside:
                 continue
-            page, rest = self._introduced(clause.text) if len(clause.text) <= _LONGEST_CLAUSE else ("", "")
+            if len(clause.text) > _LONGEST_CLAUSE:
+                return Misunderstood(shown)
+            page, rest = self._introduced(clause.text)
             if page:
                 if opened:
                     break
