@@ -178,7 +178,8 @@ def _build_and_note(services: Container, project: Project, fence: int) -> str:
         outcome = show_main(project, origins_of(services).export, builders, services.releases, fence)
     now, project = services.clock.now(), project_of(services, project.project_id)
     failed = isinstance(outcome, BuildFailed)
-    text = f"{outcome.reason}\n{outcome.log[-MAX_PROBLEM:]}".strip() if isinstance(outcome, BuildFailed) else ""
+    lines = (outcome.reason, outcome.log[-MAX_PROBLEM:].strip()) if isinstance(outcome, BuildFailed) else ()
+    text = "\n".join(dict.fromkeys(filter(None, lines)))  # a log may be the reason alone
     if failed or project.build_problem:
         noted = replace(project, build_problem=text, build_failed_at=now.timestamp() if failed else 0.0)
         services.directory.add_project(noted, now)
