@@ -45,6 +45,7 @@ _DONE = JobResult(
     changed_files=("index.html",), pages_total=4, pages_changed=1, is_checked=True,
     changed_pages=(("index.html", "Spring Sale · Amelia Pottery"),),
 )  # fmt: skip
+_WISH = "British spelling"
 
 
 def replies() -> dict[str, tuple[ParsedMail, Answer]]:
@@ -88,6 +89,9 @@ def replies() -> dict[str, tuple[ParsedMail, Answer]]:
         "too-many": (_MAIL, answers.too_many(_MAIL)),
         "which-site": (_MAIL, answers.choose_project(("amelia", "bakery"), ("edit+amelia@x", "edit+bakery@x"))),
         "confirm": (_MAIL, answers.ask_sender("Spring", _MAIL)),
+        "approval": (replace(_MAIL, sender="owner@example.com"), answers.ask_approval(done, _MAIL)),
+        "not-theirs": (publish, answers.not_theirs(publish)),
+        "remembered": (_MAIL, answers.told_wish(Command.REMEMBER, _WISH, (_WISH,), exact_only=False)),
         "by-operator": (_MAIL, answers.by_operator("I made the button rounder by hand.\n\nIs it as you like it?")),
     }
 
