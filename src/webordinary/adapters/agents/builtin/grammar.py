@@ -216,17 +216,18 @@ _LONGEST_CLAUSE, _LONGEST_PLAIN = 500, 5
 
 _SMALL_WORDS = word_set("we are of the our your my is for in and with from & a an at")
 _PROSE = word_set(
-    "anything april arial as asap august back because best better big bigger black bold bolder brighter but capital "
-    "capitals caps case central centred cheaper choice comic darker december different each else every everything "
-    "except february font friday georgia gone heading helvetica hidden idea if instead into it italic italics january "
-    "july june larger last later less letters like longer lower lowercase march may maybe monday more next nice nicer "
-    "no not november now october on one option or other page perhaps photo please possible red removed roboto same "
-    "sans saturday sentence september shorter simpler smaller some something soon sunday tbc tbd text than that then "
-    "there this those thursday times title to today tomorrow tonight tuesday underlined unless until upper uppercase "
-    "usual verdana version wednesday week what whatever when where which while without year yes yesterday "
-    "english french german italian spanish dutch suggestion suggested"
+    "above again also any anything april arial as asap august back be because below better bigger bit black bold "
+    "bolder both brighter but by capital capitals caps case central centre centred cheaper cheers choice color colour "
+    "comic darker december deleted different dutch each else english everything except february fewer first font "
+    "french friday friendlier georgia german gone heading helvetica hidden if instead into it italian italic italics "
+    "its january july june larger later least less letters lighter like longer lowercase march may maybe monday most "
+    "next nicer not november october once ones option or perhaps photo plan please possible regards removed roboto "
+    "same sans saturday say says see sentence september shorter should simpler smaller smth so some someone something "
+    "soon spanish still such suggested suggestion sunday tbc tbd text than thanks that their them then there these "
+    "they thing those thursday title today tomorrow tonight too tuesday underlined unless until uppercase urgent "
+    "usual various verdana version wednesday weeks what whatever when which while whole without years yes yesterday"
 )
-"""Words that make text without quotation marks look like a description of the text."""
+"""Words that make text without quotation marks look like a description of the text, also with a capital."""
 _AMOUNT = re.compile(
     r"[+€$£]? ?\d[\d.,:/ -]*(?:€|%| ?(?:euros?|eur|pounds?|dollars?|pm|am|cm|mm|km|kg|g|ml|l|%))?", re.I
 )
