@@ -90,7 +90,7 @@ def python_for_nobody() -> list[str]:
     version = f"python3.{sys.version_info.minor}"
     for python in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
         trial = ["su", "-s", "/bin/sh", "nobody", "-c", f"{python} -c 1"]
-        if Path(python).exists() and subprocess.run(trial, check=False, capture_output=True).returncode == 0:
+        if shutil.which("su") and subprocess.run(trial, check=False, capture_output=True).returncode == 0:
             return [python]
     return []
 
