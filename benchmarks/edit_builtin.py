@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from harness import options, report, working_folder
 from jail_start import NoHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
-from webordinary.jobs.agent_task import AgentTask
+from webordinary.jobs.ports import AgentTask
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests know the texts
 from tests.hostile_texts import EVERYTHING, KINDS, MAILS, OPENINGS, UNITS, put_into_site, repeated

@@ -19,7 +19,7 @@ from infra.settings import Settings
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.deployment import pattern_of_unfinished
 from webordinary.workflow import definition
-from webordinary.workflow.steps import STEPS
+from webordinary.workflow.definition import STEPS
 
 
 class WorkflowStack(Stack):

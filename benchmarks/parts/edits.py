@@ -14,8 +14,8 @@ from webordinary.adapters.git import GitRepository
 from webordinary.adapters.sqlite.claims import SqliteProjectLeases
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.events import SqliteEvents
-from webordinary.jobs.agent_task import AgentResult, AgentTask
 from webordinary.jobs.job import SiteJobs
+from webordinary.jobs.ports import AgentResult, AgentTask
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
 from webordinary.model.claims import CancelToken, Claim, ClaimStatus, StartedJob
@@ -24,7 +24,7 @@ from webordinary.model.mail import Command, Instruction
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, SenderRole
 from webordinary.operations.sample import make_origin
-from webordinary.worker.cancellation import JobCancelToken
+from webordinary.worker.claims import JobCancelToken
 
 PAGE = "<!doctype html>\n<title>{0}</title>\n<main>\n<h1>{0}</h1>\n{1}</main>\n"
 WORDS = "<p>Hand-made things for every day, fired twice and glazed by hand in a small workshop.</p>\n"

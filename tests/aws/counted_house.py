@@ -36,8 +36,7 @@ from webordinary.compose.aws import AwsContainer
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
 from webordinary.operations import sample
-from webordinary.workflow.definition import embedded
-from webordinary.workflow.steps import STEPS
+from webordinary.workflow.definition import STEPS, embedded
 
 LONG = 120.0  # nobody waits for so long unless something is broken
 RARELY = 1200.0  # not within a test

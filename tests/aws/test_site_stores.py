@@ -25,7 +25,7 @@ from webordinary.adapters.aws.site.stores import (  # noqa: E402
     S3BuildLogs,
     S3SessionFiles,
 )
-from webordinary.jobs.agent_task import AgentTask  # noqa: E402
+from webordinary.jobs.ports import AgentTask  # noqa: E402
 from webordinary.model.errors import Permanent, Transient  # noqa: E402
 
 TASK = AgentTask("a wish", Path("site"), project_id="amelia", thread_id="a" * 16)

@@ -9,10 +9,10 @@ import pytest
 
 from webordinary.adapters.aws.names import function_of
 from webordinary.asl.definition import Definition
-from webordinary.asl.states.task import Task
+from webordinary.asl.states import Task
 from webordinary.model.errors import Permanent
 from webordinary.workflow import definition
-from webordinary.workflow.steps import STEPS
+from webordinary.workflow.definition import STEPS
 
 ARNS = {step: f"arn:aws:lambda:us-east-1:123456789012:function:{function_of(step)}" for step in STEPS}
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from tests.fuzz.mutator import Mutator
 from webordinary.adapters.sandbox.proxy import Proxy
-from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
+from webordinary.entrypoints.smtp import SmtpServer, SmtpSettings
 from webordinary.jobs.sandbox_policy import Network, Upstream
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.infra.templates import Cloud, Resource, Stack, plain, ready
-from webordinary.adapters.agents.claude.access import model_access
+from webordinary.adapters.agents.claude_access import model_access
 from webordinary.adapters.aws import names
 from webordinary.config import Config
 from webordinary.entrypoints import lifecycle

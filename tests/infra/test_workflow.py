@@ -10,7 +10,7 @@ from tests.infra.templates import Cloud, plain
 from webordinary.adapters.aws import names
 from webordinary.asl.definition import Definition
 from webordinary.workflow import definition
-from webordinary.workflow.steps import STEPS
+from webordinary.workflow.definition import STEPS
 
 pytestmark = pytest.mark.xdist_group("infra")
 

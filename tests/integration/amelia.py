@@ -12,8 +12,8 @@ from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git import GitRepository
 from webordinary.adapters.git.repository import QUICK_SECONDS
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered
 from webordinary.jobs.job import SiteJobs
+from webordinary.jobs.ports import AgentResult, AgentTask, Answered
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage
 from webordinary.model.claims import CancelToken

@@ -15,8 +15,8 @@ from webordinary.adapters.builders.outside import OutputLimits
 from webordinary.adapters.files.releases import FolderReleases
 from webordinary.adapters.sandbox.bubblewrap import SandboxLimits
 from webordinary.adapters.sandbox.sandbox import SandboxedPrograms
+from webordinary.jobs.edit import choose_builder
 from webordinary.jobs.ports import Builder
-from webordinary.jobs.publish import choose_builder
 from webordinary.jobs.site_files import Release, Stage
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.unit.jobs.world import TestHold
-from webordinary.adapters.agents.claude.access import ModelAccess, model_access
-from webordinary.adapters.agents.claude.agent import ClaudeAgent, ClaudeSettings
+from webordinary.adapters.agents.claude_access import ModelAccess, model_access
+from webordinary.adapters.agents.claude_agent import ClaudeAgent, ClaudeSettings
 from webordinary.adapters.agents.scripted_model import ScriptedApi, Use
 from webordinary.adapters.agents.session_store import SessionStore
 from webordinary.adapters.files.stores import FolderSessionFiles
-from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox
-from webordinary.adapters.sandbox.unconfined import UnconfinedSandbox
-from webordinary.jobs.agent_task import AgentLimits, AgentResult, AgentTask, AttachedFile
-from webordinary.jobs.ports import Sandbox
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, UnconfinedSandbox
+from webordinary.jobs.ports import AgentLimits, AgentResult, AgentTask, AttachedFile, Sandbox
 
 KEY = "sk-not-for-the-agent"
 THREAD = "a" * 16

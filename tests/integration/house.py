@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webordinary.asl.engine import Engine
-from webordinary.compose import engine
+from webordinary.compose import background
 from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.config import Config
 from webordinary.mail.intake import accept
@@ -19,7 +19,7 @@ from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Delivery, TransportKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
-from webordinary.pool.callbacks import deliver_callback
+from webordinary.pool.reconciler import deliver_callback
 from webordinary.workflow.start import start
 
 AMELIA_SCOTT = ProjectUser("amelia", "scott")
@@ -97,4 +97,4 @@ def open_house(data: Path, **settings: object) -> Iterator[House]:
         now = services.clock.now()
         services.directory.add_project(Project("amelia", str(data / "amelia.git")), now)
         services.directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), now)
-        yield House(services, engine.engine(services, lambda: None))
+        yield House(services, background.engine(services, lambda: None))

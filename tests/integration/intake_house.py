@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from webordinary.adapters.mailboxes.imap import ImapMailbox, ImapSettings
+from webordinary.adapters.mailboxes import ImapMailbox, ImapSettings
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.mails import SqliteRawMails
 from webordinary.mail.addresses import Mailbox

@@ -14,7 +14,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import Job, Settlement
 from webordinary.operations import onboarding
-from webordinary.pool.callbacks import deliver_callback
+from webordinary.pool.reconciler import deliver_callback
 
 
 class SiteHouse:

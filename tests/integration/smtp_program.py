@@ -9,7 +9,7 @@ from pathlib import Path
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.mails import SqliteRawMails
-from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
+from webordinary.entrypoints.smtp import SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import accept
 from webordinary.model.events import Event

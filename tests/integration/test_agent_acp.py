@@ -11,14 +11,13 @@ import pytest
 from tests.acceptance.chaos_house import until
 from tests.extras import needs_extra
 from tests.unit.jobs.world import TestHold
-from webordinary.adapters.agents.acp import agent as driver
-from webordinary.adapters.agents.acp.agent import AcpAgent, AcpSettings
+from webordinary.adapters.agents import acp_agent as driver
+from webordinary.adapters.agents.acp_agent import AcpAgent, AcpSettings
 from webordinary.adapters.agents.session_store import SessionStore
 from webordinary.adapters.files.stores import FolderSessionFiles
 from webordinary.adapters.sandbox.bubblewrap import python
-from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox
-from webordinary.adapters.sandbox.unconfined import UnconfinedSandbox
-from webordinary.jobs.agent_task import (
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, UnconfinedSandbox
+from webordinary.jobs.ports import (
     AgentLimits,
     AgentResult,
     AgentTask,

@@ -14,7 +14,7 @@ from tests.extras import needs_extra
 from tests.integration.claude_world import KEY, World, ends
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents.scripted_model import ApiError, Say, ScriptedApi, Stall, Use
-from webordinary.jobs.agent_task import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
+from webordinary.jobs.ports import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
 from webordinary.model.errors import Interrupted, JobTimedOut, Permanent, Transient
 from webordinary.model.mail import Attachment, AttachmentKind
 from webordinary.operations.sample import sample_photo

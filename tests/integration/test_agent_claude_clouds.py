@@ -12,10 +12,10 @@ import pytest
 from tests.extras import needs_extra
 from tests.integration.claude_world import World, ends
 from tests.unit.jobs.world import TestHold
-from webordinary.adapters.agents.claude.access import AwsCredentials, KeyCommand, ModelAccess, model_access
+from webordinary.adapters.agents.claude_access import AwsCredentials, KeyCommand, ModelAccess, model_access
 from webordinary.adapters.agents.scripted_model import ApiError, Received, ScriptedApi, Use
 from webordinary.entrypoints.cli import main
-from webordinary.jobs.agent_task import Changed
+from webordinary.jobs.ports import Changed
 from webordinary.jobs.sandbox_policy import OutgoingRequest
 from webordinary.model.errors import Permanent, Transient
 

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.test_site_job import TITLE, Amelia
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.files.stores import LOG_BYTES, FolderBuildLogs
-from webordinary.jobs.agent_task import AgentResult, AgentTask
+from webordinary.jobs.ports import AgentResult, AgentTask
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
 from webordinary.model.claims import CancelToken
 from webordinary.model.jobs import JobOutcome

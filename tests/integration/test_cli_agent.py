@@ -8,8 +8,8 @@ import pytest
 
 from tests.extras import needs_extra
 from webordinary.adapters.sandbox.bubblewrap import python
-from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.main import main
+from webordinary.entrypoints.cli.output import Exit
 
 pytestmark = pytest.mark.needs("bwrap")
 

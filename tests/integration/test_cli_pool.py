@@ -22,7 +22,7 @@ from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import Requeue, RequeueReason
 from webordinary.model.names import job_id_of
 from webordinary.model.snapshot import WorkerEntry
-from webordinary.pool.callbacks import deliver_pending_callbacks
+from webordinary.pool.reconciler import deliver_pending_callbacks
 
 
 @pytest.fixture

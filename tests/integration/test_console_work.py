@@ -25,7 +25,7 @@ from webordinary.model.names import job_id_of
 from webordinary.model.snapshot import WorkerEntry
 from webordinary.operations import onboarding, pool
 from webordinary.operations.console import Console
-from webordinary.pool.history import Sampling
+from webordinary.pool.metrics import Sampling
 
 PAGE = "http://127.0.0.1:8080"
 FORM = {"Origin": PAGE}

@@ -18,7 +18,7 @@ from webordinary.adapters.sqlite.recovery import CommitsLost
 from webordinary.compose.checks import run_doctor
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
-from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
+from webordinary.entrypoints.smtp import SmtpServer, SmtpSettings
 from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.checks import Verdict
 from webordinary.model.errors import DatabaseDamaged, is_machine_fault

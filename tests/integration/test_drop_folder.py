@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.house import open_house as open_data_folder
 from tests.integration.intake_house import House, letter, now, open_house
-from webordinary.adapters.mailboxes.folder import DropFolder
+from webordinary.adapters.mailboxes import DropFolder
 from webordinary.compose.background import alert_mailer
 from webordinary.mail.replies.compose import OPERATOR
 from webordinary.model.events import EventKind

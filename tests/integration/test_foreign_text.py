@@ -14,7 +14,7 @@ from tests.integration.site_house import SiteHouse, open_site_house
 from tests.integration.test_cli_project import add
 from tests.integration.test_site_job import Amelia
 from webordinary.adapters.agents.builtin import BuiltinAgent
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, Changed
+from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, Changed
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.site_files import Stage
 from webordinary.model.claims import CancelToken

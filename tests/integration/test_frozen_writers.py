@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes import wait_stopped
-from webordinary.adapters.files.frozen_writers import FrozenWriters
+from webordinary.adapters.files.liveness import FrozenWriters
 from webordinary.adapters.sqlite.database import Database
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux tells who holds a lock")

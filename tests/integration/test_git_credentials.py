@@ -25,8 +25,8 @@ from webordinary.adapters.git import Credentials, GitRepository
 from webordinary.adapters.git.credentials import AccessRefused, CredentialKind
 from webordinary.adapters.git.origins import Origins
 from webordinary.adapters.sqlite.database import MemoryDatabase
-from webordinary.jobs.agent_task import AgentResult, AgentTask
 from webordinary.jobs.job import SiteJobs
+from webordinary.jobs.ports import AgentResult, AgentTask
 from webordinary.jobs.run import JobDeps
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent

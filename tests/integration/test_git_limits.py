@@ -14,7 +14,7 @@ from tests.integration.test_git_workspace import World, changed
 from tests.integration.test_site_job import Amelia
 from tests.unit.jobs.world import OTHER_THREAD, SCOTT, ZOE, work
 from webordinary.adapters.git import GitRepository, WorkspaceCache
-from webordinary.adapters.git.durability import clear_leftovers, harden_origin, harden_origins
+from webordinary.adapters.git.command import clear_leftovers, harden_origin, harden_origins
 from webordinary.adapters.git.mirrors import (
     MANY_PACKS,
     MANY_PUSHES,
@@ -25,7 +25,7 @@ from webordinary.adapters.git.mirrors import (
 from webordinary.adapters.git.objects import LARGEST_FILE_BYTES
 from webordinary.adapters.git.origins import Origins
 from webordinary.adapters.git.workspaces import size_of
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Changed
+from webordinary.jobs.ports import AgentResult, AgentTask, Changed
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import JobOutcome

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.house import House, open_house
-from webordinary.compose import engine
+from webordinary.compose import background
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Sender
 
@@ -37,7 +37,7 @@ def clock() -> Clock:
 def house(tmp_path: Path, clock: Clock) -> Iterator[House]:
     with open_house(tmp_path / "data", hourly_mails=2) as house:
         house.services.clock = clock  # type: ignore[assignment]
-        yield House(house.services, engine.engine(house.services, lambda: None))
+        yield House(house.services, background.engine(house.services, lambda: None))
 
 
 def told(house: House) -> list[str]:

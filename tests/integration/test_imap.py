@@ -20,7 +20,7 @@ import pytest
 
 from tests.integration.dovecot import PASSWORD, TOKEN, USER, Dovecot, running_dovecot
 from tests.integration.intake_house import SCOTT, House, letter, now, open_house
-from webordinary.adapters.mailboxes.imap import KEYWORD, ImapSettings
+from webordinary.adapters.mailboxes import KEYWORD, ImapSettings
 from webordinary.adapters.passwords import password_source
 from webordinary.compose.background import mail_readers
 from webordinary.compose.checks import checks_of

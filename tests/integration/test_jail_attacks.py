@@ -12,7 +12,7 @@ from tests.attacks.world import ATTACKS, SECRET, Attack, Checkout, House, house,
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
-from webordinary.jobs.agent_task import AgentLimits, AgentTask, AttachedFile
+from webordinary.jobs.ports import AgentLimits, AgentTask, AttachedFile
 from webordinary.model.errors import Permanent
 from webordinary.model.mail import Attachment, AttachmentKind
 

@@ -14,14 +14,14 @@ from tests.attacks.world import ATTACKS, SECRET, SMALL, Attack, Checkout, House,
 from tests.extras import needs_extra
 from tests.integration.claude_world import KEY, ends
 from tests.unit.jobs.world import TestHold
-from webordinary.adapters.agents.acp.agent import AcpAgent, AcpSettings
-from webordinary.adapters.agents.claude.access import model_access
-from webordinary.adapters.agents.claude.agent import ClaudeAgent, ClaudeSettings
+from webordinary.adapters.agents.acp_agent import AcpAgent, AcpSettings
+from webordinary.adapters.agents.claude_access import model_access
+from webordinary.adapters.agents.claude_agent import ClaudeAgent, ClaudeSettings
 from webordinary.adapters.agents.scripted_model import ScriptedApi, Use
 from webordinary.adapters.agents.session_store import SessionStore
 from webordinary.adapters.files.stores import FolderSessionFiles
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE
-from webordinary.jobs.agent_task import AgentLimits, AgentTask
+from webordinary.jobs.ports import AgentLimits, AgentTask
 from webordinary.model.errors import Permanent, Transient
 
 needs_extra("acp", "acp")

@@ -17,8 +17,7 @@ from tests.unit.jobs.world import SCOTT
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.dot_git import is_dot_git
 from webordinary.adapters.sandbox.sandbox import SandboxedPrograms
-from webordinary.jobs.agent_task import AgentResult, AgentTask
-from webordinary.jobs.ports import ProgramRunner
+from webordinary.jobs.ports import AgentResult, AgentTask, ProgramRunner
 from webordinary.jobs.run import JobDeps
 from webordinary.jobs.sandbox_policy import SandboxPolicy
 from webordinary.jobs.site_files import Stage

@@ -19,8 +19,7 @@ from tests.attacks.world import SMALL, Attack, house, working_jail
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.sandbox import sandbox
 from webordinary.adapters.sandbox.bubblewrap import python
-from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
-from webordinary.adapters.sandbox.unconfined import UnconfinedSandbox
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms, UnconfinedSandbox
 from webordinary.jobs.ports import Sandbox
 from webordinary.jobs.sandbox_policy import SandboxPolicy
 from webordinary.model.errors import Cancelled, Interrupted, JobTimedOut, MustWait, Permanent

@@ -16,8 +16,7 @@ import pytest
 from tests.attacks.world import SECRET, Attack, house, working_jail
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.sandbox.bubblewrap import python
-from webordinary.adapters.sandbox.sandbox import PROXY_PORT, SandboxedPrograms
-from webordinary.adapters.sandbox.unconfined import UnconfinedSandbox
+from webordinary.adapters.sandbox.sandbox import PROXY_PORT, SandboxedPrograms, UnconfinedSandbox
 from webordinary.jobs.sandbox_policy import Network, OutgoingRequest, SandboxPolicy, Upstream
 
 pytestmark = pytest.mark.needs("bwrap")

@@ -15,7 +15,7 @@ from tests.unit.jobs.world import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefo
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git.revert import GitSourceRollback
-from webordinary.jobs import preview
+from webordinary.jobs import live
 from webordinary.jobs.history import LiveState
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.report import NO_LONGER_PUBLIC, NOT_YOURS, NOTHING_WAITS, STILL_PUBLIC
@@ -586,7 +586,7 @@ def test_a_worker_that_dies_at_any_call_of_an_edit_leaves_the_preview_right_afte
 
 
 def test_a_site_keeps_a_bounded_number_of_previews(amelia: Amelia, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preview, "MOST_PREVIEWS", 2)
+    monkeypatch.setattr(live, "MOST_PREVIEWS", 2)
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     for number, letter in enumerate("def"):
         amelia.send(f"change the homepage title to Number{number}", f"job-{letter}", thread=letter * 16, fence=10)

@@ -17,7 +17,7 @@ from webordinary.adapters.git.command import Git, GitFailed
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimitExceeded, SandboxLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
 from webordinary.asl.errors import NotReady
-from webordinary.compose.engine import MACHINE_PATIENCE_SECONDS, MachinePatience
+from webordinary.compose.background import MACHINE_PATIENCE_SECONDS, MachinePatience
 from webordinary.model.errors import MachineFault, Permanent, ProgramKilled, is_machine_fault
 
 

@@ -17,7 +17,7 @@ from webordinary.adapters.files.transports import MaildirTransport, RelaySetting
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
 from webordinary.entrypoints.running import free_port
-from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
+from webordinary.entrypoints.smtp import SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted
 from webordinary.mail.outbox import LEAST_TRIES, deliver_due, next_try

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.site_house import SiteHouse, open_site_house
 from webordinary.adapters.agents.builtin import BuiltinAgent
-from webordinary.jobs.agent_task import AgentLimits, AgentResult, AgentTask
+from webordinary.jobs.ports import AgentLimits, AgentResult, AgentTask
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import NotNow, Transient
 from webordinary.model.jobs import DeferReason, JobOutcome, Requeue, RequeueReason

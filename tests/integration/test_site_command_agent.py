@@ -14,9 +14,8 @@ from tests.unit.jobs.world import TestHold
 from webordinary.adapters import processes
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.processes import WORKER_MARK
-from webordinary.adapters.sandbox.sandbox import SandboxedPrograms
-from webordinary.adapters.sandbox.unconfined import UnconfinedSandbox
-from webordinary.jobs.agent_task import AgentLimits, AgentResult, AgentTask, Changed
+from webordinary.adapters.sandbox.sandbox import SandboxedPrograms, UnconfinedSandbox
+from webordinary.jobs.ports import AgentLimits, AgentResult, AgentTask, Changed
 from webordinary.model.errors import Interrupted, JobTimedOut, Permanent
 
 DEADLINE = 60.0

@@ -25,9 +25,8 @@ from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git.repository import QUICK_SECONDS
 from webordinary.compose.worker import AutoAgent
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Changed
 from webordinary.jobs.job import SiteJobs
-from webordinary.jobs.ports import Agent
+from webordinary.jobs.ports import Agent, AgentResult, AgentTask, Answered, Changed
 from webordinary.jobs.site_files import Stage
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Interrupted

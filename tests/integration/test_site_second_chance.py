@@ -12,7 +12,7 @@ from tests.integration.test_site_job import Amelia
 from tests.unit.jobs.world import OTHER_THREAD, ZOE
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Changed
+from webordinary.jobs.ports import AgentResult, AgentTask, Changed
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
 from webordinary.model.claims import CancelToken
 from webordinary.model.jobs import JobOutcome

@@ -22,7 +22,7 @@ from tests.photos import picture
 from webordinary.adapters.files import smtp_client
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.mails import SqliteRawMails
-from webordinary.entrypoints.smtp.server import SenderRates, SmtpServer, SmtpSettings
+from webordinary.entrypoints.smtp import SenderRates, SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted, accept
 from webordinary.mail.parsing.message import parse

@@ -14,7 +14,7 @@ from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobState, NewJob, Requeue, RequeueReason
 from webordinary.model.mail import Command
 from webordinary.model.names import job_id_of
-from webordinary.pool.callbacks import deliver_pending_callbacks
+from webordinary.pool.reconciler import deliver_pending_callbacks
 
 
 @pytest.fixture

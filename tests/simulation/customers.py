@@ -9,7 +9,7 @@ from tests.simulation.scenario import DAY, PEOPLE, Intervention, Letter
 from webordinary.mail.intake import name_of
 from webordinary.mail.write import CustomerMail as Written
 from webordinary.mail.write import OutgoingFile, write_mail
-from webordinary.model.backoff import Backoff
+from webordinary.model.errors import Backoff
 from webordinary.model.mail import Envelope
 from webordinary.model.names import job_id_of, thread_id_of
 

@@ -11,18 +11,17 @@ from tests.simulation.process import Bell, Ear, Port, Process
 from webordinary.asl.engine import Engine
 from webordinary.asl.ports import Execution
 from webordinary.asl.runner import FailedExecutions
-from webordinary.compose.engine import RETRIES
+from webordinary.compose.background import RETRIES
 from webordinary.mail.intake import accept
 from webordinary.mail.outbox import deliver_due
 from webordinary.model.events import Events
 from webordinary.model.mail import Delivery, Envelope, TransportKind
 from webordinary.pool.ports import Pool
 from webordinary.workflow.answering import Answering
-from webordinary.workflow.definition import embedded
+from webordinary.workflow.definition import REPEATABLE, embedded, steps
 from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import Reading
 from webordinary.workflow.start import BrokenExecution, start, start_missing
-from webordinary.workflow.steps import REPEATABLE, steps
 
 DEFINITION = embedded()
 ENGINE_THREADS = 3

@@ -10,7 +10,7 @@ from types import FunctionType
 
 from webordinary.model.claims import Claim
 from webordinary.model.jobs import Job
-from webordinary.worker.cancellation import JobCancelToken, SavingToken
+from webordinary.worker.claims import JobCancelToken, SavingToken
 
 _LONG_HEX = re.compile(r"\b[0-9a-f]{16,}\b")
 _SHOWN = 400

@@ -11,7 +11,7 @@ from tests.simulation.process import Process
 from tests.simulation.releases import SimulatedReleases
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Changed
+from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Changed
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
 from webordinary.model.claims import MAX_ATTEMPTS, CancelToken
 from webordinary.model.errors import Permanent, Transient

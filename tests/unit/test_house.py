@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from webordinary.adapters.builders import BuildEnv, Dependencies, builders
-from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.main import parser
+from webordinary.entrypoints.cli.output import Exit
 from webordinary.model.events import EventKind
 from webordinary.operations.onboarding import BUILDER_NAMES
 
@@ -260,7 +260,7 @@ def test_no_class_name_stands_twice_in_the_tree() -> None:
 SMALL_WITH_ONE_IMPORTER = {
     "webordinary.adapters.files.smtp_client": "an outgoing protocol of its own, used by tests as well",
     "webordinary.adapters.otlp": "an adapter of a service outside, with an extra of its own",
-    "webordinary.jobs.instruction": "the one place that reads mail for a job",
+    "webordinary.jobs.job": "the one place that reads mail for a job",
 }
 """Modules under 60 lines with one importer, each with the reason why it stands alone; at most 15."""
 

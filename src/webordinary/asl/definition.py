@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from webordinary.asl.errors import InvalidDefinition
-from webordinary.asl.query.base import QueryLanguage
-from webordinary.asl.query.jsonpath import JsonPath
-from webordinary.asl.states.base import State
-from webordinary.asl.states.map import Map, Parallel, processor
-from webordinary.asl.states.simple import Choice, Fail, Pass, Succeed, Wait
-from webordinary.asl.states.task import Task
+from webordinary.asl.intrinsics import QueryLanguage
+from webordinary.asl.jsonpath import JsonPath
+from webordinary.asl.map_state import Map, Parallel, processor
+from webordinary.asl.states import Choice, Fail, Pass, State, Succeed, Task, Wait
 from webordinary.asl.values import JSON
 
 _STATE_TYPES: dict[str, type[State]] = {

@@ -12,7 +12,7 @@ from webordinary.asl.definition import Definition
 from webordinary.asl.errors import AslError, HistoryMoved, InvalidDefinition, UnknownExecution
 from webordinary.asl.ports import EngineClockPort, Execution, ExecutionStore, Status, Stored, stop_execution
 from webordinary.asl.run import Run
-from webordinary.asl.states.task import Handlers
+from webordinary.asl.states import Handlers
 from webordinary.asl.step import RunStep
 from webordinary.asl.values import JSON, dump, too_large
 

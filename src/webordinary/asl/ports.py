@@ -12,13 +12,6 @@ from typing import Any, NamedTuple, Protocol
 from webordinary.asl.errors import Failure, HistoryMoved, UnknownExecution
 from webordinary.asl.values import JSON, dump, too_large
 
-EXECUTION_STARTED = "ExecutionStarted"
-EXECUTION_SUCCEEDED = "ExecutionSucceeded"
-EXECUTION_FAILED = "ExecutionFailed"
-EXECUTION_TIMED_OUT = "ExecutionTimedOut"
-EXECUTION_ABORTED = "ExecutionAborted"
-RETRY_PLANNED = "retryPlanned"
-
 HISTORY_LIMIT = 25_000
 
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from webordinary.asl.errors import ALL, HEARTBEAT_TIMEOUT, TASK_FAILED, TIMEOUT, Failure, InvalidDefinition
-from webordinary.asl.query.base import Data, Expression, QueryLanguage
+from webordinary.asl.intrinsics import Data, Expression, QueryLanguage
 from webordinary.asl.values import JSON
 
 _LONGEST_DELAY_SECONDS = 31_622_400.0  # the year that an execution may last

@@ -9,6 +9,7 @@ from typing import Any
 
 from webordinary.asl import run
 from webordinary.asl.errors import RUNTIME, Failure, HistoryFull, NotReady, result_too_large
+from webordinary.asl.intrinsics import Data, Expression
 from webordinary.asl.ports import (
     HISTORY_LIMIT,
     PAST,
@@ -19,11 +20,9 @@ from webordinary.asl.ports import (
     Status,
     TaskAnswer,
 )
-from webordinary.asl.query.base import Data, Expression
 from webordinary.asl.retry import matches
 from webordinary.asl.run import Frame, Phase, Run
-from webordinary.asl.states.base import State
-from webordinary.asl.states.task import Handlers, Task
+from webordinary.asl.states import Handlers, State, Task
 from webordinary.asl.values import JSON, dump, iso, to_microseconds, too_large
 
 assert run.STATE_TYPES  # importing the module is what fills the table of folds

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from webordinary.compose.emulated_events import EmulatedEvents
     from webordinary.operations.mails import ScannedMails
     from webordinary.operations.ports import EventLog
+    from webordinary.services.loop import Service
 
 PAGE_SECONDS = 5.0
 """No notification reaches the page: it looks for new events."""
@@ -504,12 +505,11 @@ class AwsContainer:
     def prepare(self) -> None:
         """Nothing is stored on this machine."""
 
-    def background(self, closing: ExitStack, wake_page: Callable[[], None]) -> Sequence[Runnable]:
+    def background(self, closing: ExitStack, page: Service) -> Sequence[Runnable]:
         """Only the page's look for new events: AWS runs everything else."""
         from webordinary.services.loop import Loop  # noqa: PLC0415 - only `up` needs it
-        from webordinary.services.mail_duties import PageWaker  # noqa: PLC0415
 
-        return (Loop(PageWaker(wake_page), PAGE_SECONDS, self.clock.now),)
+        return (Loop(page, PAGE_SECONDS, self.clock.now),)
 
     @contextmanager
     def registered(self, operator: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The background services of `up` on a data folder."""
+"""The workflow engine of one machine, and the background services of `up` on a data folder."""
 
 from __future__ import annotations
 
@@ -6,32 +6,92 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-from webordinary.adapters.files.frozen_writers import FrozenWriters
+from webordinary.adapters.files.liveness import FrozenWriters
 from webordinary.adapters.files.stores import SESSIONS, forget_homes
 from webordinary.adapters.files.transports import MaildirTransport
 from webordinary.adapters.files.wake import ENGINE, EngineWakeups
 from webordinary.adapters.git.mirrors import maintain_mirrors, tend_origins
-from webordinary.adapters.mailboxes.folder import DropFolder
-from webordinary.adapters.mailboxes.imap import ImapMailbox
+from webordinary.adapters.mailboxes import DropFolder, ImapMailbox
 from webordinary.adapters.otlp import OtlpExporter
 from webordinary.adapters.sqlite.dead_letters import LETTERS
+from webordinary.asl.engine import Engine
+from webordinary.asl.errors import NotReady
+from webordinary.asl.ports import Execution
 from webordinary.asl.runner import EngineRunner
 from webordinary.compose.container import Runnable
 from webordinary.compose.embedded import MIRRORS, ORIGINS, EmbeddedContainer
-from webordinary.compose.engine import RETRIES
 from webordinary.compose.mailboxes import imap_settings, intake_of
-from webordinary.compose.steps import answering_of
-from webordinary.model.errors import WebOrdinaryError
+from webordinary.compose.steps import answering_of, steps_of
+from webordinary.model.errors import Backoff, WebOrdinaryError, is_machine_fault
 from webordinary.model.mail import TransportKind
-from webordinary.pool.history import Sampling
-from webordinary.pool.metrics import MetricsRecorder
+from webordinary.pool.metrics import MetricsRecorder, Sampling
 from webordinary.services.alert_mailer import AlertMailer
 from webordinary.services.loop import Loop, Service
-from webordinary.services.mail_duties import Acknowledgements, MissingWorkflows, OwedCallbacks, PageWaker, TraceExporter
+from webordinary.services.mail_duties import Acknowledgements, MissingWorkflows, OwedCallbacks, TraceExporter
 from webordinary.services.mail_intake import MailReader
 from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
-from webordinary.workflow.start import start_missing
+from webordinary.workflow.answering import Uptime
+from webordinary.workflow.definition import REPEATABLE, Step, embedded
+from webordinary.workflow.start import BrokenExecution, start_missing
+
+MACHINE_PATIENCE_SECONDS = 86_400.0
+_MOST_FAILING = 10_000
+RETRIES = Backoff(1.0, cap=300.0)
+"""The delays before an execution that could not be advanced is tried again."""
+
+
+class MachinePatience:
+    """Lets the engine call a step again, for a day, that failed by a fault of the machine: its Retry is for others."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._failing_since: dict[str, float] = {}
+
+    def applied_to(self, name: str, step: Step) -> Step:
+        """The same step, which raises NotReady instead."""
+
+        def patient(payload: Any) -> dict[str, Any]:  # noqa: ANN401 - as Step has it
+            call = f"{name} {payload.get('emailId', '') if isinstance(payload, dict) else ''}"
+            try:
+                result = step(payload)
+            except Exception as problem:
+                if is_machine_fault(problem) and self._is_early(call):
+                    raise NotReady(f"{call}: {problem}") from problem
+                raise
+            self._failing_since.pop(call, None)
+            return result
+
+        return patient
+
+    def _is_early(self, call: str) -> bool:
+        now = self._monotonic()
+        while len(self._failing_since) > _MOST_FAILING:
+            self._failing_since.pop(next(iter(self._failing_since)), None)
+        return now - self._failing_since.setdefault(call, now) < MACHINE_PATIENCE_SECONDS
+
+
+def engine(services: EmbeddedContainer, wake_outbox: Callable[[], None] = lambda: None) -> Engine:
+    """The workflow engine on the one workflow file; one process of a data folder runs it."""
+    answering = answering_of(services, wake_outbox, Uptime(services.clock.now, services.clock.monotonic))
+    patience = MachinePatience(services.clock.monotonic)
+    handlers = {name: patience.applied_to(name, step) for name, step in steps_of(services, answering).items()}
+
+    def abandon(execution: Execution) -> None:
+        started_with = execution.input if isinstance(execution.input, dict) else {"emailId": execution.name}
+        ended = BrokenExecution(execution.name, execution.status, execution.error or "", execution.cause or "")
+        answering.abandon(started_with, ended)
+
+    return Engine(
+        services.executions,
+        embedded(),
+        handlers,
+        clock=services.clock,
+        repeatable=REPEATABLE,
+        on_finished=abandon,
+    )
+
 
 PAGE = "page"
 ALERT_SECONDS, SWEEP_SECONDS, RETENTION_SECONDS = 30.0, 60.0, 3600.0
@@ -44,9 +104,7 @@ ACKNOWLEDGE_SECONDS = 15.0
 TRACE_SECONDS = 5.0
 
 
-def background_services(
-    container: EmbeddedContainer, closing: ExitStack, wake_page: Callable[[], None]
-) -> Sequence[Runnable]:
+def background_services(container: EmbeddedContainer, closing: ExitStack, page: Service) -> Sequence[Runnable]:
     """Engine, outbox and duties; `closing` releases what they listen on."""
     config, now = container.config, container.clock.now
 
@@ -75,7 +133,7 @@ def background_services(
         each(INDEX_SECONDS, container.mail_index),
         each(SAMPLING_SECONDS, Sampling(container.metrics, container.samples)),
         each(RETENTION_SECONDS, retention(container)),
-        Loop(PageWaker(wake_page), None, now, heard(PAGE)),
+        Loop(page, None, now, heard(PAGE)),
         *mail_readers(container, closing),
         *acknowledgements(container),
         *traces(container),

@@ -9,12 +9,12 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from webordinary.adapters.agents.claude.access import why_no_access
+from webordinary.adapters.agents.claude_access import why_no_access
 from webordinary.adapters.files import checks as local
 from webordinary.adapters.files.backup import DATABASE
 from webordinary.adapters.files.screenshots import PROGRAMS, find_browser
 from webordinary.adapters.files.system import SystemClock
-from webordinary.adapters.mailboxes.imap import ImapMailbox
+from webordinary.adapters.mailboxes import ImapMailbox
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.recovery import HighWaterMark, mails_without_row
 from webordinary.compose.backends import require_boto3

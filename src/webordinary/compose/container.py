@@ -6,7 +6,7 @@ the ports that it uses. Callers never ask which backend it is: a difference is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,8 +24,7 @@ from webordinary.model.jobs import Job
 from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels
-from webordinary.pool.history import Samples
-from webordinary.pool.metrics import MetricsState
+from webordinary.pool.metrics import MetricsState, Samples
 from webordinary.pool.ports import InterruptionAudit, Pool
 from webordinary.workflow.reading import Mailroom
 from webordinary.workflow.start import Workflows
@@ -44,6 +43,7 @@ if TYPE_CHECKING:  # a lambda starts without them
         WaitingJobs,
         WorkerRegistry,
     )
+    from webordinary.services.loop import Service
     from webordinary.worker.ports import Clock
 
 AWS, EMBEDDED = "aws", "embedded"
@@ -232,8 +232,8 @@ class Container(Protocol):
     def prepare(self) -> None:
         """Bring the stored state in order before `up` starts its workers."""
 
-    def background(self, closing: ExitStack, wake_page: Callable[[], None]) -> Sequence[Runnable]:
-        """The services that `up` runs, each in a thread; `wake_page` is called when new events are stored."""
+    def background(self, closing: ExitStack, page: Service) -> Sequence[Runnable]:
+        """The services that `up` runs, each in a thread; `page` is told when new events are stored."""
 
     def registered(self, operator: str) -> AbstractContextManager[None]:
         """Register this process for the block, so that others see at once if it dies."""

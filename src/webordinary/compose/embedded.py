@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from webordinary.adapters.git.durability import clear_leftovers, harden_origins
+from webordinary.adapters.git.command import clear_leftovers, harden_origins
 from webordinary.adapters.sqlite.jobs import SqliteOutages
 from webordinary.compose.container import Runnable
 from webordinary.mail.intake import Accepted, UnadmittedQuota, accept, envelopes_of_delivery
@@ -16,7 +15,7 @@ from webordinary.pool.metrics import MetricsRecorder, MetricsState
 if TYPE_CHECKING:
     from webordinary.asl.engine import Engine
     from webordinary.operations.access import Access
-    from webordinary.services.loop import Loop
+    from webordinary.services.loop import Loop, Service
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +35,7 @@ from webordinary.adapters.files.transports import MaildirTransport, RelaySetting
 from webordinary.adapters.files.wake import ENGINE, EngineCallbacks, SocketNotifier, WakeBus, listener_name
 from webordinary.adapters.git import Credentials, GitHistory
 from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
-from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases
+from webordinary.adapters.sqlite.claims import SqliteClaims, SqliteProjectLeases, SqliteWorkers
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions, SqliteLedger
 from webordinary.adapters.sqlite.events import SqliteEventLog, SqliteEvents, SqliteLevels, SqliteMetrics, SqliteSamples
@@ -56,7 +55,6 @@ from webordinary.adapters.sqlite.outbox import SqliteAlerts, SqliteOutbox, Sqlit
 from webordinary.adapters.sqlite.overview import SqliteOverview
 from webordinary.adapters.sqlite.recovery import HighWaterMark
 from webordinary.adapters.sqlite.retention import SqliteRetention
-from webordinary.adapters.sqlite.workers import SqliteWorkers
 from webordinary.compose.container import EMBEDDED, AcceptedMail, BackendProfile, profile_of
 from webordinary.config import Config
 from webordinary.jobs.site_files import Stage
@@ -249,7 +247,7 @@ class EmbeddedContainer:
 
     @cached_property
     def engine(self) -> Engine:
-        from webordinary.compose.engine import engine  # noqa: PLC0415 - few commands need it, and slow to import
+        from webordinary.compose.background import engine  # noqa: PLC0415 - few commands need it, and slow to import
 
         return engine(self, self.outbox_loop.wake)
 
@@ -381,10 +379,10 @@ class EmbeddedContainer:
         if count := SqliteOutages(self.db).excuse(self.workers.is_dead):
             self.events.emit(Event(EventKind.OUTAGE_EXCUSED, data={"jobs": count}))
 
-    def background(self, closing: ExitStack, wake_page: Callable[[], None]) -> Sequence[Runnable]:
+    def background(self, closing: ExitStack, page: Service) -> Sequence[Runnable]:
         from webordinary.compose.background import background_services  # noqa: PLC0415 - only `up` needs it
 
-        return background_services(self, closing, wake_page)
+        return background_services(self, closing, page)
 
     @contextmanager
     def registered(self, operator: str) -> Iterator[None]:

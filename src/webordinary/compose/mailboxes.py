@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webordinary.adapters.mailboxes.imap import ImapSettings
+from webordinary.adapters.mailboxes import ImapSettings
 from webordinary.adapters.passwords import Password, password_source
 from webordinary.compose.container import Container
 from webordinary.config import Config

@@ -11,8 +11,7 @@ from pathlib import Path
 from webordinary.adapters.builders import BuildEnv, Dependencies, builders
 from webordinary.adapters.files.screenshots import BROWSER_BYTES
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimits
-from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
-from webordinary.adapters.sandbox.unconfined import UnconfinedSandbox
+from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms, UnconfinedSandbox
 from webordinary.config import Config
 from webordinary.jobs.ports import Builder, Sandbox
 from webordinary.model.errors import MachineFault

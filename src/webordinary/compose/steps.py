@@ -16,10 +16,10 @@ from webordinary.mail.replies.languages import catalogues
 from webordinary.mail.replies.look import Look
 from webordinary.model.errors import Permanent
 from webordinary.workflow.answering import Answering
+from webordinary.workflow.definition import Step, steps
 from webordinary.workflow.queueing import Queueing
 from webordinary.workflow.reading import HourlyLimits, Reading
 from webordinary.workflow.start import start_released
-from webordinary.workflow.steps import Step, steps
 
 
 def answering_of(

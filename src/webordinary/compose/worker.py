@@ -14,10 +14,10 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from webordinary.adapters.agents.acp.agent import AcpAgent, AcpSettings
+from webordinary.adapters.agents.acp_agent import AcpAgent, AcpSettings
 from webordinary.adapters.agents.builtin import BuiltinAgent
-from webordinary.adapters.agents.claude.access import AwsCredentials, KeyCommand, model_access, why_no_access
-from webordinary.adapters.agents.claude.agent import ClaudeAgent, ClaudeSettings
+from webordinary.adapters.agents.claude_access import AwsCredentials, KeyCommand, model_access, why_no_access
+from webordinary.adapters.agents.claude_agent import ClaudeAgent, ClaudeSettings
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.agents.session_store import SessionStore
 from webordinary.adapters.files.liveness import DeathWatch, lock_worker_home
@@ -32,10 +32,8 @@ from webordinary.compose.container import Container, site_url
 from webordinary.compose.embedded import open_embedded
 from webordinary.compose.sandbox import browser_jail_of, builders_of, sandbox_of
 from webordinary.config import Config
-from webordinary.jobs.agent_task import AgentLimits, AgentResult, AgentTask
-from webordinary.jobs.instruction import Instructions, ThreadSessions
-from webordinary.jobs.job import SiteJobs
-from webordinary.jobs.ports import Agent, Sandbox, SessionFiles
+from webordinary.jobs.job import Instructions, SiteJobs, ThreadSessions
+from webordinary.jobs.ports import Agent, AgentLimits, AgentResult, AgentTask, Sandbox, SessionFiles
 from webordinary.jobs.run import JobDeps, Screenshots
 from webordinary.jobs.sandbox_policy import Network
 from webordinary.jobs.site_files import Stage

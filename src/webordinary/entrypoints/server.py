@@ -17,7 +17,7 @@ from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Exampl
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
 from webordinary.entrypoints.http_intake import PushIntake, PushServer, PushSettings
 from webordinary.entrypoints.running import bound
-from webordinary.entrypoints.smtp.server import SmtpServer, SmtpSettings
+from webordinary.entrypoints.smtp import SmtpServer, SmtpSettings
 from webordinary.entrypoints.supervisor import Supervisor
 from webordinary.mail.write import OutgoingFile
 from webordinary.model.errors import Permanent
@@ -58,7 +58,7 @@ def run_server(container: Container, supervisor: Supervisor, stop: threading.Eve
         silence = silence_allowed(config.lease_seconds, config.interrupt_grace_seconds)
         hung = HungWorkers(container.workers, supervisor, silence, container.events, supervisor.say)
         _beside(closing, Loop(hung, LOOK_SECONDS, container.clock.now))
-        for service in container.background(closing, feed.wake):
+        for service in container.background(closing, feed):
             _beside(closing, service)
         if container.profile.runs_engine:
             smtp = smtp_server(container)

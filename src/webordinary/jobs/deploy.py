@@ -18,9 +18,8 @@ from webordinary.jobs.page_checks import NOT_COMPARED, SiteComparison
 from webordinary.jobs.ports import MainBranch, ProjectLeases, Releases, Workspaces
 from webordinary.jobs.site_files import Release, Stage
 from webordinary.jobs.source import Change, MergeConflict, Merged, Workspace
-from webordinary.model.backoff import Backoff
 from webordinary.model.claims import CancelToken, ProjectLease
-from webordinary.model.errors import ClaimLost, MustWait, Transient, WebOrdinaryError
+from webordinary.model.errors import Backoff, ClaimLost, MustWait, Transient, WebOrdinaryError
 
 LEASE_WAIT_SECONDS = 30.0
 """A job keeps its slot this long while another job deploys the project. A build may take many times longer: the job is

@@ -1,30 +1,101 @@
-"""The job `publish`, and the public half of `undo`: changes go from main to live, and live to the public site.
+"""The jobs `publish` and `undo`, and the preview: what `publish` would show.
 
 Each publication is one commit on live that carries the Job-Id. After a crash the next attempt finds it there and only
-completes the release.
+completes the release. `undo` reverts an earlier change of the thread by a new commit on main, and on live if it is
+there. A preview is built once for each change and takes no lease of the project: its stage is written only by jobs of
+the conversation's key, under the fence of their claim.
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from webordinary.jobs import report
 from webordinary.jobs.deploy import EditDeployment, PublicDeployment
+from webordinary.jobs.edit import build_silently, commit_change, deploy_edit, find_or_build, unbuilt
 from webordinary.jobs.history import Entangled, LiveState, MayNotPublish, Unchosen, WaitingChange
 from webordinary.jobs.page_checks import SiteComparison, compare_releases
-from webordinary.jobs.preview import content_name
-from webordinary.jobs.publish import deploy_edit, find_or_build, unbuilt
 from webordinary.jobs.run import JobRun
-from webordinary.jobs.site_files import Release, Stage
-from webordinary.jobs.source import BuildFailed, ChangeMessage, MergeConflict, Merged, Workspace
+from webordinary.jobs.site_files import Release, Stage, is_address, place_of, places_of
+from webordinary.jobs.source import (
+    BuildFailed,
+    Built,
+    ChangeMessage,
+    InvalidChange,
+    MergeConflict,
+    Merged,
+    PastChange,
+    Workspace,
+)
 from webordinary.mail.parsing.commands import ALL, BOTH
 from webordinary.model.claims import ProjectLease
-from webordinary.model.errors import Transient
+from webordinary.model.errors import JobTimedOut, MachineFault, Permanent, Transient
 from webordinary.model.events import EventKind
-from webordinary.model.jobs import Settlement
+from webordinary.model.jobs import JobOutcome, Settlement
 from webordinary.model.mail import Command
+
+_log = logging.getLogger(__name__)
+MOST_PREVIEWS = 20
+"""Of one site; the one that changed longest ago is removed first."""
+
+
+def with_preview(run: JobRun, workspace: Workspace, done: Settlement) -> Settlement:
+    """Bring the preview up to date after a job that changed something; the result names it."""
+    if not run.deps.has_previews or done.outcome is not JobOutcome.SUCCEEDED or not done.result.commit:
+        return done
+    stage, project_id = Stage.of_thread(run.job.thread_id), run.project.project_id
+    if not _is_shown(run, workspace, stage):
+        run.deps.releases.drop(project_id, stage)
+        return done
+    edit_site = run.deps.site_url(project_id, Stage.EDIT)
+    page = (done.result.url or "").removeprefix(edit_site) if (done.result.url or "").startswith(edit_site) else ""
+    return replace(done, result=replace(done.result, preview=run.deps.site_url(project_id, stage) + page))
+
+
+def content_name(state: LiveState, picks: Sequence[WaitingChange]) -> str:
+    """Names what these changes on top of live are: the same for the preview and for its publication."""
+    return hashlib.sha256("\n".join((state.head, *(one.commit for one in picks))).encode()).hexdigest()
+
+
+def _is_shown(run: JobRun, workspace: Workspace, stage: Stage) -> bool:
+    """False where there is nothing to show, or it cannot be built: the change itself is on the edit site already."""
+    try:
+        return _show(run, workspace, stage)
+    except (Transient, Permanent, MachineFault, JobTimedOut) as problem:
+        _log.warning("%s: its preview is not shown: %s", run.job.job_id, problem)
+        return False
+
+
+def _show(run: JobRun, workspace: Workspace, stage: Stage) -> bool:
+    releases, project_id, fence = run.deps.releases, run.project.project_id, run.token.fence
+    public = run.deployer.shown(project_id, Stage.PUBLIC)
+    state = run.deps.live.compare(workspace, public.name if public else "")
+    mine = tuple(one for one in state.waiting if one.thread_id == run.job.thread_id)
+    if not mine or (len(mine) == len(state.waiting) and not state.unowned):
+        return False  # nothing waits, or the edit site shows just this
+    name = content_name(state, mine)
+    release = releases.find(project_id, stage, name)
+    if release is None:
+        merged = run.deps.live.bring(workspace, state, mine, run.message("Shown in a preview."))
+        if not isinstance(merged, Merged):
+            return False  # `publish` would ask
+        folder = releases.stage(project_id, stage, fence)
+        before = releases.current(project_id, stage) or releases.current(project_id, Stage.EDIT)
+        built = build_silently(run, merged.tree, folder, before)
+        if not isinstance(built, Built):
+            _log.warning("%s: its preview could not be built: %s", run.job.job_id, built.reason)
+            return False
+        release = releases.finish(project_id, stage, folder, name)
+    releases.activate(release, fence)
+    for old in releases.previews(project_id)[MOST_PREVIEWS:]:
+        releases.drop(project_id, old)
+    return True
+
 
 LIVE_MOVED_TRIES = 5
 _TITLES = 3
@@ -204,3 +275,72 @@ def _shown(run: JobRun) -> str:
     """The name of the release that the public site shows; empty before the first one."""
     shown = run.deployer.shown(run.project.project_id, Stage.PUBLIC)
     return shown.name if shown else ""
+
+
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class AmbiguousChange:
+    """Several changes match, or none; `choices` are the possible ones."""
+
+    choices: tuple[PastChange, ...]
+
+
+def choose(past: Sequence[PastChange], named: str, answers: str) -> PastChange | AmbiguousChange | None:
+    """The change that an `undo` reverts: the named one, the one whose reply it answers, or the last; None if none.
+
+    An answer to a mail that changed nothing means the last change, too.
+    """
+    left = tuple(one for one in past if one.stands)
+    if named:
+        found = _named(left, named)
+        return found[0] if len(found) == 1 else AmbiguousChange(found or left)
+    answered = next((one for one in past if one.job_id == answers), None)
+    if answered is not None:
+        return answered if answered.stands else AmbiguousChange(left)
+    return left[0] if left else None
+
+
+def _named(past: Sequence[PastChange], named: str) -> tuple[PastChange, ...]:
+    """Match by commit, else by page or file, else by title."""
+    if _COMMIT.fullmatch(named.lower()):
+        return tuple(one for one in past if one.change.commit.startswith(named.lower()))
+    files = {file for one in past for file in one.change.changed_files}
+    if meant := _meant(files, named):
+        return tuple(one for one in past if meant.intersection(one.change.changed_files))
+    return tuple(one for one in past if named.casefold() in one.title.casefold())
+
+
+def _meant(files: set[str], named: str) -> set[str]:
+    """The files that an address or a file name means; a name may omit folders if it stays unique."""
+    place = place_of(named)
+    if not is_address(named) and named in files:
+        return {named}
+    if exact := {file for file in files if place in places_of(file)}:
+        return exact
+    if is_address(named) or not place:
+        return set()
+    ending = {file for file in files if any(known.endswith(f"/{place}") for known in places_of(file))}
+    return ending if len(ending) == 1 else set()
+
+
+def undo(run: JobRun, workspace: Workspace) -> Settlement:
+    """Revert the change that the mail names or answers, else the last one; ask back if that is ambiguous."""
+    if workspace.made is None:
+        named, past = run.instruction.named, run.deps.workspaces.changes(workspace)
+        chosen = choose(past, named, run.instruction.answers)
+        if isinstance(chosen, AmbiguousChange):
+            return report.of_ambiguous_undo(named, chosen.choices)
+        if chosen is None:
+            return report.of_nothing_to_undo()
+        conflict = run.deps.workspaces.revert(workspace, chosen.change)
+        if isinstance(conflict, MergeConflict):
+            return report.of_undo_conflict(conflict.files)
+        change = commit_change(run, workspace, f"Undone: {chosen.change.summary}", undoes=chosen.change.commit)
+        if isinstance(change, InvalidChange):
+            return report.of_deployment(run, change)
+        if change is None:
+            return report.of_nothing_to_undo()
+        workspace = replace(workspace, made=change)
+    return deploy_and_report(run, workspace)

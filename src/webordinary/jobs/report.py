@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
 from webordinary.jobs.deploy import EditDeployment, PublicDeployment
 from webordinary.jobs.history import Entangled, MayNotPublish, Unchosen, WaitingChange
 from webordinary.jobs.page_checks import Flawed, SiteComparison
+from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.jobs.run import JobRun
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, InvalidChange, MergeConflict, PastChange

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import cached_property
 from pathlib import Path
 
-from webordinary.jobs.agent_task import AgentLimits
 from webordinary.jobs.deploy import SiteDeployer
 from webordinary.jobs.ports import (
     Agent,
+    AgentLimits,
     Builder,
     BuildLogs,
     Ledger,
@@ -112,7 +113,7 @@ class JobDeps:
     wait: Callable[[float], None] = time.sleep
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobRun:
     """One started job; passed from stage to stage."""
 
@@ -136,7 +137,7 @@ class JobRun:
         instruction = self.instruction
         return instruction.text.strip() or instruction.subject.strip() or self.project.default_instruction.strip()
 
-    @property
+    @cached_property
     def agent_is_free(self) -> bool:
         """Whether the project's agent declares that it costs nothing; no budget applies to it."""
         return bool(getattr(self.deps.agents.get(self.project.agent), "is_free", False))

@@ -19,8 +19,7 @@ from typing import Any
 from webordinary.mail.confirm import without_token
 from webordinary.mail.ports import Outbox, OutboxEntry, PerhapsSent, Transport
 from webordinary.mail.replies.compose import CONFIRM
-from webordinary.model.backoff import Backoff
-from webordinary.model.errors import Permanent, Transient
+from webordinary.model.errors import Backoff, Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.mail import Reply
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 from webordinary.model.errors import InvalidName
@@ -14,7 +15,7 @@ _USER_ID = re.compile(r"[a-z0-9]{1,24}")
 _REDRIVEN = re.compile(r"-r\d{1,9}$")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, order=True)
 class ProjectUser:
     """The pair that is claimed; `amelia#scott` in text."""
 
@@ -33,8 +34,13 @@ class ProjectUser:
         project_id, _, user_id = text.partition("#")
         return cls(project_id, user_id)
 
-    def __str__(self) -> str:
+    @cached_property
+    def text(self) -> str:
+        """`amelia#scott`, as stores have it."""
         return f"{self.project_id}#{self.user_id}"
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def may_name_a_project(text: str) -> bool:

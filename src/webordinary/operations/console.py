@@ -23,7 +23,7 @@ from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSumm
 from webordinary.operations import mails, onboarding, pool, releases
 from webordinary.operations.onboarding import SiteHealth
 from webordinary.operations.releases import KeptRelease
-from webordinary.pool.history import SAMPLE_SECONDS, PoolSpan, spans
+from webordinary.pool.metrics import SAMPLE_SECONDS, PoolSpan, spans
 from webordinary.workflow.start import redrive
 
 MOST_ITEMS = 200

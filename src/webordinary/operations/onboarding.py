@@ -1,4 +1,8 @@
-"""Sites as an operator sees them: added, shown, looked at."""
+"""Sites as an operator sees them: added, shown, given a domain, paused, removed.
+
+Removal undoes everything that onboarding made; the repository is the customer's, and stays. A removed person leaves
+the site as it is.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,20 +24,23 @@ from webordinary.adapters.git.origins import Origins
 from webordinary.compose.container import Container
 from webordinary.compose.sandbox import builders_of, sandbox_of
 from webordinary.jobs.deploy import LEASE_WAIT_SECONDS
+from webordinary.jobs.edit import choose_builder
 from webordinary.jobs.ports import Builder, Releases
-from webordinary.jobs.publish import choose_builder
 from webordinary.jobs.rollback import OperatorToken
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, SourceTree
 from webordinary.mail.addresses import with_token
+from webordinary.mail.ports import Directory
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
+from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
 from webordinary.operations import sample
 from webordinary.pool.ports import RESUMED
-from webordinary.pool.reconciler import Reconciler
+from webordinary.pool.reconciler import Reconciler, end_workflow
+from webordinary.pool.transitions import all_open
 
 LOWEST_FENCE = 0
 MAX_PROBLEM = 8000
@@ -271,3 +278,171 @@ def resume_jobs(services: Container, project_id: str) -> int:
         services.pool.tickets.notify_owner(job, RESUMED)
     Reconciler(services.pool, services.events).run_once(services.clock.now())
     return len(keys)
+
+
+MOST_DOMAINS = 20
+Resolve = Callable[[str], frozenset[str]]
+"""The addresses of a host name; empty if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainCheck:
+    """What DNS says of a domain."""
+
+    domain: str
+    found: frozenset[str]
+    wanted: frozenset[str]
+
+    @property
+    def points_here(self) -> bool:
+        """Every address of the domain is one of the server's."""
+        return bool(self.found) and self.found <= self.wanted
+
+    @property
+    def words(self) -> str:
+        """The finding, and what to do."""
+        if self.points_here:
+            return f"{self.domain} leads here"
+        if not self.wanted:
+            return f"{self.domain} cannot be compared: the server's own name has no address in DNS yet"
+        found = ", ".join(sorted(self.found)) or "no address"
+        return f"{self.domain} leads to {found}, not to {', '.join(sorted(self.wanted))}: correct its DNS record"
+
+
+def add_domain(directory: Directory, project: Project, domain: str, ours: Sequence[str], now: datetime) -> Project:
+    """Show a project's public site under a domain too. `ours` are the names that belong to the server itself."""
+    for name in ours:
+        if domain == name or domain.endswith(f".{name}"):
+            raise Permanent(f"{domain} is a name of this server: sites below {name} have their names already")
+    for other in directory.projects():
+        if domain in other.domains and other.project_id != project.project_id:
+            raise Permanent(f"{domain} shows {other.project_id} already: remove it there first")
+    domains = (*(known for known in project.domains if known != domain), domain)
+    if len(domains) > MOST_DOMAINS:
+        raise Permanent(f"a site has at most {MOST_DOMAINS} domains: remove one first")
+    changed = replace(project, domains=domains)
+    directory.add_project(changed, now)
+    return changed
+
+
+def remove_domain(directory: Directory, project: Project, domain: str, now: datetime) -> Project:
+    """Show nothing under this domain any more; again is harmless."""
+    changed = replace(project, domains=tuple(known for known in project.domains if known != domain))
+    directory.add_project(changed, now)
+    return changed
+
+
+def dns_records(domain: str, site_name: str) -> list[str]:
+    """The DNS records that make a domain lead to a site, as an operator sends them to a customer."""
+    if domain.count(".") == 1:
+        return [
+            f"{domain}.  ALIAS (or ANAME)  {site_name}.",
+            f"or, if your DNS has no such record: {domain}.  A  and  AAAA  with the addresses of {site_name}",
+        ]
+    return [f"{domain}.  CNAME  {site_name}."]
+
+
+def check_domain(domain: str, site_name: str, resolve: Resolve) -> DomainCheck:
+    """Compare the addresses of a domain with those of the site's own name."""
+    return DomainCheck(domain, resolve(domain), resolve(site_name))
+
+
+_STOPPED = Settlement(
+    JobOutcome.CANCELLED,
+    JobResult("Your address may not change this site any more, so this was stopped. Nothing was changed."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRemoval:
+    """What would go."""
+
+    project: Project
+    senders: tuple[Sender, ...]
+    keys: tuple[ProjectUser, ...]
+    """Everybody who could change it, or has work under way on it."""
+    busy: tuple[ProjectUser, ...]
+    """Whose jobs are still open; without their project they end as dead letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class SenderRemoval:
+    """An address that will not change a site any more."""
+
+    project_id: str
+    address: str
+    entry: Sender | None
+    """None if it may not change it now."""
+    others: tuple[Sender, ...]
+    """Who still may."""
+    jobs: tuple[Job, ...]
+    """What its mails have asked for and is not done yet, whoever's conversation they were written in."""
+
+
+def plan_project_removal(services: Container, project_id: str) -> ProjectRemoval:
+    """What removing a project would take away; raises Permanent if it is not there."""
+    project = project_of(services, project_id)
+    senders = _senders_of(services, project_id)
+    keys = _keys_of(services, project_id, senders)
+    busy = tuple(key for key in keys if services.jobs.open_jobs(key, limit=1))
+    return ProjectRemoval(project, senders, keys, busy)
+
+
+def plan_sender_removal(services: Container, project_id: str, address: str) -> SenderRemoval:
+    """What it would mean that this address may not change the project any more."""
+    senders = _senders_of(services, project_id)
+    open_jobs = (job for key in _keys_of(services, project_id, senders) for job in all_open(services.jobs, key))
+    return SenderRemoval(
+        project_id,
+        address,
+        next((sender for sender in senders if sender.address == address), None),
+        tuple(sender for sender in senders if sender.address != address),
+        tuple(job for job in open_jobs if _asked_by(services, job) == address),
+    )
+
+
+def remove_person(services: Container, leaving: SenderRemoval, *, force: bool = False) -> tuple[Job, ...]:
+    """Let an address change nothing more, then stop what it asked for; again is harmless. What was stopped.
+
+    Its conversations stay, as others of the site may go on in them; on AWS that is what its queues are kept for.
+    """
+    if leaving.jobs and not force:
+        raise Permanent(
+            f"{leaving.address} has open jobs on {leaving.project_id} ({len(leaving.jobs)}): wait until they are done, "
+            "see `webordinary queues`, or say --force to stop them"
+        )
+    services.directory.remove_sender(leaving.address, leaving.project_id)
+    asked = plan_sender_removal(services, leaving.project_id, leaving.address).jobs  # one may have come meanwhile
+    for job in asked:
+        end_workflow(job, _STOPPED, services.pool, services.clock.now())
+    return asked
+
+
+def _asked_by(services: Container, job: Job) -> str:
+    mail = services.mailroom.parsed_mails.load(job.email_id)
+    return mail.sender.lower() if mail else ""
+
+
+def _senders_of(services: Container, project_id: str) -> tuple[Sender, ...]:
+    return tuple(sender for sender in services.directory.senders() if sender.key.project_id == project_id)
+
+
+def _keys_of(services: Container, project_id: str, senders: Sequence[Sender]) -> tuple[ProjectUser, ...]:
+    """Those of the people of a project, and of people who left it while others go on in their conversations."""
+    return tuple(dict.fromkeys((*(sender.key for sender in senders), *services.jobs.keys_of(project_id))))
+
+
+def remove(
+    services: Container, leaving: ProjectRemoval, progress: Callable[[str], None], *, force: bool = False
+) -> None:
+    """Take it all away; killed on the way, doing it again goes on. Its records go last: they say what there was."""
+    project_id = leaving.project.project_id
+    if leaving.busy and not force:
+        raise Permanent(
+            f"{project_id} has open jobs ({', '.join(map(str, leaving.busy))}): wait until they are done, see "
+            "`webordinary queues`, or say --force to give them up"
+        )
+    progress("removing what was made for it")
+    services.deprovision(project_id, leaving.keys)
+    services.credentials.forget(project_id)
+    services.directory.remove_project(project_id)

@@ -9,8 +9,8 @@ from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import Job, JobOutcome, JobResult, JobState, Settlement
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.snapshot import WorkerSummary
-from webordinary.pool.callbacks import STOPPED, end_workflow
 from webordinary.pool.ports import INTERRUPT
+from webordinary.pool.reconciler import STOPPED, end_workflow
 from webordinary.pool.transitions import BY_OPERATOR, asked_by_operator
 
 

@@ -14,8 +14,8 @@ from webordinary.model.events import EventKind, Events
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
 from webordinary.model.traces import SpanExporter, spans_of
-from webordinary.pool.callbacks import deliver_pending_callbacks
 from webordinary.pool.ports import Jobs, Pool
+from webordinary.pool.reconciler import deliver_pending_callbacks
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.start import BrokenExecutions, Workflows, start_missing, started_with
 
@@ -124,18 +124,6 @@ class Acknowledgements:
     def _is_late(self, job: Job, now: datetime) -> bool:
         untouched = job.state is JobState.QUEUED and not (job.attempts or job.interruptions or job.held)
         return untouched and now - job.recorded_at > self.after
-
-
-@dataclass(frozen=True, slots=True)
-class PageWaker:
-    """Tells open pages to look for new events."""
-
-    wake_page: Callable[[], None]
-    name: str = "page-waker"
-
-    def run_once(self, now: datetime) -> int:
-        self.wake_page()
-        return 1
 
 
 TRACED_AT_ONCE, MOST_EVENTS_TRACED = 500, 1000

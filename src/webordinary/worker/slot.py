@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from webordinary.model.backoff import Backoff
 from webordinary.model.claims import MAX_ATTEMPTS, Claim, FinishResult, StartedJob
 from webordinary.model.errors import (
+    Backoff,
     Cancelled,
     ClaimLost,
     Interrupted,
@@ -28,9 +28,8 @@ from webordinary.model.errors import (
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import Ending, Job, JobOutcome, JobResult, Requeue, RequeueReason, Settlement
 from webordinary.model.text import clean
-from webordinary.pool.callbacks import STOPPED, deliver_callback
-from webordinary.worker.cancellation import JobCancelToken, SavingToken
-from webordinary.worker.claims import ClaimSet, LeaseRenewer
+from webordinary.pool.reconciler import STOPPED, deliver_callback
+from webordinary.worker.claims import ClaimSet, JobCancelToken, LeaseRenewer, SavingToken
 from webordinary.worker.ports import StopEvent, WorkerDeps
 
 _ERROR_CHARACTERS = 2000

@@ -6,18 +6,15 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 
-from webordinary.model.backoff import Backoff
 from webordinary.model.claims import Claim, Interrupt, StartedJob
-from webordinary.model.errors import Cancelled, ClaimLost, Interrupted, InvalidName, JobTimedOut, Stopped
+from webordinary.model.errors import Backoff, Cancelled, ClaimLost, Interrupted, InvalidName, JobTimedOut, Stopped
 from webordinary.model.events import EventKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.text import clean
 from webordinary.pool.ports import DRAIN
 from webordinary.pool.reconciler import Reconciler
 from webordinary.pool.transitions import asked_by_operator, interrupting_job, next_due_at
-from webordinary.worker.cancellation import JobCancelToken
-from webordinary.worker.claiming import Claiming, release
-from webordinary.worker.claims import ClaimSet, HeldClaim, LeaseRenewer
+from webordinary.worker.claims import Claiming, ClaimSet, HeldClaim, JobCancelToken, LeaseRenewer, release
 from webordinary.worker.ports import WorkerDeps
 from webordinary.worker.slot import Slot
 

@@ -31,8 +31,8 @@ from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobS
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import SenderRole
-from webordinary.pool.callbacks import GIVEN_UP, STOPPED, end_workflow, wake_for_end
 from webordinary.pool.ports import DeadLetters, Interruptions, Pool
+from webordinary.pool.reconciler import GIVEN_UP, STOPPED, end_workflow, wake_for_end
 from webordinary.pool.transitions import ANOTHER_THREAD, all_open, blocked_by, hour_of, may_have_published
 from webordinary.workflow.reading import ASKED, CONFIRMED, LIMITED, NOT_THEIRS, Mailroom
 from webordinary.workflow.start import BrokenExecution

@@ -12,8 +12,8 @@ from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.names import ProjectUser
-from webordinary.pool.callbacks import deliver_callback
 from webordinary.pool.ports import INTERRUPT, Interruptions, Pool
+from webordinary.pool.reconciler import deliver_callback
 from webordinary.pool.transitions import ANOTHER_THREAD, interrupting_job
 
 Payload = dict[str, Any]

@@ -283,15 +283,15 @@ class Reading:
         limit = 0 if redrive else self.hourly_mails  # a redrive is the operator's
         if not redrive and (crowded := self._crowded(email_id, thread.key, mail)):
             self._stopped(email_id, Refused(crowded))
-            return {"route": LIMITED, "key": str(thread.key)}
+            return {"route": LIMITED, "key": thread.key.text}
         try:
             job = self.jobs.record(new, self.now(), ready=not mail.attachment_count, hourly_limit=limit)
         except HourlyLimitReached as reached:
             self._stopped(email_id, Refused(str(reached)))
-            return {"route": LIMITED, "key": str(thread.key)}
+            return {"route": LIMITED, "key": thread.key.text}
         room.raw_mails.mark_placed(email_id)
         self.events.emit(Event(EventKind.JOB_RECORDED, email_id, job.job_id, job.key, data={"order": job.order}))
-        place = {"key": str(job.key), "order": job.order}
+        place = {"key": job.key.text, "order": job.order}
         route = "edit" if mail.command is Command.EDIT else "queue"
         return {"route": route, "jobId": job.job_id, "threadId": thread.thread_id, "place": place, "role": str(role)}
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.jobs.world import TestHold
 from webordinary.compose.worker import AutoAgent
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered
+from webordinary.jobs.ports import AgentResult, AgentTask, Answered
 from webordinary.model.claims import CancelToken
 
 

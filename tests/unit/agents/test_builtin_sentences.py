@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agents.wishes_world import SAMPLE, SITE, Pottery, is_as_expected, sentences
-from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
+from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.mail.parsing.message import parse
 
 LEAST_DONE = 0.9

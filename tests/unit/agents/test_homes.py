@@ -12,7 +12,7 @@ import pytest
 from webordinary.adapters.agents import session_store as room
 from webordinary.adapters.agents.session_store import SessionRecord, SessionStore
 from webordinary.adapters.files.stores import FolderSessionFiles, forget_homes
-from webordinary.jobs.agent_task import AgentTask
+from webordinary.jobs.ports import AgentTask
 
 TASK = AgentTask("a wish", Path("site"), project_id="amelia", thread_id="a" * 16)
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.adapters.agents.acp.agent import read_last_message
-from webordinary.adapters.agents.acp.session import granted
-from webordinary.adapters.agents.claude.access import KEPT_SECONDS, KeyCommand, model_access
-from webordinary.adapters.agents.claude.agent import ClaudeResult, judge
+from webordinary.adapters.agents.acp_agent import read_last_message
+from webordinary.adapters.agents.acp_session import granted
+from webordinary.adapters.agents.claude_access import KEPT_SECONDS, KeyCommand, model_access
+from webordinary.adapters.agents.claude_agent import ClaudeResult, judge
 from webordinary.adapters.agents.process import MOST_TOLD, ProgressReporter
 from webordinary.adapters.agents.workspace import prepare_files, result_of, shown, tree_snapshot
 from webordinary.adapters.sandbox.proxy import may_ask
-from webordinary.jobs.agent_task import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
+from webordinary.jobs.ports import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
 from webordinary.jobs.sandbox_policy import OutgoingRequest
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Attachment, AttachmentKind

@@ -7,8 +7,7 @@ from asl_world import World
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webordinary.asl.paths import BadPath, Missing, compile_path, place
-from webordinary.asl.values import JSON
+from webordinary.asl.values import JSON, BadPath, Missing, compile_path, place
 
 SHOP: JSON = {"items": [{"n": 1, "on": True}, {"n": 2}, {"n": 3, "on": True}], "a b": {"c'd": 4}, "deep": {"n": 5}}
 

@@ -10,8 +10,20 @@ import pytest
 
 from webordinary.operations.capacity.costs import SERVICES
 from webordinary.operations.capacity.demand import Demand, OutOfBounds
-from webordinary.operations.capacity.forecast import PROMISED, Forecast, Question, forecast
-from webordinary.operations.capacity.report import HEIGHT, NARROW, WIDE, chart, columns_for, plain_data, svg, text
+from webordinary.operations.capacity.forecast import (
+    HEIGHT,
+    NARROW,
+    PROMISED,
+    WIDE,
+    Forecast,
+    Question,
+    chart,
+    columns_for,
+    forecast,
+    plain_data,
+    svg,
+    text,
+)
 
 DEMAND = Demand(projects=100, mails=600, seed=3)
 

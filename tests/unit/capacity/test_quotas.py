@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webordinary.entrypoints.cli import main
-from webordinary.operations.capacity.quotas import QUOTAS, SystemSize, quotas_of
+from webordinary.operations.capacity.costs import QUOTAS, SystemSize, quotas_of
 
 
 @pytest.mark.parametrize(

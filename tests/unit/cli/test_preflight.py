@@ -7,7 +7,7 @@ import pytest
 
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.entrypoints.cli.output import CommandFailed, Exit
 from webordinary.entrypoints.cli.up import require_programs, require_writable, with_free_ports
 from webordinary.entrypoints.running import AlreadyRunning, Endpoints
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.main import main
+from webordinary.entrypoints.cli.output import Exit
 
 SMALL = ["simulate", "--projects", "50", "--mails-per-day", "200"]
 

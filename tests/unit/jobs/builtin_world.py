@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
-from webordinary.jobs.agent_task import AgentResult, AgentTask, AttachedFile
+from webordinary.jobs.ports import AgentResult, AgentTask, AttachedFile
 from webordinary.model.mail import Attachment, AttachmentKind
 
 HUGO = {

@@ -6,8 +6,8 @@ import pytest
 
 from webordinary.adapters.agents.command import read_result
 from webordinary.adapters.builders import PlainFiles
-from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
-from webordinary.jobs.publish import choose_builder
+from webordinary.jobs.edit import choose_builder
+from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.jobs.source import BuildFailed, SourceTree
 from webordinary.model.errors import Permanent
 

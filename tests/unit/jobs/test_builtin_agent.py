@@ -11,7 +11,7 @@ from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.agents.builtin.edits import size_of
 from webordinary.entrypoints.cli import send
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, AttachedFile, Changed, NotUnderstood
+from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, AttachedFile, Changed, NotUnderstood
 from webordinary.model.mail import Attachment, AttachmentKind
 
 HOME = """<!doctype html>

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Asked, Changed
+from webordinary.jobs.ports import AgentResult, AgentTask, Asked, Changed
 
 LISTS = "<p>Grüße</p><ul><li>Käse</ul><ul><li>Brötchen</ul>"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.jobs.builtin_world import HUGO, MKDOCS, Site
-from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
+from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 
 ONE_EDIT = [
     ("Hugo: a title in TOML", HUGO, "change the title to “Pots 'now' & then”", "content/_index.md",

@@ -16,7 +16,7 @@ from tests.hostile_texts import EVERYTHING, UNITS, put_into_site, repeated
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.agents.builtin.draft import read_page
-from webordinary.jobs.agent_task import AgentResult, AgentTask, NotUnderstood
+from webordinary.jobs.ports import AgentResult, AgentTask, NotUnderstood
 from webordinary.mail.parsing.small_talk import MARK, Quotations, clauses_of
 from webordinary.model.errors import Interrupted, WebOrdinaryError
 

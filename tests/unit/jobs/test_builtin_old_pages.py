@@ -9,7 +9,7 @@ import pytest
 from tests.unit.jobs.builtin_world import Site
 from webordinary.adapters.agents.builtin.html import parse_page
 from webordinary.adapters.agents.builtin.page import Overlap, Patch, patched
-from webordinary.jobs.agent_task import Asked, Changed
+from webordinary.jobs.ports import Asked, Changed
 
 ROWS = "<table>\n" + "".join(f"<tr><td>Row {i}<td>Price {i}\n" for i in range(120)) + "<tr><td>"
 TERMS = "<dl>\n" + "".join(f"<dt>Term {i}\n<dd><p>Meaning {i}\n" for i in range(120)) + "<dd>"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.jobs.builtin_world import Site
 from webordinary.adapters.agents.builtin.colours import colour_of, read_rules
-from webordinary.jobs.agent_task import Answered, Asked, Changed, NotUnderstood
+from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 
 HOME = """<!doctype html>
 <html><head><title>Welcome | Amelia</title><meta name="description" content="Pots"></head>

@@ -26,8 +26,8 @@ from tests.unit.jobs.world import (
     work,
 )
 from webordinary.jobs.deploy import EditDeployment, SiteDeployer
+from webordinary.jobs.edit import deploy_edit
 from webordinary.jobs.ports import no_check
-from webordinary.jobs.publish import deploy_edit
 from webordinary.jobs.rollback import OperatorToken
 from webordinary.jobs.run import JobDeps, JobRun
 from webordinary.jobs.site_files import Release, Stage

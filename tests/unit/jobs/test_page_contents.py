@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webordinary.jobs.page_contents import MOST_ADDRESSES, read_page, style_hosts
+from webordinary.jobs.page_checks import MOST_ADDRESSES, read_page, style_hosts
 
 LENGTH = 1_000_000
 """In a time that grows with the square of it, each of these would take hours."""

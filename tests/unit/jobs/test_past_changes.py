@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from webordinary.jobs.live import AmbiguousChange, choose
 from webordinary.jobs.source import Change, PastChange
-from webordinary.jobs.undo import AmbiguousChange, choose
 
 
 def changed(*files: str, commit: str = "a") -> PastChange:

@@ -54,8 +54,8 @@ from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Email, Reply
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
-from webordinary.pool.callbacks import deliver_callback
 from webordinary.pool.ports import QUEUED, Pool
+from webordinary.pool.reconciler import deliver_callback
 from webordinary.workflow.definition import for_aws
 from webordinary.workflow.reading import Mailroom
 from webordinary.workflow.start import BrokenExecution

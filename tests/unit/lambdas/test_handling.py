@@ -14,7 +14,7 @@ from webordinary.entrypoints.lambdas.handlers import EventLogger, handled
 from webordinary.mail.parsing.headers import MAX_HEADER_BYTES
 from webordinary.mail.ports import Unparseable
 from webordinary.model.events import Event
-from webordinary.workflow.steps import STEPS
+from webordinary.workflow.definition import STEPS
 
 
 def test_an_error_leaves_a_lambda_under_its_own_name_so_that_the_workflow_can_catch_it(cloud: Cloud) -> None:

@@ -43,7 +43,7 @@ from webordinary.model.errors import Permanent
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
 from webordinary.model.projects import SenderRole
-from webordinary.pool.callbacks import STOPPED
+from webordinary.pool.reconciler import STOPPED
 
 DONE = JobResult(
     "The title is now “Spring Sale”.",

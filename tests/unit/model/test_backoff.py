@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from itertools import islice
 
-from webordinary.model.backoff import Backoff
+from webordinary.model.errors import Backoff
 
 
 def test_delays_grow_by_the_factor_up_to_the_cap() -> None:

@@ -18,10 +18,9 @@ from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, NewJ
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool import reconciler
-from webordinary.pool.callbacks import deliver_pending_callbacks, end_workflow
 from webordinary.pool.ports import QUEUED, Pool
-from webordinary.pool.reconciler import Reconciler
-from webordinary.worker.claiming import release
+from webordinary.pool.reconciler import Reconciler, deliver_pending_callbacks, end_workflow
+from webordinary.worker.claims import release
 
 AMELIA_SCOTT = ProjectUser("amelia", "scott")
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -9,8 +9,7 @@ import pytest
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.events import SqliteSamples
 from webordinary.entrypoints.dashboard.charts import charts_of
-from webordinary.pool.history import KEPT, SAMPLE_SECONDS, Sample, quantile, spans
-from webordinary.pool.metrics import BUCKETS
+from webordinary.pool.metrics import BUCKETS, KEPT, SAMPLE_SECONDS, Sample, quantile, spans
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 AT = int(NOON.timestamp())

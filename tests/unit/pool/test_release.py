@@ -12,7 +12,7 @@ from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.operations.capacity.simulation import MIDNIGHT
-from webordinary.worker.claiming import release
+from webordinary.worker.claims import release
 
 SCOTT = ProjectUser("amelia", "scott")
 HOUR = timedelta(hours=1)

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from webordinary.adapters.sandbox.seccomp import MACHINES, NEWEST_CALL, CpuArchitecture, system_call_filter
+from webordinary.adapters.sandbox.bubblewrap import MACHINES, NEWEST_CALL, CpuArchitecture, system_call_filter
 from webordinary.model.errors import Permanent
 
 ALLOWED = 0

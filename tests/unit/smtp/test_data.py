@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from webordinary.entrypoints.smtp.data import FREE_BYTES, MAX_LINE_BYTES, DataPool, MailData
+from webordinary.entrypoints.smtp import FREE_BYTES, MAX_LINE_BYTES, DataPool, MailData
 
 MB = 1024 * 1024
 

@@ -14,8 +14,7 @@ from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.operations.capacity.simulation import MIDNIGHT
-from webordinary.worker.cancellation import JobCancelToken
-from webordinary.worker.claiming import Claiming
+from webordinary.worker.claims import Claiming, JobCancelToken
 from webordinary.worker.slot import Slot
 from webordinary.worker.worker import Worker
 

@@ -16,8 +16,7 @@ from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.operations.capacity.simulation import MIDNIGHT, VirtualClock
 from webordinary.pool.transitions import asked_by_operator
-from webordinary.worker.cancellation import JobCancelToken
-from webordinary.worker.claims import ClaimSet
+from webordinary.worker.claims import ClaimSet, JobCancelToken
 from webordinary.worker.ports import WorkerDeps, WorkerSettings
 from webordinary.worker.worker import CancellationPolicy
 

@@ -12,8 +12,7 @@ from webordinary.model.jobs import NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.operations.capacity.simulation import MIDNIGHT, NeverStops, VirtualClock
-from webordinary.worker.cancellation import JobCancelToken
-from webordinary.worker.claims import LeaseRenewer
+from webordinary.worker.claims import JobCancelToken, LeaseRenewer
 from webordinary.worker.slot import Slot
 from webordinary.worker.worker import Worker
 

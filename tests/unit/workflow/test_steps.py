@@ -18,7 +18,7 @@ from webordinary.model.errors import Permanent
 from webordinary.model.jobs import JobOutcome, JobResult, JobState, Settlement
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, Sender, SenderRole
-from webordinary.workflow.steps import REPEATABLE, STEPS, Step
+from webordinary.workflow.definition import REPEATABLE, STEPS, Step
 
 
 @pytest.fixture

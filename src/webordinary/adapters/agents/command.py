@@ -14,8 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood, ignore_progress
-from webordinary.jobs.ports import ProgramRunner
+from webordinary.jobs.ports import (
+    AgentResult,
+    AgentTask,
+    Answered,
+    Asked,
+    Changed,
+    NotUnderstood,
+    ProgramRunner,
+    ignore_progress,
+)
 from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent, Transient

@@ -19,8 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from webordinary.adapters.durable import disk_errors
-from webordinary.jobs.agent_task import AgentTask
-from webordinary.jobs.ports import SessionFiles
+from webordinary.jobs.ports import AgentTask, SessionFiles
 
 MOST_BYTES = 64_000_000
 MOST_FILES = 5_000

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from webordinary.adapters.dot_git import is_dot_git
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, AttachedFile, Changed
+from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, AttachedFile, Changed
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _IMAGE_BYTES = 3_700_000  # the model takes 5 MB, after base64 has made it a third more

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from webordinary.adapters.aws.clients import code_of, translated
-from webordinary.model.backoff import Backoff
-from webordinary.model.errors import Transient
+from webordinary.model.errors import Backoff, Transient
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient

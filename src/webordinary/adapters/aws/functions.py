@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from webordinary.adapters.aws import names
-from webordinary.workflow.steps import STEPS
+from webordinary.workflow.definition import STEPS
 
 MODULE = "webordinary.entrypoints.lambdas.functions"
 PYTHON = (3, 13)

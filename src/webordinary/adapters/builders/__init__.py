@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webordinary.adapters.builders.generators import CommandBuilder, Hugo, MkDocs
-from webordinary.adapters.builders.npm import Dependencies, Npm
+from webordinary.adapters.builders.generators import CommandBuilder, Dependencies, Hugo, MkDocs, Npm
 from webordinary.adapters.builders.outside import BuildEnv, OutsideBuilder
 from webordinary.adapters.builders.plain import PlainFiles
 from webordinary.jobs.ports import Builder

@@ -1,13 +1,24 @@
-"""Hugo sites."""
+"""Builders that run a generator: Hugo, MkDocs, a command of the operator's, and npm for Astro and other packages."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
-from webordinary.adapters.builders.outside import BuildDir, files_of, find_output, find_program, search_path
-from webordinary.jobs.sandbox_policy import SandboxPolicy
+from webordinary.adapters.builders.outside import BuildDir, NotBuilt, files_of, find_output, find_program, search_path
+from webordinary.adapters.processes import run
+from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
 from webordinary.jobs.source import SourceTree
 from webordinary.model.claims import CancelToken
 
@@ -96,3 +107,211 @@ class CommandBuilder:
         if not output.is_symlink() and output.is_dir() and any(output.iterdir()):
             return output
         return find_output(bench.path, bench.tree.files)
+
+
+_SECONDS = 30.0
+_PASSED_ON = ("PATH", "HOME")
+
+
+@dataclass(frozen=True, slots=True)
+class NpmRegistry:
+    """Where packages come from. No key goes along: what a package would do with it is not known."""
+
+    url: str
+    authorities: str = ""
+    files: tuple[Path, ...] = field(default=())
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The one host that an install may reach."""
+        parts = urlsplit(self.url)
+        return frozenset({f"{parts.hostname}:{parts.port or 443}"})
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Tells npm so; this wins over a site's own settings."""
+        known = {"npm_config_registry": self.url}
+        return known | ({"npm_config_cafile": self.authorities} if self.authorities else {})
+
+
+def registry_of(npm: str) -> NpmRegistry:
+    """Ask the operator's npm, away from any site; raises NotBuilt where the answer cannot be used."""
+    env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    with tempfile.TemporaryDirectory(prefix="webordinary-") as nowhere:
+        told = run([npm, "config", "list", "--json"], cwd=Path(nowhere), env=env, seconds=_SECONDS)
+    try:
+        settings = json.loads(told.out)
+        url, authorities = str(settings["registry"]), settings.get("cafile") or ""
+    except (ValueError, KeyError, TypeError) as problem:
+        raise NotBuilt("npm does not tell which registry it uses.", mendable=False) from problem
+    if urlsplit(url).scheme != "https" or not urlsplit(url).hostname:
+        raise NotBuilt("npm is set to a registry without https, which installs cannot reach.", mendable=False)
+    files = (Path(authorities),) if authorities and Path(authorities).is_file() else ()
+    return NpmRegistry(url, str(authorities) if files else "", files)
+
+
+MODULES = "node_modules"
+KEPT_INSTALLS = 20
+IN_USE_SECONDS = 7200.0
+"""Longer than any job: what was used since may be in use still."""
+_INPUTS = ("package-lock.json", ".npmrc")
+_KINDS = (
+    "dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "bundleDependencies",
+    "overrides", "workspaces", "engines",
+)  # fmt: skip
+_QUIET = ("--no-audit", "--no-fund", "--no-update-notifier")
+_INSTALL_BYTES = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """All installs below one folder. `scripts`: packages may run their install scripts, jailed."""
+
+    folder: Path
+    scripts: bool = False
+
+    def provide(self, bench: BuildDir, package: dict[str, Any], npm: str, token: CancelToken) -> tuple[Path, ...]:
+        """Put `node_modules` on the bench; returns what the build must be able to read for it."""
+        if not bench.tree.project_id or _has_own_packages(bench.path / "package-lock.json"):
+            self._install(bench, bench.path, npm, token)
+            return ()
+        kept = self.folder / bench.tree.project_id / self._name(bench, package)
+        if not (kept / MODULES).is_dir():
+            self._install_and_keep(bench, kept, npm, token)
+        else:
+            bench.said.append(f"$ npm ci\nthe same lock file was installed before: {kept.name[:12]}\n")
+        os.utime(kept)
+        _link_packages(kept / MODULES, bench.path / MODULES)
+        return (kept.resolve(),)
+
+    def _name(self, bench: BuildDir, package: dict[str, Any]) -> str:
+        """Whatever an install depends on."""
+        node = Path(find_program("node")).stat()
+        digest = hashlib.sha256()
+        for name in _INPUTS:
+            file = bench.path / name
+            digest.update(file.read_bytes() if name in bench.tree.files else b"")
+            digest.update(b"\0")
+        wanted = package if self.scripts else {kind: package.get(kind) for kind in _KINDS}
+        about = [wanted, self.scripts, node.st_size, int(node.st_mtime)]
+        digest.update(json.dumps(about, sort_keys=True).encode())
+        return digest.hexdigest()
+
+    def _install_and_keep(self, bench: BuildDir, kept: Path, npm: str, token: CancelToken) -> None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        fresh = kept.parent / f".new-{secrets.token_hex(6)}"
+        fresh.mkdir()
+        try:
+            for name in ("package.json", *_INPUTS):
+                if name in bench.tree.files:
+                    shutil.copyfile(bench.path / name, fresh / name)
+            self._install(bench, fresh, npm, token)
+            (fresh / MODULES).mkdir(exist_ok=True)
+            os.sync()  # a power cut must not leave half an install under its final name
+            if not kept.exists():
+                fresh.rename(kept)
+        except OSError as problem:
+            if not kept.exists():
+                raise NotBuilt(f"What npm installed cannot be kept ({problem.strerror}).", mendable=False) from problem
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        self._forget_old(time.time())
+
+    def _install(self, bench: BuildDir, where: Path, npm: str, token: CancelToken) -> None:
+        registry = registry_of(npm)
+        cache = where / ".npm-cache"
+        scripts = () if self.scripts else ("--ignore-scripts",)
+        node = find_program("node")
+        readable = (*files_of(npm, node), *registry.files)
+        reach = SandboxPolicy(readable=readable, network=Network(hosts=registry.hosts, bytes=_INSTALL_BYTES))
+        env = {**registry.env, **search_path(node), "npm_config_cache": str(cache)}
+        try:
+            bench.run([npm, "ci", *_QUIET, *scripts], token, env=env, reach=reach, cwd=where.resolve())
+        finally:
+            shutil.rmtree(cache, ignore_errors=True)
+
+    def _forget_old(self, now: float) -> None:
+        """Keep the latest used of all projects; what a killed worker left half-done goes too."""
+        ages = {entry: now - entry.stat().st_mtime for entry in self.folder.glob("*/*")}
+        by_age = sorted((entry for entry in ages if not entry.name.startswith(".")), key=ages.__getitem__)
+        left = [entry for entry in ages if entry.name.startswith(".")]
+        for entry in [*by_age[KEPT_INSTALLS:], *left]:
+            if ages[entry] > IN_USE_SECONDS:
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _has_own_packages(lock: Path) -> bool:
+    """Workspaces and `file:` packages are links into the source: such an install belongs to one bench."""
+    try:
+        packages = json.loads(lock.read_bytes())["packages"]
+        return any(isinstance(entry, dict) and entry.get("link") for entry in packages.values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _link_packages(kept: Path, modules: Path) -> None:
+    modules.mkdir()
+    for entry in kept.iterdir():
+        if entry.name.startswith("@"):
+            (modules / entry.name).mkdir()
+            for package in entry.iterdir():
+                (modules / entry.name / package.name).symlink_to(package.resolve())
+        elif entry.name == ".bin" or not entry.name.startswith("."):
+            (modules / entry.name).symlink_to(entry.resolve())
+
+
+LOCK = "package-lock.json"
+_PACKAGE = "package.json"
+_PACKAGE_BYTES = 1_000_000
+_ENV = {
+    "ASTRO_TELEMETRY_DISABLED": "1",
+    "NEXT_TELEMETRY_DISABLED": "1",
+    "npm_config_update_notifier": "false",
+    "npm_config_offline": "true",
+}
+
+
+class Npm:
+    """`npm ci` by the committed lock file, then `npm run build` without any network."""
+
+    name = "npm"
+
+    def __init__(self, dependencies: Dependencies) -> None:
+        self._dependencies = dependencies
+
+    def fits(self, tree: SourceTree) -> bool:
+        """There is a build script."""
+        return _PACKAGE in tree.files and bool(_scripts(_read(tree.path / _PACKAGE)).get("build"))
+
+    def make(self, bench: BuildDir, token: CancelToken) -> Path:
+        """Install what the lock file says, or use what was installed for the same one; then build."""
+        package = _read(bench.path / _PACKAGE)
+        if not _scripts(package).get("build"):
+            raise NotBuilt("package.json has no build script.")
+        npm, node = find_program("npm"), find_program("node")
+        readable = (*files_of(npm, node), *self._installed(bench, package, npm, token))
+        env = {**_ENV, **search_path(node), "npm_config_cache": str(bench.path / ".npm-cache")}
+        bench.run([npm, "run", "build"], token, env=env, reach=SandboxPolicy(readable=readable))
+        return find_output(bench.path, bench.tree.files)
+
+    def _installed(self, bench: BuildDir, package: dict[str, Any], npm: str, token: CancelToken) -> tuple[Path, ...]:
+        if LOCK in bench.tree.files:
+            return self._dependencies.provide(bench, package, npm, token)
+        if any(package.get(kind) for kind in ("dependencies", "devDependencies")):
+            raise NotBuilt(f"There is no {LOCK}: run `npm install` and commit it, so that every build is the same.")
+        return ()
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        if file.stat().st_size > _PACKAGE_BYTES:
+            return {}
+        package = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return package if isinstance(package, dict) else {}
+
+
+def _scripts(package: dict[str, Any]) -> dict[str, Any]:
+    scripts = package.get("scripts")
+    return scripts if isinstance(scripts, dict) else {}

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from webordinary.adapters.durable import make_folder, move_durably
 from webordinary.adapters.git import objects
-from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed, write_attributes
+from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed, harden_origin, write_attributes
 from webordinary.adapters.git.credentials import Credentials, check_writable, refuse_secret_in
-from webordinary.adapters.git.durability import harden_origin
 from webordinary.adapters.git.mirrors import Mirrors, main_branch
 from webordinary.adapters.git.objects import check_sources
 from webordinary.jobs.history import live_branch

@@ -10,9 +10,8 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from webordinary.adapters.git import objects
-from webordinary.adapters.git.command import REMOTE_SECONDS, Git
+from webordinary.adapters.git.command import REMOTE_SECONDS, Git, sync_refs
 from webordinary.adapters.git.credentials import Credentials
-from webordinary.adapters.git.durability import sync_refs
 from webordinary.adapters.git.mirrors import Mirrors, main_branch
 from webordinary.jobs.history import live_branch
 from webordinary.jobs.site_files import Stage, becomes_page

@@ -1,4 +1,7 @@
-"""BubblewrapSandbox, one run in it, its self test, and the check of its result."""
+"""BubblewrapSandbox, one run in it, its self test, and the check of its result. UnconfinedSandbox: no sandbox.
+
+UnconfinedSandbox runs where none works and the operator allows that; keys still stay out of it.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,28 @@ import os
 import secrets
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from webordinary.adapters.dot_git import is_dot_git, remove_entry
 from webordinary.adapters.processes import JOB_MARK, OUTPUT_BYTES, WORKER_MARK, run
 from webordinary.adapters.sandbox import bubblewrap
-from webordinary.adapters.sandbox.bubblewrap import SandboxLimitExceeded, SandboxLimits, make_rootfs, python
+from webordinary.adapters.sandbox.bubblewrap import (
+    SandboxLimitExceeded,
+    SandboxLimits,
+    make_rootfs,
+    python,
+    system_call_filter,
+)
 from webordinary.adapters.sandbox.guard import FileUsage, Guard, Handshake, entries
 from webordinary.adapters.sandbox.proxy import Proxy
-from webordinary.adapters.sandbox.seccomp import system_call_filter
 from webordinary.jobs.ports import Sandbox
 from webordinary.jobs.sandbox_policy import NO_ACCESS, Network, SandboxPolicy, private_part
 from webordinary.model.claims import INTERRUPT_GRACE_SECONDS, CancelToken
@@ -366,3 +375,77 @@ class SandboxedPrograms:
         if finished.code in KILLED_CODES:  # not by the guard: its limits raise when the block above ends
             raise ProgramKilled(args[0])
         return finished.code, finished.out, finished.err
+
+
+_CELL_MARK = "WEBORDINARY_CELL"
+_PASSED_ON = ("PATH", "LANG", "TZ", "TMPDIR")
+
+
+class UnconfinedRun:
+    """One run without walls. Its processes are known by a mark in their environment."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str], token: str, port: int) -> None:
+        self._folder, self._token, self._port = folder, token, port
+        self.env: Mapping[str, str] = {**env, _CELL_MARK: token}
+
+    def argv(self, args: Sequence[str]) -> list[str]:
+        """The program itself."""
+        return list(args)
+
+    def program(self, args: Sequence[str]) -> Path:
+        """A file to execute."""
+        return write_program(self._folder / "program", list(args), self.env)
+
+    def url(self, upstream: str) -> str:
+        """A port of this machine, under a name that nobody can guess: every user here could use it."""
+        return f"http://127.0.0.1:{self._port}/{self._token}/{upstream}"
+
+    def interrupt(self) -> None:
+        """SIGINT to all that carry the mark."""
+        self.signal(signal.SIGINT)
+
+    def signal(self, number: int) -> None:
+        """A signal to all that carry the mark."""
+        for pid in _marked(f"{_CELL_MARK}={self._token}".encode()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+class UnconfinedSandbox:
+    """The site room's Jail without walls."""
+
+    def __init__(self, worker: str, limits: SandboxLimits | None = None) -> None:
+        self._worker, self._limits = worker, limits or SandboxLimits()
+
+    @contextmanager
+    def cell(
+        self, workspace: Path, env: Mapping[str, str], reach: SandboxPolicy = NO_ACCESS
+    ) -> Iterator[UnconfinedRun]:
+        """See the port; what the program touches is up to the program."""
+        token = secrets.token_urlsafe(24)
+        folders = (workspace, *(path for path in reach.writable if path.is_dir()))
+        with ExitStack() as closing:
+            closing.callback(check_result, folders, self._limits, "", has_own_git(workspace))
+            folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="webordinary-")))
+            proxy = Proxy(reach.network, f"/{token}")
+            closing.callback(proxy.close)
+            port = 0
+            if reach.network.upstreams:
+                listener = socket.create_server(("127.0.0.1", 0))
+                port = listener.getsockname()[1]
+                proxy.serve(listener)
+            passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+            cell = UnconfinedRun(
+                folder, {"HOME": str(folder), **passed_on, **env, WORKER_MARK: self._worker}, token, port
+            )
+            closing.callback(cell.signal, signal.SIGKILL)
+            yield cell
+
+
+def _marked(mark: bytes) -> Iterator[int]:
+    proc = Path("/proc")
+    for entry in proc.iterdir() if proc.is_dir() else ():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)

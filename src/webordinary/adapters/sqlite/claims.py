@@ -1,12 +1,14 @@
 """Claims in SQLite: claim and first start, and settle and next start, are one transaction each.
 
-The rules are those of `pool.transitions`; here rows are loaded for them, and what they return is written.
+The rules are those of `pool.transitions`; here rows are loaded for them, and what they return is written. The table of
+workers is there for people to see; nothing decides by it.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import NamedTuple
@@ -18,6 +20,7 @@ from webordinary.model.claims import LEASE_SECONDS, CancelToken, Claim, FinishRe
 from webordinary.model.errors import ClaimLost
 from webordinary.model.jobs import Ending, Job, JobState
 from webordinary.model.names import ProjectUser
+from webordinary.model.snapshot import WorkerEntry
 from webordinary.pool.transitions import (
     ANY_FENCE,
     claimed,
@@ -121,7 +124,7 @@ class SqliteClaims:
             owed = after if sends_callback(after) else None
             if more:
                 return self._go_on(conn, claim, owed, now)
-            return FinishResult(claim, None, owed, empty=not conn.execute(OPEN_JOBS, (str(claim.key),)).fetchone())
+            return FinishResult(claim, None, owed, empty=not conn.execute(OPEN_JOBS, (claim.key.text,)).fetchone())
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
         """Prolong the leases of all that is still ours."""
@@ -134,7 +137,7 @@ class SqliteClaims:
         with self._db.write() as conn:
             if not _release(conn, claim, before="held", after="releasing"):
                 return False
-            for row in conn.execute(RUNNING_UNDER, (str(claim.key), claim.fence)).fetchall():
+            for row in conn.execute(RUNNING_UNDER, (claim.key.text, claim.fence)).fetchall():
                 job = job_of(row)
                 save_changes(conn, job, excused(job))
             return True
@@ -147,7 +150,7 @@ class SqliteClaims:
     def look(self, key: ProjectUser) -> Claim | None:
         """Who holds the key now."""
         with self._db.read() as conn:
-            return _look(conn, str(key))
+            return _look(conn, key.text)
 
     def busy(self, worker: str) -> int:
         """How many jobs that worker runs now."""
@@ -167,7 +170,7 @@ class SqliteClaims:
         if following is None:
             _drop_hint(conn, key)
             return None
-        row = conn.execute("SELECT * FROM claims WHERE key = ?", (str(key),)).fetchone()
+        row = conn.execute("SELECT * FROM claims WHERE key = ?", (key.text,)).fetchone()
         current = claim_of(row) if row else None
         if current and not may_claim(current, over):
             return current
@@ -182,7 +185,7 @@ class SqliteClaims:
         upcoming = _upcoming(conn, claim.key, claim.fence, now)
         own = upcoming.job
         waited = yields_after(claim, own, now, empty=upcoming.empty)
-        if waited and (handed := self._take_waiting_since(conn, waited, claim.worker, now, own=str(claim.key))):
+        if waited and (handed := self._take_waiting_since(conn, waited, claim.worker, now, own=claim.key.text)):
             _release(conn, claim, before="held", after="free")
             if own:
                 conn.execute(HINT, {**_identity(claim), "now": now.timestamp()})
@@ -203,7 +206,7 @@ class SqliteClaims:
 
 def _upcoming(conn: sqlite3.Connection, key: ProjectUser, fence: int, now: datetime) -> Upcoming:
     """Reads no further than the first job that may start; most often it is the first row."""
-    name = str(key)
+    name = key.text
     rows = conn.execute(IN_ORDER, (name,))
     first = rows.fetchone()
     if first is None:
@@ -251,7 +254,7 @@ def _look(conn: sqlite3.Connection, key: str) -> Claim | None:
 
 
 def _drop_hint(conn: sqlite3.Connection, key: ProjectUser) -> None:
-    conn.execute("DELETE FROM hints WHERE key = ?", (str(key),))
+    conn.execute("DELETE FROM hints WHERE key = ?", (key.text,))
 
 
 def _release(conn: sqlite3.Connection, claim: Claim, before: str, after: str) -> bool:
@@ -259,7 +262,7 @@ def _release(conn: sqlite3.Connection, claim: Claim, before: str, after: str) ->
 
 
 def _identity(claim: Claim) -> dict[str, object]:
-    return {"key": str(claim.key), "worker": claim.worker, "fence": claim.fence}
+    return {"key": claim.key.text, "worker": claim.worker, "fence": claim.fence}
 
 
 HOLDER = "SELECT worker FROM project_leases WHERE project_id = ? AND status <> 'free'"
@@ -322,3 +325,60 @@ class SqliteProjectLeases:
         """Give it back; nothing happens if a newer lease exists."""
         with self._db.write() as conn:
             conn.execute(RELEASE_LEASE, (lease.project_id, lease.fence))
+
+
+ENTER = """
+INSERT INTO workers (worker, name, pid, slots, started_at) VALUES (:worker, :name, :pid, :slots, :now)"""
+LEAVE = "UPDATE workers SET ended_at = :now WHERE worker = :worker AND ended_at IS NULL"
+PRESENT = "SELECT * FROM workers WHERE ended_at IS NULL ORDER BY started_at, worker"
+NAMES = "SELECT worker, name FROM workers WHERE worker IN (SELECT value FROM json_each(:ids))"
+FORGET = "DELETE FROM workers WHERE ended_at < ?"
+
+
+class SqliteWorkers:
+    """The workers that came and went."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def enter(
+        self, entry: WorkerEntry, now: datetime, in_the_way: Callable[[WorkerEntry], bool] = lambda _: False
+    ) -> WorkerEntry | None:
+        """A worker begins, unless another one of its name is in the way: then that is returned, and nothing written."""
+        fields = {"worker": entry.worker, "name": entry.name, "pid": entry.pid, "slots": entry.slots}
+        with self._db.write() as conn:
+            present = [_entry(row) for row in conn.execute(PRESENT)]
+            for other in present:
+                if other.name == entry.name and in_the_way(other):
+                    return other
+            conn.execute(ENTER, {**fields, "now": now.timestamp()})
+        return None
+
+    def leave(self, worker: str, now: datetime) -> None:
+        """It ended, or was found dead."""
+        with self._db.write() as conn:
+            conn.execute(LEAVE, {"worker": worker, "now": now.timestamp()})
+
+    def present(self) -> list[WorkerEntry]:
+        """The workers that never said goodbye, alive or not; the newest last."""
+        with self._db.read() as conn:
+            return [_entry(row) for row in conn.execute(PRESENT)]
+
+    def names(self, workers: Iterable[str]) -> dict[str, str]:
+        """What people call these workers, alive or not; one that ended long ago is left out."""
+        with self._db.read() as conn:
+            return names_of(conn, workers)
+
+    def forget(self, before: datetime) -> int:
+        """Delete those that ended long ago."""
+        with self._db.write() as conn:
+            return conn.execute(FORGET, (before.timestamp(),)).rowcount
+
+
+def names_of(conn: sqlite3.Connection, workers: Iterable[str]) -> dict[str, str]:
+    """Names of these workers, by id; workers that are gone have none."""
+    return {row["worker"]: row["name"] for row in conn.execute(NAMES, {"ids": json.dumps(sorted(workers))})}
+
+
+def _entry(row: sqlite3.Row) -> WorkerEntry:
+    return WorkerEntry(row["worker"], row["name"], row["pid"], row["slots"])

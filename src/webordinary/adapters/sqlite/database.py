@@ -16,8 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
-from webordinary.model.backoff import Backoff
-from webordinary.model.errors import DatabaseDamaged, Permanent, Transient
+from webordinary.model.errors import Backoff, DatabaseDamaged, Permanent, Transient
 
 BUSY_SECONDS = 10.0
 # SQLite's own busy handler sleeps up to 100 ms at a time, and starves the writer that has waited longest.

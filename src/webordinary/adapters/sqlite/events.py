@@ -19,8 +19,7 @@ from webordinary.model.events import Event
 from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels, LoggedEvent
-from webordinary.pool.history import KEPT, SAMPLE_SECONDS, Sample
-from webordinary.pool.metrics import CountedEvent, MetricsState
+from webordinary.pool.metrics import KEPT, SAMPLE_SECONDS, CountedEvent, MetricsState, Sample
 
 RIDE_AFTER_SECONDS = 0.01  # until then a burst gathers: its events share their pages, and one word to the readers
 QUIET_SECONDS = 0.1
@@ -156,7 +155,7 @@ def append(db: Database, event: Event) -> None:
 def _row(event: Event) -> Row:
     """Raises ValueError or TypeError where the row could not be written: it would keep all others from it too."""
     data = json_text(dict(event.data)) if event.data else "{}"
-    key = str(event.key) if event.key else None
+    key = event.key.text if event.key else None
     row = (time.time(), str(event.kind), event.email_id, event.job_id, key, event.worker, data)
     for text in row[1:]:
         if text is not None and not text.isascii():

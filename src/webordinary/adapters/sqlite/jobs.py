@@ -81,7 +81,7 @@ class SqliteJobs:
     def record(self, new: NewJob, now: datetime, *, ready: bool = False, hourly_limit: int = 0) -> Job:
         """Give a new job its order."""
         with self._db.write() as conn:
-            if hourly_limit and _in_this_hour(conn, str(new.key), now) >= hourly_limit:
+            if hourly_limit and _in_this_hour(conn, new.key.text, now) >= hourly_limit:
                 if known := _find(conn, new.job_id):
                     return known
                 raise HourlyLimitReached(new.key, hourly_limit)
@@ -115,7 +115,7 @@ class SqliteJobs:
     def open_jobs(self, key: ProjectUser, limit: int = 1000, after: int = 0) -> Sequence[Job]:
         """The open jobs of a key, in order."""
         with self._db.read() as conn:
-            return [job_of(row) for row in conn.execute(OPEN_JOBS, (str(key), after, limit))]
+            return [job_of(row) for row in conn.execute(OPEN_JOBS, (key.text, after, limit))]
 
     def bind_token(self, job_id: str, token: str) -> Job:
         """Name whom to call back."""
@@ -130,7 +130,7 @@ class SqliteJobs:
             after = stopped(job, settlement, now)
             save_changes(conn, job, after)
             waits = after.state is not JobState.RUNNING  # it may start now, or what waited behind it
-            if job.open and waits and conn.execute(OPEN_JOBS, (str(job.key), 0, 1)).fetchone():
+            if job.open and waits and conn.execute(OPEN_JOBS, (job.key.text, 0, 1)).fetchone():
                 _hint_unless_expected(conn, job.key, now)
             return after
 
@@ -181,7 +181,7 @@ def _new_fields(job: Job) -> tuple[object, ...]:
     return (
         job.order,
         job.job_id,
-        str(job.key),
+        job.key.text,
         job.order,
         job.thread_order,
         job.thread_id,
@@ -205,8 +205,8 @@ def _in_this_hour(conn: sqlite3.Connection, key: str, now: datetime) -> int:
 
 
 def _hint_unless_expected(conn: sqlite3.Connection, key: ProjectUser, now: datetime) -> None:
-    if not conn.execute(EXPECTED, (str(key), str(key))).fetchone()[0]:
-        conn.execute(HINT, (str(key), now.timestamp(), now.timestamp()))
+    if not conn.execute(EXPECTED, (key.text, key.text)).fetchone()[0]:
+        conn.execute(HINT, (key.text, now.timestamp(), now.timestamp()))
 
 
 def _find(conn: sqlite3.Connection, job_id: str) -> Job | None:
@@ -241,7 +241,7 @@ class SqliteClaimRequests:
     def send(self, request: ClaimRequest, now: datetime, *, again: bool = False) -> bool:
         """Say that a key has work and no owner; no hint here is ever lost."""
         fields = {
-            "key": str(request.key),
+            "key": request.key.text,
             "since": request.waiting_since.timestamp(),
             "preferred": request.preferred,
             "now": now.timestamp(),
@@ -254,7 +254,7 @@ class SqliteClaimRequests:
 
     def receive(self, now: datetime, skip: Collection[ProjectUser], limit: int) -> Sequence[ClaimRequest]:
         """Hints that wait, the longest first."""
-        skipped = {str(key) for key in skip}
+        skipped = {key.text for key in skip}
         found: list[ClaimRequest] = []
         with self._db.read() as conn:
             for row in conn.execute("SELECT * FROM hints ORDER BY waiting_since"):
@@ -267,7 +267,7 @@ class SqliteClaimRequests:
     def acknowledge(self, key: ProjectUser) -> None:
         """Hints for this key have nothing to tell any more."""
         with self._db.write() as conn:
-            conn.execute("DELETE FROM hints WHERE key = ?", (str(key),))
+            conn.execute("DELETE FROM hints WHERE key = ?", (key.text,))
 
 
 class SqliteInterrupts:
@@ -279,7 +279,7 @@ class SqliteInterrupts:
     def send(self, interrupt: Interrupt, now: datetime) -> None:
         """Ask; asking twice is asking once."""
         fields = {
-            "key": str(interrupt.key),
+            "key": interrupt.key.text,
             "job_id": interrupt.job_id,
             "new_thread_id": interrupt.new_thread_id,
             "reason": interrupt.reason,
@@ -291,10 +291,10 @@ class SqliteInterrupts:
     def take(self, key: ProjectUser) -> Sequence[Interrupt]:
         """Receive and delete what was asked for this key."""
         with self._db.read() as conn:  # a look costs no sync when nothing is there
-            if not conn.execute("SELECT 1 FROM interrupts WHERE key = ? LIMIT 1", (str(key),)).fetchone():
+            if not conn.execute("SELECT 1 FROM interrupts WHERE key = ? LIMIT 1", (key.text,)).fetchone():
                 return []
         with self._db.write() as conn:
-            rows = conn.execute("DELETE FROM interrupts WHERE key = ? RETURNING *", (str(key),)).fetchall()
+            rows = conn.execute("DELETE FROM interrupts WHERE key = ? RETURNING *", (key.text,)).fetchall()
         return [Interrupt(key, row["job_id"], row["new_thread_id"], row["reason"]) for row in rows]
 
 

@@ -350,7 +350,7 @@ class SqliteThreads:
     def record(self, thread: Thread, message_id: str, now: datetime, email_id: str = "") -> Thread:
         row = {
             "thread_id": thread.thread_id,
-            "key": str(thread.key),
+            "key": thread.key.text,
             "subject": thread.subject,
             "agent_session": thread.agent_session,
             "now": now.timestamp(),

@@ -15,11 +15,9 @@ from pathlib import Path
 from webordinary.compose import sandbox
 from webordinary.compose.worker import agents_of, limits_of, scripted_environment
 from webordinary.config import Config
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, load_config
-from webordinary.entrypoints.cli.output import clean, print_json
-from webordinary.jobs.agent_task import AgentLimits, AgentTask, Answered, Asked, Changed, NotUnderstood
-from webordinary.jobs.ports import Agent
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, clean, print_json
+from webordinary.jobs.ports import Agent, AgentLimits, AgentTask, Answered, Asked, Changed, NotUnderstood
 
 PAGE = "<!doctype html>\n<title>Trial</title>\n<main>\n<h1>Before</h1>\n</main>\n"
 WISH = "Set the heading of the homepage to “It works”."

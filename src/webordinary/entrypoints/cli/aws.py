@@ -16,7 +16,6 @@ from pathlib import Path
 from webordinary.compose.backends import AWS, require_boto3
 from webordinary.config import Config
 from webordinary.entrypoints.cli import aws_local
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import (
     Commands,
     add_checkout,
@@ -27,7 +26,7 @@ from webordinary.entrypoints.cli.options import (
     load_config,
     whole,
 )
-from webordinary.entrypoints.cli.output import find_program, line_of_check, print_json, run_program
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, find_program, line_of_check, print_json, run_program
 from webordinary.entrypoints.cli.send import TEXT
 from webordinary.model.checks import Verdict
 from webordinary.operations.doctor import CheckRun

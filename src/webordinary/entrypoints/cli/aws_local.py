@@ -19,7 +19,6 @@ from webordinary.compose.backends import AWS, require_boto3, write_durably
 from webordinary.compose.emulated_events import EmulatedEvents, emulated_events
 from webordinary.config import Config, variable_of
 from webordinary.entrypoints import emulator, lifecycle
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import (
     FLAGS,
     Commands,
@@ -30,6 +29,7 @@ from webordinary.entrypoints.cli.options import (
     load_config,
     whole,
 )
+from webordinary.entrypoints.cli.output import CommandFailed, Exit
 from webordinary.entrypoints.cli.up import require_programs, require_writable, with_free_ports
 from webordinary.entrypoints.emulator import PORT, Emulator, InUse, port_for, running_emulator, sole_user
 from webordinary.entrypoints.lifecycle import run_until_stopped

@@ -7,9 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from webordinary.compose import backup
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_config, load_folder
-from webordinary.entrypoints.cli.output import print_json, progress
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, progress
 from webordinary.entrypoints.cli.up import require_programs
 from webordinary.entrypoints.running import lock_data_folder
 

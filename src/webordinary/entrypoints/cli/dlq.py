@@ -12,9 +12,8 @@ from webordinary.compose.backends import open_container
 from webordinary.compose.container import Container, profile_of
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_existing
-from webordinary.entrypoints.cli.output import clean, clock, line_for, print_json, table
+from webordinary.entrypoints.cli.output import SHORT_ID, CommandFailed, Exit, clean, clock, line_for, print_json, table
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeadLetter, Job
 from webordinary.model.names import ProjectUser
@@ -82,7 +81,7 @@ def _event(entry: TimelineEntry) -> Event:
     return Event(kind, None, None, key, entry.worker, entry.data)
 
 
-MAX_LETTERS, SHORT_ID, SHORTEST = 1000, 12, 6
+MAX_LETTERS, SHORTEST = 1000, 6
 NOTHING = "there is no dead letter"
 HEAD = ("letter", "mail", "given up", "redriven", "reason")
 

@@ -8,9 +8,8 @@ from dataclasses import asdict
 
 from webordinary.compose.checks import run_doctor
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
-from webordinary.entrypoints.cli.output import line_of_check, print_json
+from webordinary.entrypoints.cli.output import Exit, line_of_check, print_json
 from webordinary.model.checks import Verdict
 from webordinary.operations.doctor import CheckRun
 

@@ -16,9 +16,8 @@ from webordinary.compose.backends import log_groups, open_container, output_queu
 from webordinary.compose.container import Container
 from webordinary.compose.emulated_events import has_emulated_events
 from webordinary.config import Config
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, find_mail, find_site, given, load_existing, whole
-from webordinary.entrypoints.cli.output import entry_of, line_for, print_json
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, entry_of, line_for, print_json
 from webordinary.model.jobs import output_message
 from webordinary.model.snapshot import LoggedEvent, workers_in
 

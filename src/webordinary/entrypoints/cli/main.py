@@ -14,8 +14,8 @@ from importlib import import_module
 
 from webordinary.compose.backends import outage_of
 from webordinary.config import ConfigError
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import add_common
+from webordinary.entrypoints.cli.output import CommandFailed, Exit
 from webordinary.entrypoints.running import AlreadyRunning
 from webordinary.model.errors import WebOrdinaryError, is_machine_fault, reason_of
 
@@ -23,15 +23,15 @@ COMMANDS = {
     "up": "up:add_to",
     "worker": "worker:add_to",
     "send": "send:add_to",
-    "receive": "receive:add_to",
+    "receive": "send:add_receive",
     "status": "status:add_to",
     "claims": "status:add_claims",
     "queues": "status:add_queues",
-    "pool": "pool:add_to",
+    "pool": "worker:add_pool",
     "interruptions": "status:add_interruptions",
     "outputs": "logs:add_outputs",
     "dlq": "dlq:add_to",
-    "replies": "replies:add_to",
+    "replies": "mails:add_replies",
     "mails": "mails:add_to",
     "project": "project:add_to",
     "user": "user:add_to",
@@ -48,8 +48,8 @@ COMMANDS = {
     "upgrade-check": "backup:add_upgrade_check",
     "doctor": "doctor:add_to",
     "service": "service:add_to",
-    "config": "settings:add_to",
-    "completion": "settings:add_completion",
+    "config": "service:add_config",
+    "completion": "service:add_completion",
     "aws": "aws:add_to",
     "simulate": "simulate:add_to",
 }

@@ -12,8 +12,7 @@ from typing import TypeAlias
 import webordinary
 from webordinary.compose.container import Container, profile_of
 from webordinary.config import NAMES, SECRETS, Config, flag_of, setting_of
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
-from webordinary.entrypoints.cli.output import log_as_json
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, log_as_json
 from webordinary.model.names import may_name_a_project
 from webordinary.model.projects import Project
 

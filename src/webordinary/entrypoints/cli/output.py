@@ -1,4 +1,4 @@
-"""Printing: aligned tables for people, one JSON value for scripts."""
+"""Printing: aligned tables for people, one JSON value for scripts. And the exit codes of docs/operations.md."""
 
 from __future__ import annotations
 
@@ -13,14 +13,34 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
+from enum import IntEnum
 from pathlib import Path
 from typing import TextIO
 
-from webordinary.entrypoints.cli.exit_codes import CommandFailed
 from webordinary.entrypoints.dashboard.text import details_of, event_text
+from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.events import Event
 from webordinary.model.snapshot import TimelineEntry, with_names
 from webordinary.operations.doctor import CheckRun
+
+
+class Exit(IntEnum):
+    """What a script may rely on."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_RUNNING = 3
+    IN_USE = 4
+    KILLED = 130
+
+
+class CommandFailed(WebOrdinaryError):
+    """What went wrong and what to do about it."""
+
+    def __init__(self, what: str, todo: str, code: Exit = Exit.FAILED) -> None:
+        super().__init__(f"{what}; {todo}")
+        self.what, self.todo, self.code = what, todo, code
 
 
 def print_json(value: object) -> None:

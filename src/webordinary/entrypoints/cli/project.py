@@ -1,4 +1,8 @@
-"""`webordinary project`, `pause` and `resume`: sites and the people who may change them."""
+"""`webordinary project`, `pause` and `resume`: sites and the people who may change them.
+
+`project remove` removes all that onboarding made, and the repository stays. With `--sender`, one person leaves the
+site, and only their right to change it goes.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,7 @@ from webordinary.compose.backends import open_container
 from webordinary.compose.container import profile_of
 from webordinary.config import Config, setting_of
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli import project_remove, send
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
+from webordinary.entrypoints.cli import send
 from webordinary.entrypoints.cli.options import (
     Commands,
     add_command,
@@ -29,14 +32,22 @@ from webordinary.entrypoints.cli.options import (
     load_existing,
     mail_address,
 )
-from webordinary.entrypoints.cli.output import print_json, progress, table
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, progress, table
 from webordinary.entrypoints.cli.up import require_programs, require_writable
 from webordinary.jobs.site_files import Stage
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS, Project, Sender, SenderRole
-from webordinary.operations import domains, onboarding
+from webordinary.operations import onboarding
 from webordinary.operations.access import hash_password
+from webordinary.operations.onboarding import (
+    ProjectRemoval,
+    SenderRemoval,
+    plan_project_removal,
+    plan_sender_removal,
+    remove,
+    remove_person,
+)
 
 
 def add_show(parts: Commands) -> None:
@@ -258,14 +269,14 @@ def change_domains(args: argparse.Namespace) -> int:
         site_name = f"{project.project_id}.{settings.domain}"
         ours = [settings.domain, *filter(None, [urlsplit(settings.public_url).hostname])]
         if args.action == "add":
-            domains.add_domain(services.directory, project, args.own_domain, ours, now)
+            onboarding.add_domain(services.directory, project, args.own_domain, ours, now)
         elif args.action == "remove":
-            domains.remove_domain(services.directory, project, args.own_domain, now)
+            onboarding.remove_domain(services.directory, project, args.own_domain, now)
             return _said(
                 args, {"removed": args.own_domain}, [f"{args.own_domain} shows nothing of {args.name} any more."]
             )
-    found = domains.check_domain(args.own_domain, site_name, _addresses)
-    records = domains.dns_records(args.own_domain, site_name)
+    found = onboarding.check_domain(args.own_domain, site_name, _addresses)
+    records = onboarding.dns_records(args.own_domain, site_name)
     plain = {"domain": args.own_domain, "points_here": found.points_here, "dns": records}
     return _said(args, plain, [f"{found.words}.", *([] if found.points_here else ["In its DNS:", *records])])
 
@@ -335,7 +346,7 @@ def add_to(commands: Commands) -> None:
     add_role(parts)
     add_domain(parts)
     add_hook(parts)
-    project_remove.add_to(parts)
+    add_remove(parts)
 
 
 def add_project(args: argparse.Namespace) -> int:
@@ -488,3 +499,87 @@ def _each(args: argparse.Namespace, *, paused: bool) -> int:
     for name in freed:
         print(f"{name} is paused: its mails wait" if paused else f"{name} goes on")
     return Exit.OK
+
+
+def add_remove(parts: Commands) -> None:
+    about = "remove a site and what was made for it, or one person from a site; its git repository stays"
+    parser = add_command(parts, "remove", run_remove, about)
+    parser.add_argument("name")
+    parser.add_argument("--sender", metavar="MAIL", help="remove only this person, by their mail address")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--force", action="store_true", help="also while jobs are open: they are given up")
+
+
+def run_remove(args: argparse.Namespace) -> int:
+    """Look, ask, undo; again is harmless."""
+    return _remove_site(args) if args.sender is None else _remove_person(args)
+
+
+def _remove_site(args: argparse.Namespace) -> int:
+    with open_container(load_existing(args)) as services:
+        find_site(services, args.name)
+        leaving = plan_project_removal(services, args.name)
+        if not args.yes:
+            _confirm(_about_site(leaving), f"Remove {args.name}?")
+        with progress(f"removing {args.name}") as report:
+            remove(services, leaving, report, force=args.force)
+    if args.json:
+        senders = [sender.address for sender in leaving.senders]
+        print_json({"removed": args.name, "senders": senders, "repository": leaving.project.repo})
+        return Exit.OK
+    print(f"{args.name} is removed; its repository {leaving.project.repo} stays as it is.")
+    return Exit.OK
+
+
+def _remove_person(args: argparse.Namespace) -> int:
+    address = mail_address(args.sender)
+    with open_container(load_existing(args)) as services:
+        find_site(services, args.name)
+        leaving = plan_sender_removal(services, args.name, address)
+        asked = leaving.entry or leaving.jobs
+        if asked and not args.yes:
+            _confirm(_about_person(leaving), f"Remove {address} from {args.name}?")
+        stopped = len(remove_person(services, leaving, force=args.force)) if asked else 0
+    if args.json:
+        others = [sender.address for sender in leaving.others]
+        removed = [address] if leaving.entry else []
+        print_json({"project": args.name, "removed": removed, "stopped": stopped, "may_change_it": others})
+        return Exit.OK
+    if leaving.entry:
+        print(f"{address} is removed from {args.name}: mail from there changes nothing of it any more.")
+    else:
+        print(f"{address} may not change {args.name}; nobody was removed.")
+    if stopped:
+        print(f"  what was under way for it is stopped, and answered so: {stopped}")
+    print(f"  {_who_is_left(leaving)}")
+    return Exit.OK
+
+
+def _confirm(about: str, question: str) -> None:
+    if not sys.stdin.isatty():
+        raise CommandFailed("nobody can be asked here", "say --yes if you mean it", Exit.USAGE)
+    print(about)
+    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+        raise CommandFailed("nothing was removed", "answer y if you mean it")
+
+
+def _about_site(leaving: ProjectRemoval) -> str:
+    people = ", ".join(sender.address for sender in leaving.senders) or "nobody"
+    name = leaving.project.project_id
+    return f"{name}: its sites with all releases, its queues, and the right of {people} to change it will be gone."
+
+
+def _about_person(leaving: SenderRemoval) -> str:
+    gone = f"{leaving.project_id}: mail from {leaving.address} will be treated as a stranger's."
+    return f"{gone} What it changed so far stays. Then, {_who_is_left(leaving)}"
+
+
+def _who_is_left(leaving: SenderRemoval) -> str:
+    name = leaving.project_id
+    if leaving.others:
+        people = (f"{sender.address} ({sender.key.user_id})" for sender in leaving.others)
+        return f"{', '.join(people)} may change {name}."
+    return (
+        f"nobody may change {name}. It is still shown, with its releases and repository: `webordinary project add "
+        f"{name}` lets somebody change it again, `webordinary project remove {name}` removes the site."
+    )

@@ -12,7 +12,6 @@ from textwrap import shorten
 from webordinary.compose.backends import open_container
 from webordinary.compose.embedded import open_embedded
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import (
     Commands,
     add_command,
@@ -22,7 +21,7 @@ from webordinary.entrypoints.cli.options import (
     load_existing,
     load_folder,
 )
-from webordinary.entrypoints.cli.output import clean, clock, print_json, table
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, clean, clock, print_json, table
 from webordinary.entrypoints.cli.up import require_programs
 from webordinary.jobs.site_files import Stage
 from webordinary.operations import onboarding

@@ -1,8 +1,13 @@
-"""`webordinary send`: puts a mail into the running intake, by SMTP or on an emulator as SES does; the first mail."""
+"""`webordinary send`: puts a mail into the running intake, by SMTP or on an emulator as SES does; the first mail.
+
+`webordinary receive`: a mail server hands a mail in through a pipe. Its exit codes are those of sysexits.h, which mail
+servers read: 0 = the mail is durable here, 75 = try again later, 65 and 67 = return it to its sender.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import sys
 from dataclasses import replace
@@ -11,16 +16,19 @@ from email.message import Message
 from email.utils import getaddresses
 from pathlib import Path
 
-from webordinary.compose.backends import send_mail
+from webordinary.compose.backends import open_container, send_mail
 from webordinary.compose.container import Container, profile_of, site_url
+from webordinary.compose.mailboxes import intake_of
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
-from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, given, load_config
-from webordinary.entrypoints.cli.output import print_json
+from webordinary.entrypoints.cli.options import Commands, add_command, add_settings, given, load_config, load_existing
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json
 from webordinary.jobs.site_files import Stage
+from webordinary.mail.delivered import delivery_of
+from webordinary.mail.parsing.headers import with_crlf
 from webordinary.mail.write import CustomerMail, write_mail
-from webordinary.model.errors import Transient
+from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
+from webordinary.model.mail import Delivery, TransportKind
 
 
 def add_to(commands: Commands) -> None:
@@ -150,3 +158,65 @@ def next_steps(
         f"write from {sender} to {mailbox}: {TEXT}",
         "it changes nothing, goes the whole way, and `webordinary status --backend aws` shows what becomes of it",
     ]
+
+
+BAD_MAIL, NO_SUCH_MAILBOX, TRY_AGAIN = os.EX_DATAERR, os.EX_NOUSER, os.EX_TEMPFAIL
+
+
+class _Refused(Exception):
+    """Ends the command; the mail server reads the code and shows the words."""
+
+    def __init__(self, code: int, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+def add_receive(commands: Commands) -> None:
+    about = "take a mail from standard input, as a mail server hands it to a pipe"
+    parser = add_command(commands, "receive", run_receive, about)
+    parser.add_argument("--from", dest="sender", metavar="ADDRESS", help="envelope sender; else the Return-Path field")
+    parser.add_argument("--to", metavar="ADDRESS", type=given, help="envelope recipient; else the fields of the mail")
+
+
+def run_receive(args: argparse.Namespace) -> int:
+    """Accept the mail; no failure but one of the mail itself may make the mail server give it back."""
+    try:
+        print(f"accepted as {_accepted(args)}")
+    except _Refused as refused:
+        return _say(refused.code, str(refused))
+    except Exception as problem:
+        words = str(problem) if isinstance(problem, WebOrdinaryError | OSError) else repr(problem)
+        return _say(TRY_AGAIN, words)
+    return os.EX_OK
+
+
+def _accepted(args: argparse.Namespace) -> str:
+    config = load_existing(args)
+    raw = sys.stdin.buffer.read(config.max_mail_bytes + 1)
+    if len(raw) > config.max_mail_bytes:
+        raise _Refused(BAD_MAIL, f"this mail is too big: at most {config.max_mail_bytes} bytes are taken")
+    if not raw.strip():
+        raise CommandFailed("standard input is empty", "pass the mail there")
+    with open_container(config) as container:
+        mailbox = container.mailroom.mailbox
+        if args.to and not mailbox.accepts(args.to):
+            raise _Refused(NO_SUCH_MAILBOX, f"no such mailbox here: write to {mailbox.address}")
+        lines = with_crlf(_without_from_line(raw))
+        noted = delivery_of(lines, TransportKind.PIPE, mailbox, container.clock.now())
+        sender = noted.mail_from if args.sender is None else args.sender.strip("<>")
+        recipients = (args.to,) if args.to else noted.recipients
+        delivery = Delivery(noted.transport, "", sender, recipients, noted.received_at)
+        try:
+            return intake_of(container).take(lines, delivery)[0].email_id
+        except Permanent as problem:
+            raise _Refused(BAD_MAIL, f"this mail cannot be accepted: {problem}") from problem
+
+
+def _without_from_line(raw: bytes) -> bytes:
+    """Some pipes put a line `From sender date` before the header, as mbox files have it."""
+    return raw.partition(b"\n")[2] if raw.startswith(b"From ") else raw
+
+
+def _say(code: int, words: str) -> int:
+    print(f"webordinary: {words}", file=sys.stderr)
+    return code

@@ -8,14 +8,28 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command
-from webordinary.entrypoints.cli.output import print_json, progress
-from webordinary.operations.capacity.costs import COMPUTE_KINDS, EC2, MEETING_THE_BARS, UsageModel
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, progress
+from webordinary.operations.capacity.costs import (
+    COMPUTE_KINDS,
+    EC2,
+    MEETING_THE_BARS,
+    SystemSize,
+    UsageModel,
+    quota_data,
+    quota_lines,
+)
 from webordinary.operations.capacity.demand import CURVES, MAX_MAILS, MAX_PROJECTS, MAX_WORKERS, Demand, OutOfBounds
-from webordinary.operations.capacity.forecast import Question, estimated_workers, forecast
-from webordinary.operations.capacity.quotas import SystemSize, quota_data, quota_lines
-from webordinary.operations.capacity.report import BLOCKS, columns_for, plain_data, svg, text
+from webordinary.operations.capacity.forecast import (
+    BLOCKS,
+    Question,
+    columns_for,
+    estimated_workers,
+    forecast,
+    plain_data,
+    svg,
+    text,
+)
 
 AUTO = "auto"
 

@@ -12,16 +12,15 @@ from webordinary.compose.backends import open_container
 from webordinary.compose.container import profile_of
 from webordinary.config import Config
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exit_codes import Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, find_mail, find_site, given, load_existing, whole
-from webordinary.entrypoints.cli.output import clock, print_json, table
+from webordinary.entrypoints.cli.output import SHORT_ID, Exit, clock, print_json, table
 from webordinary.entrypoints.dashboard.text import duration
 from webordinary.entrypoints.dashboard.views import status_of, steps_of
 from webordinary.entrypoints.running import Endpoints
 from webordinary.model.jobs import JobState
 from webordinary.model.snapshot import ClaimSummary, MailSummary, PoolSnapshot, QueueSummary
 
-MAX_IN_FLIGHT, RECENT, SHORT_ID = 1000, 10, 12
+MAX_IN_FLIGHT, RECENT = 1000, 10
 
 
 @dataclass(frozen=True, slots=True)

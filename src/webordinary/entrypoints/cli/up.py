@@ -23,9 +23,8 @@ from webordinary.compose.checks import REMOVE_TRUST, why_trust_is_unsafe
 from webordinary.compose.container import Container, profile_of, site_url
 from webordinary.config import FILE_NAME, SECRETS, Config, flag_of, variable_of
 from webordinary.entrypoints import lifecycle, running
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
-from webordinary.entrypoints.cli.output import print_json
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json
 from webordinary.entrypoints.lifecycle import run_until_stopped
 from webordinary.entrypoints.running import Endpoints, bound, bound_anywhere
 from webordinary.entrypoints.supervisor import Child, Supervisor

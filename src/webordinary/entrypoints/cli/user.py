@@ -11,9 +11,8 @@ from datetime import timedelta
 from webordinary.compose.backends import open_container
 from webordinary.compose.container import Container
 from webordinary.entrypoints import running
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import Commands, add_command, load_folder, whole
-from webordinary.entrypoints.cli.output import print_json, table
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, table
 from webordinary.model.console import ConsoleUser, Role
 from webordinary.operations.access import Access, checked_name, hash_password
 

@@ -1,4 +1,4 @@
-"""`webordinary worker`: one generic worker on a data folder; any number may run side by side."""
+"""`webordinary worker`: one generic worker on a data folder. `webordinary pool`: release a claim, drain a worker."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from webordinary.compose.backends import machine_workers, open_container, run_wo
 from webordinary.compose.container import profile_of
 from webordinary.config import Config
 from webordinary.entrypoints import lifecycle, running
-from webordinary.entrypoints.cli.exit_codes import CommandFailed, Exit
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, given, load_existing
-from webordinary.entrypoints.cli.output import clean, print_json
+from webordinary.entrypoints.cli.output import CommandFailed, Exit, clean, print_json
 from webordinary.entrypoints.lifecycle import run_until_stopped
-from webordinary.model.errors import NameTaken
+from webordinary.model.errors import InvalidName, NameTaken
+from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
+from webordinary.operations.mails import BY_OPERATOR
+from webordinary.operations.pool import drain_worker, release_claim
 from webordinary.operations.ports import WorkerRegistry
 from webordinary.services.hung_workers import silence_allowed
 
@@ -159,4 +161,39 @@ def run(args: argparse.Namespace) -> int:
         )
     except NameTaken as problem:
         raise CommandFailed(str(problem), "give this one another --name", Exit.IN_USE) from problem
+    return Exit.OK
+
+
+def add_pool(commands: Commands) -> None:
+    parser = commands.add_parser("pool", help="release a claim, let a worker end", description="The pool of workers.")
+    parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    claim = add_command(parts, "release", run_release, "take a key from a worker that is idle or dead")
+    claim.add_argument("key", type=given, help="a site and its user, as `webordinary claims` shows it: amelia#scott")
+    worker = add_command(parts, "drain", run_drain, "let a worker end once its running jobs are done")
+    worker.add_argument("worker", type=given, help="its name, as `webordinary status` shows it")
+
+
+def run_release(args: argparse.Namespace) -> int:
+    """The next worker that takes the key gets a higher fence."""
+    try:
+        key = ProjectUser.parse(args.key)
+    except InvalidName as problem:
+        raise CommandFailed(f"{args.key[:80]!r} is no key", "write it as amelia#scott", Exit.USAGE) from problem
+    with open_container(load_existing(args)) as services:
+        release_claim(services, key, BY_OPERATOR)
+    if args.json:
+        print_json({"key": str(key)})
+    else:
+        print(f"{key} is released")
+    return Exit.OK
+
+
+def run_drain(args: argparse.Namespace) -> int:
+    """Its supervisor, if it has one, starts it again."""
+    with open_container(load_existing(args)) as services:
+        worker = drain_worker(services, args.worker, BY_OPERATOR)
+    if args.json:
+        print_json({"worker": worker.worker, "name": worker.name, "pid": worker.pid})
+    else:
+        print(f"{worker.name} takes no more jobs and ends when its running ones are done")
     return Exit.OK

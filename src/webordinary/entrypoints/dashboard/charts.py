@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from webordinary.entrypoints.dashboard.text import duration
-from webordinary.pool.history import SAMPLE_SECONDS, PoolSpan, quantile
+from webordinary.pool.metrics import SAMPLE_SECONDS, PoolSpan, quantile
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560, 170, 52, 12, 24
 SPANS = {"24h": (SAMPLE_SECONDS, 144), "30d": (6 * 3600, 120)}

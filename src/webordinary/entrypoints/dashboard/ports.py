@@ -39,6 +39,8 @@ class EventFeed:
     It carries no events: a stream reads them from the Overview, so that none is lost between two wake-ups.
     """
 
+    name = "page-waker"
+
     def __init__(self, max_streams: int = MAX_STREAMS) -> None:
         self._guard = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -52,6 +54,11 @@ class EventFeed:
         with self._guard:
             if self._loop is not None and self._streams:
                 self._loop.call_soon_threadsafe(self._ring)
+
+    def run_once(self, now: datetime) -> int:
+        """As a background service it runs whenever events were stored."""
+        self.wake()
+        return 1
 
     def close(self) -> None:
         """End every stream now, so that the server can stop; may be called from any thread."""

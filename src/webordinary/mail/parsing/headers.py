@@ -252,9 +252,14 @@ def _unfolded(block: bytes) -> Iterator[tuple[str, str]]:
             name, parts = match.group()[:-1].strip().lower().decode("ascii"), [line[match.end() :]]
 
 
+_PLAIN = re.compile(rb"[\t -~]*")
+
+
 def _value(name: str, value: bytes, charset: str) -> str:
     # A guessed charset or a dropped control character would turn another address into a customer's.
-    return value.decode("utf-8", "replace") if name == "from" else clean(_decode_raw(value, charset))
+    if name == "from" or _PLAIN.fullmatch(value):
+        return value.decode("utf-8", "replace")
+    return clean(_decode_raw(value, charset))
 
 
 def _decode_raw(value: bytes, charset: str) -> str:
@@ -267,6 +272,8 @@ def _decode_raw(value: bytes, charset: str) -> str:
 
 def decode_words(text: str) -> str:
     """Decode `=?utf-8?q?…?=`; what cannot be decoded stays as it is."""
+    if text.isascii() and text.isprintable() and "=?" not in text:
+        return text[:MAX_FIELD_BYTES]
     joined = _BETWEEN_WORDS.sub(r"\1", text[:MAX_FIELD_BYTES])
     return clean(_ENCODED_WORDS.sub(_decode_run, joined))
 

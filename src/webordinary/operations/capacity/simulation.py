@@ -21,10 +21,9 @@ from webordinary.model.jobs import Job, JobOutcome, JobResult, NewJob, Settlemen
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.operations.capacity.demand import BIN_SECONDS, BINS, DAY_SECONDS, MAX_WORKERS, Mail, bin_of, within
-from webordinary.pool.callbacks import PREEMPTED
 from webordinary.pool.ports import QUEUED, ClaimRequestQueue, Claims, Pool
-from webordinary.pool.reconciler import Reconciler
-from webordinary.worker.cancellation import JobCancelToken
+from webordinary.pool.reconciler import PREEMPTED, Reconciler
+from webordinary.worker.claims import JobCancelToken
 from webordinary.worker.ports import Clock, WorkerDeps, WorkerSettings
 from webordinary.worker.slot import Slot
 from webordinary.worker.worker import Worker

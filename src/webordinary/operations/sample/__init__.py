@@ -7,8 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from webordinary.adapters.durable import make_folder, move_durably
-from webordinary.adapters.git.command import Git
-from webordinary.adapters.git.durability import harden_origin
+from webordinary.adapters.git.command import Git, harden_origin
 
 PROJECT_ID = "amelia"
 USER_ID = "scott"

@@ -11,7 +11,7 @@ from webordinary.adapters.agents.builtin.draft import Draft
 from webordinary.adapters.agents.builtin.edits import Desk, Unclear, follow
 from webordinary.adapters.agents.builtin.grammar import EXAMPLES, Grammar, Misunderstood, Wish
 from webordinary.adapters.agents.builtin.page import Overlap
-from webordinary.jobs.agent_task import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
+from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
 from webordinary.mail.parsing.small_talk import MARK, Quotations, clauses_of, words_in
 from webordinary.model.claims import CancelToken
 

@@ -16,7 +16,7 @@ from webordinary.adapters.agents.builtin.colours import change_colour
 from webordinary.adapters.agents.builtin.draft import Draft
 from webordinary.adapters.agents.builtin.grammar import Wish
 from webordinary.adapters.agents.builtin.page import ASIDE, HEADINGS, Element, Page, Patch, Picture, Span
-from webordinary.jobs.agent_task import AttachedFile
+from webordinary.jobs.ports import AttachedFile
 from webordinary.model.mail import AttachmentKind
 
 LISTED = 8

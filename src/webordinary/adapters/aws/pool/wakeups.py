@@ -17,8 +17,7 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS
 from webordinary.adapters.aws.pool.claim_requests import SqsClaimRequests
 from webordinary.adapters.aws.pool.queues import Queues, is_old
-from webordinary.model.backoff import Backoff
-from webordinary.model.errors import WebOrdinaryError
+from webordinary.model.errors import Backoff, WebOrdinaryError
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from webordinary.adapters.agents.claude.access import ModelAccess
+from webordinary.adapters.agents.claude_access import ModelAccess
 from webordinary.adapters.agents.process import AgentProcess
 from webordinary.adapters.agents.session_store import SessionHome, SessionRecord, SessionStore
 from webordinary.adapters.agents.workspace import (
@@ -21,8 +21,7 @@ from webordinary.adapters.agents.workspace import (
     shown,
     tree_snapshot,
 )
-from webordinary.jobs.agent_task import SMALLER, AgentLimits, AgentResult, AgentTask, NotUnderstood
-from webordinary.jobs.ports import Sandbox
+from webordinary.jobs.ports import SMALLER, AgentLimits, AgentResult, AgentTask, NotUnderstood, Sandbox
 from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
 from webordinary.model.claims import INTERRUPT_GRACE_SECONDS, CancelToken
 from webordinary.model.errors import JobTimedOut, Permanent, Transient, WebOrdinaryError
@@ -245,7 +244,7 @@ class ClaudeAgent:
         self, cli: Path, access: ModelAccess, home: SessionHome, task: AgentTask, token: CancelToken
     ) -> tuple[ClaudeResult, float]:
         """How it ended and what it cost; that is written down before anybody judges what it left behind."""
-        from webordinary.adapters.agents.claude.session import talk  # noqa: PLC0415  see there
+        from webordinary.adapters.agents.claude_session import talk  # noqa: PLC0415  see there
 
         attachments = prepare_files(task.attachments, home.folder / "attachments")
         settings = home.folder / "settings.json"

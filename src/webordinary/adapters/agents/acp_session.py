@@ -30,11 +30,11 @@ from acp.schema import (
 )
 
 from webordinary.adapters.agents import workspace
-from webordinary.adapters.agents.acp.agent import RULES, AcpDeps, AcpResult
+from webordinary.adapters.agents.acp_agent import RULES, AcpDeps, AcpResult
 from webordinary.adapters.agents.process import AgentProcess, ConversationStop, converse, until_stopped
 from webordinary.adapters.agents.session_store import SessionRecord
 from webordinary.adapters.agents.workspace import PreparedFile, prompt_text, shown
-from webordinary.jobs.agent_task import AgentTask
+from webordinary.jobs.ports import AgentTask
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent, ProgramKilled, Transient, WebOrdinaryError
 
@@ -184,7 +184,6 @@ class SiteClient:
 
 
 _AUTH_REQUIRED = -32000
-_FILES = FileSystemCapabilities(read_text_file=True, write_text_file=True)
 _ERROR_CHARACTERS = 600
 
 

@@ -21,7 +21,7 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import McpSdkServerConfig
 
 from webordinary.adapters.agents import workspace as confined
-from webordinary.adapters.agents.claude.agent import SERVER, ClaudeResult, read_ending, user_message
+from webordinary.adapters.agents.claude_agent import SERVER, ClaudeResult, read_ending, user_message
 from webordinary.adapters.agents.process import (
     AgentProcess,
     ConversationStop,
@@ -30,7 +30,7 @@ from webordinary.adapters.agents.process import (
     until_stopped,
 )
 from webordinary.adapters.agents.workspace import PreparedFile
-from webordinary.jobs.agent_task import AgentTask
+from webordinary.jobs.ports import AgentTask
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import ProgramKilled, Transient
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from webordinary.adapters.agents.process import AgentProcess, ProgressReporter
 from webordinary.adapters.agents.session_store import SessionHome, SessionRecord, SessionStore
 from webordinary.adapters.agents.workspace import prepare_files, result_of, tree_snapshot
-from webordinary.jobs.agent_task import AgentLimits, AgentResult, AgentTask, NotUnderstood
-from webordinary.jobs.ports import Sandbox
+from webordinary.jobs.ports import AgentLimits, AgentResult, AgentTask, NotUnderstood, Sandbox
 from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
 from webordinary.model.claims import INTERRUPT_GRACE_SECONDS, CancelToken
 from webordinary.model.errors import JobTimedOut, Permanent
@@ -122,7 +121,7 @@ class AcpAgent:
         )
 
     def _run_in_cell(self, home: SessionHome, task: AgentTask, token: CancelToken) -> AcpResult:
-        from webordinary.adapters.agents.acp.session import talk  # noqa: PLC0415  imports a heavy library
+        from webordinary.adapters.agents.acp_session import talk  # noqa: PLC0415  imports a heavy library
 
         chosen = self._settings
         attachments = prepare_files(task.attachments, home.folder / "attachments")

@@ -1,4 +1,7 @@
-"""The JSONPath query language: InputPath, Parameters, ResultSelector, ResultPath, OutputPath."""
+"""The JSONPath query language: InputPath, Parameters, ResultSelector, ResultPath, OutputPath.
+
+Paths, intrinsic calls and payload templates are compiled to functions of Data.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,135 @@ from dataclasses import dataclass
 from typing import Any
 
 from webordinary.asl.errors import Failure, InvalidDefinition, runtime
-from webordinary.asl.paths import CannotPlace, Missing, Path, place
-from webordinary.asl.query import expressions
-from webordinary.asl.query.base import Condition, Data, DataFlow, Expression, Field
-from webordinary.asl.query.expressions import compiled
-from webordinary.asl.values import JSON, dump, is_number, parse_nanoseconds
+from webordinary.asl.intrinsics import (
+    BadIntrinsic,
+    Condition,
+    Data,
+    DataFlow,
+    Expression,
+    Field,
+    compile_intrinsic,
+)
+from webordinary.asl.values import (
+    JSON,
+    BadPath,
+    CannotPlace,
+    Missing,
+    Path,
+    compile_path,
+    dump,
+    is_number,
+    parse_nanoseconds,
+    place,
+)
+
+
+def compiled(text: object, field: str, where: str) -> Path:
+    """A path of a definition; raises InvalidDefinition with its place."""
+    if not isinstance(text, str):
+        raise InvalidDefinition(where, field, f"must be a path, not {text!r}")
+    try:
+        return compile_path(text)
+    except BadPath as problem:
+        raise InvalidDefinition(where, field, str(problem)) from problem
+
+
+def path_expression(text: object, field: str, where: str) -> Expression:
+    """InputPath, OutputPath, ItemsPath…: a path whose absence AWS words its own way."""
+    path = compiled(text, field, where)
+    if path.text == "$":
+        return lambda data: data.input
+
+    def read(data: Data) -> JSON:
+        try:
+            return data.look_up(path)
+        except Missing as problem:
+            raise runtime(f"Invalid path '{path.text}' : {problem}") from problem
+
+    return read
+
+
+def value_expression(text: object, field: str, where: str) -> Expression:
+    """The right side of a `name.$` field: a path or an intrinsic call."""
+    if not isinstance(text, str):
+        raise InvalidDefinition(where, field, f"must be a path or an intrinsic function, not {text!r}")
+    if text.startswith("States."):
+        return _intrinsic(text, field, where)
+    path = compiled(text, field, where)
+    if path.text == "$":
+        return lambda data: data.input
+
+    def read(data: Data) -> JSON:
+        try:
+            return data.look_up(path)
+        except Missing as problem:
+            seen = dump(data.context() if path.root == "$$" else data.input)
+            raise runtime(
+                f"The JSONPath '{text}' specified for the field '{field}' could not be found in the input '{seen}'"
+            ) from problem
+
+    return read
+
+
+def _intrinsic(text: str, field: str, where: str) -> Expression:
+    try:
+        call = compile_intrinsic(text)
+    except (BadIntrinsic, BadPath) as problem:
+        raise InvalidDefinition(where, field, str(problem)) from problem
+
+    def evaluate(data: Data) -> JSON:
+        try:
+            return call(data)
+        except Missing as problem:
+            raise runtime(f"The function '{text}' had the following error: {problem}") from problem
+        except BadIntrinsic as problem:
+            raise Failure("States.IntrinsicFailure", str(problem), located=True) from problem
+
+    return evaluate
+
+
+def template(value: JSON, where: str) -> Expression:
+    """Compile a payload template; parts without expressions are shared, not copied."""
+    part = _part(value, where)
+    return part if part is not None else lambda _: value
+
+
+def _part(value: JSON, where: str) -> Expression | None:
+    """None for a part that is constant."""
+    if isinstance(value, dict):
+        return _object(value, where)
+    if isinstance(value, list):
+        return _array(value, where)
+    return None
+
+
+def _object(value: dict[str, JSON], where: str) -> Expression | None:
+    live: list[tuple[str, Expression]] = []
+    constant: dict[str, JSON] = {}
+    for key, inner in value.items():
+        if key.endswith(".$"):
+            live.append((key[:-2], value_expression(inner, key, where)))
+        elif (part := _part(inner, where)) is not None:
+            live.append((key, part))
+        else:
+            constant[key] = inner
+    if not live:
+        return None
+
+    def build(data: Data) -> JSON:
+        made = dict(constant)
+        for key, part in live:
+            made[key] = part(data)
+        return made
+
+    return build
+
+
+def _array(value: list[JSON], where: str) -> Expression | None:
+    parts = [_part(inner, where) for inner in value]
+    if all(part is None for part in parts):
+        return None
+    return lambda data: [inner if part is None else part(data) for part, inner in zip(parts, value, strict=True)]
 
 
 def text(value: JSON) -> bytes | None:
@@ -203,7 +330,7 @@ class JsonPath:
         if name in raw and path_name in raw:
             raise InvalidDefinition(where, path_name, f"cannot stand beside {name}")
         if path_name in raw:
-            read = expressions.path_expression(raw[path_name], path_name, where)
+            read = path_expression(raw[path_name], path_name, where)
             return JsonPathField(path_name, raw[path_name], read)
         if name in raw:
             value = raw[name]
@@ -214,13 +341,13 @@ class JsonPath:
         """`Error` or `ErrorPath`, whose path may also be an intrinsic call."""
         path_name = f"{name}Path"
         if path_name in raw and name not in raw:
-            read = expressions.value_expression(raw[path_name], path_name, where)
+            read = value_expression(raw[path_name], path_name, where)
             return JsonPathField(path_name, raw[path_name], read)
         return self.field(raw, name, where)
 
     def template(self, value: JSON, field: str, where: str) -> Expression:
         """A payload template with `name.$` fields."""
-        return expressions.template(value, where)
+        return template(value, where)
 
     def condition(self, rule: Mapping[str, Any], where: str) -> Condition:
         """A Choice rule with Variable and one comparison, or And, Or, Not of such."""
@@ -231,7 +358,7 @@ class JsonPath:
         text = raw.get("ResultPath", "$")
         if text is None:
             return lambda data, _: data.input
-        path = expressions.compiled(text, "ResultPath", where)
+        path = compiled(text, "ResultPath", where)
         if path.root != "$" or not path.definite:
             raise InvalidDefinition(where, "ResultPath", f"must be a reference path into the input, not {text}")
         if not path.steps:
@@ -254,8 +381,8 @@ def _filter(raw: Mapping[str, Any], field: str, where: str) -> Expression:
     text = raw.get(field, "$")
     if text is None:
         return lambda _: {}
-    return expressions.path_expression(text, field, where)
+    return path_expression(text, field, where)
 
 
 def _optional_template(raw: Mapping[str, Any], field: str, where: str) -> Expression | None:
-    return expressions.template(raw[field], where) if field in raw else None
+    return template(raw[field], where) if field in raw else None

@@ -1,1 +1,0 @@
-"""One module per state type, or per few that belong together."""

@@ -1,1 +1,0 @@
-"""Mail comes in by SMTP, and test mails go out by it."""
