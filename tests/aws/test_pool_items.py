@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,16 +14,19 @@ from tests.aws.emulator import REGION, Emulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
 from tests.aws.pool_world import SESSION, PoolWorld
 from tests.contract.test_project_leases import JobHold
+from tests.unit.lambdas.cloud import Cloud
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import MAX_TRIES, connect
 from webordinary.adapters.aws.dynamo import epoch, from_item, to_item
 from webordinary.adapters.aws.pool.project_leases import OPERATOR_SECONDS
 from webordinary.adapters.aws.provision.shapes import TABLES, create_tables
+from webordinary.compose.aws import LoggedEvents
 from webordinary.model.claims import StartedJob
 from webordinary.model.errors import Transient
 from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
+from webordinary.workflow.queueing import Queueing
 
 KEY = ProjectUser("amelia", "scott")
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -180,3 +184,20 @@ def test_an_ownership_row_that_expired_never_restarts_the_fence(world: PoolWorld
     taken = world.claims().claim_and_start(KEY, "container-2", NOON + SECOND)
     assert isinstance(taken, StartedJob)
     assert taken.claim.fence > old.fence
+
+
+def test_the_workflow_looks_closer_only_where_the_owner_runs_another_job(world: PoolWorld) -> None:
+    cloud = Cloud()
+    pool = replace(cloud.pool, jobs=world.jobs(), claims=world.claims())
+    queueing = Queueing(pool, cloud.interruptions, LoggedEvents(), lambda: NOON, lambda _: None)
+
+    def asked(job_id: str) -> dict[str, object]:
+        return queueing.check_ownership({"jobId": job_id, "place": {"key": str(KEY), "order": 1}})
+
+    record(world, "a")
+    assert asked("a") == {"owned": False, "idle": False}
+    begun = claim(world)
+    record(world, "b")
+    assert (asked("a"), asked("b")) == ({"owned": True, "idle": True}, {"owned": True, "idle": False})
+    world.claims().end_and_take_next(begun, DONE, NOON, more=False)
+    assert asked("b") == {"owned": True, "idle": True}

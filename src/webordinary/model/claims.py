@@ -45,8 +45,8 @@ class Claim:
     claimed_at: datetime
     last_activity_at: datetime
     lease_expires_at: datetime
-    idle: bool = field(default=False, compare=False)
-    """No job runs under it. A store that cannot tell says no."""
+    running: str | None = field(default=None, compare=False)
+    """The job that runs under it, empty for none. None where the store does not tell."""
 
     def is_held_by(self, worker: str, now: datetime) -> bool:
         """Whether this worker may act under it now."""

@@ -40,7 +40,7 @@ class Queueing:
         return {}
 
     def check_ownership(self, payload: Payload) -> Payload:
-        """Does a live worker own the key, and is it known to run nothing? Only looks.
+        """Does a live worker own the key, and is it known to run no other job? Only looks.
 
         A job that begins later makes no way for this one (see `interrupting_job`), so only a busy owner matters.
         """
@@ -48,7 +48,7 @@ class Queueing:
         if claim is None or claim.status is not ClaimStatus.HELD or claim.lease_expires_at <= self.now():
             return {"owned": False, "idle": False}
         alive = not self.pool.liveness.is_dead(claim.worker)
-        return {"owned": alive, "idle": alive and claim.idle}
+        return {"owned": alive, "idle": alive and claim.running in ("", payload["jobId"])}
 
     def send_claim_request(self, payload: Payload) -> Payload:
         """Tell the workers that this key waits; a hint that is there already is enough."""

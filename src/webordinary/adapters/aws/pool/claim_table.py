@@ -126,7 +126,7 @@ def claim_of(fields: Fields) -> Claim:
         claimed_at=at(fields["claimedAt"]),
         last_activity_at=at(fields["lastActivity"]),
         lease_expires_at=at(fields["leaseExpiresAt"]),
-        idle="running" not in fields,
+        running=fields.get("running", ""),
     )
 
 

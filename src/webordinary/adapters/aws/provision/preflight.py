@@ -309,7 +309,7 @@ def make_ecs_role(iam: Any) -> None:  # noqa: ANN401
         try:
             iam.create_service_linked_role(AWSServiceName="ecs.amazonaws.com")
         except ClientError as problem:
-            if code_of(problem) != "InvalidInput":  # it "has been taken": it is there
+            if code_of(problem) not in ("InvalidInput", "EntityAlreadyExists"):  # it "has been taken": it is there
                 raise
 
 
