@@ -38,6 +38,7 @@ from webordinary.entrypoints.cli import main
 pytestmark = [pytest.mark.xdist_group("cdk"), pytest.mark.slow, pytest.mark.timeout(400)]
 
 ACCOUNT, ANN = "567890123456", "ann@example.com"
+BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
 CDK = ROOT / "infra" / "cdk" / "node_modules" / ".bin" / "cdk"
 PROGRAM = """#!{python}
 import sys
@@ -57,7 +58,7 @@ def as_the_cdk(arguments: list[str]) -> int:
     match arguments[0]:
         case "bootstrap":
             version = session.client("ssm", endpoint_url=endpoint)
-            version.put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="21", Type="String")
+            version.put_parameter(Name=BOOTSTRAP, Value="21", Type="String")
         case "deploy" if Path(os.environ["BROKEN"]).exists():
             create_tables(clients)
             return 1
@@ -99,6 +100,7 @@ def broken(ministack: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     }  # fmt: skip
     for name, value in known.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it keeps the account of the test before
     yield tmp_path / "broken"
     shutil.rmtree(CDK.parents[1], ignore_errors=True)
     close_down(connect_tools(REGION, ministack.endpoint, session_of(ACCOUNT)))

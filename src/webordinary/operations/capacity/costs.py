@@ -30,24 +30,24 @@ class UsageProfile:
 
 
 PER_MAIL = UsageProfile(
-    45,  # 24 to DynamoDB, 10 to SQS, 7 to S3, 3 to Step Functions, 1 to SES
+    35,  # 26 to DynamoDB, 3 to SQS, 3 to S3, 2 to Step Functions, 1 to SES, which puts the mail into S3
     {
-        "dynamodb.write": 40,
-        "dynamodb.read": 12,
-        "sqs.standard": 5,
-        "sqs.fifo": 5,
-        "s3.put": 3,
-        "s3.get": 4,
+        "dynamodb.write": 36,
+        "dynamodb.read": 16,
+        "sqs.standard": 1,
+        "sqs.fifo": 3,
+        "s3.put": 1,
+        "s3.get": 3,
         "ses.out": 1,
     },
 )
 PER_JOB_MINUTE = UsageProfile(
     8,  # the lease is renewed, interrupts and hints are asked for, the workflow is told that the job lives
-    {"dynamodb.write": 3, "sqs.standard": 4},
+    {"dynamodb.write": 6, "dynamodb.read": 1, "sqs.fifo": 3},
 )
 PER_IDLE_HOUR = UsageProfile(
-    620,  # two queues polled by turns of 20 seconds, the lease renewed, a look at what others left
-    {"dynamodb.write": 180, "dynamodb.read": 80, "sqs.standard": 180, "sqs.fifo": 180},
+    600,  # two queues polled by turns of 20 seconds, the lease renewed, a look at what others left
+    {"dynamodb.write": 372, "dynamodb.read": 60, "sqs.standard": 180, "sqs.fifo": 180},
 )
 
 BESIDES_CALLS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,6 @@ from webordinary.model.snapshot import Interruption
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
-
-LETTERS = "letters"
-"""Listeners under this name are woken when a dead letter is stored."""
 
 PARTITION = "dead-letters"
 COUNTER = {"emailId": "dead-letters-counter", "part": "-"}
@@ -35,10 +32,8 @@ _LOOKED_THROUGH = 10_000
 class AwsDeadLetters:
     """What was given up, as items; kept until a person drops it or redrives its mail."""
 
-    def __init__(
-        self, dynamo: Dynamo, table: str = names.MAILS, notify: Callable[[str], None] = lambda _: None
-    ) -> None:
-        self._dynamo, self._table, self._notify = dynamo, table, notify
+    def __init__(self, dynamo: Dynamo, table: str = names.MAILS) -> None:
+        self._dynamo, self._table = dynamo, table
 
     def add(self, email_id: str, job_id: str | None, reason: str, now: datetime, redrives: int = 0) -> None:
         """Keep it with its reason."""
@@ -52,7 +47,6 @@ class AwsDeadLetters:
                 put(self._table, fields, NEW),
             ]
             self._dynamo.transact(what, writes, str(uuid.uuid4()))
-        self._notify(LETTERS)
 
     def all(self, limit: int) -> Sequence[DeadLetter]:
         """The newest first."""
