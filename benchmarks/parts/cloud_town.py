@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,6 @@ from tests.aws.lambdas import until  # noqa: E402
 from tests.aws.proxied_calls import ProxiedCall  # noqa: E402
 
 from parts.aws_calls import boto3_name, counted, invocation_usage, workflow_usage  # noqa: E402
-from webordinary.adapters.aws.dynamo import Dynamo  # noqa: E402
-from webordinary.adapters.aws.pool.claim_requests import ReconcilerProgress  # noqa: E402
 from webordinary.operations.capacity.costs import UsageProfile  # noqa: E402
 
 SCOTT, ANN = "scott@example.com", "ann@example.com"
@@ -83,12 +80,7 @@ class CloudTown:
         return counted(seen).per(minutes), _by_operation(seen, minutes)
 
     def idle_hours(self, hours: float, *, reconciled: bool = False) -> tuple[UsageProfile, dict[str, float]]:
-        """Of one hour of a worker that waits, holding one claim; and of the reconciler beside it, if wanted.
-
-        A worker does the reconciler's work where that was silent for long, so its last pass is put into the middle.
-        """
-        middle = datetime.now(UTC) + timedelta(hours=hours / 2)
-        ReconcilerProgress(Dynamo(self.house.cloud.clients.dynamodb)).passed(None, middle)
+        """Of one hour of a worker that waits, holding one claim; and of the reconciler beside it, if wanted."""
         seen = self._seen(lambda: _pass(hours * 3600), reconciled=reconciled)
         return counted(seen).per(hours), _by_operation(seen, hours)
 
