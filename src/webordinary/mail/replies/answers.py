@@ -124,8 +124,8 @@ def _succeeded(
 def ask_approval(answer: Answer, mail: ParsedMail) -> Answer:
     """The answer to an editor's change, for the person who may publish it."""
     who = Paragraph(f"{mail.sender_name or mail.sender} asked for this change, and your word makes it public.")
-    blocks = (replace(one, title="What was asked") if isinstance(one, Excerpt) else one for one in answer.blocks)
-    return replace(answer, headline="A change waits for your yes", blocks=(who, *blocks))
+    what, *more = (replace(one, title="What was asked") if isinstance(one, Excerpt) else one for one in answer.blocks)
+    return replace(answer, headline="A change waits for your yes", blocks=(what, who, *more))
 
 
 def _changed(result: JobResult) -> tuple[str, ...]:
