@@ -363,6 +363,11 @@ class LeaseObserver:
             sight.since = min(sight.since, self._clock.monotonic() - self._lease)
         return self._clock.monotonic() - sight.since >= self._lease
 
+    def begin_anew(self, key: ProjectUser) -> None:
+        """The lease of this key is observed from now on: while nobody can write, no beat can change."""
+        if sight := self._seen.get(key):
+            sight.since = self._clock.monotonic()
+
     def forget(self, key: ProjectUser) -> None:
         """Forget a key that is free, ours, or without work."""
         self._seen.pop(key, None)
@@ -525,7 +530,11 @@ class Claiming:
     def _take_over(self, claim: Claim) -> bool:
         if self._deps.pool.liveness.is_dead(claim.worker):
             self._deps.pool.liveness.end_survivors(claim.worker)
-        return self._claim(claim.key, claim)
+        try:
+            return self._claim(claim.key, claim)
+        except Exception:
+            self._watch.begin_anew(claim.key)
+            raise
 
 
 def release(claim: Claim, pool: Pool, now: datetime) -> bool:

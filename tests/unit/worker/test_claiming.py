@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+
+import pytest
 
 from tests.harness.pool_records import PoolRecords
 from tests.unit.worker.around import DONE, WORKER, Around
@@ -13,7 +17,7 @@ from webordinary.model.claims import Claim, ClaimRequest, StartedJob
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.operations.capacity.simulation import MIDNIGHT
+from webordinary.operations.capacity.simulation import MIDNIGHT, VirtualClock
 from webordinary.worker.claims import Claiming, JobCancelToken
 from webordinary.worker.slot import Slot
 from webordinary.worker.worker import Worker
@@ -82,3 +86,49 @@ def test_a_key_whose_owner_is_dead_gets_the_next_slot_although_that_one_has_more
         slot.serve(token)
         worker.react([])
     assert deps.served[:2] == [str(ANN), str(SCOTT)]
+
+
+class Unwritable(SqliteClaims):
+    """Nobody can write until there is room again."""
+
+    has_room = False
+
+    def claim_and_start(
+        self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
+    ) -> StartedJob | Claim | None:
+        if over and not self.has_room:
+            raise sqlite3.OperationalError("database or disk is full")
+        return super().claim_and_start(key, worker, now, over)
+
+
+def test_time_in_which_nobody_could_write_does_not_end_a_lease() -> None:
+    state, begun = PoolRecords(), list[StartedJob]()
+    claims, deps = Unwritable(state.db), Around().surroundings(state)
+    deps = replace(deps, pool=replace(deps.pool, claims=claims))
+    SqliteJobs(state.db).record(NewJob("single", SCOTT, "t", "mail-single", Command.EDIT), EARLIER, ready=True)
+    started = claims.claim_and_start(SCOTT, "container-2", EARLIER)
+    assert isinstance(started, StartedJob)
+
+    def begin(taken: StartedJob, claimed_at: float) -> None:
+        begun.append(taken)
+
+    claiming = Claiming(deps, lambda: not begun, begin, lambda claim: False)
+
+    def pass_time(seconds: float) -> None:
+        assert isinstance(deps.clock, VirtualClock)
+        until = deps.clock.monotonic() + seconds
+        deps.clock.after(seconds, lambda: None)
+        deps.clock.run(until, lambda: False)
+
+    lease = deps.settings.lease
+    assert not claiming.is_over(started.claim)
+    pass_time(lease + 1)
+    assert claiming.is_over(started.claim)
+    with pytest.raises(sqlite3.OperationalError):
+        claiming.serve_waiting_keys()
+    claims.has_room = True
+    claiming.serve_waiting_keys()
+    assert not begun, "its worker could not renew, and may do so now"
+    pass_time(lease + 1)
+    claiming.serve_waiting_keys()
+    assert [taken.claim.key for taken in begun] == [SCOTT]
