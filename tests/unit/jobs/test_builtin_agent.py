@@ -262,11 +262,18 @@ def test_one_part_that_is_unclear_stops_all_of_it(site: Site) -> None:
     assert site.untouched
 
 
-@pytest.mark.parametrize("mail", ["make it pop", "", "Thanks!", "Dear all,", "x" * 10_000, "change", "add add add"])
+@pytest.mark.parametrize("mail", ["make it pop", "", "x" * 10_000, "change", "add add add"])
 def test_what_is_not_understood_changes_nothing_and_says_what_can_be_done(site: Site, mail: str) -> None:
     result = site.write(mail)
     assert isinstance(result, NotUnderstood)
     assert "change the homepage title to Spring Sale" in result.text
+    assert site.untouched
+
+
+@pytest.mark.parametrize("mail", ["Thanks!", "Dear all,", "Thanks, that's great!"])
+def test_a_mail_of_small_talk_is_answered_without_a_lecture(site: Site, mail: str) -> None:
+    assert site.write(mail) == Answered("Thank you for your mail. It does not ask for a change.")
+    assert isinstance(site.write(mail, "vase.jpg"), NotUnderstood), "a photo was sent for something"
     assert site.untouched
 
 

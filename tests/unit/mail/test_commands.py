@@ -121,6 +121,8 @@ def test_the_subject_of_an_undo_names_its_change_after_any_prefix() -> None:
         (Command.PUBLISH, "Thanks, that's exactly what I wanted. Publish please."),
         (Command.PUBLISH, "Yes, that's right. Publish this one."),
         (Command.PUBLISH, "LGTM, publish"),
+        (Command.PUBLISH, "I love it. Please make it live!"),
+        (Command.PUBLISH, "Please make this live now, thanks"),
         (Command.PUBLISH, "Super, danke! Du kannst es jetzt online stellen."),
         (Command.PUBLISH, "Einverstanden. Bitte veröffentlichen."),
         (Command.PUBLISH, "Très bien, merci de publier."),

@@ -235,7 +235,7 @@ def _nearest(word: str, language: Language) -> str:
     return next((one for one in known if _one_apart(word, one)), word)
 
 
-_NOT_A_TYPO = word_set("dont wont cant didnt isnt wait late later text dark bold move wide mean tall more none")
+_NOT_A_TYPO = word_set("dont wont cant didnt isnt wait late later live text dark bold move wide mean tall more none")
 
 
 def _one_apart(word: str, known: str) -> bool:

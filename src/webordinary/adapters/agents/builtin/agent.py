@@ -115,6 +115,8 @@ class BuiltinAgent:
                 )
             said = f"I did not understand “{_begin(wishes.said)}”, so nothing was changed.\n\n{ABILITIES}"
             return _without(wishes, task.instruction, grammar) or NotUnderstood(said)
+        if not wishes and task.instruction.strip() and not task.attachments:
+            return Answered("Thank you for your mail. It does not ask for a change.")
         if not wishes:
             return NotUnderstood(f"Your mail does not say what to change, so nothing was changed.\n\n{ABILITIES}")
         if len(wishes) > MAX_WISHES:
