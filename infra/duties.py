@@ -97,7 +97,7 @@ _STEPS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.write_tables(INTERRUPTIONS),
         *_answer(settings),
     ),
-    "HandleTimeout": lambda _: (rights.read_tables(JOBS),),
+    "HandleTimeout": lambda _: (rights.write_tables(JOBS), rights.send_to(rights.INPUT)),
     "GiveUp": lambda _: (
         rights.move_in_tables(JOBS),
         rights.write_tables(MAILS, INTERRUPTIONS),

@@ -7,7 +7,7 @@ import tomllib
 import markdown
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from webordinary.adapters.agents.builtin.html import parse_page
@@ -29,6 +29,7 @@ READERS = st.sampled_from([parse_markdown, parse_page])
 
 
 @given(SOURCES, READERS)
+@example("# # ", parse_markdown)
 @settings(deadline=None)
 def test_every_place_is_within_the_page_however_broken_it_is(source: str, read: object) -> None:
     page = read(source)  # type: ignore[operator]
@@ -40,6 +41,7 @@ def test_every_place_is_within_the_page_however_broken_it_is(source: str, read: 
 
 
 @given(WORDS)
+@example("''")
 @settings(deadline=None)
 def test_new_words_are_read_as_they_were_written(words: str) -> None:
     shown = markdown.markdown(f"Before\n\n{MARKDOWN.escape(words)}\n\nAfter", extensions=["tables", "fenced_code"])
@@ -51,6 +53,7 @@ def test_new_words_are_read_as_they_were_written(words: str) -> None:
 
 
 @given(WORDS)
+@example("''")
 @settings(deadline=None)
 def test_new_words_are_read_as_they_were_written_by_commonmark_too(words: str) -> None:
     commonmark = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])

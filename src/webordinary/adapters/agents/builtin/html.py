@@ -27,7 +27,7 @@ class Html:
         safe = html.escape(words).replace("&#x27;", "'")
         return safe.encode("ascii", "xmlcharrefreplace").decode() if self.references else safe
 
-    def read(self, fragment: str) -> str:
+    def read(self, fragment: str, element: Element | None = None) -> str:
         """A fragment without its tags, entities read and white space squeezed."""
         tagged = fragment.rfind(">") + 1  # no tag ends after this, so none is looked for
         return " ".join(unescaped(re.sub(r"<[^>]*+>", " ", fragment[:tagged]) + fragment[tagged:]).split())

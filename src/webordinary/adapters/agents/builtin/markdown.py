@@ -48,9 +48,9 @@ class Markdown:
         safe = re.sub(r"[\\`*_\[\]{}&<>|~]", lambda mark: _WRITTEN.get(mark[0], "\\" + mark[0]), words)
         return _AT_START.sub(lambda mark: f"{mark[1]}\\{mark[2]}" if mark[1] else f"&#{ord(mark[0])};", safe)
 
-    def read(self, fragment: str) -> str:
-        """A fragment without its marks."""
-        quoted = re.fullmatch(r"(['\"])(.*)\1", fragment)
+    def read(self, fragment: str, element: Element | None = None) -> str:
+        """A fragment without its marks; in front matter, a text without its quotation marks."""
+        quoted = element and element.name == "title" and re.fullmatch(r"(['\"])(.*)\1", fragment)
         text = re.sub(r"(?<!\\)`", "", _MARKS.sub("", quoted[2].replace("''", "'") if quoted else fragment))
         return " ".join(unescaped(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text)).split())
 
@@ -113,7 +113,7 @@ def parse_markdown(source: str) -> Page:
             block = None
         elif heading := _HEADING.match(text):
             block = items = None
-            inner_end = begin + len(_HEADING_END.sub("", text))
+            inner_end = begin + max(heading.end(), len(_HEADING_END.sub("", text)))  # `# #` has no text
             page.elements.append(
                 Element(f"h{len(heading['level'])}", "", begin, begin + heading.end(), None, inner_end, end)
             )

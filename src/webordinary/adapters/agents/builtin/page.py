@@ -97,7 +97,7 @@ class Markup(Protocol):
     def escape(self, words: str, element: Element | None = None) -> str:
         """Words as they are written within this element."""
 
-    def read(self, fragment: str) -> str:
+    def read(self, fragment: str, element: Element | None = None) -> str:
         """What a visitor reads in a fragment of the source."""
 
     def block(self, page: Page, after: Element | None, content: str | Picture) -> Patch:
@@ -154,7 +154,7 @@ class Page:
 
     def words(self, element: Element) -> str:
         """What a visitor reads in it."""
-        return self.markup.read(self.source[element.inner_start : element.inner_end])
+        return self.markup.read(self.source[element.inner_start : element.inner_end], element)
 
     def filled(self, element: Element, words: str) -> Patch:
         """The element with these words in place of all that is in it."""
