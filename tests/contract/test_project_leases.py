@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -15,7 +15,7 @@ from webordinary.adapters.sqlite.jobs import SqliteJobs
 from webordinary.jobs.ports import ProjectLeases
 from webordinary.model.claims import StartedJob
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
+from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import Claims, Jobs
@@ -114,6 +114,22 @@ def test_a_lease_whose_job_was_taken_over_is_over(pool: Backend) -> None:
     begun, ann = pool.run(SCOTT, "w1"), hold_of(pool.run(ANN, "w2"))
     assert pool.leases.take("amelia", hold_of(begun), NOON)
     pool.claims.claim_and_start(SCOTT, "w3", NOON, over=begun.claim)
+    assert pool.leases.take("amelia", ann, NOON)
+
+
+def test_a_lease_is_over_when_its_key_was_taken_over_and_another_job_of_it_comes_first(pool: Backend) -> None:
+    ann, begun = hold_of(pool.run(ANN, "w2")), pool.run(SCOTT, "w1")
+    pool.jobs.record(NewJob("job-later", SCOTT, "thread2", "mail2", Command.EDIT), NOON, ready=True)
+    retry = Requeue(RequeueReason.RETRY, NOON + timedelta(seconds=1))
+    later = pool.claims.end_and_take_next(begun, retry, NOON, more=True).started
+    assert later
+    assert later.job.job_id == "job-later"
+    assert pool.leases.take("amelia", hold_of(later), NOON)
+    over = pool.claims.claim_and_start(SCOTT, "w3", NOON + timedelta(minutes=1), over=later.claim)
+    assert isinstance(over, StartedJob)
+    assert over.job.job_id == begun.job.job_id, "the one that came first waits no more"
+    assert pool.leases.take("amelia", hold_of(over), NOON)
+    pool.claims.end_and_take_next(over, DONE, NOON, more=False)
     assert pool.leases.take("amelia", ann, NOON)
 
 

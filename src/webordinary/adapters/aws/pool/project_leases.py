@@ -110,7 +110,12 @@ class AwsProjectLeases:
         if (row["jobId"], row["jobFence"]) == (token.job_id, token.fence):
             return False  # an earlier try got through unheard
         record = self._jobs.find(row["jobId"])
-        return record is not None and (record.job.state, record.job.fence) == (JobState.RUNNING, row["jobFence"])
+        if record is None or (record.job.state, record.job.fence) != (JobState.RUNNING, row["jobFence"]):
+            return False
+        # After a takeover another job of the key may come first; this one runs on paper only.
+        key = record.job.key
+        claim = self._dynamo.get(f"looking who owns {key}", (self._table, {"projectKey": key.text}))
+        return claim is not None and claim["fence"] == row["jobFence"]
 
     def _stood_still(self, project_id: str, fence: int) -> bool:
         now = self._monotonic()
