@@ -274,11 +274,12 @@ ON CONFLICT (project_id) DO UPDATE
 SET fence = max(fence + 1, :epoch_seconds), worker = :worker, job_id = :job_id, job_fence = :job_fence, status = 'held'
 WHERE status = 'free' OR (status = 'held' AND :overtaking) OR worker = :dead_worker
   OR (project_leases.job_id <> '' AND NOT EXISTS (
-  SELECT 1 FROM jobs JOIN claims ON claims.key = jobs.key AND claims.fence = jobs.fence
-  WHERE jobs.job_id = project_leases.job_id AND state = 'running' AND jobs.fence = project_leases.job_fence))
+  SELECT 1 FROM jobs
+  WHERE jobs.job_id = project_leases.job_id AND state = 'running' AND jobs.fence = project_leases.job_fence
+    AND NOT EXISTS (SELECT 1 FROM claims WHERE claims.key = jobs.key AND claims.fence > jobs.fence)))
   OR (project_leases.job_id <> '' AND project_leases.job_id = :job_id AND project_leases.job_fence = :job_fence)
 RETURNING fence"""
-# A job runs as long as its claim is the newest of its key: after a takeover, another job of the key may come first.
+# After a takeover another job of the key may come first; the one that ran before runs on paper only.
 # A job that is tried again under the same claim does not wait for its own lease, which it could not give back.
 # Without a job it is an operator's, over as soon as that process is dead.
 

@@ -115,7 +115,7 @@ class AwsProjectLeases:
         # After a takeover another job of the key may come first; this one runs on paper only.
         key = record.job.key
         claim = self._dynamo.get(f"looking who owns {key}", (self._table, {"projectKey": key.text}))
-        return claim is not None and claim["fence"] == row["jobFence"]
+        return claim is None or claim["fence"] <= row["jobFence"]
 
     def _stood_still(self, project_id: str, fence: int) -> bool:
         now = self._monotonic()
