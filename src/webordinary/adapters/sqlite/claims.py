@@ -279,7 +279,7 @@ WHERE status = 'free' OR (status = 'held' AND :overtaking) OR worker = :dead_wor
     AND NOT EXISTS (SELECT 1 FROM claims WHERE claims.key = jobs.key AND claims.fence > jobs.fence)))
   OR (project_leases.job_id <> '' AND project_leases.job_id = :job_id AND project_leases.job_fence = :job_fence)
 RETURNING fence"""
-# After a takeover another job of the key may come first; the one that ran before runs on paper only.
+# After a takeover another job of the key may start first; the old job is still recorded as running.
 # A job that is tried again under the same claim does not wait for its own lease, which it could not give back.
 # Without a job it is an operator's, over as soon as that process is dead.
 

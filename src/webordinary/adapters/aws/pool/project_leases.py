@@ -112,7 +112,7 @@ class AwsProjectLeases:
         record = self._jobs.find(row["jobId"])
         if record is None or (record.job.state, record.job.fence) != (JobState.RUNNING, row["jobFence"]):
             return False
-        # After a takeover another job of the key may come first; this one runs on paper only.
+        # After a takeover another job of the key may start first; this one is still recorded as running.
         key = record.job.key
         claim = self._dynamo.get(f"looking who owns {key}", (self._table, {"projectKey": key.text}))
         return claim is None or claim["fence"] <= row["jobFence"]
