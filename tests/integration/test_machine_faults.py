@@ -6,9 +6,7 @@ import errno
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,6 @@ from tests.unit.jobs.world import TestHold
 from webordinary.adapters.git.command import Git, GitFailed
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimitExceeded, SandboxLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
-from webordinary.asl.errors import NotReady
 from webordinary.compose.background import MACHINE_PATIENCE_SECONDS, MachinePatience
 from webordinary.model.errors import MachineFault, Permanent, ProgramKilled, is_machine_fault
 
@@ -122,22 +119,21 @@ def test_a_killed_git_and_one_without_disk_space_are_faults_of_the_machine(
     assert not is_machine_fault(broken.value)
 
 
-def failing_with(problem: Exception) -> Callable[[Any], dict[str, Any]]:
-    def step(payload: object) -> dict[str, Any]:
-        raise problem
-
-    return step
-
-
 def test_a_step_that_fails_by_the_machine_is_called_again_for_a_day() -> None:
     now = [0.0]
     patience = MachinePatience(lambda: now[0])
-    full = patience.applied_to("ParseEmail", failing_with(OSError(errno.ENOSPC, "No space left on device")))
+    full = OSError(errno.ENOSPC, "No space left on device")
     for now[0] in (0.0, 3600.0, MACHINE_PATIENCE_SECONDS - 1):
-        with pytest.raises(NotReady):
-            full({"emailId": "a"})
+        assert patience.calls_again("a, ParseEmail", full)
     now[0] = MACHINE_PATIENCE_SECONDS
-    with pytest.raises(OSError, match="No space"):
-        full({"emailId": "a"})
-    with pytest.raises(Permanent):
-        patience.applied_to("ParseEmail", failing_with(Permanent("not a mail")))({"emailId": "a"})
+    assert not patience.calls_again("a, ParseEmail", full)
+    assert not patience.calls_again("b, ParseEmail", Permanent("not a mail"))
+
+
+def test_a_step_that_failed_by_the_machine_and_went_well_for_a_day_has_another_day() -> None:
+    now = [0.0]
+    patience = MachinePatience(lambda: now[0])
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert patience.calls_again("a, ParseEmail", full)
+    now[0] = MACHINE_PATIENCE_SECONDS
+    assert patience.calls_again("a, ParseEmail", full)

@@ -104,10 +104,10 @@ def test_a_mail_with_an_open_job_an_unsent_reply_or_a_dead_letter_stays(house: H
 def test_mails_that_were_not_admitted_are_forgotten_after_three_days(house: House) -> None:
     stranger = house.receive(sender="stranger@example.org")
     mine = house.receive()
-    assert house.services.retention.unadmitted_bytes() > 4096
+    assert house.services.raw_mails.unadmitted_bytes() > 4096
     assert forget(house, days=2.9) == 0
     assert forget(house, days=3.1) == 1
-    assert house.services.retention.unadmitted_bytes() == 0
+    assert house.services.raw_mails.unadmitted_bytes() == 0
     names = [file.stem for file in files(house)]
     assert stranger not in names
     assert mine in names

@@ -1,4 +1,4 @@
-"""Files that survive a power cut, and locks on files that end with their process."""
+"""Files that survive a power cut, the removal of a tree, and locks on files that end with their process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import fcntl
 import os
 import secrets
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from webordinary.model.errors import Transient
 
 _SYNC_EACH = 16
 """More single syncs than that take longer than one of the whole file system."""
+_REMOVAL_SECONDS = 600
 
 
 def write_durably(path: Path, data: bytes, through: Path | None = None) -> None:
@@ -54,6 +56,15 @@ def sync_files(paths: Sequence[Path | str], among: Path) -> None:
     if len(paths) <= _SYNC_EACH or not _sync_file_system(among):
         for path in paths:
             _sync(path)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a file or folder of any depth and mode; links are not followed."""
+    if path.is_symlink():
+        path.unlink()
+    elif path.exists():
+        for words in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            subprocess.run([*words, "--", str(path)], check=False, capture_output=True, timeout=_REMOVAL_SECONDS)
 
 
 def move_durably(source: Path, target: Path) -> None:

@@ -13,7 +13,7 @@ from webordinary.asl.errors import AslError, HistoryMoved, InvalidDefinition, Un
 from webordinary.asl.ports import EngineClockPort, Execution, ExecutionStore, Status, Stored, stop_execution
 from webordinary.asl.run import Run
 from webordinary.asl.states import Handlers
-from webordinary.asl.step import RunStep
+from webordinary.asl.step import CallsAgain, RunStep
 from webordinary.asl.values import JSON, dump, too_large
 
 KEPT_RUNS = 256
@@ -84,6 +84,9 @@ class Engine:
     Each attempt of a task is stored before its handler is called, and each result before the next handler is.
     Handlers named in `repeatable` are the exception: they change nothing when they are called again, so the engine
     stores their attempts and results with the next step that must be stored, and after a crash calls them again.
+
+    `calls_again` decides, by a call's name and its failure, whether the handler is called again later as if it had not
+    been called: for failures of the machine, which the definition's Retry does not count.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class Engine:
         random: Random | None = None,
         repeatable: Collection[str] = (),
         on_finished: Callable[[Execution], None] | None = None,
+        calls_again: CallsAgain | None = None,
     ) -> None:
         missing = sorted(name for name in definition.handlers if name not in handlers)
         if missing:
@@ -104,7 +108,7 @@ class Engine:
         self.clock: EngineClockPort = clock or EngineClock()
         self.random = random or SystemRandom()
         self.repeatable = frozenset(repeatable)
-        self.on_finished = on_finished
+        self.on_finished, self.calls_again = on_finished, calls_again
         self._runs = Runs(store)
         self._runs.know(definition)
 
@@ -158,7 +162,7 @@ class Engine:
         self._announce(execution)
 
     def _step(self, run: Run) -> RunStep:
-        return RunStep(self.store, run, self.handlers, self.clock, self.repeatable)
+        return RunStep(self.store, run, self.handlers, self.clock, self.repeatable, self.calls_again)
 
     def _announce(self, execution: Execution) -> None:
         """Tell of a bad end, at least once: the execution stays due until the telling returned."""

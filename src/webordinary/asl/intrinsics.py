@@ -13,40 +13,11 @@ import math
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 from typing import Any, Protocol
 
-from webordinary.asl.values import JSON, Missing, Path, compile_path, dump, is_number
-
-
-@dataclass(frozen=True, slots=True)
-class Data:
-    """All that an expression of a state may look at. Nobody changes any of it in place."""
-
-    input: JSON
-    variables: Mapping[str, JSON]
-    context: Callable[[], JSON]
-    chance: Callable[[], Random]
-
-    def on(self, value: JSON) -> Data:
-        """The same view, of another `$`."""
-        return Data(value, self.variables, self.context, self.chance)
-
-    def look_up(self, path: Path) -> JSON:
-        """The value at a path; raises Missing."""
-        if path.root == "$":
-            return path.find(self.input)
-        if path.root == "$$":
-            return path.find(self.context())
-        if path.root not in self.variables:
-            raise Missing(f"No results for path: ${path.root}")
-        return path.find(self.variables[path.root])
-
-
-Expression = Callable[[Data], JSON]
-Condition = Callable[[Data], bool]
+from webordinary.asl.values import JSON, Condition, Data, Expression, compile_path, dump, is_number
 
 
 class Field(Protocol):

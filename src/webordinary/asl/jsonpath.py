@@ -14,10 +14,7 @@ from typing import Any
 from webordinary.asl.errors import Failure, InvalidDefinition, runtime
 from webordinary.asl.intrinsics import (
     BadIntrinsic,
-    Condition,
-    Data,
     DataFlow,
-    Expression,
     Field,
     compile_intrinsic,
 )
@@ -25,6 +22,9 @@ from webordinary.asl.values import (
     JSON,
     BadPath,
     CannotPlace,
+    Condition,
+    Data,
+    Expression,
     Missing,
     Path,
     compile_path,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from webordinary.asl.errors import Failure, InvalidDefinition, runtime
-from webordinary.asl.intrinsics import Data, Field, QueryLanguage
+from webordinary.asl.intrinsics import Field, QueryLanguage
 from webordinary.asl.jsonpath import path_expression
 from webordinary.asl.run import Phase
 from webordinary.asl.states import State
-from webordinary.asl.values import JSON, dump, is_number
+from webordinary.asl.values import JSON, Data, dump, is_number
 
 if TYPE_CHECKING:
     from webordinary.asl.run import Frame

@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from webordinary.asl.errors import ALL, HEARTBEAT_TIMEOUT, TASK_FAILED, TIMEOUT, Failure, InvalidDefinition
-from webordinary.asl.intrinsics import Data, Expression, QueryLanguage
-from webordinary.asl.values import JSON
+from webordinary.asl.intrinsics import QueryLanguage
+from webordinary.asl.values import JSON, Data, Expression
 
 _LONGEST_DELAY_SECONDS = 31_622_400.0  # the year that an execution may last
 

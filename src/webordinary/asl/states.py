@@ -22,11 +22,20 @@ from webordinary.asl.errors import (
     result_too_large,
     runtime,
 )
-from webordinary.asl.intrinsics import Condition, Data, Expression, Field, QueryLanguage
+from webordinary.asl.intrinsics import Field, QueryLanguage
 from webordinary.asl.ports import TaskAnswer
 from webordinary.asl.retry import compile_catch, compile_retry
 from webordinary.asl.run import Attempt, Phase
-from webordinary.asl.values import JSON, dump, parse_nanoseconds, to_microseconds, too_large
+from webordinary.asl.values import (
+    JSON,
+    Condition,
+    Data,
+    Expression,
+    dump,
+    parse_nanoseconds,
+    to_microseconds,
+    too_large,
+)
 
 if TYPE_CHECKING:
     from webordinary.asl.definition import Machine
@@ -365,6 +374,7 @@ class Task(State):
         try:
             result = self.resource.call(step.handlers, json.loads(dump(attempt.parameters)))
         except Failure as failure:
+            step.check_ready(frame, failure)
             step.tick()
             self._attempt_failed(step, frame, failure)
             return

@@ -9,7 +9,6 @@ from typing import Any
 
 from webordinary.asl import run
 from webordinary.asl.errors import RUNTIME, Failure, HistoryFull, NotReady, result_too_large
-from webordinary.asl.intrinsics import Data, Expression
 from webordinary.asl.ports import (
     HISTORY_LIMIT,
     PAST,
@@ -23,7 +22,7 @@ from webordinary.asl.ports import (
 from webordinary.asl.retry import matches
 from webordinary.asl.run import Frame, Phase, Run
 from webordinary.asl.states import Handlers, State, Task
-from webordinary.asl.values import JSON, dump, iso, to_microseconds, too_large
+from webordinary.asl.values import JSON, Data, Expression, dump, iso, to_microseconds, too_large
 
 assert run.STATE_TYPES  # importing the module is what fills the table of folds
 
@@ -106,6 +105,9 @@ def _item(frame: Frame | None) -> dict[str, Any] | None:
     return None
 
 
+CallsAgain = Callable[[str, Exception], bool]
+
+
 BATCH = 256  # events that one commit may hold while nothing outside has to happen
 
 
@@ -119,14 +121,21 @@ class RunStep:
         handlers: Handlers,
         clock: EngineClockPort,
         repeatable: Collection[str] = (),
+        calls_again: CallsAgain | None = None,
     ) -> None:
-        self.run, self.handlers, self.clock = run, handlers, clock
+        self.run, self.handlers, self.clock, self._calls_again = run, handlers, clock, calls_again
         self._repeatable = repeatable
         self._result_pending = False  # of a handler that must not be called again once it has returned
         self.at = clock.now().timestamp()
         self._journal = Journal(store, run)
 
     # -- what states call -------------------------------------------------------------------------
+
+    def check_ready(self, frame: Frame, failure: Failure) -> None:
+        """Raise NotReady if this failure of a handler is not the workflow's business."""
+        call = f"{self.run.execution.name}, {frame.state}"
+        if self._calls_again is not None and self._calls_again(call, failure):
+            raise NotReady(f"{call}: {failure.__cause__ or failure}") from failure
 
     def tick(self) -> None:
         """Look at the clock again."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -190,3 +192,31 @@ def place(target: JSON, steps: tuple[str | int, ...], value: JSON) -> JSON:
     if not isinstance(target, dict):
         raise CannotPlace
     return {**target, step: place(target.get(step, {}), deeper, value)}
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """All that an expression of a state may look at. Nobody changes any of it in place."""
+
+    input: JSON
+    variables: Mapping[str, JSON]
+    context: Callable[[], JSON]
+    chance: Callable[[], Random]
+
+    def on(self, value: JSON) -> Data:
+        """The same view, of another `$`."""
+        return Data(value, self.variables, self.context, self.chance)
+
+    def look_up(self, path: Path) -> JSON:
+        """The value at a path; raises Missing."""
+        if path.root == "$":
+            return path.find(self.input)
+        if path.root == "$$":
+            return path.find(self.context())
+        if path.root not in self.variables:
+            raise Missing(f"No results for path: ${path.root}")
+        return path.find(self.variables[path.root])
+
+
+Expression = Callable[[Data], JSON]
+Condition = Callable[[Data], bool]

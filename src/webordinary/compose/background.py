@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from webordinary.adapters.files.liveness import FrozenWriters
 from webordinary.adapters.files.stores import SESSIONS, forget_homes
@@ -17,7 +16,6 @@ from webordinary.adapters.mailboxes import DropFolder, ImapMailbox
 from webordinary.adapters.otlp import OtlpExporter
 from webordinary.adapters.sqlite.dead_letters import LETTERS
 from webordinary.asl.engine import Engine
-from webordinary.asl.errors import NotReady
 from webordinary.asl.ports import Execution
 from webordinary.asl.runner import EngineRunner
 from webordinary.compose.container import Runnable
@@ -33,7 +31,7 @@ from webordinary.services.mail_duties import Acknowledgements, MissingWorkflows,
 from webordinary.services.mail_intake import MailReader
 from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
 from webordinary.workflow.answering import Uptime
-from webordinary.workflow.definition import REPEATABLE, Step, embedded
+from webordinary.workflow.definition import REPEATABLE, embedded
 from webordinary.workflow.start import BrokenExecution, start_missing
 
 MACHINE_PATIENCE_SECONDS = 86_400.0
@@ -47,36 +45,26 @@ class MachinePatience:
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._failing_since: dict[str, float] = {}
+        self._failing: dict[str, tuple[float, float]] = {}
+        """The first and the last failure of each call."""
 
-    def applied_to(self, name: str, step: Step) -> Step:
-        """The same step, which raises NotReady instead."""
-
-        def patient(payload: Any) -> dict[str, Any]:  # noqa: ANN401 - as Step has it
-            call = f"{name} {payload.get('emailId', '') if isinstance(payload, dict) else ''}"
-            try:
-                result = step(payload)
-            except Exception as problem:
-                if is_machine_fault(problem) and self._is_early(call):
-                    raise NotReady(f"{call}: {problem}") from problem
-                raise
-            self._failing_since.pop(call, None)
-            return result
-
-        return patient
-
-    def _is_early(self, call: str) -> bool:
+    def calls_again(self, call: str, problem: Exception) -> bool:
+        """Whether this failure says nothing about the mail, and the machine has not failed for too long."""
+        if not is_machine_fault(problem):
+            return False
         now = self._monotonic()
-        while len(self._failing_since) > _MOST_FAILING:
-            self._failing_since.pop(next(iter(self._failing_since)), None)
-        return now - self._failing_since.setdefault(call, now) < MACHINE_PATIENCE_SECONDS
+        first, last = self._failing.pop(call, (now, now))
+        if now - last >= MACHINE_PATIENCE_SECONDS:  # the call went well in between
+            first = now
+        self._failing[call] = (first, now)
+        while len(self._failing) > _MOST_FAILING:
+            self._failing.pop(next(iter(self._failing)), None)
+        return now - first < MACHINE_PATIENCE_SECONDS
 
 
 def engine(services: EmbeddedContainer, wake_outbox: Callable[[], None] = lambda: None) -> Engine:
     """The workflow engine on the one workflow file; one process of a data folder runs it."""
     answering = answering_of(services, wake_outbox, Uptime(services.clock.now, services.clock.monotonic))
-    patience = MachinePatience(services.clock.monotonic)
-    handlers = {name: patience.applied_to(name, step) for name, step in steps_of(services, answering).items()}
 
     def abandon(execution: Execution) -> None:
         started_with = execution.input if isinstance(execution.input, dict) else {"emailId": execution.name}
@@ -86,10 +74,11 @@ def engine(services: EmbeddedContainer, wake_outbox: Callable[[], None] = lambda
     return Engine(
         services.executions,
         embedded(),
-        handlers,
+        steps_of(services, answering),
         clock=services.clock,
         repeatable=REPEATABLE,
         on_finished=abandon,
+        calls_again=MachinePatience(services.clock.monotonic).calls_again,
     )
 
 

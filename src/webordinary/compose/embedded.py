@@ -21,7 +21,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from webordinary.adapters.durable import make_folder
@@ -191,10 +191,6 @@ class EmbeddedContainer:
         return DnsResolver(self.config.dns_servers)
 
     @cached_property
-    def _provider(self) -> PinnedProvider:
-        return PinnedProvider(self.config.trusted_authserv_id, self.config.authserv_peers)
-
-    @cached_property
     def raw_mails(self) -> SqliteRawMails:
         return SqliteRawMails(self.db, self.config.data)
 
@@ -266,14 +262,16 @@ class EmbeddedContainer:
     def accept_mail(
         self, raw: bytes, delivery: Delivery, verdicts: TransportVerdicts | None = None
     ) -> Sequence[Accepted]:
-        verdicts = verdicts or self._provider.verdicts(raw, delivery)
+        config = self.config
+        if verdicts is None and config.trusted_authserv_id:
+            verdicts = PinnedProvider(config.trusted_authserv_id, config.authserv_peers).verdicts(raw, delivery)
         self._quota.require_room(raw, envelopes_of_delivery(delivery, verdicts))
         return accept(raw, delivery, verdicts, mails=self.raw_mails, events=self.events)
 
     @cached_property
     def _quota(self) -> UnadmittedQuota:
         limit = self.config.unadmitted_mail_mb * 1_000_000
-        return UnadmittedQuota(limit, self.retention.unadmitted_bytes, self.mailroom.judge)
+        return UnadmittedQuota(limit, self.raw_mails.unadmitted_bytes, self.mailroom.judge)
 
     @property
     def intake_description(self) -> str:
@@ -292,7 +290,7 @@ class EmbeddedContainer:
             hints=SqliteClaimRequests(self.db),
             tickets=SocketNotifier(self.bus, claims.look),
             interrupts=SqliteInterrupts(self.db),
-            callbacks=EngineCallbacks(self.executions, lambda: self.bus.notify(ENGINE), self.clock.now),
+            callbacks=EngineCallbacks(self.executions, partial(self.bus.notify, ENGINE), self.clock.now),
             liveness=self.workers,
         )
 

@@ -77,10 +77,6 @@ def steps_of(container: Container, answering: Answering) -> Mapping[str, Step]:
         if container.profile.runs_engine:  # on AWS only intake and reconciler may start executions
             start_released(email_id, container.workflows, container.raw_mails)
 
-    def began(email_id: str) -> None:
-        if not container.profile.runs_engine:  # there it is the same write as the read of the mail
-            container.raw_mails.mark_started(email_id)
-
     def came_back(email_id: str) -> None:
         if container.profile.runs_engine:
             with suppress(Permanent, ParserBusy):  # a report that cannot be read changes nothing
@@ -98,7 +94,7 @@ def steps_of(container: Container, answering: Answering) -> Mapping[str, Step]:
             HourlyLimits(config.hourly_project_mails, config.hourly_domain_mails),
             came_back,
             released,
-            began,
+            None if container.profile.runs_engine else container.raw_mails.mark_started,
         ),
         Queueing(container.pool, container.interruptions, events, now, answering.tell_held),
         answering,

@@ -43,7 +43,6 @@ from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import SenderRole
 from webordinary.model.snapshot import WorkerEntry
-from webordinary.operations.onboarding import project_of
 from webordinary.worker.ports import WorkerDeps, WorkerSettings
 from webordinary.worker.worker import Worker
 
@@ -153,7 +152,7 @@ def run_embedded_worker(
             events=services.events,
             clock=services.clock,
             threads=SystemThreadSpawner(),
-            wakeups=WorkerWakeups(listener, deaths, lambda: services.workers.beat(worker_id)),
+            wakeups=WorkerWakeups(listener, deaths, partial(services.workers.beat, worker_id)),
             rng=random.Random(),  # noqa: S311  jitter needs no secrecy
         )
         worker = Worker(deps)
@@ -217,7 +216,7 @@ def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
         releases=services.releases,
         agents=agents_of(config, jail, home, os.environ, services.session_files),
         builders=builders_of(config, jail, home),
-        project_of=lambda project_id: project_of(services, project_id),
+        project_of=services.directory.project,
         attachment_path=services.attachment_path,
         site_url=partial(_site_url, services),
         sessions=ThreadSessions(services.threads),

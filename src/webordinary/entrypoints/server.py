@@ -96,10 +96,7 @@ def smtp_server(container: Container) -> SmtpServer:
         proxies=config.smtp_proxies,
         sender_hourly=config.smtp_sender_hourly,
     )
-
-    def begin(email_id: str) -> None:
-        start(email_id, container.workflows, container.raw_mails)
-
+    begin = partial(start, workflows=container.workflows, raw_mails=container.raw_mails)
     return SmtpServer(settings, container.accept_mail, begin, container.clock.now)
 
 

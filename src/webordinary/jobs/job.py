@@ -20,6 +20,7 @@ from webordinary.model.events import Events
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, Settlement
 from webordinary.model.mail import Attachment, Command, Instruction, ParsedMail
 from webordinary.model.names import job_id_of
+from webordinary.model.projects import existing
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,8 @@ class SiteJobs:
 
     def _run_of(self, started: StartedJob, token: CancelToken) -> JobRun:
         job, deps = started.job, self._deps
-        instruction, project = self._instruction_of(job), deps.project_of(job.key.project_id)
+        project_id = job.key.project_id
+        instruction, project = self._instruction_of(job), existing(deps.project_of(project_id), project_id)
         return JobRun(started, instruction, project, token, deps, self._deployer, self._events, self._now)
 
     def _dispatch(self, run: JobRun) -> Settlement:

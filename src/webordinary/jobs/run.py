@@ -97,7 +97,7 @@ class JobDeps:
     releases: Releases
     agents: Mapping[str, Agent]
     builders: Mapping[str, Builder]
-    project_of: Callable[[str], Project]
+    project_of: Callable[[str], Project | None]
     attachment_path: Callable[[Attachment], Path]
     site_url: Callable[[str, Stage], str]
     role_of: Callable[[str, str], SenderRole]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from webordinary.model.errors import Permanent
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
@@ -93,3 +94,10 @@ class Thread:
     key: ProjectUser
     subject: str
     agent_session: str = ""
+
+
+def existing(project: Project | None, project_id: str) -> Project:
+    """The project that was found; raises Permanent if there is none."""
+    if project is None:
+        raise Permanent(f"project {project_id} is gone: add it again with `webordinary project add`")
+    return project

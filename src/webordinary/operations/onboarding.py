@@ -36,7 +36,7 @@ from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project, Sender
+from webordinary.model.projects import Project, Sender, existing
 from webordinary.operations import sample
 from webordinary.pool.ports import RESUMED
 from webordinary.pool.reconciler import Reconciler, end_workflow
@@ -74,9 +74,7 @@ DETECTED = "auto"
 
 def project_of(services: Container, project_id: str) -> Project:
     """The settings of a project that exists."""
-    if project := services.directory.project(project_id):
-        return project
-    raise Permanent(f"project {project_id} is gone: add it again with `webordinary project add`")
+    return existing(services.directory.project(project_id), project_id)
 
 
 def mailbox_of(services: Container, sender: str, project_id: str) -> str:

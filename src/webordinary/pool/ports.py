@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -178,13 +178,6 @@ class Outputs(Protocol):
         """Tell what became of this job, where its project wants that. May be told twice."""
 
 
-class NoOutputs:
-    """Nobody listens."""
-
-    def send(self, job: Job) -> None:
-        """Tell nobody."""
-
-
 class Interruptions(Protocol):
     """The audit of what was interrupted, kept 30 days."""
 
@@ -240,4 +233,5 @@ class Pool:
     interrupts: Interrupts
     callbacks: Callbacks
     liveness: Liveness
-    outputs: Outputs = field(default_factory=NoOutputs)
+    outputs: Outputs | None = None
+    """Outputs of settled jobs, where the backend has them."""

@@ -39,7 +39,8 @@ def deliver_callback(job: Job, pool: Pool) -> None:
         pool.owed.mark_delivered(job.job_id, job.preempted_token)
     if not job.open and job.task_token:
         _answer(job, job.task_token, pool.callbacks)
-        pool.outputs.send(job)
+        if pool.outputs:
+            pool.outputs.send(job)
         pool.owed.mark_delivered(job.job_id, job.task_token)
 
 

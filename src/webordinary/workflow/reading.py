@@ -188,13 +188,14 @@ class Reading:
     """Notes a reply that a machine reports as undelivered; on AWS SES tells of those."""
     released: Callable[[str], None] = lambda _: None
     """Starts the workflow of a released mail at once; without it the reconciler does."""
-    began: Callable[[str], None] = lambda _: None
+    began: Callable[[str], None] | None = None
     """Notes that the workflow of a mail runs, where its start did not."""
 
     def authenticate_sender(self, payload: Payload) -> Payload:
         """Admitted, held or refused, by envelope and header alone; fail closed. Only admitted mails are parsed."""
         email_id = payload["emailId"]
-        self.began(email_id)
+        if self.began:
+            self.began(email_id)
         outlined = self.mailroom.read_outline(email_id)
         if is_answer(self.mailroom.mailbox, outlined.envelope.recipient):
             return {"verdict": self._answers(email_id, outlined)}

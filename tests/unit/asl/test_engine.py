@@ -99,6 +99,23 @@ def test_a_handler_that_is_not_ready_does_not_repeat_those_before_it() -> None:
     assert calls == ["a", "b", "b", "b", "c"]
 
 
+def test_a_failure_of_the_machine_is_hidden_from_the_definition_while_the_caller_says_so() -> None:
+    failures: list[str] = []
+
+    def failing(_: JSON) -> JSON:
+        raise OSError("the disk is full")
+
+    world = World(THREE, {"a": lambda given: given, "b": failing, "c": lambda given: given})
+    world.engine.calls_again = lambda call, problem: not failures.append(call) and len(failures) < 3
+    world.engine.start("one", {})
+    for _ in range(2):
+        with pytest.raises(NotReady, match="the disk is full"):
+            world.engine.run_ready()
+    world.engine.run_ready()
+    assert failures == ["one, B"] * 3
+    assert [(e.error, e.cause and "disk is full" in e.cause) for e in world.announced] == [("OSError", True)]
+
+
 def test_a_bad_end_is_announced_once_and_a_good_one_is_not() -> None:
     world = World(FAILING)
     world.run()

@@ -212,10 +212,7 @@ class OutsideBuilder:
 
     def __init__(self, recipe: BuildSteps, workshop: BuildEnv) -> None:
         self._recipe, self._workshop = recipe, workshop
-
-    def fits(self, tree: SourceTree) -> bool:
-        """Whether the recipe is for such a source."""
-        return self._recipe.fits(tree)
+        self.fits = recipe.fits
 
     def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
         """Build on a bench of its own, then move what came out into the release."""

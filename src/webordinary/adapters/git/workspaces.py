@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from webordinary.adapters.durable import remove_tree
 from webordinary.adapters.git.command import (
     REMOTE_SECONDS,
     Git,
@@ -29,7 +30,6 @@ from webordinary.adapters.git.credentials import check_access
 from webordinary.adapters.git.mirrors import Mirrors, main_branch
 from webordinary.adapters.git.objects import write_blob
 from webordinary.adapters.processes import Finished
-from webordinary.adapters.sandbox.sandbox import remove
 from webordinary.jobs.history import live_branch
 from webordinary.jobs.source import FenceMark, JobContext, Workspace, read_mark
 from webordinary.model.errors import ClaimLost, Permanent, Transient
@@ -359,7 +359,7 @@ class GitWorkspaces:
         git_dir, tree = checkout_folder(folder)
         mirror = self._mirrors.refresh(work.project)
         main = main_branch(mirror, work.project)
-        remove(folder)
+        remove_tree(folder)
         tree.mkdir(parents=True)
         _write_repository(git_dir, mirror)
         (git_dir / _READY).write_text(f"{main}\n{_boot()}\n{_LAYOUT}\n", encoding="utf-8")

@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from webordinary.adapters.dot_git import is_dot_git, remove_entry
+from webordinary.adapters.durable import remove_tree
 from webordinary.adapters.processes import JOB_MARK, OUTPUT_BYTES, WORKER_MARK, run
 from webordinary.adapters.sandbox import bubblewrap
 from webordinary.adapters.sandbox.bubblewrap import (
@@ -51,7 +52,6 @@ from webordinary.model.errors import (
     reason_of,
 )
 
-_SECONDS = 600
 _CPU_LIMIT_CODES = (-signal.SIGXCPU, 128 + signal.SIGXCPU)
 
 
@@ -107,17 +107,8 @@ def _remove_planted(workspace: Path, planted: list[str], own_git: bool) -> None:
 
 def empty(workspace: Path) -> None:
     """Remove all files of a workspace; the next job checks it out again."""
-    remove(workspace)
+    remove_tree(workspace)
     workspace.mkdir(exist_ok=True)
-
-
-def remove(path: Path) -> None:
-    """Remove a file or folder of any depth and mode; links are not followed."""
-    if path.is_symlink():
-        path.unlink()
-    elif path.exists():
-        for words in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
-            subprocess.run([*words, "--", str(path)], check=False, capture_output=True, timeout=_SECONDS)
 
 
 _LOOK = """

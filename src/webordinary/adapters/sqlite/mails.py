@@ -40,6 +40,7 @@ WITH_ENVELOPE = ".mail"
 ENVELOPE_HEADER = "X-WebOrdinary-Envelope: "
 
 HAS = "SELECT 1 FROM raw_mails WHERE email_id = ?"
+UNADMITTED_BYTES = "SELECT total(size + 4096) FROM raw_mails WHERE stopped <> '' OR placed = 0"  # a file fills blocks
 
 STORE = """
 INSERT INTO raw_mails (email_id, path, peer, mail_from, recipient, size, received_at, verdicts)
@@ -133,6 +134,11 @@ class SqliteRawMails:
     def _has(self, email_id: str) -> bool:
         with self._db.read() as conn:
             return conn.execute(HAS, (email_id,)).fetchone() is not None
+
+    def unadmitted_bytes(self) -> int:
+        """What the mails take that were never admitted, or not yet."""
+        with self._db.read() as conn:
+            return int(conn.execute(UNADMITTED_BYTES).fetchone()[0])
 
     def load(self, email_id: str) -> Email:
         return self._read(email_id, -1)

@@ -50,8 +50,6 @@ DELETE FROM outbox WHERE outbox_id IN (
 
 ATTACHED = "SELECT DISTINCT json_extract(record, '$.digest') AS digest FROM attachments"
 
-UNADMITTED_BYTES = "SELECT total(size + 4096) FROM raw_mails WHERE stopped <> '' OR placed = 0"  # a file fills blocks
-
 _BITE = 50
 
 
@@ -79,11 +77,6 @@ class SqliteRetention:
         """The digests of all files that mails in the store came with."""
         with self._db.read() as conn:
             return frozenset(row["digest"] for row in conn.execute(ATTACHED) if row["digest"])
-
-    def unadmitted_bytes(self) -> int:
-        """What the mails take that were never admitted, or not yet."""
-        with self._db.read() as conn:
-            return int(conn.execute(UNADMITTED_BYTES).fetchone()[0])
 
     def _forget(self, mails: Sequence[tuple[str, str]]) -> None:
         for _, path in mails:  # files first: a crash leaves rows, which the next sweep finds
