@@ -50,10 +50,10 @@ def homes(clients: Clients, bucket: str, scratch: Path) -> SessionStore:
 
 def use(homes: SessionStore, task: AgentTask = TASK, **files: str) -> tuple[SessionRecord, dict[str, str]]:
     with homes.open("claude", task, lambda path: True) as home:
-        seen = home.memo, {path.name: path.read_text() for path in home.files.iterdir()}
+        seen = home.record, {path.name: path.read_text() for path in home.files.iterdir()}
         for name, text in files.items():
             (home.files / name).write_text(text)
-        home.memo = SessionRecord("claude", "session-1", 0.5)
+        home.record = SessionRecord("claude", "session-1", 0.5)
     return seen
 
 

@@ -52,13 +52,15 @@ def _why_none_works(jail: BubblewrapSandbox) -> str:
 
 def builders_of(config: Config, jail: Sandbox, home: Path) -> dict[str, Builder]:
     """All builders; those that run outside programs do so in the jail, or say why they cannot."""
-    workshop = BuildEnv(
+    build_env = BuildEnv(
         SandboxedPrograms(jail, config.interrupt_grace_seconds),
         home / ".builds",
         jail.why_not if isinstance(jail, BubblewrapSandbox) else str,
         config.build_seconds,
     )
-    return builders(workshop, Dependencies(config.data / "cache" / "npm", config.install_scripts), config.build_command)
+    return builders(
+        build_env, Dependencies(config.data / "cache" / "npm", config.install_scripts), config.build_command
+    )
 
 
 def why_no_sandbox() -> str:

@@ -324,7 +324,7 @@ class ProgramRunner(Protocol):
         env: Mapping[str, str],
         seconds: float,
         token: CancelToken,
-        reach: SandboxPolicy = NO_ACCESS,
+        policy: SandboxPolicy = NO_ACCESS,
     ) -> tuple[int, bytes, bytes]:
         """Exit code, stdout and stderr; a cancelled token ends the program and `token.check` raises.
 
@@ -356,7 +356,7 @@ class Sandbox(Protocol):
     """Runs outside programs without privileges, with access to named files only."""
 
     def cell(
-        self, workspace: Path, env: Mapping[str, str], reach: SandboxPolicy = NO_ACCESS
+        self, workspace: Path, env: Mapping[str, str], policy: SandboxPolicy = NO_ACCESS
     ) -> AbstractContextManager[SandboxRun]:
         """A sandbox for a program in `workspace`; at the end of the block all its processes are gone.
 

@@ -31,10 +31,10 @@ def use(
 ) -> tuple[SessionRecord, set[str]]:
     """Open it, look, leave something behind."""
     with homes.open(agent, task, everything) as home:
-        seen = home.memo, {str(path.relative_to(home.files)) for path in home.files.rglob("*")}
+        seen = home.record, {str(path.relative_to(home.files)) for path in home.files.rglob("*")}
         for name, text in files.items():
             (home.files / name).write_text(text)
-        home.memo = SessionRecord(agent, "session-1", 0.5)
+        home.record = SessionRecord(agent, "session-1", 0.5)
     return seen
 
 
@@ -65,7 +65,7 @@ def test_links_and_odd_files_are_not_kept(homes: SessionStore) -> None:
     with homes.open("claude", TASK, everything) as home:
         (home.files / "link").symlink_to("/etc/passwd")
         (home.files / "plain").touch()
-        home.memo = SessionRecord("claude", "s")
+        home.record = SessionRecord("claude", "s")
     assert use(homes)[1] == {"plain"}
 
 
@@ -101,7 +101,7 @@ def test_a_link_in_a_kept_file_means_a_fresh_start(homes: SessionStore, tmp_path
             odd.type, odd.linkname = kind, "memo.json"
             tar.addfile(odd)
         with homes.open("claude", TASK, everything) as home:
-            assert (home.memo, list(home.files.iterdir())) == (SessionRecord("claude"), [])
+            assert (home.record, list(home.files.iterdir())) == (SessionRecord("claude"), [])
 
 
 def test_old_ones_are_forgotten(homes: SessionStore, tmp_path: Path) -> None:

@@ -81,11 +81,11 @@ def test_edits_of_the_site_are_granted_and_little_else(
 
 def test_the_timeline_is_not_flooded() -> None:
     told: list[str] = []
-    narrator = ProgressReporter(told.append, SITE)
-    narrator.tool("Edit", {"file_path": "/site/a/index.html"})
-    narrator.tool("Edit", {"file_path": "/site/a/index.html"})
+    reporter = ProgressReporter(told.append, SITE)
+    reporter.tool("Edit", {"file_path": "/site/a/index.html"})
+    reporter.tool("Edit", {"file_path": "/site/a/index.html"})
     for number in range(1000):
-        narrator.say(f"{number} " + "x" * 1000)
+        reporter.say(f"{number} " + "x" * 1000)
     assert told[0] == "edits a/index.html"
     assert len(told) == MOST_TOLD + 1
     assert max(map(len, told)) <= 160

@@ -50,7 +50,7 @@ class AcpDeps:
     workspace: Path
     attachments: Path
     jailed: bool
-    narrator: ProgressReporter
+    reporter: ProgressReporter
     limits: AgentLimits
 
 
@@ -103,9 +103,9 @@ class AcpAgent:
         token.check()
         before = tree_snapshot(task.workspace)
         with self._homes.open(NAME, task, _worth_keeping) as home:
-            went_on = home.memo.interrupted
+            went_on = home.record.interrupted
             ending = self._run_in_cell(home, task, token)
-            home.memo = SessionRecord(NAME, ending.session, ending.total_cost_usd, ending.stopped)
+            home.record = SessionRecord(NAME, ending.session, ending.total_cost_usd, ending.stopped)
         token.check()
         if ending.stopped:
             raise JobTimedOut(f"the agent {self._settings.command[0]} ran longer than {task.limits.seconds:.0f} s")
@@ -125,15 +125,15 @@ class AcpAgent:
 
         chosen = self._settings
         attachments = prepare_files(task.attachments, home.folder / "attachments")
-        narrator = ProgressReporter(task.tell, task.workspace)
-        around = AcpDeps(task.workspace, home.folder / "attachments", chosen.jailed, narrator, task.limits)
+        reporter = ProgressReporter(task.tell, task.workspace)
+        deps = AcpDeps(task.workspace, home.folder / "attachments", chosen.jailed, reporter, task.limits)
         env = {**chosen.env, "HOME": str(home.files)}
-        reach = SandboxPolicy((home.folder / "attachments",), (home.files,), chosen.network)
-        with self._jail.cell(task.workspace, env, reach) as cell:
+        policy = SandboxPolicy((home.folder / "attachments",), (home.files,), chosen.network)
+        with self._jail.cell(task.workspace, env, policy) as cell:
             start = partial(
                 AgentProcess.start, cell.argv(chosen.command), cell.env, task.workspace, talk_bytes=_TALK_BYTES
             )
-            return talk(start, task, home.memo, attachments, around, token, chosen.grace_seconds)
+            return talk(start, task, home.record, attachments, deps, token, chosen.grace_seconds)
 
 
 def _worth_keeping(path: Path) -> bool:

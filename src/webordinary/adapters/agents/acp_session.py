@@ -72,8 +72,8 @@ _REMEMBERED = 1_000
 class SiteClient:
     """One run's client. When a cap is reached the turn is called off, once, and `capped` says which."""
 
-    def __init__(self, around: AcpDeps) -> None:
-        self._around = around
+    def __init__(self, deps: AcpDeps) -> None:
+        self._deps = deps
         self._cost_before = 0.0
         self._call_off: Callable[[], None] = lambda: None
         self._calls: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -114,11 +114,11 @@ class SiteClient:
         """Grant or refuse by the rules; no user can be asked."""
         self._note_call(tool_call)
         kind, paths = self._calls.get(tool_call.tool_call_id, ("", ()))
-        around = self._around
-        allowed = granted(kind, paths, around.workspace, around.attachments, jailed=around.jailed)
+        deps = self._deps
+        allowed = granted(kind, paths, deps.workspace, deps.attachments, jailed=deps.jailed)
         wanted = "allow_once" if allowed else "reject_once"
         if not allowed:
-            around.narrator.say(f"is not allowed to {kind or 'do something'}")
+            deps.reporter.say(f"is not allowed to {kind or 'do something'}")
         chosen = next((option for option in options if option.kind == wanted), None)
         if chosen is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
@@ -134,7 +134,7 @@ class SiteClient:
     ) -> ReadTextFileResponse:
         """A file of the site."""
         try:
-            text = workspace.read(self._around.workspace, path).decode()
+            text = workspace.read(self._deps.workspace, path).decode()
         except (OSError, ValueError) as problem:
             raise RequestError.invalid_params({"details": str(problem)}) from problem
         start = max((line or 1) - 1, 0)
@@ -150,10 +150,10 @@ class SiteClient:
     ) -> WriteTextFileResponse:
         """A file of the site; we are outside of the jail, so no link is followed."""
         try:
-            workspace.write(self._around.workspace, path, content.encode())
+            workspace.write(self._deps.workspace, path, content.encode())
         except (OSError, ValueError) as problem:
             raise RequestError.invalid_params({"details": str(problem)}) from problem
-        self._around.narrator.tool("Write", {"path": path})
+        self._deps.reporter.tool("Write", {"path": path})
         return WriteTextFileResponse()
 
     def _hear(self, text: str) -> None:
@@ -168,14 +168,14 @@ class SiteClient:
         self._calls[call.tool_call_id] = (call.kind or kind, new_paths or paths)
         if self._listening and isinstance(call, ToolCallStart):
             self._words.clear()
-            self._around.narrator.say(call.title or "works")
-            if len(self._calls) > self._around.limits.turns:
-                self._cap(f"more than the {self._around.limits.turns} steps that one mail may take")
+            self._deps.reporter.say(call.title or "works")
+            if len(self._calls) > self._deps.limits.turns:
+                self._cap(f"more than the {self._deps.limits.turns} steps that one mail may take")
 
     def _count_cost(self, amount: float) -> None:
         self.total_cost_usd = max(self.total_cost_usd, amount)
-        if self.total_cost_usd - self._cost_before > self._around.limits.left_usd:
-            self._cap(self._around.limits.too_costly)
+        if self.total_cost_usd - self._cost_before > self._deps.limits.left_usd:
+            self._cap(self._deps.limits.too_costly)
 
     def _cap(self, words: str) -> None:
         if not self.capped:
@@ -211,9 +211,9 @@ class _Channel:
 def talk(
     start: Callable[[], Awaitable[AgentProcess]],
     task: AgentTask,
-    memo: SessionRecord,
+    record: SessionRecord,
     attachments: tuple[PreparedFile, ...],
-    around: AcpDeps,
+    deps: AcpDeps,
     token: CancelToken,
     grace: float,
 ) -> AcpResult:
@@ -221,7 +221,7 @@ def talk(
 
     async def talking(stopping: ConversationStop) -> AcpResult:
         channel = _Channel(await start())
-        exchange = _Exchange(channel, task, memo, attachments, around)
+        exchange = _Exchange(channel, task, record, attachments, deps)
         try:
             return await until_stopped(exchange.run(), stopping, exchange.cancel, task.limits.seconds, grace)
         except (ConnectionError, RequestError) as problem:
@@ -243,14 +243,14 @@ class _Exchange:
         self,
         channel: _Channel,
         task: AgentTask,
-        memo: SessionRecord,
+        record: SessionRecord,
         attachments: tuple[PreparedFile, ...],
-        around: AcpDeps,
+        deps: AcpDeps,
     ) -> None:
-        self._task, self._memo, self._luggage = task, memo, attachments
-        self._around = around
+        self._task, self._record, self._attachments = task, record, attachments
+        self._deps = deps
         self._session, self._cost_before = "", math.inf  # until the session is open, nothing is this run's
-        self._client = SiteClient(around)
+        self._client = SiteClient(deps)
         self._calling_off: asyncio.Task[None] | None = None
         client: Any = self._client  # it has what this side can do, and not the rest of the protocol
         self._connection: ClientSideConnection = connect_to_agent(client, channel)
@@ -299,21 +299,21 @@ class _Exchange:
 
     async def _open_session(self, met: InitializeResponse) -> tuple[str, float]:
         """The thread's session if the agent still has it, with what it has cost; else a new one."""
-        cwd, known = str(self._task.workspace), self._memo.session
+        cwd, known = str(self._task.workspace), self._record.session
         if known and met.agent_capabilities and met.agent_capabilities.load_session:
             try:
                 await self._connection.load_session(cwd=cwd, session_id=known)
             except RequestError:
-                self._around.narrator.say("does not remember this conversation and starts afresh")
+                self._deps.reporter.say("does not remember this conversation and starts afresh")
             else:
-                return known, self._memo.total_cost_usd
+                return known, self._record.total_cost_usd
         return (await self._connection.new_session(cwd=cwd)).session_id, 0.0
 
     def _prompt(self, met: InitializeResponse) -> list[Any]:
         abilities = met.agent_capabilities and met.agent_capabilities.prompt_capabilities
-        images = shown(self._luggage) if abilities and abilities.image else ()
+        images = shown(self._attachments) if abilities and abilities.image else ()
         pictures = [image_block(file.base64(), file.media_type) for file in images]
-        return [text_block(RULES + prompt_text(self._task, self._luggage)), *pictures]
+        return [text_block(RULES + prompt_text(self._task, self._attachments)), *pictures]
 
 
 def _explained(problem: Exception, process: AgentProcess) -> WebOrdinaryError:

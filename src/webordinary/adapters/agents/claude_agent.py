@@ -226,10 +226,10 @@ class ClaudeAgent:
         access = self._access()
         before = tree_snapshot(task.workspace)
         with self._homes.open(NAME, task, _is_transcript) as home:
-            went_on = home.memo.interrupted
+            went_on = home.record.interrupted
             ending, cost = self._run_in_cell(cli, access, home, task, token)
             capped = None if ending.stopped else judge(ending, task.limits, cost)
-            home.memo = SessionRecord(NAME, ending.session, ending.total_cost_usd, ending.stopped)
+            home.record = SessionRecord(NAME, ending.session, ending.total_cost_usd, ending.stopped)
         token.check()
         if ending.stopped:
             raise JobTimedOut(f"the agent claude ran longer than {task.limits.seconds:.0f} s")
@@ -250,16 +250,16 @@ class ClaudeAgent:
         settings = home.folder / "settings.json"
         chosen = self._settings
         invocation = Invocation(
-            cli, home.files, home.folder / "attachments", settings, task.limits, chosen.model, home.memo.session,
+            cli, home.files, home.folder / "attachments", settings, task.limits, chosen.model, home.record.session,
             chosen.shell, chosen.retries,
         )  # fmt: skip
-        reach = SandboxPolicy(
+        policy = SandboxPolicy(
             readable=(cli.parent, home.folder / "attachments", settings),
             writable=(home.files,),
             network=Network({_UPSTREAM: access.upstream}),
         )
         settings.touch(mode=0o600)
-        with self._jail.cell(task.workspace, invocation.env(access.env), reach) as cell:
+        with self._jail.cell(task.workspace, invocation.env(access.env), policy) as cell:
             # Not a variable: the environment is given before the address is known. Not a flag: others can read those.
             settings.write_text(json.dumps({"env": {access.address_variable: cell.url(_UPSTREAM)}}), encoding="utf-8")
             process = partial(AgentProcess.start, cell.argv(invocation.args()), cell.env, task.workspace)
@@ -268,7 +268,7 @@ class ClaudeAgent:
             except WebOrdinaryError:
                 task.tell("ended before it said what it cost")
                 raise
-            cost = max(0.0, ending.total_cost_usd - home.memo.total_cost_usd)
+            cost = max(0.0, ending.total_cost_usd - home.record.total_cost_usd)
             task.spent(cost)
             return ending, cost
 

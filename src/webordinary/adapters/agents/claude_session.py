@@ -136,15 +136,15 @@ def _client(process: AgentProcess, task: AgentTask, attachments: tuple[PreparedF
     return ClaudeSDKClient(options, transport=channel)
 
 
-async def _exchange(client: ClaudeSDKClient, message: dict[str, Any], narrator: ProgressReporter) -> ClaudeResult:
+async def _exchange(client: ClaudeSDKClient, message: dict[str, Any], reporter: ProgressReporter) -> ClaudeResult:
     await client.connect()
     await client.query(_once(message))
     async for heard in client.receive_messages():
         match heard:
             case AssistantMessage(error=None):
-                _narrate(heard, narrator)
+                _narrate(heard, reporter)
             case SystemMessage(subtype="api_retry"):
-                narrator.say("waits for the model, which is busy")
+                reporter.say("waits for the model, which is busy")
             case ResultMessage():
                 return read_ending(heard)
     raise EOFError("it ended")
@@ -161,10 +161,10 @@ async def _interrupt(client: ClaudeSDKClient) -> None:
         raise TimeoutError("it is not there to be interrupted") from problem
 
 
-def _narrate(heard: AssistantMessage, narrator: ProgressReporter) -> None:
+def _narrate(heard: AssistantMessage, reporter: ProgressReporter) -> None:
     for block in heard.content:
         match block:
             case TextBlock(text=text):
-                narrator.say(text)
+                reporter.say(text)
             case ToolUseBlock(name=name, input=args) if name != "StructuredOutput":
-                narrator.tool(name, args)
+                reporter.tool(name, args)

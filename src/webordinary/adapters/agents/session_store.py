@@ -23,8 +23,8 @@ from webordinary.jobs.ports import AgentTask, SessionFiles
 
 MOST_BYTES = 64_000_000
 MOST_FILES = 5_000
-_MEMO = "memo.json"
-_MEMO_BYTES = 10_000
+_RECORD = "memo.json"
+_RECORD_BYTES = 10_000
 _log = logging.getLogger(__name__)
 
 
@@ -40,10 +40,10 @@ class SessionRecord:
 
 @dataclass(slots=True)
 class SessionHome:
-    """One run's home: a fresh folder, filled with what was kept. Assign `memo`; it is kept with the files."""
+    """One run's home: a fresh folder, filled with what was kept. Assign `record`; it is kept with the files."""
 
     folder: Path
-    memo: SessionRecord
+    record: SessionRecord
 
     @property
     def files(self) -> Path:
@@ -72,7 +72,7 @@ class SessionStore:
             if lasting and (archive := self._kept.fetch(task.project_id, task.thread_id, home.folder)):
                 _unpack(archive, home)
             yield home
-            if lasting and home.memo.session:
+            if lasting and home.record.session:
                 self._keep(task, home, wanted)
 
     def _keep(self, task: AgentTask, home: SessionHome, wanted: Callable[[Path], bool]) -> None:
@@ -86,12 +86,12 @@ class SessionStore:
 
 def _unpack(path: Path, home: SessionHome) -> None:
     try:
-        memo = _memo_in(path)
-        if memo.agent != home.memo.agent:
+        record = _record_in(path)
+        if record.agent != home.record.agent:
             return
         with tarfile.open(path) as kept:
             kept.extractall(home.folder, members=_bounded(kept), filter="data")
-        home.memo = memo
+        home.record = record
     except (OSError, tarfile.TarError, ValueError, TypeError) as problem:
         _log.warning("an agent's session is not readable and starts afresh: %s: %s", path, problem)
         shutil.rmtree(home.files, ignore_errors=True)
@@ -110,12 +110,12 @@ def _bounded(kept: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
             yield member
 
 
-def _memo_in(path: Path) -> SessionRecord:
+def _record_in(path: Path) -> SessionRecord:
     with tarfile.open(path) as kept:
         first = kept.next()
-        file = kept.extractfile(first) if first and first.name == _MEMO and first.size < _MEMO_BYTES else None
+        file = kept.extractfile(first) if first and first.name == _RECORD and first.size < _RECORD_BYTES else None
         if file is None:
-            raise ValueError("it has no memo")
+            raise ValueError("it has no record")
         return SessionRecord(**json.load(file))
 
 
@@ -125,9 +125,9 @@ def _pack(archive: Path, home: SessionHome, wanted: Callable[[Path], bool]) -> b
     if sum(file.lstat().st_size for file in files) > MOST_BYTES or len(files) > MOST_FILES:
         return False
     with disk_errors(archive):
-        (home.folder / _MEMO).write_text(json.dumps(asdict(home.memo)), encoding="utf-8")
+        (home.folder / _RECORD).write_text(json.dumps(asdict(home.record)), encoding="utf-8")
         with tarfile.open(archive, mode="w") as kept:
-            for member in (home.folder / _MEMO, *files):
+            for member in (home.folder / _RECORD, *files):
                 kept.add(member, str(member.relative_to(home.folder)), recursive=False)
     return True
 

@@ -23,7 +23,7 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class PreparedFile:
-    """One file in the agent's luggage."""
+    """One attachment as the agent sees it."""
 
     name: str
     path: Path

@@ -12,14 +12,14 @@ from webordinary.jobs.ports import Builder
 __all__ = ["BuildEnv", "Dependencies", "OutsideBuilder", "PlainFiles", "builders"]
 
 
-def builders(workshop: BuildEnv, dependencies: Dependencies, command: Sequence[str] = ()) -> dict[str, Builder]:
+def builders(build_env: BuildEnv, dependencies: Dependencies, command: Sequence[str] = ()) -> dict[str, Builder]:
     """All of them, by the names that projects use, in the order in which they are tried."""
     known: dict[str, Builder] = {
-        "npm": OutsideBuilder(Npm(dependencies), workshop),
-        "hugo": OutsideBuilder(Hugo(), workshop),
-        "mkdocs": OutsideBuilder(MkDocs(), workshop),
+        "npm": OutsideBuilder(Npm(dependencies), build_env),
+        "hugo": OutsideBuilder(Hugo(), build_env),
+        "mkdocs": OutsideBuilder(MkDocs(), build_env),
         "plain": PlainFiles(),
     }
     if command:
-        known["command"] = OutsideBuilder(CommandBuilder(command), workshop)
+        known["command"] = OutsideBuilder(CommandBuilder(command), build_env)
     return known

@@ -38,15 +38,15 @@ class Hugo:
             return True
         return any(name in tree.files for name in _OLD) and any(name.startswith(_FOLDERS) for name in tree.files)
 
-    def make(self, bench: BuildDir, token: CancelToken) -> Path:
+    def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
         """One call; nothing is fetched."""
         hugo = find_program("hugo")
-        output = bench.path / ".output"
+        output = build_dir.path / ".output"
         words = [
-            "--source", str(bench.path), "--destination", str(output), "--baseURL", "/",
-            "--noBuildLock", "--cacheDir", str(bench.path / ".hugo-cache"),
+            "--source", str(build_dir.path), "--destination", str(output), "--baseURL", "/",
+            "--noBuildLock", "--cacheDir", str(build_dir.path / ".hugo-cache"),
         ]  # fmt: skip
-        bench.run([hugo, *words], token, reach=SandboxPolicy(readable=files_of(hugo)))
+        build_dir.run([hugo, *words], token, policy=SandboxPolicy(readable=files_of(hugo)))
         output.mkdir(exist_ok=True)
         return output
 
@@ -66,13 +66,13 @@ class MkDocs:
         """Its settings are there."""
         return any(name in tree.files for name in _SETTINGS)
 
-    def make(self, bench: BuildDir, token: CancelToken) -> Path:
+    def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
         """One call."""
         mkdocs = find_program(self._program)
-        output = bench.path / ".output"
+        output = build_dir.path / ".output"
         env = {"PYTHONDONTWRITEBYTECODE": "1", "SOURCE_DATE_EPOCH": _this_year(), **search_path(mkdocs)}
         words = ["build", "--site-dir", str(output)]
-        bench.run([mkdocs, *words], token, env=env, reach=SandboxPolicy(readable=files_of(mkdocs)))
+        build_dir.run([mkdocs, *words], token, env=env, policy=SandboxPolicy(readable=files_of(mkdocs)))
         output.mkdir(exist_ok=True)
         return output
 
@@ -97,16 +97,16 @@ class CommandBuilder:
         """Never by itself: a project names it."""
         return False
 
-    def make(self, bench: BuildDir, token: CancelToken) -> Path:
+    def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
         """One call."""
         program = find_program(self._words[0])
-        output = bench.path / ".output"
+        output = build_dir.path / ".output"
         output.mkdir()
         env = {OUTPUT: str(output), **search_path(program)}
-        bench.run([program, *self._words[1:]], token, env=env, reach=SandboxPolicy(readable=files_of(program)))
+        build_dir.run([program, *self._words[1:]], token, env=env, policy=SandboxPolicy(readable=files_of(program)))
         if not output.is_symlink() and output.is_dir() and any(output.iterdir()):
             return output
-        return find_output(bench.path, bench.tree.files)
+        return find_output(build_dir.path, build_dir.tree.files)
 
 
 _SECONDS = 30.0
@@ -170,42 +170,42 @@ class Dependencies:
     folder: Path
     scripts: bool = False
 
-    def provide(self, bench: BuildDir, package: dict[str, Any], npm: str, token: CancelToken) -> tuple[Path, ...]:
-        """Put `node_modules` on the bench; returns what the build must be able to read for it."""
-        if not bench.tree.project_id or _has_own_packages(bench.path / "package-lock.json"):
-            self._install(bench, bench.path, npm, token)
+    def provide(self, build_dir: BuildDir, package: dict[str, Any], npm: str, token: CancelToken) -> tuple[Path, ...]:
+        """Put `node_modules` into the build directory; returns the paths that the build must be able to read."""
+        if not build_dir.tree.project_id or _has_own_packages(build_dir.path / "package-lock.json"):
+            self._install(build_dir, build_dir.path, npm, token)
             return ()
-        kept = self.folder / bench.tree.project_id / self._name(bench, package)
+        kept = self.folder / build_dir.tree.project_id / self._name(build_dir, package)
         if not (kept / MODULES).is_dir():
-            self._install_and_keep(bench, kept, npm, token)
+            self._install_and_keep(build_dir, kept, npm, token)
         else:
-            bench.said.append(f"$ npm ci\nthe same lock file was installed before: {kept.name[:12]}\n")
+            build_dir.said.append(f"$ npm ci\nthe same lock file was installed before: {kept.name[:12]}\n")
         os.utime(kept)
-        _link_packages(kept / MODULES, bench.path / MODULES)
+        _link_packages(kept / MODULES, build_dir.path / MODULES)
         return (kept.resolve(),)
 
-    def _name(self, bench: BuildDir, package: dict[str, Any]) -> str:
+    def _name(self, build_dir: BuildDir, package: dict[str, Any]) -> str:
         """Whatever an install depends on."""
         node = Path(find_program("node")).stat()
         digest = hashlib.sha256()
         for name in _INPUTS:
-            file = bench.path / name
-            digest.update(file.read_bytes() if name in bench.tree.files else b"")
+            file = build_dir.path / name
+            digest.update(file.read_bytes() if name in build_dir.tree.files else b"")
             digest.update(b"\0")
         wanted = package if self.scripts else {kind: package.get(kind) for kind in _KINDS}
         about = [wanted, self.scripts, node.st_size, int(node.st_mtime)]
         digest.update(json.dumps(about, sort_keys=True).encode())
         return digest.hexdigest()
 
-    def _install_and_keep(self, bench: BuildDir, kept: Path, npm: str, token: CancelToken) -> None:
+    def _install_and_keep(self, build_dir: BuildDir, kept: Path, npm: str, token: CancelToken) -> None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         fresh = kept.parent / f".new-{secrets.token_hex(6)}"
         fresh.mkdir()
         try:
             for name in ("package.json", *_INPUTS):
-                if name in bench.tree.files:
-                    shutil.copyfile(bench.path / name, fresh / name)
-            self._install(bench, fresh, npm, token)
+                if name in build_dir.tree.files:
+                    shutil.copyfile(build_dir.path / name, fresh / name)
+            self._install(build_dir, fresh, npm, token)
             (fresh / MODULES).mkdir(exist_ok=True)
             os.sync()  # a power cut must not leave half an install under its final name
             if not kept.exists():
@@ -217,16 +217,16 @@ class Dependencies:
             shutil.rmtree(fresh, ignore_errors=True)
         self._forget_old(time.time())
 
-    def _install(self, bench: BuildDir, where: Path, npm: str, token: CancelToken) -> None:
+    def _install(self, build_dir: BuildDir, where: Path, npm: str, token: CancelToken) -> None:
         registry = registry_of(npm)
         cache = where / ".npm-cache"
         scripts = () if self.scripts else ("--ignore-scripts",)
         node = find_program("node")
         readable = (*files_of(npm, node), *registry.files)
-        reach = SandboxPolicy(readable=readable, network=Network(hosts=registry.hosts, bytes=_INSTALL_BYTES))
+        policy = SandboxPolicy(readable=readable, network=Network(hosts=registry.hosts, bytes=_INSTALL_BYTES))
         env = {**registry.env, **search_path(node), "npm_config_cache": str(cache)}
         try:
-            bench.run([npm, "ci", *_QUIET, *scripts], token, env=env, reach=reach, cwd=where.resolve())
+            build_dir.run([npm, "ci", *_QUIET, *scripts], token, env=env, policy=policy, cwd=where.resolve())
         finally:
             shutil.rmtree(cache, ignore_errors=True)
 
@@ -241,7 +241,7 @@ class Dependencies:
 
 
 def _has_own_packages(lock: Path) -> bool:
-    """Workspaces and `file:` packages are links into the source: such an install belongs to one bench."""
+    """Workspaces and `file:` packages are links into the source: such an install serves one build only."""
     try:
         packages = json.loads(lock.read_bytes())["packages"]
         return any(isinstance(entry, dict) and entry.get("link") for entry in packages.values())
@@ -283,20 +283,22 @@ class Npm:
         """There is a build script."""
         return _PACKAGE in tree.files and bool(_scripts(_read(tree.path / _PACKAGE)).get("build"))
 
-    def make(self, bench: BuildDir, token: CancelToken) -> Path:
+    def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
         """Install what the lock file says, or use what was installed for the same one; then build."""
-        package = _read(bench.path / _PACKAGE)
+        package = _read(build_dir.path / _PACKAGE)
         if not _scripts(package).get("build"):
             raise NotBuilt("package.json has no build script.")
         npm, node = find_program("npm"), find_program("node")
-        readable = (*files_of(npm, node), *self._installed(bench, package, npm, token))
-        env = {**_ENV, **search_path(node), "npm_config_cache": str(bench.path / ".npm-cache")}
-        bench.run([npm, "run", "build"], token, env=env, reach=SandboxPolicy(readable=readable))
-        return find_output(bench.path, bench.tree.files)
+        readable = (*files_of(npm, node), *self._installed(build_dir, package, npm, token))
+        env = {**_ENV, **search_path(node), "npm_config_cache": str(build_dir.path / ".npm-cache")}
+        build_dir.run([npm, "run", "build"], token, env=env, policy=SandboxPolicy(readable=readable))
+        return find_output(build_dir.path, build_dir.tree.files)
 
-    def _installed(self, bench: BuildDir, package: dict[str, Any], npm: str, token: CancelToken) -> tuple[Path, ...]:
-        if LOCK in bench.tree.files:
-            return self._dependencies.provide(bench, package, npm, token)
+    def _installed(
+        self, build_dir: BuildDir, package: dict[str, Any], npm: str, token: CancelToken
+    ) -> tuple[Path, ...]:
+        if LOCK in build_dir.tree.files:
+            return self._dependencies.provide(build_dir, package, npm, token)
         if any(package.get(kind) for kind in ("dependencies", "devDependencies")):
             raise NotBuilt(f"There is no {LOCK}: run `npm install` and commit it, so that every build is the same.")
         return ()

@@ -1,4 +1,4 @@
-"""OutsideBuilder: a site whose own programs build it; one recipe for each kind of source."""
+"""OutsideBuilder: a site whose own programs build it; `BuildSteps` for each kind of source."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BuildDir:
         token: CancelToken,
         *,
         env: Mapping[str, str] | None = None,
-        reach: SandboxPolicy = NO_ACCESS,
+        policy: SandboxPolicy = NO_ACCESS,
         cwd: Path | None = None,
     ) -> None:
         """Run one program to its good end; raises NotBuilt when it ends badly, too late, or wants too much."""
@@ -67,7 +67,7 @@ class BuildDir:
         shown = " ".join([name, *args[1:]])
         try:
             code, out, err = self.programs.run(
-                args, cwd or self.path, b"", {**_PLAIN_OUTPUT, **(env or {})}, self.seconds, token, reach
+                args, cwd or self.path, b"", {**_PLAIN_OUTPUT, **(env or {})}, self.seconds, token, policy
             )
         except (JobTimedOut, Permanent) as problem:
             token.check()  # the job's own end goes before the program's
@@ -129,11 +129,11 @@ class OutputLimits:
     bytes: int = 2_000_000_000
 
 
-def find_output(bench: Path, tracked: Container[str], named: str = "") -> Path:
+def find_output(build_dir: Path, tracked: Container[str], named: str = "") -> Path:
     """The folder with the home page: the named one, else the first known name that is no source itself."""
     for name in (named,) if named else CANDIDATES:
-        folder = bench / name
-        if f"{name}/index.html" not in tracked and _is_inside(folder, bench) and (folder / "index.html").is_file():
+        folder = build_dir / name
+        if f"{name}/index.html" not in tracked and _is_inside(folder, build_dir) and (folder / "index.html").is_file():
             return folder
     where = f"{named}/" if named else ", ".join(f"{name}/" for name in CANDIDATES[:-1]) + f" or {CANDIDATES[-1]}/"
     raise NotBuilt(f"The build ended well, but left no index.html in {where}.")
@@ -144,12 +144,12 @@ def copy_output(output: Path, into: Path, previous: Path | None, limits: OutputL
     found = dict(_output_files(output, limits))
     if "index.html" not in found:
         raise NotBuilt("The build ended well, but left no index.html, so there would be no home page to show.")
-    filling = OutputSync(into, previous, found)
+    output_sync = OutputSync(into, previous, found)
     for count, (path, origin) in enumerate(sorted(found.items())):
         if count % _CHECK_EACH == 0:
             token.check()
-        filling.copied(path, origin)
-    keep_manifest(into, filling.manifest)
+        output_sync.copied(path, origin)
+    keep_manifest(into, output_sync.manifest)
     return len(found)
 
 
@@ -174,9 +174,9 @@ def _output_files(output: Path, limits: OutputLimits) -> Iterator[tuple[str, str
                     raise NotBuilt(f"The build left more than {most}: that is too much for one site.")
 
 
-def _is_inside(folder: Path, bench: Path) -> bool:
-    """A real folder of the bench, not a link to somewhere else."""
-    return folder.is_dir() and folder.resolve() == bench.resolve() / folder.relative_to(bench)
+def _is_inside(folder: Path, build_dir: Path) -> bool:
+    """A real folder inside the build directory, not a link to somewhere else."""
+    return folder.is_dir() and folder.resolve() == build_dir.resolve() / folder.relative_to(build_dir)
 
 
 BUILD_SECONDS = 600.0
@@ -192,8 +192,8 @@ class BuildSteps(Protocol):
     def fits(self, tree: SourceTree) -> bool:
         """Whether this looks like such a source."""
 
-    def make(self, bench: BuildDir, token: CancelToken) -> Path:
-        """Build on the bench and return the folder with the site's files; raises NotBuilt."""
+    def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
+        """Build in `build_dir` and return the folder with the site's files; raises NotBuilt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,32 +208,32 @@ class BuildEnv:
 
 
 class OutsideBuilder:
-    """A builder that follows a recipe. The programs run jailed; nothing of them is left but the site and its log."""
+    """A builder that runs `BuildSteps` in the sandbox; only the site and the log remain of it."""
 
-    def __init__(self, recipe: BuildSteps, workshop: BuildEnv) -> None:
-        self._recipe, self._workshop = recipe, workshop
-        self.fits = recipe.fits
+    def __init__(self, steps: BuildSteps, build_env: BuildEnv) -> None:
+        self._steps, self._build_env = steps, build_env
+        self.fits = steps.fits
 
     def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
-        """Build on a bench of its own, then move what came out into the release."""
-        shop = self._workshop
-        if refusal := shop.refusal():
-            words = f"This site is built by {self._recipe.name}, and no such program may run here; the operator knows."
+        """Build in a directory of its own, then copy the output into the release."""
+        build_env = self._build_env
+        if refusal := build_env.refusal():
+            words = f"This site is built by {self._steps.name}, and no such program may run here; the operator knows."
             return BuildFailed(words, refusal, mendable=False)
         try:
-            with open_build_dir(shop.scratch, tree, shop.programs, shop.seconds) as bench:
-                return self._build(bench, into, previous, token)
+            with open_build_dir(build_env.scratch, tree, build_env.programs, build_env.seconds) as build_dir:
+                return self._build(build_dir, into, previous, token)
         except NotBuilt as problem:
             return BuildFailed(problem.reason, mendable=problem.mendable)
 
-    def _build(self, bench: BuildDir, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
+    def _build(self, build_dir: BuildDir, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
         try:
-            output = self._recipe.make(bench, token)
-            files = copy_output(output, into, previous, self._workshop.limits, token)
+            output = self._steps.make(build_dir, token)
+            files = copy_output(output, into, previous, self._build_env.limits, token)
         except NotBuilt as problem:
-            bench.said.append(f"{problem.reason}\n")
-            return BuildFailed(problem.reason, bench.log, problem.mendable)
-        return Built(files, self._recipe.name, bench.log)
+            build_dir.said.append(f"{problem.reason}\n")
+            return BuildFailed(problem.reason, build_dir.log, problem.mendable)
+        return Built(files, self._steps.name, build_dir.log)
 
 
 _SEEN_BY_ALL = ("/usr", "/bin", "/sbin", "/lib")

@@ -155,18 +155,18 @@ class PlainFiles:
             return BuildFailed("The site has no index.html, so there would be no home page to show.")
         prefix = "" if root == PurePosixPath(".") else f"{root}/"
         wanted = _wanted(tree, prefix)
-        filling = OutputSync(into, previous, wanted)
+        output_sync = OutputSync(into, previous, wanted)
         for count, (path, name) in enumerate(wanted.items()):
             content = tree.files[name]
             try:
-                if not filling.shared(path, content):
-                    filling.copied(path, f"{tree.path}/{name}", content)
+                if not output_sync.shared(path, content):
+                    output_sync.copied(path, f"{tree.path}/{name}", content)
             except NotAFile:
                 return BuildFailed(f"{name} is a link or not a file, and links cannot be published.")
             if count % _CHECK_EACH == 0:
                 token.check()
-        keep_manifest(into, filling.manifest)
-        return Built(files=len(filling.manifest), builder="plain")
+        keep_manifest(into, output_sync.manifest)
+        return Built(files=len(output_sync.manifest), builder="plain")
 
 
 def _wanted(tree: SourceTree, prefix: str) -> dict[str, str]:

@@ -182,11 +182,11 @@ _MACHINE = ("/nix/store", *(f"/etc/{name}" for name in _ETC))
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one cell shows of the host. `furniture` is a folder with our own `etc/` and perhaps `dev/`."""
+    """The view that one sandbox has of the host. `rootfs` is a folder with our own `etc/` and perhaps `dev/`."""
 
     workspace: Path
-    furniture: Path
-    door: Path
+    rootfs: Path
+    handshake: Path
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     port: int = 0
@@ -198,7 +198,7 @@ def command(bwrap: str, view: View, limits: SandboxLimits) -> list[str]:
     return [
         bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session",
         "--uid", str(USER), "--gid", str(USER), "--hostname", "site",
-        *_machine(view.furniture), *_scratch(limits.scratch_bytes), *_devices(view.furniture / "dev"),
+        *_machine(view.rootfs), *_scratch(limits.scratch_bytes), *_devices(view.rootfs / "dev"),
         *_given(view), *_closing(), "--clearenv", "--chdir", str(view.workspace), "--",
         python(), "-I", "-S", "-B", _LAUNCHER,
         ",".join(f"{name}={number}" for name, number in limits.rlimits().items()), str(view.port),
@@ -210,7 +210,7 @@ def python() -> str:
     return os.path.realpath(sys.executable)
 
 
-def _machine(furniture: Path) -> Iterator[str]:
+def _machine(rootfs: Path) -> Iterator[str]:
     yield from ("--ro-bind", "/usr", "/usr")
     for name in _USR_NAMES:
         path = Path("/", name)
@@ -220,7 +220,7 @@ def _machine(furniture: Path) -> Iterator[str]:
             yield from ("--ro-bind", str(path), str(path))
     for place in _MACHINE:
         yield from ("--ro-bind-try", place, place)
-    for file in sorted((furniture / "etc").iterdir()):
+    for file in sorted((rootfs / "etc").iterdir()):
         yield from ("--ro-bind", str(file), f"/etc/{file.name}")
 
 
@@ -244,7 +244,14 @@ def _given(view: View) -> Iterator[str]:
     git = view.workspace / ".git"
     if git.exists() and not git.is_symlink():
         yield from ("--ro-bind", str(git), str(git))
-    yield from ("--ro-bind", str(Path(inside.__file__).resolve()), _LAUNCHER, "--ro-bind", str(view.door), inside.DOOR)
+    yield from (
+        "--ro-bind",
+        str(Path(inside.__file__).resolve()),
+        _LAUNCHER,
+        "--ro-bind",
+        str(view.handshake),
+        inside.DOOR,
+    )
 
 
 def _outer_first(paths: Iterable[Path]) -> list[Path]:
@@ -257,7 +264,7 @@ def _closing() -> Iterator[str]:
         yield from ("--remount-ro", place)
 
 
-_FURNITURE_ETC = {
+_ROOTFS_ETC = {
     "passwd": f"site:x:{USER}:{USER}:site:{HOME}:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
     "group": f"site:x:{USER}:\nnogroup:x:65534:\n",
     "hosts": "127.0.0.1 localhost site\n",
@@ -270,7 +277,7 @@ _NOBODY = 65534
 def make_rootfs(folder: Path) -> None:
     """Write it all into an empty folder."""
     (folder / "etc").mkdir(parents=True)
-    for name, text in _FURNITURE_ETC.items():
+    for name, text in _ROOTFS_ETC.items():
         (folder / "etc" / name).write_text(text, encoding="utf-8")
     if os.geteuid() == 0:
         _make_devices(folder / "dev")

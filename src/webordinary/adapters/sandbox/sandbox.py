@@ -228,7 +228,7 @@ class BubblewrapSandbox:
 
     @contextmanager
     def cell(
-        self, workspace: Path, env: Mapping[str, str], reach: SandboxPolicy = NO_ACCESS
+        self, workspace: Path, env: Mapping[str, str], policy: SandboxPolicy = NO_ACCESS
     ) -> Iterator[BubblewrapRun]:
         """See the port."""
         if reason := self.why_not():
@@ -236,25 +236,25 @@ class BubblewrapSandbox:
                 f"outside programs run in a jail only, and none works here: {reason}. Make bubblewrap work (see "
                 "docs/security.md), or allow what that means with allow_unjailed_agents = true"
             )
-        with self._cell(workspace, env, reach) as cell:
+        with self._cell(workspace, env, policy) as cell:
             yield cell
 
     @contextmanager
-    def _cell(self, workspace: Path, env: Mapping[str, str], reach: SandboxPolicy) -> Iterator[BubblewrapRun]:
-        readable = self._shown((*self._readable, *reach.readable), workspace)
-        writable = tuple(_real(path, workspace) for path in reach.writable)
+    def _cell(self, workspace: Path, env: Mapping[str, str], policy: SandboxPolicy) -> Iterator[BubblewrapRun]:
+        readable = self._shown((*self._readable, *policy.readable), workspace)
+        writable = tuple(_real(path, workspace) for path in policy.writable)
         workspace = workspace.resolve()
         folders = (workspace, *(path for path in writable if path.is_dir()))
         own_git = has_own_git(workspace)
         with ExitStack() as closing:
             folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="cell-", dir=self._scratch)))
-            proxy = Proxy(reach.network)
+            proxy = Proxy(policy.network)
             closing.callback(proxy.close)
-            handshake = Handshake(folder, self._inside(env, reach.network), system_call_filter())
-            guard = Guard(handshake, folders, self._limits, reach.network.serve or proxy.serve)
+            handshake = Handshake(folder, self._inside(env, policy.network), system_call_filter())
+            guard = Guard(handshake, folders, self._limits, policy.network.serve or proxy.serve)
             view = bubblewrap.View(
                 workspace, self._scratch / "furniture", handshake.path, readable, writable,
-                PROXY_PORT if reach.network else 0,
+                PROXY_PORT if policy.network else 0,
             )  # fmt: skip
             prefix = bubblewrap.command(self._bwrap, view, self._limits)
             must_end = False
@@ -348,10 +348,10 @@ class SandboxedPrograms:
         env: Mapping[str, str],
         seconds: float,
         token: CancelToken,
-        reach: SandboxPolicy = NO_ACCESS,
+        policy: SandboxPolicy = NO_ACCESS,
     ) -> tuple[int, bytes, bytes]:
         """Exit code, stdout and stderr; a cancelled token sends SIGINT, and SIGKILL after the grace period."""
-        with self._jail.cell(cwd, {**env, JOB_MARK: token.job_id}, reach) as cell:
+        with self._jail.cell(cwd, {**env, JOB_MARK: token.job_id}, policy) as cell:
             finished = run(
                 cell.argv(args), cwd=cwd, stdin=stdin, env=cell.env, seconds=seconds, token=token, grace=self._grace,
                 interrupt=cell.interrupt,
@@ -410,18 +410,18 @@ class UnconfinedSandbox:
 
     @contextmanager
     def cell(
-        self, workspace: Path, env: Mapping[str, str], reach: SandboxPolicy = NO_ACCESS
+        self, workspace: Path, env: Mapping[str, str], policy: SandboxPolicy = NO_ACCESS
     ) -> Iterator[UnconfinedRun]:
         """See the port; what the program touches is up to the program."""
         token = secrets.token_urlsafe(24)
-        folders = (workspace, *(path for path in reach.writable if path.is_dir()))
+        folders = (workspace, *(path for path in policy.writable if path.is_dir()))
         with ExitStack() as closing:
             closing.callback(check_result, folders, self._limits, "", has_own_git(workspace))
             folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="webordinary-")))
-            proxy = Proxy(reach.network, f"/{token}")
+            proxy = Proxy(policy.network, f"/{token}")
             closing.callback(proxy.close)
             port = 0
-            if reach.network.upstreams:
+            if policy.network.upstreams:
                 listener = socket.create_server(("127.0.0.1", 0))
                 port = listener.getsockname()[1]
                 proxy.serve(listener)
