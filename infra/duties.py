@@ -117,7 +117,7 @@ _OTHERS: Mapping[str, Callable[[Settings], Statements]] = {
         rights.read_tables(OWNERSHIP),
         rights.move_in_tables(CLAIM_REQUESTS),
         rights.send_to(UNCLAIMED),
-        rights.search(JOBS, names.OPEN_INDEX, names.OWED_INDEX),
+        rights.search(JOBS, names.OPEN_INDEX, names.PENDING_CALLBACKS_INDEX),
         rights.search(MAILS, names.DUE_INDEX),
         rights.start_workflow(),
         rights.watch_workflow(),

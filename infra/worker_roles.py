@@ -27,7 +27,7 @@ def make_task_role(scope: Construct, settings: Settings) -> iam.Role:
         rights.move_in_tables(names.JOBS, names.CLAIM_REQUESTS),
         rights.write_tables(names.OWNERSHIP, names.THREADS, names.COSTS),
         rights.read_tables(names.PROJECTS, names.MAILS),
-        rights.search(names.JOBS, names.OPEN_INDEX, names.OWED_INDEX),
+        rights.search(names.JOBS, names.OPEN_INDEX, names.PENDING_CALLBACKS_INDEX),
         rights.search(names.OWNERSHIP, names.WORKER_INDEX),
         rights.send_to(names.UNCLAIMED, rights.INPUT, rights.OUTPUT),
         rights.receive_from(names.UNCLAIMED, rights.INPUT, rights.INTERRUPTS),

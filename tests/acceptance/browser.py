@@ -21,8 +21,8 @@ FLAGS = [
     "--disable-sync",
 ]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE_MS = 60_000
-expect.set_options(timeout=PATIENCE_MS)  # five seconds if nobody says, whatever the context waits
+TIMEOUT_MS = 60_000
+expect.set_options(timeout=TIMEOUT_MS)  # five seconds if nobody says, whatever the context waits
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def chromium() -> Iterator[Browser]:
         words = "no chromium on this machine: install it (Debian: apt install chromium) to test in a browser"
         pytest.skip(words)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS, timeout=PATIENCE_MS)
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS, timeout=TIMEOUT_MS)
         try:
             yield browser
         finally:
@@ -45,7 +45,7 @@ class Visitor:
 
     def __init__(self, browser: Browser, viewport: ViewportSize) -> None:
         self.context = browser.new_context(viewport=viewport)
-        self.context.set_default_timeout(PATIENCE_MS)
+        self.context.set_default_timeout(TIMEOUT_MS)
         self.complaints: list[str] = []
         self.context.on("console", self._heard)
         self.context.on("weberror", lambda error: self.complaints.append(str(error.error)))

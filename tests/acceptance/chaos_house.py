@@ -29,7 +29,7 @@ from webordinary.adapters.sqlite.events import SqliteEventLog
 from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.snapshot import LoggedEvent
 
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 LOOK_SECONDS = 0.02
 WEBORDINARY = (sys.executable, "-P", "-m", "webordinary")
 MAILBOX = "edit@localhost"
@@ -45,7 +45,7 @@ SETTINGS: dict[str, object] = {
 }
 
 
-def until(happened: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+def until(happened: Callable[[], object], what: str, seconds: float = TIMEOUT_SECONDS) -> None:
     """Look until it happened."""
     deadline, pause = time.monotonic() + seconds, threading.Event()
     while not happened():

@@ -26,7 +26,7 @@ ROUNDS = int(os.environ.get("TWO_USERS_ROUNDS", "50"))
 PUBLISHED_ROUNDS = max(ROUNDS // 5, 1)
 KILL_SHARE = 0.4
 LONGEST_WAIT_SECONDS = 0.5
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 PAGES = {"scott@example.com": ("homepage", "/"), "bob@example.com": ("about page", "/about.html")}
 MARK = re.compile(r"note (\d+) by (\w+)")
 
@@ -254,7 +254,7 @@ def wait_for_answers(up: Up, asked: set[str], before: int, what: str) -> None:
     """Counting files first: hundreds of mails are not parsed each time something happens."""
     new = up.data / "outbox" / "new"
     enough = before + len(asked)
-    wait_until(up.data, lambda: len(list(new.glob("*"))) >= enough, f"the answers of {what}", PATIENCE_SECONDS)
+    wait_until(up.data, lambda: len(list(new.glob("*"))) >= enough, f"the answers of {what}", TIMEOUT_SECONDS)
 
 
 def judge(up: Up, seed: int) -> None:

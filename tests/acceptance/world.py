@@ -19,7 +19,7 @@ from tests.conftest import Up
 from webordinary.adapters.files.wake import WakeBus
 from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
 
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 
 
 @dataclass
@@ -70,7 +70,7 @@ def replies(data: Path) -> dict[str, list[EmailMessage]]:
     return found
 
 
-def wait_until(data: Path, happened: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
+def wait_until(data: Path, happened: Callable[[], bool], what: str, seconds: float = TIMEOUT_SECONDS) -> None:
     """Look again whenever the system stored an event, until it happened."""
     bus = WakeBus(data / "run" / "wake")
     ear = bus.listen("page-test")

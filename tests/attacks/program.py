@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PATIENCE = 60
+SILENCE_SECONDS = 60
 TARGETS = json.loads((HERE / "targets.json").read_text()) if (HERE / "targets.json").exists() else {}
 loot: list[str] = []
 
@@ -118,7 +118,7 @@ def credentials() -> None:
             [sys.executable, "-c", ASK, TARGETS["upstreams"][name]],
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=SILENCE_SECONDS,
             check=False,
         )
         seen[f"upstream {name}"] = answer.stdout + answer.stderr
@@ -309,7 +309,7 @@ def git(folder: Path, *words: str) -> None:
     env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     for person in ("AUTHOR", "COMMITTER"):
         env |= {f"GIT_{person}_NAME": "x", f"GIT_{person}_EMAIL": "x@example.com", f"GIT_{person}_DATE": "@0 +0000"}
-    subprocess.run(["git", *words], cwd=folder, env=env, check=True, capture_output=True, timeout=PATIENCE)
+    subprocess.run(["git", *words], cwd=folder, env=env, check=True, capture_output=True, timeout=SILENCE_SECONDS)
 
 
 def agent_settings() -> None:
@@ -399,7 +399,7 @@ def fork_bomb() -> None:
             return
     loot.append("1000 processes")
     keep_loot()
-    time.sleep(PATIENCE)
+    time.sleep(SILENCE_SECONDS)
 
 
 def memory() -> None:
@@ -408,9 +408,9 @@ def memory() -> None:
             block = bytearray(0)
             while len(block) < 150_000_000:
                 block += b"x" * 10_000_000
-            time.sleep(PATIENCE)
+            time.sleep(SILENCE_SECONDS)
             os._exit(0)
-    time.sleep(PATIENCE)
+    time.sleep(SILENCE_SECONDS)
     loot.append("900 MB of memory")
 
 
@@ -428,7 +428,7 @@ def disk_filling() -> None:
         with (HERE / f"large-{number}").open("wb") as file:
             for _ in range(10):
                 file.write(block)
-    time.sleep(PATIENCE)
+    time.sleep(SILENCE_SECONDS)
     loot.append("400 MB of disk")
 
 
@@ -441,14 +441,14 @@ def long_paths() -> None:
     block = b"x" * 1_000_000
     for number in range(20):
         Path(f"large-{number}").write_bytes(block * 10)
-    time.sleep(PATIENCE)
+    time.sleep(SILENCE_SECONDS)
     loot.append("200 MB of disk")
 
 
 def many_files() -> None:
     for number in range(20_000):
         (HERE / f"small-{number}").touch()
-    time.sleep(PATIENCE)
+    time.sleep(SILENCE_SECONDS)
     loot.append("20,000 files")
 
 
@@ -483,13 +483,13 @@ def surviving_daemon() -> None:
                 os.close(descriptor)
             if (HERE / "ready").exists():
                 (HERE / "ready").write_text("alive")
-            time.sleep(PATIENCE * 5)
+            time.sleep(SILENCE_SECONDS * 5)
         os._exit(0)
     os.close(tell)
     os.wait()
     os.read(hear, 5)  # until it lives on its own
     if (HERE / "ready").exists():
-        time.sleep(PATIENCE * 5)  # the worker is to die, not this
+        time.sleep(SILENCE_SECONDS * 5)  # the worker is to die, not this
 
 
 if __name__ == "__main__":

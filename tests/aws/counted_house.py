@@ -169,7 +169,11 @@ class CountedHouse(House):
         held = [row for row in rows if row.get("status", {}).get("S", "free") != "free"]
         sent = [entry.sent_at for entry in self._ports.outbox.of(email_id)]
         lying = any(self._lying(queue) for queue in (names.queues_of(key).input, names.UNCLAIMED))
-        return bool(sent) and all(sent) and not (self._ports.pool.owed.owed(1) or lying or len(held) > slots)
+        return (
+            bool(sent)
+            and all(sent)
+            and not (self._ports.pool.pending_callbacks.pending(1) or lying or len(held) > slots)
+        )
 
     def _lying(self, queue: str) -> bool:
         counted = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")

@@ -40,7 +40,7 @@ from webordinary.model.errors import Transient
 
 ROOT = Path(__file__).parents[2]
 MAILBOX = "edit@example.net"
-PATIENCE_SECONDS = 240.0
+TIMEOUT_SECONDS = 240.0
 """A mail passes a dozen lambdas, each of which may have to start Python first, on a machine that is busy."""
 
 
@@ -56,7 +56,7 @@ def packaged(target: Target = EMULATOR) -> Path:
 
 def until(happened: Callable[[], object], what: str) -> None:
     """Look until lambdas have made it happen."""
-    chaos_house.until(happened, what, PATIENCE_SECONDS)
+    chaos_house.until(happened, what, TIMEOUT_SECONDS)
 
 
 @contextmanager

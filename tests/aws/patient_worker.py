@@ -72,7 +72,8 @@ class PatientWorker:
         self._clock, self._heartbeats, self._polled_seconds, self._attended = Times(), 0, 0.0, 0
         self._hints, one, queues = world.with_hints([KEY]), world.one_process(), Queues(world.clients.sqs)
         self._pool = Pool(
-            jobs=one.jobs, owed=one.owed, claims=one.claims, hints=self._hints, tickets=SqsNotifier(queues),
+            jobs=one.jobs, pending_callbacks=one.pending_callbacks,
+            claims=one.claims, hints=self._hints, tickets=SqsNotifier(queues),
             interrupts=AwsInterrupts(queues), callbacks=self, liveness=RemoteLiveness(),
         )  # fmt: skip
         settings = replace(settings_of(Config(), 1, RECONCILE_SECONDS), idle_release=float("inf"))

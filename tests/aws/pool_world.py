@@ -56,7 +56,7 @@ class OneProcess:
     """Adapters that share what they know, as a worker's do."""
 
     jobs: AwsJobs
-    owed: AwsPendingCallbacks
+    pending_callbacks: AwsPendingCallbacks
     claims: AwsClaims
     job_table: JobTable
 
@@ -99,7 +99,7 @@ class PoolWorld:
         """As a process of its own sees them."""
         return AwsJobs(self._job_table())
 
-    def owed(self) -> AwsPendingCallbacks:
+    def pending_callbacks(self) -> AwsPendingCallbacks:
         return AwsPendingCallbacks(self._job_table())
 
     def claims(self, lease_seconds: float = 60) -> AwsClaims:

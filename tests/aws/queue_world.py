@@ -20,7 +20,7 @@ from webordinary.model.jobs import Job, JobOutcome, JobResult, JobState, NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
 
@@ -77,7 +77,7 @@ class QueueWorld:
 
     def wait_empty(self, queue: str) -> None:
         """Return once nothing is left."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         while self.lying(queue):
             assert time.monotonic() < deadline, f"{queue} does not get empty"
             time.sleep(0.05)  # asking again and again: it tells nobody that it is empty

@@ -21,7 +21,7 @@ from webordinary.model.errors import Transient
 if TYPE_CHECKING:
     from types_boto3_stepfunctions import SFNClient
 
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 ROLE = "arn:aws:iam::000000000000:role/workflow"
 Call = Callable[[StepFunctionsCallbacks], bool]
 CALLS: dict[str, tuple[str, Call]] = {
@@ -41,7 +41,7 @@ class Workflow:
 
     def ended(self) -> dict[str, Any]:
         """How it ended."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             found: dict[str, Any] = dict(self.clients.stepfunctions.describe_execution(executionArn=self.execution))
             if found["status"] != "RUNNING":

@@ -39,7 +39,7 @@ from webordinary.workflow.definition import for_aws
 
 AMELIA_SCOTT, SCOTT = ProjectUser("amelia", "scott"), "scott@example.com"
 AARCH64 = 183
-_PATIENCE_SECONDS = 240.0
+_TIMEOUT_SECONDS = 240.0
 
 pytestmark = pytest.mark.xdist_group("lambdas")  # one account, brought up once
 
@@ -237,7 +237,7 @@ def letter_of(account: Account, email_id: str) -> DeadLetter | None:
 
 def until(account: Account, look: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is looked for
     """Look until it is there; the emulator tells nobody when it is done."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         if found := look():
             return found

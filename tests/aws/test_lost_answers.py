@@ -157,7 +157,7 @@ def test_who_tries_again_after_hearing_nothing_goes_on_with_the_job_that_was_sta
     assert turn.kept == started.claim
     assert turn.started
     assert turn.started.job == job(calm, "b")
-    assert (turn.owed, job(calm, "a").settled_at) == (job(calm, "a"), NOON)
+    assert (turn.pending_callback, job(calm, "a").settled_at) == (job(calm, "a"), NOON)
 
 
 def test_a_job_that_was_interrupted_and_started_again_unheard_is_not_interrupted_twice(
@@ -170,8 +170,8 @@ def test_a_job_that_was_interrupted_and_started_again_unheard_is_not_interrupted
     turn = world.claims().end_and_take_next(started, Requeue(RequeueReason.INTERRUPTED), NOON + SECOND, more=True)
     assert turn.started
     assert (turn.started.job, turn.started.job.interruptions) == (job(calm, "a"), 1)
-    assert turn.owed
-    assert turn.owed.preempted_token == "token"
+    assert turn.pending_callback
+    assert turn.pending_callback.preempted_token == "token"
 
 
 def test_a_worker_that_stops_meanwhile_gives_back_the_job_that_was_started_for_it_unheard(

@@ -21,7 +21,7 @@ from webordinary.adapters.aws.mail.outbox import AwsUndelivered  # noqa: E402
 from webordinary.model.mail import Reply  # noqa: E402
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-PATIENCE = timedelta(minutes=2)
+SILENCE_SECONDS = timedelta(minutes=2)
 
 
 @pytest.fixture
@@ -34,10 +34,10 @@ def reply(email_id: str = "e1") -> Reply:
 
 
 def test_a_reply_is_its_writers_alone_for_a_while(world: MailWorld) -> None:
-    outbox = world.outbox(PATIENCE)
+    outbox = world.outbox(SILENCE_SECONDS)
     outbox.put(reply(), NOON)
-    assert outbox.due(NOON + PATIENCE / 2, 10) == ()
-    assert [entry.reply for entry in outbox.due(NOON + PATIENCE, 10)] == [reply()]
+    assert outbox.due(NOON + SILENCE_SECONDS / 2, 10) == ()
+    assert [entry.reply for entry in outbox.due(NOON + SILENCE_SECONDS, 10)] == [reply()]
 
 
 def test_a_reply_that_is_due_is_given_to_one_deliverer(world: MailWorld) -> None:
@@ -45,15 +45,17 @@ def test_a_reply_that_is_due_is_given_to_one_deliverer(world: MailWorld) -> None
         world.outbox().put(reply(f"e{number}"), NOON)
     with ThreadPoolExecutor(4) as pool:
         taken = [
-            entry for found in pool.map(lambda _: world.outbox(PATIENCE).due(NOON, 10), range(4)) for entry in found
+            entry
+            for found in pool.map(lambda _: world.outbox(SILENCE_SECONDS).due(NOON, 10), range(4))
+            for entry in found
         ]
     assert sorted(entry.reply.email_id for entry in taken) == [f"e{number}" for number in range(6)]
-    assert world.outbox(PATIENCE).due(NOON, 10) == ()
-    assert len(world.outbox(PATIENCE).due(NOON + PATIENCE, 10)) == 6  # whoever took them may have died
+    assert world.outbox(SILENCE_SECONDS).due(NOON, 10) == ()
+    assert len(world.outbox(SILENCE_SECONDS).due(NOON + SILENCE_SECONDS, 10)) == 6  # whoever took them may have died
 
 
 def test_a_failed_try_is_due_when_it_says_so(world: MailWorld) -> None:
-    outbox = world.outbox(PATIENCE)
+    outbox = world.outbox(SILENCE_SECONDS)
     outbox.put(reply(), NOON)
     outbox.mark_failed(reply(), "busy", NOON + timedelta(seconds=2))
     (entry,) = outbox.due(NOON + timedelta(seconds=2), 10)
@@ -61,7 +63,7 @@ def test_a_failed_try_is_due_when_it_says_so(world: MailWorld) -> None:
 
 
 def test_replies_that_failed_are_listed_and_can_be_sent_again(world: MailWorld) -> None:
-    outbox, undelivered = world.outbox(PATIENCE), AwsUndelivered(world.items())
+    outbox, undelivered = world.outbox(SILENCE_SECONDS), AwsUndelivered(world.items())
     for number, name in enumerate(("well", "waits", "given-up")):
         outbox.put(reply(name), NOON + timedelta(seconds=number))
     outbox.mark_failed(reply("waits"), "SES is busy", NOON + timedelta(hours=1))

@@ -101,9 +101,9 @@ def test_a_token_that_is_bound_while_its_job_settles_is_owed_a_callback(
     started = claim(others)
     proxy.inject(overtaken(lambda: others.jobs().bind_token("a", "token")), WRITE)
     turn = world.claims().end_and_take_next(started, DONE, NOON, more=False)
-    assert turn.owed
-    assert turn.owed.task_token == "token"
-    assert others.owed().owed(10) == [turn.owed]
+    assert turn.pending_callback
+    assert turn.pending_callback.task_token == "token"
+    assert others.pending_callbacks().pending(10) == [turn.pending_callback]
 
 
 def test_a_token_that_is_bound_while_its_job_moves_follows_it(
@@ -115,7 +115,7 @@ def test_a_token_that_is_bound_while_its_job_moves_follows_it(
     proxy.inject(settle, UPDATE)
     job = world.jobs().bind_token("a", "token")
     assert (job.open, job.task_token) == (False, "token")
-    assert others.owed().owed(10) == [job]
+    assert others.pending_callbacks().pending(10) == [job]
 
 
 def test_the_next_job_that_is_cancelled_while_another_settles_is_passed_over(

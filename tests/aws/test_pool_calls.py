@@ -116,7 +116,7 @@ def test_a_workflow_that_binds_its_token_to_a_settled_job_finds_it_at_the_second
     step = world.one_process()
     step.job_table.expect("a", str(job.key), job.order)
     assert calls(lambda: step.jobs.bind_token("a", "token")) == {"UpdateItem": 2}
-    assert [owing.job_id for owing in world.owed().owed(10)] == ["a"]
+    assert [owing.job_id for owing in world.pending_callbacks().pending(10)] == ["a"]
 
 
 def test_all_claims_of_a_worker_are_renewed_in_one_call(world: PoolWorld, calls: Count) -> None:
@@ -140,7 +140,7 @@ def test_a_reconcilers_look_costs_one_call_for_all_keys_and_one_for_all_callback
     for name, key in (("a", AMELIA), ("b", BAKERY)):
         world.jobs().record(new(name, key), NOON, ready=True)
     assert calls(lambda: world.jobs().keys_to_look_at(None, 500)) == {"Query": 1}
-    assert calls(lambda: world.owed().owed(100)) == {"Query": 1}
+    assert calls(lambda: world.pending_callbacks().pending(100)) == {"Query": 1}
 
 
 def test_a_callback_that_was_made_is_noted_with_one_call_by_who_settled_its_job(world: PoolWorld, calls: Count) -> None:
@@ -150,4 +150,4 @@ def test_a_callback_that_was_made_is_noted_with_one_call_by_who_settled_its_job(
     started = worker.claims.claim_and_start(AMELIA, "container-1", NOON)
     assert isinstance(started, StartedJob)
     worker.claims.end_and_take_next(started, DONE, NOON, more=False)
-    assert calls(lambda: worker.owed.mark_delivered("a", "token")) == {"UpdateItem": 1}
+    assert calls(lambda: worker.pending_callbacks.mark_delivered("a", "token")) == {"UpdateItem": 1}

@@ -18,7 +18,7 @@ from webordinary.adapters.aws import ecs as room
 from webordinary.adapters.aws.ecs import EXPIRES_MINUTES, ProtectedWork, TaskProtection, container_id
 
 ARN = "arn:aws:ecs:us-east-1:000000000000:task/webordinary-edit-cluster/158d1c8083dd49d6b527399fd6414f5c"
-PATIENCE = 60.0
+SILENCE_SECONDS = 60.0
 ON = {"ProtectionEnabled": True, "ExpiresInMinutes": EXPIRES_MINUTES}
 OFF = {"ProtectionEnabled": False}
 
@@ -41,7 +41,7 @@ class Agent:
         return 404, {}
 
     def next(self) -> dict[str, object]:
-        return self.told.get(timeout=PATIENCE)
+        return self.told.get(timeout=SILENCE_SECONDS)
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ class House:
         queues, one = Queues(world.clients.sqs), world.one_process()
         self.pool = Pool(
             jobs=one.jobs,
-            owed=one.owed,
+            pending_callbacks=one.pending_callbacks,
             claims=one.claims,
             hints=hints,
             tickets=SqsNotifier(queues),

@@ -46,7 +46,7 @@ DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done", commit="abc", changed_
 @dataclass(frozen=True)
 class Backend:
     jobs: WaitingJobs
-    owed: PendingCallbacks
+    pending_callbacks: PendingCallbacks
     claims: Claims
     hints: ClaimRequestQueue
     interrupts: Interrupts
@@ -75,7 +75,7 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 def on_aws(world: PoolWorld) -> Backend:
     hints = world.with_hints([AMELIA_SCOTT, BAKERY_ANN, CHESS_BO])
-    pool = Backend(world.jobs(), world.owed(), world.claims(), hints, world.interrupts())
+    pool = Backend(world.jobs(), world.pending_callbacks(), world.claims(), hints, world.interrupts())
     return replace(pool, in_one_step=False, released_start_counts=True)
 
 
@@ -514,7 +514,7 @@ def test_a_job_that_waits_for_something_else_gets_its_start_back_and_its_workflo
     turn = pool.claims.end_and_take_next(
         started, Requeue(RequeueReason.WAITING, NOON + SECOND, words="a build"), NOON, more=True
     )
-    assert turn.owed is None
+    assert turn.pending_callback is None
     assert pool.claims.start_next(started.claim, NOON) is None
     again = pool.claims.start_next(started.claim, NOON + SECOND)
     assert again
@@ -576,11 +576,11 @@ def test_later_mails_of_an_interrupted_thread_stay_behind_it(pool: Backend) -> N
 def test_a_settled_job_owes_its_callback_until_paid(pool: Backend) -> None:
     queue(pool, "a")
     pool.jobs.bind_token("a", "token")
-    assert pool.owed.owed(10) == []
+    assert pool.pending_callbacks.pending(10) == []
     pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
-    assert [job.job_id for job in pool.owed.owed(10)] == ["a"]
-    pool.owed.mark_delivered("a", "token")
-    assert pool.owed.owed(10) == []
+    assert [job.job_id for job in pool.pending_callbacks.pending(10)] == ["a"]
+    pool.pending_callbacks.mark_delivered("a", "token")
+    assert pool.pending_callbacks.pending(10) == []
 
 
 def test_who_ends_a_job_is_told_if_a_workflow_waits_for_it(pool: Backend) -> None:
@@ -588,17 +588,17 @@ def test_who_ends_a_job_is_told_if_a_workflow_waits_for_it(pool: Backend) -> Non
     queue(pool, "b")
     pool.jobs.bind_token("a", "token")
     turn = pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=True)
-    assert turn.owed == pool.jobs.get("a")
+    assert turn.pending_callback == pool.jobs.get("a")
     assert turn.started
-    assert pool.claims.end_and_take_next(turn.started, DONE, NOON, more=False).owed is None
+    assert pool.claims.end_and_take_next(turn.started, DONE, NOON, more=False).pending_callback is None
 
 
 def test_whoever_binds_a_token_after_the_end_sees_that_it_ended(pool: Backend) -> None:
     queue(pool, "a")
     pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
-    assert pool.owed.owed(10) == []
+    assert pool.pending_callbacks.pending(10) == []
     assert not pool.jobs.bind_token("a", "token").open
-    assert [job.task_token for job in pool.owed.owed(10)] == ["token"]
+    assert [job.task_token for job in pool.pending_callbacks.pending(10)] == ["token"]
 
 
 def test_an_interrupted_job_owes_word_to_its_old_token_only(pool: Backend) -> None:
@@ -606,9 +606,9 @@ def test_an_interrupted_job_owes_word_to_its_old_token_only(pool: Backend) -> No
     pool.jobs.bind_token("a", "old")
     pool.claims.end_and_take_next(claim(pool), Requeue(RequeueReason.INTERRUPTED), NOON, more=False)
     pool.jobs.bind_token("a", "new")
-    assert [(job.preempted_token, job.task_token) for job in pool.owed.owed(10)] == [("old", "new")]
-    pool.owed.mark_delivered("a", "old")
-    assert pool.owed.owed(10) == []
+    assert [(job.preempted_token, job.task_token) for job in pool.pending_callbacks.pending(10)] == [("old", "new")]
+    pool.pending_callbacks.mark_delivered("a", "old")
+    assert pool.pending_callbacks.pending(10) == []
 
 
 def test_a_job_interrupted_again_before_its_workflow_was_told_still_owes_that_word(pool: Backend) -> None:
@@ -617,7 +617,7 @@ def test_a_job_interrupted_again_before_its_workflow_was_told_still_owes_that_wo
     turn = pool.claims.end_and_take_next(claim(pool), Requeue(RequeueReason.INTERRUPTED), NOON, more=True)
     assert turn.started
     pool.claims.end_and_take_next(turn.started, Requeue(RequeueReason.INTERRUPTED), NOON, more=False)
-    assert [(job.preempted_token, job.task_token) for job in pool.owed.owed(10)] == [("old", None)]
+    assert [(job.preempted_token, job.task_token) for job in pool.pending_callbacks.pending(10)] == [("old", None)]
 
 
 HOLD = Requeue(RequeueReason.HELD, NOON + HOUR, DeferReason.PAUSE)
@@ -629,9 +629,9 @@ def test_a_held_job_waits_knows_why_and_its_workflow_is_told(pool: Backend) -> N
     begun = claim(pool)
     turn = pool.claims.end_and_take_next(begun, HOLD, NOON, more=True)
     assert turn.started is None
-    assert turn.owed
+    assert turn.pending_callback
     [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
-    assert job == turn.owed
+    assert job == turn.pending_callback
     assert (job.held, job.not_before, job.attempts) == (DeferReason.PAUSE, NOON + HOUR, 0)
     assert (job.preempted_token, job.task_token) == ("token", None)
 
@@ -647,7 +647,7 @@ def test_a_held_job_that_must_wait_on_is_not_told_again(pool: Backend) -> None:
     assert looked.held is DeferReason.PAUSE, "nobody has worked on it yet"
     again = Requeue(RequeueReason.HELD, later + HOUR, DeferReason.BUDGET)
     turn = pool.claims.end_and_take_next(StartedJob(begun.claim, looked), again, later, more=False)
-    assert turn.owed is None
+    assert turn.pending_callback is None
     [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
     assert (job.held, job.not_before, job.attempts) == (DeferReason.BUDGET, later + HOUR, 0)
     assert (job.preempted_token, job.task_token) == (None, "token")
@@ -671,8 +671,8 @@ def test_paying_an_old_token_does_not_pay_the_new_one(pool: Backend) -> None:
     pool.jobs.bind_token("a", "old")
     pool.jobs.bind_token("a", "new")
     pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=False)
-    pool.owed.mark_delivered("a", "old")
-    assert [job.task_token for job in pool.owed.owed(10)] == ["new"]
+    pool.pending_callbacks.mark_delivered("a", "old")
+    assert [job.task_token for job in pool.pending_callbacks.pending(10)] == ["new"]
 
 
 # --- hints, fairness, interrupts

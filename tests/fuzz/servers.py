@@ -19,13 +19,13 @@ from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted
 from webordinary.model.mail import Delivery
 
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 """A server that neither answers nor closes for so long hangs."""
 
 
 def _exchange(port: int, pieces: Sequence[bytes], *, close: bool) -> bytes:
     """Send in another thread than read: neither side may wait for the other. Returns all that was answered."""
-    with socket.create_connection(("127.0.0.1", port), _PATIENCE_SECONDS) as connection:
+    with socket.create_connection(("127.0.0.1", port), _TIMEOUT_SECONDS) as connection:
         sender = threading.Thread(target=_send, args=(connection, pieces, close))
         sender.start()
         try:
@@ -176,7 +176,7 @@ class _Listener:
         with suppress(OSError):
             while True:
                 connection, _ = self.socket.accept()
-                connection.settimeout(_PATIENCE_SECONDS)
+                connection.settimeout(_TIMEOUT_SECONDS)
                 threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
 
     def _talk(self, connection: socket.socket) -> None:

@@ -47,7 +47,7 @@ from webordinary.operations import sample
 
 SCOTT, MAILBOX, DOMAIN = "scott@example.com", "edit@example.com", "example.com"
 KEY = ProjectUser(sample.PROJECT_ID, "scott")
-PATIENCE_SECONDS = 90.0
+TIMEOUT_SECONDS = 90.0
 AT_ONCE_DONE = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
 PICTURE = OutgoingFile("mug.gif", "image/gif", b"GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\xff\xff\x00\x00\x00!\xf9\x04"
                        b"\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")  # fmt: skip
@@ -154,10 +154,10 @@ class House:
         thread = threading.Thread(target=run_cloud_worker, args=(self.config, 1, stop))
         thread.start()
         try:
-            assert said.settled.wait(PATIENCE_SECONDS), "the worker did not settle its job"
+            assert said.settled.wait(TIMEOUT_SECONDS), "the worker did not settle its job"
         finally:
             stop.set()
-            thread.join(PATIENCE_SECONDS)
+            thread.join(TIMEOUT_SECONDS)
 
 
 def walk(house: House) -> None:

@@ -53,7 +53,7 @@ def test_a_process_that_stays_stopped_in_the_middle_of_a_write_is_ended(
     database: Database, writer: subprocess.Popen[str]
 ) -> None:
     now = [0.0]
-    frozen = FrozenWriters(database.path, patience=60, monotonic=lambda: now[0])
+    frozen = FrozenWriters(database.path, stall_seconds=60, monotonic=lambda: now[0])
     assert frozen.look() == [], "it only writes"
     writer.send_signal(signal.SIGSTOP)
     wait_stopped(writer.pid)
@@ -85,7 +85,7 @@ def locking(folder: Path) -> subprocess.Popen[str]:
 
 def test_a_process_that_stays_stopped_with_the_lock_of_a_mirror_is_ended(database: Database, tmp_path: Path) -> None:
     now, mirrors = [0.0], tmp_path / "mirrors"
-    frozen = FrozenWriters(database.path, patience=60, monotonic=lambda: now[0], lock_folder=mirrors)
+    frozen = FrozenWriters(database.path, stall_seconds=60, monotonic=lambda: now[0], lock_folder=mirrors)
     with ExitStack() as running:
         holder = running.enter_context(locking(mirrors))
         assert holder.stdout
@@ -107,7 +107,7 @@ def test_a_process_that_stays_stopped_with_the_lock_of_a_mirror_is_ended(databas
 
 def test_a_stopped_process_that_locks_another_file_is_left_alone(database: Database, tmp_path: Path) -> None:
     now = [0.0]
-    frozen = FrozenWriters(database.path, patience=60, monotonic=lambda: now[0], lock_folder=tmp_path / "mirrors")
+    frozen = FrozenWriters(database.path, stall_seconds=60, monotonic=lambda: now[0], lock_folder=tmp_path / "mirrors")
     with locking(tmp_path / "elsewhere") as holder:
         assert holder.stdout
         assert [holder.stdout.readline(), holder.stdout.readline()] == ["waiting\n", "locked\n"]
@@ -121,7 +121,7 @@ def test_a_stopped_process_that_locks_another_file_is_left_alone(database: Datab
 
 def test_who_goes_on_in_time_is_left_alone(database: Database, writer: subprocess.Popen[str]) -> None:
     now = [0.0]
-    frozen = FrozenWriters(database.path, patience=60, monotonic=lambda: now[0])
+    frozen = FrozenWriters(database.path, stall_seconds=60, monotonic=lambda: now[0])
     writer.send_signal(signal.SIGSTOP)
     wait_stopped(writer.pid)
     frozen.look()

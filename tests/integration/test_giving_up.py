@@ -17,7 +17,7 @@ from webordinary.model.errors import Permanent, Transient
 from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.names import job_id_of
 from webordinary.pool.ports import QUEUED
-from webordinary.services.mail_duties import BrokenWorkflows, OwedCallbacks
+from webordinary.services.mail_duties import BrokenWorkflows, CallbackDelivery
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.start import BrokenExecution, redrive
 
@@ -164,7 +164,7 @@ def test_a_dead_letter_that_was_dropped_does_not_come_back(house: House, answeri
 def test_an_answered_mail_is_not_under_way_although_no_worker_runs(house: House, answering: Answering) -> None:
     email_id = house.receive()
     answering.abandon({"emailId": email_id}, BrokenExecution(email_id, "TIMED_OUT"))
-    OwedCallbacks(house.services.pool).run_once(house.services.clock.now())
+    CallbackDelivery(house.services.pool).run_once(house.services.clock.now())
     house.engine.run_ready()
     [reply] = house.replies(email_id)
     house.services.outbox.mark_sent(reply.reply, house.services.clock.now())

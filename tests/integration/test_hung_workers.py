@@ -19,7 +19,7 @@ from webordinary.config import Config
 from webordinary.entrypoints.supervisor import Child, Supervisor
 from webordinary.services.hung_workers import LOOK_SECONDS, HungWorkers, silence_allowed
 
-PATIENCE = 180.0
+SILENCE_SECONDS = 180.0
 WORKER = """
 import os, sys
 from pathlib import Path
@@ -49,7 +49,7 @@ class Watched:
         child = Child("worker 1", (sys.executable, "-c", WORKER, str(folder / "workers"), str(folder / "starts")))
         self.supervisor = Supervisor([child], os.environ, 20, self.said.put)
         self.lock_files = LockFiles(folder / "workers")
-        self.hung = HungWorkers(self.lock_files, self.supervisor, PATIENCE, self.heard, self.said.put)
+        self.hung = HungWorkers(self.lock_files, self.supervisor, SILENCE_SECONDS, self.heard, self.said.put)
         self.now = 1000.0
 
     def next_start(self) -> int:
@@ -81,7 +81,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 
 def test_a_worker_whose_loop_stands_still_is_ended_and_started_again(watched: Watched) -> None:
     pid = watched.next_start()
-    watched.look_for(PATIENCE + 2 * LOOK_SECONDS)
+    watched.look_for(SILENCE_SECONDS + 2 * LOOK_SECONDS)
     assert {watched.said.get(timeout=60) for _ in range(2)} == {  # two threads tell, each at its own pace
         f"worker 1 (process {pid}) hangs: its loop has not gone round for 180 s; ended",
         f"worker 1 (process {pid}) ended with code -9; starting it again in 0.2 s",
@@ -94,7 +94,7 @@ def test_a_worker_whose_loop_stands_still_is_ended_and_started_again(watched: Wa
 def test_a_worker_whose_loop_goes_round_is_left_alone(watched: Watched) -> None:
     pid = watched.next_start()
     for _ in range(5):
-        watched.look_for(PATIENCE - 2 * LOOK_SECONDS)
+        watched.look_for(SILENCE_SECONDS - 2 * LOOK_SECONDS)
         watched.beat(pid)
     assert watched.heard.events == []
     assert watched.supervisor.pids() == {"worker 1": pid}

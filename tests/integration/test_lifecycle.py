@@ -27,7 +27,7 @@ def work(stop):
         threading.Event().wait()
     say("saved")
 
-run_until_stopped(work, patience_seconds=float(sys.argv[2]), parent=0 if sys.argv[3] == "child" else None,
+run_until_stopped(work, stop_seconds=float(sys.argv[2]), parent=0 if sys.argv[3] == "child" else None,
                on_stop=lambda: say("stopping"), on_kill=lambda: say("killing"))
 say("done")
 """

@@ -14,8 +14,8 @@ from tests.unit.jobs.world import TestHold
 from webordinary.adapters.git.command import Git, GitFailed
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimitExceeded, SandboxLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
-from webordinary.compose.background import MACHINE_PATIENCE_SECONDS, MachinePatience
-from webordinary.model.errors import MachineFault, Permanent, ProgramKilled, is_machine_fault
+from webordinary.compose.background import MachineFaultRetries
+from webordinary.model.errors import MACHINE_FAULT_SECONDS, MachineFault, Permanent, ProgramKilled, is_machine_fault
 
 
 def script(path: Path, text: str) -> Path:
@@ -121,19 +121,19 @@ def test_a_killed_git_and_one_without_disk_space_are_faults_of_the_machine(
 
 def test_a_step_that_fails_by_the_machine_is_called_again_for_a_day() -> None:
     now = [0.0]
-    patience = MachinePatience(lambda: now[0])
+    retries = MachineFaultRetries(lambda: now[0])
     full = OSError(errno.ENOSPC, "No space left on device")
-    for now[0] in (0.0, 3600.0, MACHINE_PATIENCE_SECONDS - 1):
-        assert patience.calls_again("a, ParseEmail", full)
-    now[0] = MACHINE_PATIENCE_SECONDS
-    assert not patience.calls_again("a, ParseEmail", full)
-    assert not patience.calls_again("b, ParseEmail", Permanent("not a mail"))
+    for now[0] in (0.0, 3600.0, MACHINE_FAULT_SECONDS - 1):
+        assert retries.calls_again("a, ParseEmail", full)
+    now[0] = MACHINE_FAULT_SECONDS
+    assert not retries.calls_again("a, ParseEmail", full)
+    assert not retries.calls_again("b, ParseEmail", Permanent("not a mail"))
 
 
 def test_a_step_that_failed_by_the_machine_and_went_well_for_a_day_has_another_day() -> None:
     now = [0.0]
-    patience = MachinePatience(lambda: now[0])
+    retries = MachineFaultRetries(lambda: now[0])
     full = OSError(errno.ENOSPC, "No space left on device")
-    assert patience.calls_again("a, ParseEmail", full)
-    now[0] = MACHINE_PATIENCE_SECONDS
-    assert patience.calls_again("a, ParseEmail", full)
+    assert retries.calls_again("a, ParseEmail", full)
+    now[0] = MACHINE_FAULT_SECONDS
+    assert retries.calls_again("a, ParseEmail", full)

@@ -105,7 +105,7 @@ class FullDisk:
 
 @both
 def test_a_commit_that_fails_leaves_nothing(db: Database) -> None:
-    db.carry(FullDisk())
+    db.set_commit_hook(FullDisk())
     with pytest.raises(Transient, match="free disk space"), db.write() as conn:
         conn.execute(ADD, ("a",))
     assert letters(db) == 0

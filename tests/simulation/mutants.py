@@ -100,12 +100,12 @@ class AnyTokenPays(Wrapped):
 
 
 class NothingToReconcile(Wrapped):
-    """The reconciler finds neither open jobs nor owed callbacks."""
+    """The reconciler finds neither open jobs nor pending callbacks."""
 
     def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
         return ()
 
-    def owed(self, limit: int) -> Sequence[Job]:
+    def pending(self, limit: int) -> Sequence[Job]:
         return ()
 
 

@@ -21,9 +21,9 @@ from webordinary.model.names import ProjectUser, job_id_of
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-CALM_PATIENCE_SECONDS = 1.0
-SLOW_PATIENCE_SECONDS = 120.0
-PATIENCE_SECONDS = 240.0
+CALM_TIMEOUT_SECONDS = 1.0
+SLOW_TIMEOUT_SECONDS = 120.0
+TIMEOUT_SECONDS = 240.0
 """After a fault: a lease runs out, a hint is sent, another lease is watched, a breaker pauses."""
 FORGOTTEN_SECONDS = 75.0
 """Two looks of the lease keeper, a breaker's pause, and slow calls."""
@@ -83,12 +83,12 @@ class Progress:
     def _patient_until(self, key: ProjectUser, since: float) -> float:
         struck, reconcile = self._world.weather.last_strike, self._world.scenario.settings.reconcile
         if struck is not None:
-            return max(since, struck) + PATIENCE_SECONDS + reconcile
-        slow = SLOW_PATIENCE_SECONDS if self._world.scenario.climate.slow else 0.0
+            return max(since, struck) + TIMEOUT_SECONDS + reconcile
+        slow = SLOW_TIMEOUT_SECONDS if self._world.scenario.climate.slow else 0.0
         jobs = [job for job in self._durable.state.jobs.values() if job.key == key and job.open]
         backed_off = any(job.attempts or job.held for job in jobs)
         # Nobody holds a key only because a job of it backs off: the reconciler finds it when it is due.
-        return since + CALM_PATIENCE_SECONDS + slow + (reconcile if backed_off else 0.0)
+        return since + CALM_TIMEOUT_SECONDS + slow + (reconcile if backed_off else 0.0)
 
     def _free_workers(self) -> Iterable[str]:
         slots = self._world.scenario.settings.slots
@@ -145,8 +145,8 @@ class Progress:
         for job in self._durable.state.jobs.values():
             if job.open:
                 return f"{job.job_id} is still {job.state}"
-        if owed := self._durable.jobs.owed(1):
-            return f"the workflow of {owed[0].job_id} was never told of its end"
+        if pending := self._durable.jobs.pending(1):
+            return f"the workflow of {pending[0].job_id} was never told of its end"
         for email_id in self._world.customers.accepted:
             stored = self._durable.executions.load(email_id)
             if stored is None or stored.execution.status is Status.RUNNING:

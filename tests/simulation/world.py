@@ -37,7 +37,7 @@ from webordinary.worker.ports import WorkerDeps
 from webordinary.worker.slot import Slot
 from webordinary.worker.worker import Worker
 
-PATIENCE_SECONDS = 4 * 3600.0
+TIMEOUT_SECONDS = 4 * 3600.0
 AFTERMATH_SECONDS = 10.0
 QUICK_JOBS = 0.6
 """The share of publications that rely on what was read at the start of the job."""
@@ -73,7 +73,7 @@ class World:
         self.scheduler = Scheduler(self._before_time_moves)
         self.durable = Durable(self.is_dead)
         self._processes: dict[Life, Process] = {}
-        self.durable.db.carry(CommitFaults(self._at_work))
+        self.durable.db.set_commit_hook(CommitFaults(self._at_work))
         if switch:
             switch(self.durable)
         self.employed: dict[str, Employed] = {}
@@ -112,7 +112,7 @@ class World:
         self.scheduler.run(self.scenario.faults_end_at, lambda: self.scenario.calm and self.progress.at_rest)
         self.weather.calm_down()
         self.heaven.note("the faults end here")
-        until = self.scenario.faults_end_at + PATIENCE_SECONDS
+        until = self.scenario.faults_end_at + TIMEOUT_SECONDS
         self.scheduler.run(until, lambda: self.progress.at_rest)
         self.scheduler.run(self.scheduler.now + AFTERMATH_SECONDS, lambda: False)
         if self.scheduler.broken is None:
@@ -243,7 +243,7 @@ class World:
         tokens = Port(WatchedTokens(durable.executions, durable.state), "tokens", process)
         return Pool(
             jobs=jobs,
-            owed=jobs,
+            pending_callbacks=jobs,
             claims=Port(durable.claims, "claims", process, watched),
             hints=Port(durable.hints, "hints", process, watched),
             tickets=Port(SimulatedTickets(self), "tickets", process),

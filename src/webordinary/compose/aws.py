@@ -88,7 +88,7 @@ PAGE_SECONDS = 5.0
 """No notification reaches the page: it looks for new events."""
 LISTED_AT_ONCE = 1000
 """Objects of one listing of the bucket."""
-REPLY_PATIENCE = timedelta(minutes=2)
+REPLY_DELIVERY_TIMEOUT = timedelta(minutes=2)
 """A written reply is its writer's alone for so long; then the reconciler sends it."""
 
 
@@ -286,7 +286,7 @@ class AwsContainer:
     @cached_property
     def outbox(self) -> AwsOutbox:
         bodies = Bodies(self.clients.s3, self.store_bucket, "replies")
-        return AwsOutbox(self.mail_items, bodies, self.threads, REPLY_PATIENCE)
+        return AwsOutbox(self.mail_items, bodies, self.threads, REPLY_DELIVERY_TIMEOUT)
 
     @cached_property
     def undelivered(self) -> AwsUndelivered:
@@ -352,7 +352,7 @@ class AwsContainer:
     def pool(self) -> Pool:
         return Pool(
             jobs=self.jobs,
-            owed=AwsPendingCallbacks(self.job_table),
+            pending_callbacks=AwsPendingCallbacks(self.job_table),
             claims=AwsClaims(self.claim_table, self.job_table, self.hints),
             hints=self.hints,
             tickets=SqsNotifier(self.queues),

@@ -22,26 +22,25 @@ from webordinary.compose.container import Runnable
 from webordinary.compose.embedded import MIRRORS, ORIGINS, EmbeddedContainer
 from webordinary.compose.mailboxes import imap_settings, intake_of
 from webordinary.compose.steps import answering_of, steps_of
-from webordinary.model.errors import Backoff, WebOrdinaryError, is_machine_fault
+from webordinary.model.errors import MACHINE_FAULT_SECONDS, Backoff, WebOrdinaryError, is_machine_fault
 from webordinary.model.mail import TransportKind
 from webordinary.pool.metrics import MetricsRecorder, Sampling
 from webordinary.services.alert_mailer import AlertMailer
 from webordinary.services.loop import Loop, Service
-from webordinary.services.mail_duties import Acknowledgements, MissingWorkflows, OwedCallbacks, TraceExporter
+from webordinary.services.mail_duties import Acknowledgements, CallbackDelivery, MissingWorkflows, TraceExporter
 from webordinary.services.mail_intake import MailReader
 from webordinary.services.retention import DeadWorkers, PackedOrigins, Retention
 from webordinary.workflow.answering import Uptime
 from webordinary.workflow.definition import REPEATABLE, embedded
 from webordinary.workflow.start import BrokenExecution, start_missing
 
-MACHINE_PATIENCE_SECONDS = 86_400.0
 _MOST_FAILING = 10_000
 RETRIES = Backoff(1.0, cap=300.0)
 """The delays before an execution that could not be advanced is tried again."""
 
 
-class MachinePatience:
-    """Lets the engine call a step again, for a day, that failed by a fault of the machine: its Retry is for others."""
+class MachineFaultRetries:
+    """Repeats a step that failed by a fault of the machine for a day; `Retry` in the workflow is for other errors."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -49,17 +48,17 @@ class MachinePatience:
         """The first and the last failure of each call."""
 
     def calls_again(self, call: str, problem: Exception) -> bool:
-        """Whether this failure says nothing about the mail, and the machine has not failed for too long."""
+        """True for a fault of the machine, unless the same call has failed by such faults for too long."""
         if not is_machine_fault(problem):
             return False
         now = self._monotonic()
         first, last = self._failing.pop(call, (now, now))
-        if now - last >= MACHINE_PATIENCE_SECONDS:  # the call went well in between
+        if now - last >= MACHINE_FAULT_SECONDS:  # the call went well in between
             first = now
         self._failing[call] = (first, now)
         while len(self._failing) > _MOST_FAILING:
             self._failing.pop(next(iter(self._failing)), None)
-        return now - first < MACHINE_PATIENCE_SECONDS
+        return now - first < MACHINE_FAULT_SECONDS
 
 
 def engine(services: EmbeddedContainer, wake_outbox: Callable[[], None] = lambda: None) -> Engine:
@@ -78,7 +77,7 @@ def engine(services: EmbeddedContainer, wake_outbox: Callable[[], None] = lambda
         clock=services.clock,
         repeatable=REPEATABLE,
         on_finished=abandon,
-        calls_again=MachinePatience(services.clock.monotonic).calls_again,
+        calls_again=MachineFaultRetries(services.clock.monotonic).calls_again,
     )
 
 
@@ -117,7 +116,7 @@ def background_services(container: EmbeddedContainer, closing: ExitStack, page: 
         each(ALERT_SECONDS, DeadWorkers(container.worker_rows, container.workers, container.events)),
         each(config.lease_seconds / 3, frozen),
         each(SWEEP_SECONDS, MissingWorkflows(container.workflows, container.raw_mails)),
-        each(SWEEP_SECONDS, OwedCallbacks(container.pool)),
+        each(SWEEP_SECONDS, CallbackDelivery(container.pool)),
         each(SWEEP_SECONDS, PackedOrigins(lambda: tend_origins(config.data / ORIGINS))),
         each(INDEX_SECONDS, container.mail_index),
         each(SAMPLING_SECONDS, Sampling(container.metrics, container.samples)),

@@ -285,7 +285,7 @@ class EmbeddedContainer:
         claims = SqliteClaims(self.db, self.config.lease_seconds)
         return Pool(
             jobs=self.jobs,
-            owed=self.jobs,
+            pending_callbacks=self.jobs,
             claims=claims,
             hints=SqliteClaimRequests(self.db),
             tickets=SocketNotifier(self.bus, claims.look),

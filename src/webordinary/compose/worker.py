@@ -108,7 +108,7 @@ def _claude_is_ready(config: Config, jail: Sandbox, env: Mapping[str, str], aws:
 
 
 SAVING_SECONDS = 10.0
-"""What a stopping worker needs, after its agents' grace, to keep what they did; less than its parent's patience."""
+"""What a stopping worker needs, after its agents' grace, to keep what they did; less than its parent waits."""
 
 
 def run_embedded_worker(

@@ -1,4 +1,4 @@
-"""The HTTP server below the page and the mail intake: uvicorn in a thread, without patience for idle connections."""
+"""The HTTP server below the page and the mail intake: uvicorn in a thread, with a short limit for idle connections."""
 
 from __future__ import annotations
 

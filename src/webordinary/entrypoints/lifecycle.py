@@ -22,7 +22,7 @@ Work = Callable[[threading.Event], None]
 def run_until_stopped(
     work: Work,
     *,
-    patience_seconds: float,
+    stop_seconds: float,
     parent: int | None = None,
     on_stop: Callable[[], None] = lambda: None,
     on_kill: Callable[[], None] = lambda: None,
@@ -30,41 +30,41 @@ def run_until_stopped(
     """Run `work` in a thread of its own and set its event on SIGINT, SIGTERM, SIGHUP or end of `parent`.
 
     The main thread only listens, because a handler that sets the event could meet the lock it needs. A second
-    signal, or patience that runs out, ends this process at once; what matters is on disk at any instant.
+    signal, or `stop_seconds` that run out, ends this process at once; what matters is on disk at any instant.
     """
-    with _told_by_signals() as (ears, mouth):
+    with _signal_pipe() as (read_fd, write_fd):
         stop = threading.Event()
         failures: list[BaseException] = []
-        thread = threading.Thread(target=_guarded, args=(work, stop, failures, mouth), name="work", daemon=True)
+        thread = threading.Thread(target=_guarded, args=(work, stop, failures, write_fd), name="work", daemon=True)
         thread.start()
-        _listen(ears, parent, stop, patience_seconds, on_stop, on_kill)
+        _listen(read_fd, parent, stop, stop_seconds, on_stop, on_kill)
         thread.join()
     if failures:
         raise failures[0]
 
 
-def _guarded(work: Work, stop: threading.Event, failures: list[BaseException], mouth: int) -> None:
+def _guarded(work: Work, stop: threading.Event, failures: list[BaseException], write_fd: int) -> None:
     try:
         work(stop)
     except BaseException as problem:
         failures.append(problem)
     finally:
-        os.write(mouth, ENDED)
+        os.write(write_fd, ENDED)
 
 
 def _listen(
-    ears: int,
+    read_fd: int,
     parent: int | None,
     stop: threading.Event,
-    patience_seconds: float,
+    stop_seconds: float,
     on_stop: Callable[[], None],
     on_kill: Callable[[], None],
 ) -> None:
-    sources, deadline = [ears] + ([] if parent is None else [parent]), float("inf")
+    sources, deadline = [read_fd] + ([] if parent is None else [parent]), float("inf")
     while True:
         left = None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
         ready = select.select(sources, [], [], left)[0]
-        word = os.read(ears, 1) if ears in ready else b""
+        word = os.read(read_fd, 1) if read_fd in ready else b""
         if word == ENDED:
             return
         orphaned = parent in ready and not os.read(parent, 1024) if parent is not None else False
@@ -72,26 +72,28 @@ def _listen(
             on_kill()
             os._exit(KILLED if word else STUCK)
         if word or orphaned:
-            sources, deadline = [ears], time.monotonic() + patience_seconds
+            sources, deadline = [read_fd], time.monotonic() + stop_seconds
             stop.set()
             on_stop()
 
 
 @contextmanager
-def _told_by_signals() -> Iterator[tuple[int, int]]:
+def _signal_pipe() -> Iterator[tuple[int, int]]:
     """A pipe that gets a byte for each signal, at once, whatever the main thread is about to do."""
-    ears, mouth = os.pipe()
-    os.set_blocking(mouth, False)
-    before = signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)  # first: with the handlers alone, one would be lost
+    read_fd, write_fd = os.pipe()
+    os.set_blocking(write_fd, False)
+    before = signal.set_wakeup_fd(
+        write_fd, warn_on_full_buffer=False
+    )  # first: with the handlers alone, one would be lost
     handlers = {number: signal.signal(number, lambda *_: None) for number in SIGNALS}
     try:
-        yield ears, mouth
+        yield read_fd, write_fd
     finally:
         signal.set_wakeup_fd(before)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        os.close(ears)
-        os.close(mouth)
+        os.close(read_fd)
+        os.close(write_fd)
 
 
 def worker_stop_seconds(config: Config) -> float:

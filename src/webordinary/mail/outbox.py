@@ -1,4 +1,4 @@
-"""Replies leave the house: at least once each, tried again with patience, given up where a person sees it.
+"""Delivery of replies: at least once each, with retries, given up where a person sees it.
 
 A reply is sent, then marked as sent. Whoever dies in between leaves it due, and it is sent a second time: a customer
 who reads an answer twice is better off than one who never gets it. A relay's receivers know the second copy by its

@@ -75,13 +75,13 @@ class FinishResult:
     """What a worker holds after it settled a job.
 
     `kept` is the claim if it is still ours; `started` the next job: of the same key, or of a key that had
-    waited longer where the store could hand it over in the same step; `owed` the job that ended, if a
+    waited longer where the store could hand it over in the same step; `pending_callback` the job that ended, if a
     workflow waits to hear of it.
     """
 
     kept: Claim | None
     started: StartedJob | None
-    owed: Job | None = None
+    pending_callback: Job | None = None
     empty: bool = False
     """The key had no open job left: only news make it worth another look. A store that cannot tell says no."""
 

@@ -153,6 +153,10 @@ def reason_of(problem: BaseException) -> str:
     return (isinstance(problem, OSError) and problem.strerror) or str(problem)
 
 
+MACHINE_FAULT_SECONDS = 86_400.0
+"""Work that fails by faults of the machine only is tried again for this long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """Delays in seconds: `base * factor ** attempt`, at most `cap`.

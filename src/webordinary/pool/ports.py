@@ -59,7 +59,7 @@ class Jobs(Protocol):
 class PendingCallbacks(Protocol):
     """Effects that follow from a job's record and are redone until they are done."""
 
-    def owed(self, limit: int) -> Sequence[Job]:
+    def pending(self, limit: int) -> Sequence[Job]:
         """Jobs whose workflow waits to be told that they settled or were interrupted."""
 
     def mark_delivered(self, job_id: str, token: str) -> None:
@@ -226,7 +226,7 @@ class Pool:
     """All of it, as one backend provides it."""
 
     jobs: Jobs
-    owed: PendingCallbacks
+    pending_callbacks: PendingCallbacks
     claims: Claims
     hints: ClaimRequestQueue
     tickets: Notifier

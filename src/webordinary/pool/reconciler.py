@@ -36,12 +36,12 @@ def deliver_callback(job: Job, pool: Pool) -> None:
     """
     if job.preempted_token:
         pool.callbacks.fail(job.preempted_token, PREEMPTED, f"interrupted, goes on later; job {job.job_id}")
-        pool.owed.mark_delivered(job.job_id, job.preempted_token)
+        pool.pending_callbacks.mark_delivered(job.job_id, job.preempted_token)
     if not job.open and job.task_token:
         _answer(job, job.task_token, pool.callbacks)
         if pool.outputs:
             pool.outputs.send(job)
-        pool.owed.mark_delivered(job.job_id, job.task_token)
+        pool.pending_callbacks.mark_delivered(job.job_id, job.task_token)
 
 
 def wake_for_end(job: Job, pool: Pool) -> None:
@@ -61,13 +61,13 @@ def end_workflow(job: Job, settlement: Settlement, pool: Pool, now: datetime) ->
         try:
             deliver_callback(ended, pool)
         except (Transient, Permanent) as problem:  # asked again, we would find nothing to end: the reconciler pays
-            _log.warning("job %s is ended; its callback is owed: %s", ended.job_id, problem)
+            _log.warning("job %s is ended; its callback is pending: %s", ended.job_id, problem)
     return ended
 
 
 def deliver_pending_callbacks(pool: Pool) -> int:
     """Redo what a crash left undone."""
-    jobs = pool.owed.owed(_BATCH)
+    jobs = pool.pending_callbacks.pending(_BATCH)
     for job in jobs:
         deliver_callback(job, pool)
     return len(jobs)

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from webordinary.model.events import Event, EventKind, Events
 
-PATIENCE_LEASES = 3
-LEAST_PATIENCE_SECONDS = 60.0
+SILENCE_LEASES = 3
+LEAST_SILENCE_SECONDS = 60.0
 """One that stops, or pauses because of errors in a row, may be silent for half a minute."""
 LOOK_SECONDS = 5.0
 
@@ -37,7 +37,7 @@ class Children(Protocol):
 
 
 class HungWorkers:
-    """Ends a supervised worker whose loop stood still for `patience_seconds`."""
+    """Ends a supervised worker whose loop stood still for `silence_seconds`."""
 
     name = "hung-workers"
 
@@ -45,11 +45,11 @@ class HungWorkers:
         self,
         heartbeats: Heartbeats,
         supervisor: Children,
-        patience_seconds: float,
+        silence_seconds: float,
         events: Events,
         say: Callable[[str], None],
     ) -> None:
-        self._heartbeats, self._supervisor, self._patience = heartbeats, supervisor, patience_seconds
+        self._heartbeats, self._supervisor, self._silence = heartbeats, supervisor, silence_seconds
         self._events, self._say = events, say
         self._seen: dict[str, _Heartbeat] = {}
         self._looked_at: float | None = None
@@ -66,14 +66,14 @@ class HungWorkers:
         self._looked_at = now
         names = {pid: name for name, pid in self._supervisor.pids().items()}
         ours = {worker: pid for worker, pid in self._heartbeats.peers().items() if pid in names}
-        self._seen = {worker: self._sight(worker, passed) for worker in ours}
-        for worker, sight in self._seen.items():
-            if sight.silent_seconds >= self._patience:
-                self._end(worker, names[ours[worker]], ours[worker], round(sight.silent_seconds))
-                sight.silent_seconds = 0.0  # it takes a moment to end
+        self._seen = {worker: self._observe(worker, passed) for worker in ours}
+        for worker, observation in self._seen.items():
+            if observation.silent_seconds >= self._silence:
+                self._end(worker, names[ours[worker]], ours[worker], round(observation.silent_seconds))
+                observation.silent_seconds = 0.0  # it takes a moment to end
         return len(self._seen)
 
-    def _sight(self, worker: str, passed: float) -> _Heartbeat:
+    def _observe(self, worker: str, passed: float) -> _Heartbeat:
         beat, known = self._heartbeats.last_beat(worker), self._seen.get(worker)
         return _Heartbeat(beat, known.silent_seconds + passed) if known and known.beat == beat else _Heartbeat(beat)
 
@@ -87,4 +87,4 @@ class HungWorkers:
 
 def silence_allowed(lease_seconds: float, interrupt_grace_seconds: float) -> float:
     """How long the loop of a worker may stand still before the worker counts as hung."""
-    return max(LEAST_PATIENCE_SECONDS, PATIENCE_LEASES * lease_seconds, 2 * interrupt_grace_seconds)
+    return max(LEAST_SILENCE_SECONDS, SILENCE_LEASES * lease_seconds, 2 * interrupt_grace_seconds)

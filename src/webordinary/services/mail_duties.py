@@ -90,8 +90,8 @@ class BrokenWorkflows:
 
 
 @dataclass(frozen=True, slots=True)
-class OwedCallbacks:
-    """Delivers callbacks of settled jobs that are owed, also while no worker runs."""
+class CallbackDelivery:
+    """Delivers pending callbacks of settled jobs, also while no worker runs."""
 
     pool: Pool
     name: str = "callbacks"

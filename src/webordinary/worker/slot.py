@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from webordinary.model.claims import MAX_ATTEMPTS, Claim, FinishResult, StartedJob
 from webordinary.model.errors import (
+    MACHINE_FAULT_SECONDS,
     Backoff,
     Cancelled,
     ClaimLost,
@@ -33,8 +34,6 @@ from webordinary.worker.claims import ClaimSet, JobCancelToken, LeaseRenewer, Sa
 from webordinary.worker.ports import StopEvent, WorkerDeps
 
 _ERROR_CHARACTERS = 2000
-MACHINE_PATIENCE = timedelta(days=1)
-"""Machine faults do not count as attempts for this long after the job was queued."""
 _MACHINE_SECONDS, _LONGEST_MACHINE_SECONDS = 10.0, 3600.0
 _KILLED_FACTOR = 10
 
@@ -77,7 +76,9 @@ def outcome_of(problem: Exception, job: Job, now: datetime, retry_base_seconds: 
             return Settlement(JobOutcome.CANCELLED, JobResult(STOPPED, error=str(problem)))
         case JobTimedOut():
             return Settlement(JobOutcome.TIMED_OUT, JobResult(TIMED_OUT_SUMMARY, error=str(problem)))
-        case _ if is_machine_fault(problem) and _waited(job, now) < MACHINE_PATIENCE:
+        case _ if is_machine_fault(problem) and _waited(job, now) < timedelta(
+            seconds=MACHINE_FAULT_SECONDS
+        ):  # they do not count as attempts
             return _wait_for_machine(problem, job, now, rng)
         case Permanent():
             return _dead(_words(problem))
@@ -154,7 +155,7 @@ class Slot:
         """Run this job to its end; returns the token of the next job, None if there is none."""
         started = token.started
         try:
-            ending, turn, asked_at = self._end(started, self._run(token))
+            ending, finished, asked_at = self._end(started, self._run(token))
         except ClaimLost as lost:
             self._abandon_lost(started, lost)
             return None
@@ -165,9 +166,9 @@ class Slot:
             self._claim_set.abandon(started.claim)
             return None
         self._emit_outcome(started, ending)
-        if owed := turn.owed:
-            self._try(owed, "its callback is pending", lambda: deliver_callback(owed, self._deps.pool))
-        return self._continue(started.claim, turn, asked_at, last=_waits(ending) or self._wanted())
+        if pending := finished.pending_callback:
+            self._try(pending, "its callback is pending", lambda: deliver_callback(pending, self._deps.pool))
+        return self._continue(started.claim, finished, asked_at, last=_waits(ending) or self._wanted())
 
     def _run(self, token: JobCancelToken) -> Ending:
         started = token.started
@@ -247,10 +248,10 @@ class Slot:
             more = not (_waits(ending) or self._wanted() or self._stopping.wait(0))
             asked_at = deps.clock.monotonic()
             try:
-                turn = deps.pool.claims.end_and_take_next(started, ending, deps.clock.now(), more=more)
-                return turn, asked_at
+                finished = deps.pool.claims.end_and_take_next(started, ending, deps.clock.now(), more=more)
+                return finished, asked_at
             except Exception as problem:
-                self._renewer.expect_unknown_claims()  # the key that came with the turn, if only the answer is lost
+                self._renewer.expect_unknown_claims()  # the key that came with the answer, if only the answer is lost
                 if not isinstance(problem, Transient):
                     raise
                 expired = deps.clock.monotonic() > self._renewer.confirmed_until(claim.key, claim.fence)
@@ -289,17 +290,17 @@ class Slot:
             self._log_unexpected(job, problem)
             _log.warning("job %s: %s: %s", job.job_id, otherwise, problem)
 
-    def _continue(self, claim: Claim, turn: FinishResult, asked_at: float, *, last: bool) -> JobCancelToken | None:
-        if turn.kept is None:
-            following = self._switch_keys(claim, turn.started, asked_at)
-            if following and not turn.empty:  # an idle worker that looked a moment ago saw this key still held
+    def _continue(self, claim: Claim, finished: FinishResult, asked_at: float, *, last: bool) -> JobCancelToken | None:
+        if finished.kept is None:
+            following = self._switch_keys(claim, finished.started, asked_at)
+            if following and not finished.empty:  # an idle worker that looked a moment ago saw this key still held
                 otherwise = "idle workers do not hear of the key that was left"
                 self._try(following.started.job, otherwise, self._deps.pool.tickets.notify_unclaimed)
             return following
-        if turn.started is None:
-            self._claim_set.mark_idle(claim, self._deps.clock.monotonic(), look=not turn.empty, last=last)
+        if finished.started is None:
+            self._claim_set.mark_idle(claim, self._deps.clock.monotonic(), look=not finished.empty, last=last)
             return None
-        return self.begin(turn.started)
+        return self.begin(finished.started)
 
     def _switch_keys(self, yielded: Claim, following: StartedJob | None, asked_at: float) -> JobCancelToken | None:
         self._deps.emit(EventKind.CLAIM_YIELDED, key=yielded.key, fence=yielded.fence)

@@ -181,7 +181,7 @@ def test_nothing_that_a_failing_key_program_printed_is_repeated() -> None:
 
 def test_a_program_that_is_slow_today_is_asked_again_later() -> None:
     with pytest.raises(Transient, match="sleep gave no key"):
-        KeyCommand(("sleep", "60"), dict(os.environ), patience_seconds=0.05)()
+        KeyCommand(("sleep", "60"), dict(os.environ), timeout_seconds=0.05)()
 
 
 def ending(reason: str, status: int | None = None) -> ClaudeResult:

@@ -16,7 +16,7 @@ from webordinary.asl.runner import EngineRunner, Waker
 from webordinary.asl.values import JSON
 
 TASK = {"Only": {"Type": "Task", "Resource": "work", "End": True}}
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 @contextmanager
@@ -31,12 +31,12 @@ def running(world: World, threads: int = 4) -> Iterator[Waker]:
         yield waker
     finally:
         runner.stop()
-        thread.join(PATIENCE_SECONDS)
+        thread.join(TIMEOUT_SECONDS)
         assert not thread.is_alive()
 
 
 def test_different_executions_run_at_the_same_time() -> None:
-    all_here = threading.Barrier(3, timeout=PATIENCE_SECONDS)
+    all_here = threading.Barrier(3, timeout=TIMEOUT_SECONDS)
     world = World(TASK, {"work": lambda _: all_here.wait()})
     for name in ("a", "b"):
         world.engine.start(name, {})
@@ -50,7 +50,7 @@ def test_an_execution_is_advanced_while_the_machine_starts_no_more_threads(monke
     def work(name: JSON) -> JSON:
         if name == "first":
             begun.set()
-            over.wait(2 * PATIENCE_SECONDS)
+            over.wait(2 * TIMEOUT_SECONDS)
         else:
             second.set()
         return None
@@ -62,11 +62,11 @@ def test_an_execution_is_advanced_while_the_machine_starts_no_more_threads(monke
     with running(world, threads=2) as waker:
         world.engine.start("first", "first")
         waker.wake()
-        assert begun.wait(PATIENCE_SECONDS)
+        assert begun.wait(TIMEOUT_SECONDS)
         monkeypatch.setattr(threading.Thread, "start", refuse)
         world.engine.start("second", "second")
         waker.wake()
-        came = second.wait(PATIENCE_SECONDS)
+        came = second.wait(TIMEOUT_SECONDS)
         over.set()
         assert came
 
@@ -78,7 +78,7 @@ def test_a_wake_up_brings_new_work_and_a_timer_needs_none() -> None:
     with running(world) as waker:
         world.engine.start("late", {})
         waker.wake()
-        assert done.wait(PATIENCE_SECONDS)
+        assert done.wait(TIMEOUT_SECONDS)
 
 
 def test_a_broken_execution_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
@@ -94,7 +94,7 @@ def test_a_broken_execution_does_not_stop_the_others(caplog: pytest.LogCaptureFi
     world.engine.start("broken", {})
     world.engine.start("good", {})
     with running(world, threads=1):
-        assert announced.wait(PATIENCE_SECONDS)
+        assert announced.wait(TIMEOUT_SECONDS)
     assert "broken" in caplog.text
     assert world.store.runnable(world.clock.now(), 9) == ["broken"]
 
@@ -113,7 +113,7 @@ def test_a_handler_that_is_not_ready_is_called_again_and_no_catch_sees_it() -> N
     world = World({"Only": {**TASK["Only"], "Catch": [caught]}, "Lost": {"Type": "Fail"}}, {"work": work})
     world.engine.start("patient", {})
     with running(world):
-        assert done.wait(PATIENCE_SECONDS)
+        assert done.wait(TIMEOUT_SECONDS)
     assert len(calls) == 2
     world.engine.advance("patient")
     assert world.store.load("patient").execution.status is Status.SUCCEEDED
@@ -132,7 +132,7 @@ def test_more_work_than_threads_is_all_done_once() -> None:
     for number in range(50):
         world.engine.start(str(number), number)
     with running(world, threads=3):
-        assert all(finished.acquire(timeout=PATIENCE_SECONDS) for _ in range(50))
+        assert all(finished.acquire(timeout=TIMEOUT_SECONDS) for _ in range(50))
     assert sorted(calls, key=str) == sorted(range(50), key=str)
 
 
@@ -159,8 +159,8 @@ def test_an_answered_token_goes_on_after_a_wake_up() -> None:
     )
     world.engine.start("one", {})
     with running(world) as waker:
-        assert asked.wait(PATIENCE_SECONDS)
+        assert asked.wait(TIMEOUT_SECONDS)
         assert send_task_success(world.store, tokens[0], "answer")
         waker.wake()
-        assert done.wait(PATIENCE_SECONDS)
+        assert done.wait(TIMEOUT_SECONDS)
     assert world.execution().status is Status.SUCCEEDED

@@ -200,7 +200,7 @@ class Cloud:
         jobs = SqliteJobs(db)
         self.pool = Pool(
             jobs=jobs,
-            owed=jobs,
+            pending_callbacks=jobs,
             claims=SqliteClaims(db),
             hints=SqliteClaimRequests(db),
             tickets=Bell(),

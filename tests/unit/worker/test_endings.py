@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from webordinary.model.errors import (
+    MACHINE_FAULT_SECONDS,
     Cancelled,
     Interrupted,
     JobTimedOut,
@@ -22,7 +23,7 @@ from webordinary.model.errors import (
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobState, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.worker.slot import MACHINE_PATIENCE, outcome_of, refusal_to_start
+from webordinary.worker.slot import outcome_of, refusal_to_start
 from webordinary.worker.worker import CircuitBreaker
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -90,7 +91,7 @@ def test_a_fault_of_the_machine_is_waited_out_for_a_day_without_counting_attempt
     waiting = ended(problem, attempts=3)
     assert isinstance(waiting, Requeue)
     assert waiting.why is RequeueReason.WAITING
-    late = outcome_of(problem, job(3), NOON + MACHINE_PATIENCE, 2.0, random.Random(1))
+    late = outcome_of(problem, job(3), NOON + timedelta(seconds=MACHINE_FAULT_SECONDS), 2.0, random.Random(1))
     assert isinstance(late, Settlement)
     assert late.outcome is JobOutcome.DEAD
 

@@ -148,7 +148,7 @@ def test_a_callback_that_fails_unforeseen_is_owed_and_the_slot_goes_on() -> None
     _serve(deps, surroundings)
     assert state.jobs["a"].outcome is JobOutcome.SUCCEEDED
     assert deps.claim_set.running() == []
-    assert [job.job_id for job in surroundings.pool.owed.owed(10)] == ["a"]
+    assert [job.job_id for job in surroundings.pool.pending_callbacks.pending(10)] == ["a"]
 
 
 def test_a_renewal_that_fails_unforeseen_does_not_end_the_lease_keeper() -> None:

@@ -224,7 +224,7 @@ def _needed(env: Mapping[str, str], name: str, service: str) -> str:
 
 KEPT_SECONDS = 180.0
 """Shorter than what programs such as gcloud leave on a key that they hand out (225 s)."""
-PATIENCE_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 _CHARACTERS = 10_000
 
 
@@ -236,9 +236,9 @@ class KeyCommand:
         command: tuple[str, ...],
         env: Mapping[str, str],
         seconds: Callable[[], float] = time.monotonic,
-        patience_seconds: float = PATIENCE_SECONDS,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
-        self._command, self._env, self._seconds, self._patience = command, dict(env), seconds, patience_seconds
+        self._command, self._env, self._seconds, self._timeout = command, dict(env), seconds, timeout_seconds
         self._guard = threading.Lock()
         self._key, self._printed_at = "", 0.0
 
@@ -253,11 +253,11 @@ class KeyCommand:
         name = self._command[0]
         try:
             printed = subprocess.run(
-                self._command, env=self._env, stdin=subprocess.DEVNULL, capture_output=True, timeout=self._patience,
+                self._command, env=self._env, stdin=subprocess.DEVNULL, capture_output=True, timeout=self._timeout,
                 check=True,
             )  # fmt: skip
         except subprocess.TimeoutExpired as problem:
-            raise Transient(f"agent_key_command {name} gave no key within {self._patience:.0f} seconds") from problem
+            raise Transient(f"agent_key_command {name} gave no key within {self._timeout:.0f} seconds") from problem
         except subprocess.CalledProcessError as problem:
             # Its words may hold a part of the key, and this message ends in logs and dead letters.
             words = f"it ended with {problem.returncode}; run it by hand to see why"

@@ -36,7 +36,7 @@ COSTS = f"{PREFIX}-costs"
 TABLES = (JOBS, OWNERSHIP, CLAIM_REQUESTS, INTERRUPTIONS, THREADS, PROJECTS, MAILS, COSTS)
 
 OPEN_INDEX = "open-index"
-OWED_INDEX = "owed-index"
+PENDING_CALLBACKS_INDEX = "owed-index"
 WORKER_INDEX = "containerId-index"
 DUE_INDEX = "due-index"
 RECENT_INDEX = "recent-index"

@@ -234,12 +234,12 @@ class FrozenWriters:
     def __init__(
         self,
         database: Path,
-        patience: float,
+        stall_seconds: float,
         monotonic: Callable[[], float] = time.monotonic,
         lock_folder: Path | None = None,
     ) -> None:
         """`lock_folder` has the mirrors' lock files."""
-        self._shared, self._patience, self._monotonic = Path(f"{database}-shm"), patience, monotonic
+        self._shared, self._stall_seconds, self._monotonic = Path(f"{database}-shm"), stall_seconds, monotonic
         self._lock_folder = lock_folder
         self._since: dict[int, float] = {}
 
@@ -251,7 +251,7 @@ class FrozenWriters:
         now = self._monotonic()
         stopped = {pid for pid in self._holders() if _is_stopped(pid)}
         self._since = {pid: self._since.get(pid, now) for pid in stopped}
-        overdue = [pid for pid, since in self._since.items() if now - since >= self._patience]
+        overdue = [pid for pid, since in self._since.items() if now - since >= self._stall_seconds]
         return [pid for pid in overdue if self._end(pid)]
 
     def _end(self, pid: int) -> bool:

@@ -121,10 +121,10 @@ class SqliteClaims:
             tail = next_order(conn) if requeues_at_tail(ending) else job.order
             after = ended(job, ending, now, tail)
             save_changes(conn, job, after)
-            owed = after if sends_callback(after) else None
+            pending = after if sends_callback(after) else None
             if more:
-                return self._go_on(conn, claim, owed, now)
-            return FinishResult(claim, None, owed, empty=not conn.execute(OPEN_JOBS, (claim.key.text,)).fetchone())
+                return self._go_on(conn, claim, pending, now)
+            return FinishResult(claim, None, pending, empty=not conn.execute(OPEN_JOBS, (claim.key.text,)).fetchone())
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
         """Prolong the leases of all that is still ours."""
@@ -180,7 +180,7 @@ class SqliteClaims:
         conn.execute(CLAIM, {**_identity(claim), **times})
         return StartedJob(claim, _start(conn, following, claim, now))
 
-    def _go_on(self, conn: sqlite3.Connection, claim: Claim, owed: Job | None, now: datetime) -> FinishResult:
+    def _go_on(self, conn: sqlite3.Connection, claim: Claim, pending: Job | None, now: datetime) -> FinishResult:
         """Start the key's next job, or that of a key which has waited longer."""
         upcoming = _upcoming(conn, claim.key, claim.fence, now)
         own = upcoming.job
@@ -189,9 +189,9 @@ class SqliteClaims:
             _release(conn, claim, before="held", after="free")
             if own:
                 conn.execute(HINT, {**_identity(claim), "now": now.timestamp()})
-            return FinishResult(None, handed, owed, upcoming.empty)
+            return FinishResult(None, handed, pending, upcoming.empty)
         following = StartedJob(claim, _start(conn, own, claim, now)) if own else None
-        return FinishResult(claim, following, owed, upcoming.empty)
+        return FinishResult(claim, following, pending, upcoming.empty)
 
     def _take_waiting_since(
         self, conn: sqlite3.Connection, waited: datetime, worker: str, now: datetime, own: str = ""

@@ -32,10 +32,10 @@ class CommitHook(Protocol):
         """Add rows, if any are due; called just before the commit."""
 
     def committed(self) -> None:
-        """What boarded is on disk."""
+        """The rows added in `before_commit` are on disk."""
 
     def rolled_back(self) -> None:
-        """The transaction did not happen; keep what boarded for the next."""
+        """The transaction was rolled back; keep the rows for the next one."""
 
 
 class CommitGroup:
@@ -74,7 +74,7 @@ class Writer:
         self._owner: int | None = None
         self._line: deque[int] = deque()
         self._group: CommitGroup | None = None
-        self.rider: CommitHook | None = None
+        self.commit_hook: CommitHook | None = None
 
     def enter(self) -> CommitGroup:
         """Wait for the turn, and begin a transaction or join the one that is open."""
@@ -148,19 +148,19 @@ class Writer:
 
     def _commit(self, group: CommitGroup) -> None:
         try:
-            if self.rider:
-                self.rider.before_commit(group.conn)
+            if self.commit_hook:
+                self.commit_hook.before_commit(group.conn)
             group.conn.execute("COMMIT")
         except BaseException as problem:
             if group.conn.in_transaction:
                 group.conn.execute("ROLLBACK")
-            if self.rider:
-                self.rider.rolled_back()
+            if self.commit_hook:
+                self.commit_hook.rolled_back()
             self._end(group, problem)
             raise
         self._end(group, None)
-        if self.rider:
-            self.rider.committed()
+        if self.commit_hook:
+            self.commit_hook.committed()
 
     def _end(self, group: CommitGroup, error: BaseException | None) -> None:
         self._group = None
@@ -218,9 +218,9 @@ class Database:
         self._shared = threading.local()
         self._readers: list[sqlite3.Connection] = []
 
-    def carry(self, rider: CommitHook) -> None:
-        """Take `rider` along on every write from now on."""
-        self._writer.rider = rider
+    def set_commit_hook(self, commit_hook: CommitHook) -> None:
+        """Call `commit_hook` in every write transaction from now on."""
+        self._writer.commit_hook = commit_hook
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:

@@ -54,7 +54,7 @@ class SqliteEvents:
         self._db, self._notify, self._stored_up_to = db, notify, stored_up_to
         self._last_seq = 0
         self._waiting: deque[Row] = deque(maxlen=MAX_WAITING)
-        self._boarded: list[Row] = []  # touched by the thread whose turn it is to write
+        self._in_commit: list[Row] = []  # touched by the thread whose turn it is to write
         self._untold = False
         self._say_at = 0.0
         """When, on the monotonic clock, to say again that events cannot be written."""
@@ -62,7 +62,7 @@ class SqliteEvents:
         self._closing = False
         self._flusher: threading.Thread | None = None
         self._guard = threading.Lock()
-        db.carry(self)
+        db.set_commit_hook(self)
 
     def emit(self, event: Event) -> None:
         """Tell the timeline. Never fails its caller: an event that cannot be stored is told to the log instead."""
@@ -80,20 +80,20 @@ class SqliteEvents:
     def before_commit(self, conn: sqlite3.Connection) -> None:
         """Add what has waited to a transaction that is about to commit."""
         if self._waiting and (self._closing or self._waited_seconds() >= RIDE_AFTER_SECONDS):
-            self._boarded = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
-            conn.executemany(APPEND, self._boarded)
+            self._in_commit = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
+            conn.executemany(APPEND, self._in_commit)
             self._last_seq = conn.execute("SELECT last_insert_rowid()").fetchone()[0]
 
     def committed(self) -> None:
         """Readers are told soon, and not by a thread that others wait for."""
-        if self._boarded:
-            self._boarded, self._untold = [], True
+        if self._in_commit:
+            self._in_commit, self._untold = [], True
             self._stored_up_to(self._last_seq)
 
     def rolled_back(self) -> None:
         """Keep the rows for the next transaction."""
-        self._waiting.extendleft(reversed(self._boarded))
-        self._boarded = []
+        self._waiting.extendleft(reversed(self._in_commit))
+        self._in_commit = []
 
     def close(self) -> None:
         """Write what waits and end."""
@@ -134,7 +134,7 @@ class SqliteEvents:
             if at_once or self._waited_seconds() >= QUIET_SECONDS:
                 for _ in range(0, len(self._waiting), MAX_BATCH):
                     with self._db.write():
-                        pass  # the rows board by themselves
+                        pass  # `before_commit` adds the rows
             if self._untold:
                 self._untold = False
                 self._notify("page")

@@ -38,12 +38,12 @@ OPEN_JOBS = f"{JOBS} WHERE key = ? AND state <> 'settled' AND ord > ? ORDER BY o
 SETTLED_SINCE = f"{JOBS} WHERE state = 'settled' AND settled_at >= ? ORDER BY settled_at, id LIMIT ?"
 BIND_CALLBACK = "UPDATE jobs SET task_token = :token, called_back = 0 WHERE job_id = :job_id"
 
-OWED = f"""{JOBS}
+PENDING_CALLBACKS = f"""{JOBS}
 WHERE (state = 'settled' AND called_back = 0 AND task_token IS NOT NULL) OR preempted_token IS NOT NULL
 ORDER BY id LIMIT ?"""
 
-PAID_SETTLED = "UPDATE jobs SET called_back = 1 WHERE job_id = :job_id AND task_token = :token"
-PAID_PREEMPTED = "UPDATE jobs SET preempted_token = NULL WHERE job_id = :job_id AND preempted_token = :token"
+MARK_SETTLED_DELIVERED = "UPDATE jobs SET called_back = 1 WHERE job_id = :job_id AND task_token = :token"
+MARK_PREEMPTED_DELIVERED = "UPDATE jobs SET preempted_token = NULL WHERE job_id = :job_id AND preempted_token = :token"
 
 # Hints are not lost here: among ten thousand keys that wait, only claimed and forgotten keys need a look.
 KEYS_TO_LOOK_AT = """
@@ -140,16 +140,16 @@ class SqliteJobs:
             rows = conn.execute(KEYS_TO_LOOK_AT, (str(after) if after else "", limit))
             return [key_of(row["key"]) for row in rows]
 
-    def owed(self, limit: int) -> Sequence[Job]:
+    def pending(self, limit: int) -> Sequence[Job]:
         """Jobs whose workflow waits to be told."""
         with self._db.read() as conn:
-            return [job_of(row) for row in conn.execute(OWED, (limit,))]
+            return [job_of(row) for row in conn.execute(PENDING_CALLBACKS, (limit,))]
 
     def mark_delivered(self, job_id: str, token: str) -> None:
         """The workflow behind this token was told."""
         with self._db.write() as conn:
-            conn.execute(PAID_SETTLED, {"job_id": job_id, "token": token})
-            conn.execute(PAID_PREEMPTED, {"job_id": job_id, "token": token})
+            conn.execute(MARK_SETTLED_DELIVERED, {"job_id": job_id, "token": token})
+            conn.execute(MARK_PREEMPTED_DELIVERED, {"job_id": job_id, "token": token})
 
     def keys_of(self, project_id: str) -> Sequence[ProjectUser]:
         """Every key of a project that has open jobs."""

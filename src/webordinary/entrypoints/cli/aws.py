@@ -41,8 +41,8 @@ def add_smoke(parts: Commands) -> None:
     about = "who writes: an entitled address that SES may send as (else the operator's)"
     parser.add_argument("--from", dest="sender", metavar="ADDRESS", type=given, help=about)
     parser.add_argument("--text", default="", help="what is written (else a question, which changes nothing)")
-    patience = "how long to wait (900: a machine may have to start)"
-    parser.add_argument("--seconds", type=whole(1, MOST_SECONDS), default=900, metavar="N", help=patience)
+    help_text = "how long to wait (900: a machine may have to start)"
+    parser.add_argument("--seconds", type=whole(1, MOST_SECONDS), default=900, metavar="N", help=help_text)
     add_settings(parser, ("mailbox", "operator", "aws_region", "domain"))
 
 

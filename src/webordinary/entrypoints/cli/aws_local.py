@@ -78,7 +78,7 @@ def _run(args: argparse.Namespace, config: Config, root: Path, program: str) -> 
         _say(f"port {PORT} is in use: this emulator answers at {port}; --emulator-port gives it one of its own")
     local = Local(config, root, program, port, as_json=args.json)
     seconds = lifecycle.up_stop_seconds(config) + emulator.STOP_SECONDS + 10.0
-    run_until_stopped(local.work, patience_seconds=seconds, on_stop=local.ask, on_kill=local.kill)
+    run_until_stopped(local.work, stop_seconds=seconds, on_stop=local.ask, on_kill=local.kill)
     return local.code
 
 

@@ -112,7 +112,7 @@ def _question(args: argparse.Namespace) -> Question:
         target_seconds=args.target_seconds,
         slots=args.slots,
         compute=args.compute,
-        habits=_habits(args),
+        usage_model=_usage_model(args),
     )
 
 
@@ -125,7 +125,7 @@ def _workers(given: str) -> int | None:
         raise OutOfBounds(f"workers {given!r}: use a number, or {AUTO}") from None
 
 
-def _habits(args: argparse.Namespace) -> UsageModel:
+def _usage_model(args: argparse.Namespace) -> UsageModel:
     bars = MEETING_THE_BARS
     return replace(
         bars,

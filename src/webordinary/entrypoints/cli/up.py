@@ -264,7 +264,7 @@ def _run_with_workers(
 
     run_until_stopped(
         work,
-        patience_seconds=lifecycle.up_stop_seconds(config),
+        stop_seconds=lifecycle.up_stop_seconds(config),
         parent=sys.stdin.fileno() if supervised else None,
         on_stop=partial(_stopping, supervisor),
         on_kill=supervisor.kill,

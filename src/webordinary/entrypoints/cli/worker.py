@@ -156,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         run_until_stopped(
             work,
-            patience_seconds=lifecycle.worker_stop_seconds(config),
+            stop_seconds=lifecycle.worker_stop_seconds(config),
             parent=sys.stdin.fileno() if args.supervised else None,
         )
     except NameTaken as problem:

@@ -182,18 +182,18 @@ class DayOfWork:
         return max(0.0, self.worker_hours - self.job_minutes / 60 / self.slots)
 
 
-def monthly_bill(day: DayOfWork, compute: str, habits: UsageModel) -> dict[str, float]:
+def monthly_bill(day: DayOfWork, compute: str, usage_model: UsageModel) -> dict[str, float]:
     """Dollars by service, if all days are like this one."""
-    return {service: usd * MONTH_DAYS for service, usd in price(usage_of_day(day, compute, habits)).items()}
+    return {service: usd * MONTH_DAYS for service, usd in price(usage_of_day(day, compute, usage_model)).items()}
 
 
-def usage_of_day(day: DayOfWork, compute: str, habits: UsageModel) -> Mapping[str, float]:
+def usage_of_day(day: DayOfWork, compute: str, usage_model: UsageModel) -> Mapping[str, float]:
     """All that a day uses of the price list."""
     usage: defaultdict[str, float] = defaultdict(float)
-    _add(usage, habits.mail.usage, day.mails)
+    _add(usage, usage_model.mail.usage, day.mails)
     _add(usage, BESIDES_CALLS, day.mails)
-    _add(usage, habits.job_minute.usage, day.job_minutes)
-    _add(usage, habits.idle_hour.usage, day.idle_hours)
+    _add(usage, usage_model.job_minute.usage, day.job_minutes)
+    _add(usage, usage_model.idle_hour.usage, day.idle_hours)
     _add(usage, EACH_MINUTE, 24 * 60)
     _add(usage, worker_hour(day.slots, compute), day.worker_hours)
     _add(usage, EACH_MONTH, 1 / MONTH_DAYS)

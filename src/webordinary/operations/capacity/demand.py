@@ -149,16 +149,16 @@ class _People:
     """Projects by popularity, Zipf-like with a plateau, and in each the first user writes most."""
 
     def __init__(self, demand: Demand, rng: random.Random) -> None:
-        self._dice = rng
+        self._rng = rng
         offset = max(1.0, demand.projects * _PLATEAU)
         self._popularity = list(accumulate((rank + offset) ** -_STEEPNESS for rank in range(demand.projects)))
         self._users = [_users(demand.users_per_project, rng) for _ in range(demand.projects)]
         self._known: dict[tuple[int, int], ProjectUser] = {}
 
     def next_writer(self) -> ProjectUser:
-        project = self._dice.choices(range(len(self._users)), cum_weights=self._popularity)[0]
+        project = self._rng.choices(range(len(self._users)), cum_weights=self._popularity)[0]
         ranks = range(self._users[project])
-        user = self._dice.choices(ranks, weights=[1 / (rank + 1) for rank in ranks])[0]
+        user = self._rng.choices(ranks, weights=[1 / (rank + 1) for rank in ranks])[0]
         if (project, user) not in self._known:
             self._known[project, user] = ProjectUser(f"site-{project}", f"user{user}")
         return self._known[project, user]

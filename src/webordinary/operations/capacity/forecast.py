@@ -91,7 +91,7 @@ class Question:
     target_seconds: float = 60.0
     slots: int = 4
     compute: str = EC2
-    habits: UsageModel = MEETING_THE_BARS
+    usage_model: UsageModel = MEETING_THE_BARS
 
     def __post_init__(self) -> None:
         within("workers", self.workers if self.workers is not None else 1, 1, MAX_WORKERS)
@@ -175,10 +175,10 @@ class _Trials:
         measures = self.measure(workers, WaitTarget(target, enough))
         return measures.late() <= enough and percentile(measures.claim_waits, PROMISED) <= target
 
-    def measure(self, workers: int, patience: WaitTarget = ENDLESS) -> Measures:
+    def measure(self, workers: int, target: WaitTarget = ENDLESS) -> Measures:
         """Simulate a day."""
-        trial = SimulatedDay(self._mails, workers, self._question.slots, patience)
-        self.known[workers] = trial.run(lambda words: self._tell(f"day with {workers} workers, {words}"))
+        simulated_day = SimulatedDay(self._mails, workers, self._question.slots, target)
+        self.known[workers] = simulated_day.run(lambda words: self._tell(f"day with {workers} workers, {words}"))
         return self.known[workers]
 
 
@@ -203,7 +203,7 @@ def _answer(question: Question, mails: list[Mail], workers: int, trials: _Trials
             "interruptions": measures.kinds["JobInterrupted"],
             "unstarted": measures.unstarted,
         },
-        monthly_usd=monthly_bill(day, question.compute, question.habits),
+        monthly_usd=monthly_bill(day, question.compute, question.usage_model),
         scaling=_scaling(question, measures, day),
     )
 
@@ -214,7 +214,7 @@ def _scaling(question: Question, measures: Measures, day: DayOfWork) -> Scaling:
     needed = tuple(math.ceil(max(busiest[at : at + 2]) / question.slots) for at in range(BINS))
     paid = tuple(max(needed[max(0, at - TAIL_QUARTERS) : at + 1]) for at in range(BINS))
     scaled = DayOfWork(day.mails, day.job_minutes, sum(paid) * 24 / BINS, day.slots)
-    return Scaling(paid, monthly_bill(scaled, question.compute, question.habits))
+    return Scaling(paid, monthly_bill(scaled, question.compute, question.usage_model))
 
 
 BLOCKS = " ▁▂▃▄▅▆▇█"

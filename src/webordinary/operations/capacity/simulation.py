@@ -414,12 +414,12 @@ ENDLESS = WaitTarget()
 class SimulatedDay:
     """Build it, then `run` it once."""
 
-    def __init__(self, mails: Sequence[Mail], workers: int, slots: int, patience: WaitTarget = ENDLESS) -> None:
+    def __init__(self, mails: Sequence[Mail], workers: int, slots: int, target: WaitTarget = ENDLESS) -> None:
         within("workers", workers, 1, MAX_WORKERS)
-        self._mails, self._patience = mails, patience
+        self._mails, self._target = mails, target
         self._time, db = VirtualClock(), MemoryDatabase()
         self._jobs = SqliteJobs(db)
-        self.measures = Measures(self._time, lambda key: bool(self._jobs.open_jobs(key, 1)), patience.seconds)
+        self.measures = Measures(self._time, lambda key: bool(self._jobs.open_jobs(key, 1)), target.seconds)
         self.settled, self.gave_up = 0, False
         rng = random.Random(workers)  # noqa: S311  a repeatable choice of the worker that gets a request
         claims, hints = SqliteClaims(db, _WHOLE * 2), SqliteClaimRequests(db)
@@ -427,7 +427,7 @@ class SimulatedDay:
         self._answers = CallbackRecorder(self._note_settled, self._note_interrupted)
         self._pool = Pool(
             jobs=self._jobs,
-            owed=self._jobs,
+            pending_callbacks=self._jobs,
             claims=claims,
             hints=hints,
             tickets=self._post,
@@ -509,4 +509,4 @@ class SimulatedDay:
     def _reconcile(self) -> None:
         Reconciler(self._pool, self.measures).run_once(self._time.now())
         self._time.after(RECONCILE_SECONDS, self._reconcile)
-        self.gave_up = self.measures.late() > self._patience.late
+        self.gave_up = self.measures.late() > self._target.late

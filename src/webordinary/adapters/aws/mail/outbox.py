@@ -38,12 +38,12 @@ BOUNCED = "SET #bounced = :reason"
 
 
 class AwsOutbox:
-    """See Outbox. `patience` is how long a reply is its writer's or finder's alone; without, it is everybody's."""
+    """The outbox in DynamoDB. For `delivery_timeout` only the process that wrote or found a reply may send it."""
 
     def __init__(
-        self, items: MailItems, bodies: Bodies, threads: AwsThreads, patience: timedelta = timedelta(0)
+        self, items: MailItems, bodies: Bodies, threads: AwsThreads, delivery_timeout: timedelta = timedelta(0)
     ) -> None:
-        self._items, self._bodies, self._threads, self._patience = items, bodies, threads, patience
+        self._items, self._bodies, self._threads, self._delivery_timeout = items, bodies, threads, delivery_timeout
 
     def put(self, reply: Reply, now: datetime) -> bool:
         fields = {
@@ -53,7 +53,7 @@ class AwsOutbox:
             "createdAt": moment(now),
             "attempts": 0,
             "due": REPLY,
-            "dueAt": moment(now + self._patience),
+            "dueAt": moment(now + self._delivery_timeout),
             **self._bodies.keep(reply.raw),
         }
         part = PREFIX + reply.kind
@@ -93,7 +93,7 @@ class AwsOutbox:
 
     def _reserved(self, seen: Fields, now: datetime) -> Fields | None:
         """The whole item, if it is as the index said; it is ours until then."""
-        until = moment(now + self._patience) if self._patience else seen["dueAt"]
+        until = moment(now + self._delivery_timeout) if self._delivery_timeout else seen["dueAt"]
         key = self._items.key(seen["emailId"], seen["part"])
         change = update(self._items.table, key, RESERVE, AS_SEEN, until=until, reply=REPLY, seen=seen["dueAt"])
         item = self._items.dynamo.write(f"taking the reply to mail {seen['emailId']}", change)

@@ -280,7 +280,7 @@ class ClaimOffers:
             return ()
         return [offer for offer in found if offer.preferred in (None, claim.worker)]
 
-    def made_way(self, claim: Claim, left: Job | None, now: datetime) -> None:
+    def yielded(self, claim: Claim, left: Job | None, now: datetime) -> None:
         """Send a claim request for a released key that has work left."""
         if self._hints and left:
             try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from webordinary.adapters.aws.dynamo import ConditionFailed, Fields
 from webordinary.adapters.aws.pool.claim_requests import ClaimOffers
 from webordinary.adapters.aws.pool.claim_table import MOST_CLAIMS, ClaimTable, claim_of
-from webordinary.adapters.aws.pool.job_table import JobTable, Queue, Record, key_of, owes
+from webordinary.adapters.aws.pool.job_table import JobTable, Queue, Record, has_pending_callback, key_of
 from webordinary.model.claims import Claim, ClaimRequest, ClaimStatus, FinishResult, StartedJob
 from webordinary.model.errors import ClaimLost, Transient
 from webordinary.model.jobs import Ending, Job, JobState, Requeue, RequeueReason
@@ -63,16 +63,16 @@ class FinishPlan:
     """The key has no open job then."""
 
     @property
-    def turn_owed(self) -> Job | None:
+    def pending_callback(self) -> Job | None:
         """The job that ends, if a workflow waits to hear of it."""
         return self.after if sends_callback(self.after) else None
 
-    def turn(self, now: datetime) -> FinishResult:
+    def result(self, now: datetime) -> FinishResult:
         """What the worker holds then."""
         if self.handed:
-            return FinishResult(None, self.handed.started, self.turn_owed)
+            return FinishResult(None, self.handed.started, self.pending_callback)
         following = StartedJob(self.claim, started(self.own.job, self.claim, now)) if self.own else None
-        return FinishResult(self.claim, following, self.turn_owed, self.empty)
+        return FinishResult(self.claim, following, self.pending_callback, self.empty)
 
     def final(self, now: datetime) -> Job:
         """The job that ends, as it is written: it may start again at once."""
@@ -117,8 +117,8 @@ class Offers:
 class FinishJob:
     """Reads the queue, decides, and writes in one transaction; repeats if the rows changed since the read."""
 
-    def __init__(self, claims: ClaimTable, jobs: JobTable, hinting: ClaimOffers) -> None:
-        self._claims, self._jobs, self._hinting = claims, jobs, hinting
+    def __init__(self, claims: ClaimTable, jobs: JobTable, claim_offers: ClaimOffers) -> None:
+        self._claims, self._jobs, self._claim_offers = claims, jobs, claim_offers
 
     def end_and_take_next(self, begun: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
         offers = Offers()
@@ -153,7 +153,7 @@ class FinishJob:
     def _waiting_since(self, since: datetime, claim: Claim, offers: Offers, now: datetime) -> NextStart | None:
         """The first key that has waited longer and can be served."""
         if offers.received is None:
-            offers.received = self._hinting.offers(claim, now)
+            offers.received = self._claim_offers.offers(claim, now)
         for offer in offers.received:
             if offer.waiting_since >= since:
                 return None
@@ -162,7 +162,7 @@ class FinishJob:
             if record := self._jobs.queue(offer.key).next(ANY_FENCE, now):
                 theirs = self._claims.new(offer.key, claim.worker, offers.fences.get(offer.key, 0), now)
                 return NextStart(StartedJob(theirs, started(record.job, theirs, now)), record)
-            self._hinting.acknowledge(offer.key)
+            self._claim_offers.acknowledge(offer.key)
             offers.passed_over.add(offer.key)
         return None
 
@@ -174,9 +174,9 @@ class FinishJob:
     def _done(self, plan: FinishPlan, now: datetime) -> FinishResult:
         self._jobs.remember(plan.after)
         if plan.handed:
-            self._hinting.acknowledge(plan.handed.started.claim.key)
-            self._hinting.made_way(plan.claim, plan.left, now)
-        return plan.turn(now)
+            self._claim_offers.acknowledge(plan.handed.started.claim.key)
+            self._claim_offers.yielded(plan.claim, plan.left, now)
+        return plan.result(now)
 
     def _learn(self, plan: FinishPlan, refused: ConditionFailed, offers: Offers) -> None:
         """Handle a failed condition: the claim is lost, the other key is taken, or only a job changed."""
@@ -195,14 +195,14 @@ class FinishJob:
         if row is None or row["fence"] != claim.fence:
             raise ClaimLost(claim.key, claim.worker, claim.fence)
         record = self._jobs.get(begun.job.job_id)
-        owed = record.job if owes(record) else None
+        pending = record.job if has_pending_callback(record) else None
         if row["status"] != ClaimStatus.HELD:
-            return FinishResult(None, None, owed)
+            return FinishResult(None, None, pending)
         running = next((job for job in queue.jobs if job.state is JobState.RUNNING and job.fence == claim.fence), None)
         if running and not more:
             self.end_and_take_next(StartedJob(claim, running), Requeue(RequeueReason.STOPPED), now, more=False)
             running = None
-        return FinishResult(claim, StartedJob(claim, running) if running else None, owed)
+        return FinishResult(claim, StartedJob(claim, running) if running else None, pending)
 
 
 def _same_start(stored: Job, begun: Job) -> bool:
@@ -222,8 +222,8 @@ class AwsClaims:
 
     def __init__(self, claims: ClaimTable, jobs: JobTable, hints: ClaimRequestQueue | None = None) -> None:
         self._claims, self._jobs, self._dynamo = claims, jobs, jobs.dynamo
-        self._hinting = ClaimOffers(hints)
-        self._turn_taking = FinishJob(claims, jobs, self._hinting)
+        self._claim_offers = ClaimOffers(hints)
+        self._finish = FinishJob(claims, jobs, self._claim_offers)
 
     def claim_and_start(
         self, key: ProjectUser, worker: str, now: datetime, over: Claim | None = None
@@ -233,14 +233,14 @@ class AwsClaims:
         for _ in range(_TRIES):
             record = self._jobs.queue(key).next(ANY_FENCE, now)
             if record is None:
-                self._hinting.acknowledge(key)
+                self._claim_offers.acknowledge(key)
                 return None
             claim, request = self._claims.new(key, worker, last_fence, now), str(uuid.uuid4())
             job = started(record.job, claim, now)
             writes = [self._claims.take(claim, over, job.job_id, request), *self._jobs.change(record, job, request)]
             refused = self._dynamo.transact(f"claiming {key}", writes, request, self._claims.place(key))
             if refused is None:
-                self._hinting.acknowledge(key)
+                self._claim_offers.acknowledge(key)
                 return StartedJob(claim, job)
             if row := refused.by.get(0):
                 if not may_claim(claim_of(row), over):
@@ -270,7 +270,7 @@ class AwsClaims:
 
     def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:
         """Settle or requeue, then start the next job or make way: one read, one transaction."""
-        return self._turn_taking.end_and_take_next(started, ending, now, more=more)
+        return self._finish.end_and_take_next(started, ending, now, more=more)
 
     def renew(self, claims: Collection[Claim], now: datetime) -> set[ProjectUser]:
         """Prolong the leases of all that is still ours."""

@@ -115,7 +115,7 @@ def _bounded(data: Any) -> str:  # noqa: ANN401 - small JSON values
 
 
 OPEN = "open"
-OWES = "callback"
+CALLBACK_PENDING = "callback"
 KEEP_DAYS = 30
 """After the end of a job, unless `retention_days` says something else."""
 _DAY_SECONDS = 86_400
@@ -186,7 +186,7 @@ def fields_of(record: Record, keep_days: int, request: str | None = None) -> dic
         "claimedAt": moment_or_none(job.started_at),
         "settledAt": moment_or_none(job.settled_at),
         "openShard": OPEN if job.open else None,
-        "owes": OWES if owes(record) else None,
+        "owes": CALLBACK_PENDING if has_pending_callback(record) else None,
         "expiresAt": _expires_at(job, keep_days),
         "told": to_text(record.told),
         "revision": record.revision,
@@ -224,7 +224,7 @@ def record_of(fields: dict[str, Any]) -> Record:
     return Record(job, fields["revision"], fields.get("calledBack", False), from_text(fields.get("told")))
 
 
-def owes(record: Record) -> bool:
+def has_pending_callback(record: Record) -> bool:
     """A workflow waits to be told of this job."""
     settled = not record.job.open and record.job.task_token is not None and not record.called_back
     return settled or record.job.preempted_token is not None

@@ -9,16 +9,16 @@ from datetime import datetime
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import ConditionFailed, Fields, moment, put, update
 from webordinary.adapters.aws.pool.job_table import (
+    CALLBACK_PENDING,
     NEW,
     OPEN,
-    OWES,
     UNCHANGED,
     JobTable,
     Record,
     counter_key,
     fields_of,
+    has_pending_callback,
     key_of,
-    owes,
     pointer_key,
     pointer_of,
     record_of,
@@ -90,7 +90,7 @@ class AwsJobs:
         for _ in range(_TRIES):
             place = self._table.place(job_id)
             is_open = isinstance(place["order"], int) and place["order"] > 0
-            change, more = (BIND, {}) if is_open else (BIND_SETTLED, {"owes": OWES})
+            change, more = (BIND, {}) if is_open else (BIND_SETTLED, {"owes": CALLBACK_PENDING})
             values = {"job": job_id, "token": token, "one": 1, **more}
             written = self._dynamo.write(
                 f"binding a token to job {job_id}", update(self._table.name, place, change, IS_IT, **values)
@@ -189,9 +189,9 @@ def _keys(found: Iterable[Fields]) -> list[str]:
     return list(dict.fromkeys(fields["projectUserId"] for fields in found))
 
 
-OWING = "#owes = :owes"
-PAID = "SET #calledBack = :yes REMOVE #owes ADD #revision :one"
-OWES_THIS_ALONE = """
+HAS_PENDING_CALLBACK = "#owes = :owes"
+MARK_DELIVERED = "SET #calledBack = :yes REMOVE #owes ADD #revision :one"
+ONLY_THIS_CALLBACK = """
 #jobId = :job AND #taskToken = :token AND #state = :settled AND attribute_not_exists(#preemptedToken)"""
 
 
@@ -201,13 +201,20 @@ class AwsPendingCallbacks:
     def __init__(self, table: JobTable) -> None:
         self._table, self._dynamo = table, table.dynamo
 
-    def owed(self, limit: int) -> Sequence[Job]:
+    def pending(self, limit: int) -> Sequence[Job]:
         """Jobs whose workflow waits to be told."""
-        what = "looking for owed callbacks"
-        found = self._dynamo.query(what, self._table.name, OWING, {"owes": OWES}, limit, index=names.OWED_INDEX)
+        what = "looking for pending callbacks"
+        found = self._dynamo.query(
+            what,
+            self._table.name,
+            HAS_PENDING_CALLBACK,
+            {"owes": CALLBACK_PENDING},
+            limit,
+            index=names.PENDING_CALLBACKS_INDEX,
+        )
         keys = [{"projectUserId": fields["projectUserId"], "order": fields["order"]} for fields in found]
         records = [record_of(fields) for fields in self._dynamo.get_all(what, self._table.name, keys)]
-        return [record.job for record in records if owes(record)]
+        return [record.job for record in records if has_pending_callback(record)]
 
     def mark_delivered(self, job_id: str, token: str) -> None:
         """The workflow behind this token was told."""
@@ -215,17 +222,19 @@ class AwsPendingCallbacks:
         values = {"job": job_id, "token": token, "settled": "settled", "yes": True, "one": 1}
         for _ in range(_TRIES):
             place = self._table.place(job_id)
-            written = self._dynamo.write(what, update(self._table.name, place, PAID, OWES_THIS_ALONE, **values))
+            written = self._dynamo.write(
+                what, update(self._table.name, place, MARK_DELIVERED, ONLY_THIS_CALLBACK, **values)
+            )
             if not isinstance(written, ConditionFailed):
                 return
             if not written.by[0]:
                 self._table.missed(job_id, place)
-            elif self._pay(what, record_of(written.by[0]), token):
+            elif self._mark_other_case(what, record_of(written.by[0]), token):
                 return
         raise Transient(f"job {job_id} changes faster than it can be written")
 
-    def _pay(self, what: str, record: Record, token: str) -> bool:
-        """What is not the plain case: a job that goes on, or owes word to two tokens. False if it changed meanwhile."""
+    def _mark_other_case(self, what: str, record: Record, token: str) -> bool:
+        """A job that goes on, or that has callbacks for two tokens. False if it changed meanwhile."""
         job = record.job
         told = job._replace(preempted_token=None) if job.preempted_token == token else job
         after = Record(told, record.revision + 1, record.called_back or job.task_token == token, record.told)

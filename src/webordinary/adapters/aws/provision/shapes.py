@@ -110,7 +110,7 @@ TABLES: dict[str, TableShape] = {
         Attribute("order", "N"),
         (
             IndexShape(names.OPEN_INDEX, Attribute("openShard"), Attribute("projectUserId")),
-            IndexShape(names.OWED_INDEX, Attribute("owes"), Attribute("projectUserId")),
+            IndexShape(names.PENDING_CALLBACKS_INDEX, Attribute("owes"), Attribute("projectUserId")),
         ),
     ),
     names.OWNERSHIP: TableShape(
