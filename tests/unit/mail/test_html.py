@@ -96,6 +96,8 @@ def test_text_that_the_customer_indented_or_wrote_around_a_quote_is_kept(html: s
         ('<span style="display:none">preheader</span>shown', "shown"),
         ("<ol><li>one</li><li>two<ul><li>a</li></ul></li><li>three</li></ol>", "1. one\n2. two\n\n  - a\n\n3. three"),
         ('<ol start="4"><li>four</li><li value="9">nine</li><li>ten</li></ol>', "4. four\n9. nine\n10. ten"),
+        ('<ol type="a"><li>one</li><li>two</li></ol><ol type="A" start="26"><li>z</li><li>on</li></ol>',
+         "a. one\nb. two\n\nZ. z\n27. on"),
         ('<img width="1" height="1" src="https://x.example/t.gif">text', "text"),
     ],
 )  # fmt: skip

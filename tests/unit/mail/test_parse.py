@@ -67,6 +67,34 @@ def test_plain_text_is_preferred_to_html() -> None:
     assert (mail.text, mail.attachment_count) == ("plain", 0)
 
 
+@pytest.mark.parametrize(
+    ("plain", "html", "text"),
+    [
+        ("Price: 20 18 euros", "<p>Price: <s>20</s> 18 euros</p>", "Price: ~~20~~ 18 euros"),
+        (
+            "Link it to this page.",
+            '<p>Link it to <a href="https://shop.example/x?a=1&amp;b=2">this page</a>.</p>',
+            "Link it to this page <https://shop.example/x?a=1&b=2>.",
+        ),
+        (
+            "Link *it* to this page\n<https://shop.example/x>.",
+            '<p>Link <b>it</b> to <a href="https://shop.example/x">this page</a>.</p>',
+            "Link *it* to this page\n<https://shop.example/x>.",
+        ),
+        (
+            "Link *it* to the shop.",
+            '<p>Link <b>it</b> to the shop.</p><div class="x gmail_quote"><a href="https://a.example"><s>Done</s></a></div>',
+            "Link *it* to the shop.",
+        ),
+    ],
+)
+def test_html_is_preferred_where_plain_text_lacks_struck_words_or_the_target_of_a_link(
+    plain: str, html: str, text: str
+) -> None:
+    parts = ("Content-Type: text/plain", plain.encode()), ("Content-Type: text/html", html.encode())
+    assert parse(multipart(*parts, subtype="alternative")).text == text
+
+
 def test_a_photo_inside_html_is_an_attachment() -> None:
     photo = "Content-Type: image/png\r\nContent-ID: <p1>\r\nContent-Transfer-Encoding: base64"
     raw = multipart(("Content-Type: text/html", b'<p>see <img src="cid:p1"></p>'), (photo, base64.b64encode(PNG)))

@@ -146,6 +146,9 @@ def test_the_line_above_an_introduction_is_no_part_of_it(body: str) -> None:
         "Write the message in the box above. That is all.",
         "El 4 de mayo de 2026 un cliente escribió:\n«Precioso».\nPonlo en la página de inicio.",
         "Change the title to “Spring”.\n\n--\n\nAlso remove the second photo.",
+        "Publish this poem:\n\nThe river sleeps\n--\nthe bridge stands guard\n\nIt goes under the photo of the bridge.",
+        "Publish this poem:\n\nRoses are red\n--\nViolets are blue\n\nThanks",
+        "Change the address to:\n\nann@shop.example\n\nFrom: 9:00\nTo: 17:00\nDate: 5.1.2023",
     ],
 )
 def test_words_that_resemble_history_are_kept(body: str) -> None:
@@ -160,6 +163,29 @@ def test_the_broken_rest_of_a_quoted_line_is_no_answer() -> None:
         "> the text."
     )
     assert reply_text(f"{WRITTEN}\n\n{history}").text == WRITTEN
+
+
+def test_the_broken_rest_of_the_last_quoted_line_is_no_answer() -> None:
+    introduction = "On Thu, 5 Jan 2023 at 10:20, Ann Potter <ann@shop.example> wrote:"
+    quote = "> The title of the page is changed. Shall we shorten the paragraph that stands"
+    assert reply_text(f"{WRITTEN}\n\n{introduction}\n{quote}\nbelow it?").text == WRITTEN
+    assert reply_text(f"{introduction}\n{quote}\nyes, shorten it").text == "yes, shorten it"
+    assert reply_text(f"{WRITTEN}\n\n{introduction}\n{quote} below?\nyes, shorten it").text.endswith("yes, shorten it")
+
+
+def test_a_mail_of_nothing_but_a_signature_says_nothing() -> None:
+    assert reply_text("-- \nAnn Potter | Owner\nPotter & Sons Ltd.\n+44 20 1234\n\nSent from my iPhone").text == ""
+    assert reply_text("--\nPlease make the title bold.").text == "--\nPlease make the title bold."
+
+
+def test_the_address_that_foxmail_puts_above_its_header_is_history() -> None:
+    header = "发件人: Ann Potter\n发送时间: 2026-11-19 10:14\n收件人: me\n主题: Your site"
+    assert reply_text(f"{WRITTEN}\n\nann@shop.example\n \n{header}\n\nDone.").text == WRITTEN
+
+
+def test_the_line_of_a_tree_is_set_aside() -> None:
+    tree = "P Please consider the environment before printing this e-mail."
+    assert reply_text(f"{WRITTEN}\n\n{tree}").text == WRITTEN
 
 
 def test_the_bracket_of_an_address_may_stand_on_a_line_of_its_own() -> None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Set
+from html import unescape
+from itertools import islice
+from string import ascii_lowercase
 from urllib.parse import parse_qs, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -190,8 +193,8 @@ class _Walk:
         self.writer = _TextWriter()
         self._pictures = pictures
         self._verbatim = 0
-        self._lists: list[int] = []
-        """Of each open list its next number; 0 where it has none."""
+        self._lists: list[tuple[int, str]] = []
+        """Of each open list its next number, 0 where it has none, and how it is written."""
 
     def over(self, root: LexborNode) -> None:
         stack: list[tuple[LexborNode, _Element | None]] = [(root, None)]
@@ -224,7 +227,7 @@ class _Walk:
         if tag == "blockquote" or element.names or element.style:
             self._mark(element)
         if tag in ("ol", "ul"):
-            self._lists.append(element.number("start", 1) if tag == "ol" else 0)
+            self._lists.append((element.number("start", 1) if tag == "ol" else 0, element.get("type")))
         elif tag == "li":
             writer.words(self._bullet(element), verbatim=True)
         elif tag == "hr":
@@ -298,11 +301,12 @@ class _Walk:
 
     def _bullet(self, item: _Element) -> str:
         indent = "  " * min(max(0, len(self._lists) - 1), MAX_QUOTES)
-        if not self._lists or not self._lists[-1]:
+        following, style = self._lists[-1] if self._lists else (0, "")
+        if not following:
             return indent + "- "
-        number = item.number("value", self._lists[-1])
-        self._lists[-1] = number + 1
-        return f"{indent}{number}. "
+        number = item.number("value", following)
+        self._lists[-1] = number + 1, style
+        return f"{indent}{_numeral(number, style)}. "
 
     def _picture(self, image: _Element) -> str:
         """The place of a picture: the name of the file that came with the mail, or where it is."""
@@ -354,6 +358,12 @@ class _Element:
         return int(value) if value.isascii() and value.isdigit() and len(value) < 7 else otherwise
 
 
+def _numeral(number: int, style: str) -> str:
+    """An item's number, or its letter where the list has these (`type="a"`)."""
+    lettered = style in ("a", "A") and number <= len(ascii_lowercase)
+    return chr(ord(style) + number - 1) if lettered else str(number)
+
+
 def _children(node: LexborNode) -> list[tuple[LexborNode, None]]:
     found: list[tuple[LexborNode, None]] = []
     child = node.child
@@ -361,6 +371,28 @@ def _children(node: LexborNode) -> list[tuple[LexborNode, None]]:
         found.append((child, None))
         child = child.next
     return found
+
+
+_STRUCK_MARKUP = re.compile(r"(?i)<(?:s|strike|del)[\s>]|style=[\"'][^\"'<>]{0,500}line-through")
+_LINK_MARKUP = re.compile(r"(?i)<a\s[^<>]{0,500}?href=[\"']?(https?:[^\"'\s<>]{1,2000})")
+_NOT_WRITTEN_NOW = re.compile(
+    r"(?i)<blockquote|=[\"']?(?:[\w-]{1,30} ){0,3}(?:x_)?"
+    rf"(?:{'|'.join(map(re.escape, _HISTORIES | _QUOTES | _SIGNATURES))})\b"
+)
+MAX_LINKS = 200
+MAX_ABOVE = 100_000
+"""So much of an HTML part is compared with the plain text beside it."""
+
+
+def says_more(html: str, plain: str) -> bool:
+    """Has it, above all history, words struck out or the target of a link that the plain text beside it lacks?"""
+    history = _NOT_WRITTEN_NOW.search(html, 0, MAX_ABOVE)
+    end = history.start() if history else MAX_ABOVE
+    if _STRUCK_MARKUP.search(html, 0, end):
+        return True
+    links = islice(_LINK_MARKUP.finditer(html, 0, end), MAX_LINKS)
+    shown = "".join(plain.split()).lower()
+    return any(_bare(_unwrapped(unescape(link[1]))) not in shown for link in links)
 
 
 def _target(link: str, shown: str) -> str:

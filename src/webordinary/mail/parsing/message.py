@@ -11,7 +11,7 @@ from itertools import groupby
 from webordinary.mail.parsing.attachments import accepted_count, picture_names, surplus
 from webordinary.mail.parsing.commands import command_of, is_forward, is_reply
 from webordinary.mail.parsing.headers import Headers, author_of, message_id_of, read_headers, sent_at_of
-from webordinary.mail.parsing.html import MAX_TAGS, html_to_lines
+from webordinary.mail.parsing.html import MAX_TAGS, html_to_lines, says_more
 from webordinary.mail.parsing.parts import DEFAULT_LIMITS, MailLimits, Part, Parts, take_apart
 from webordinary.mail.parsing.phrases import any_of
 from webordinary.mail.parsing.reply_text import Line, reply_text
@@ -70,7 +70,7 @@ def body_lines(parts: Parts) -> list[Line]:
 
 
 def _shown(texts: Sequence[Part]) -> list[Part]:
-    """Of alternatives the plain one, unless it is empty or says only that there is HTML; of all other texts each."""
+    """Of alternatives the plain one, unless it is empty or says less than the HTML; of all other texts each."""
     shown: list[Part] = []
     for choice, members in groupby(texts, key=lambda part: part.choice):
         found = list(members)
@@ -78,7 +78,7 @@ def _shown(texts: Sequence[Part]) -> list[Part]:
         plain = [part for part in found if not part.is_html and not (html and _is_blank(part))]
         if not choice:
             shown += [part for part in found if not (part.is_html and plain and _repeats(part, plain[0]))]
-        elif html and (not plain or _asks_for_html(html[0], plain)):
+        elif html and (not plain or _asks_for_html(html[0], plain) or _says_more(html[0], plain)):
             shown += html
         else:
             shown += plain
@@ -93,6 +93,10 @@ def _asks_for_html(html: Part, plain: Sequence[Part]) -> bool:
     if len(plain) > 1 or len(plain[0].encoded) > _SHORT or "html" not in plain[0].text(_SHORT).lower():
         return False
     return not _repeats(html, plain[0])
+
+
+def _says_more(html: Part, plain: Sequence[Part]) -> bool:
+    return says_more(html.text(MAX_ENCODED), "".join(part.text(MAX_ENCODED) for part in plain))
 
 
 def _repeats(html: Part, plain: Part) -> bool:

@@ -57,7 +57,8 @@ LANGUAGES = (
         "|please excuse my brevity|please excuse typos|please excuse any typos"
         "|sent from my … please excuse…|sent from my …, please excuse…|sent from my verizon, …|sent via the …, an …"
         "|this email has been checked for viruses by …|virus-free…|this email was scanned by …"
-        "|please consider the environment before printing…|think before you print…|think green…",
+        "|please consider the environment before printing…|p please consider the environment…"
+        "|think before you print…|think green…",
         absent="automatic reply|auto reply|autoreply|auto-reply|auto response|auto-response|autoresponse"
         "|automated reply|automated response|out of office|out of the office|out of office autoreply"
         "|vacation reply|away from the office",

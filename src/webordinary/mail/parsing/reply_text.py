@@ -286,7 +286,9 @@ def reply_text(
 
 
 def _says_nothing(texts: Sequence[str], kinds: str) -> bool:
-    """Is this an empty answer: the line of a phone, introductions and quotes alone?"""
+    """Is this an empty answer: the line of a phone, introductions and quotes alone, or a signature?"""
+    if _SIGNATURE.match(kinds.strip("e")) and not any(map(_is_a_sentence, texts)):
+        return True
     said = "".join(kind for text, kind in zip(texts, kinds, strict=True) if text.strip("> \t\u00a0"))
     return said.lstrip("s").startswith("b") and not said.strip("sbq")
 
@@ -315,6 +317,7 @@ def _kinds(lines: Sequence[Line], author: str) -> list[str]:
     _find_wrapped_quotes(texts, kinds)
     _find_wrapped_introductions(texts, kinds)
     _find_introductions_of_quotes(texts, kinds)
+    _find_wrapped_end(texts, kinds)
     _find_headers(texts, kinds)
     _find_titles(texts, kinds)
     _find_named_signatures(texts, kinds, author)
@@ -345,11 +348,26 @@ def _find_wrapped_quotes(texts: Sequence[str], kinds: list[str]) -> None:
     for n in range(1, len(kinds) - 1):
         if kinds[n] != "t" or kinds[n - 1] != "q" or kinds[n + 1] not in "qe":
             continue
-        above, rest = texts[n - 1].rstrip(), texts[n].strip()
-        breaks_off = len(above) >= MIN_WRAPPED_QUOTE and not above.endswith((".", "!", "?", ":"))
+        rest = texts[n].strip()
         goes_on = len(rest) <= MAX_REST_OF_QUOTE or (rest[:1].islower() and len(rest) < MAX_WRAPPED_LINE)
-        if breaks_off and goes_on and "q" in kinds[n + 1 : n + 3]:
+        if _breaks_off(texts[n - 1]) and goes_on and "q" in kinds[n + 1 : n + 3]:
             kinds[n] = "q"
+
+
+def _find_wrapped_end(texts: Sequence[str], kinds: list[str]) -> None:
+    """The same at the end of a mail, where it may be an answer: in small letters, below an answer above the quotes."""
+    joined = "".join(kinds).rstrip("e")
+    answer, quotes = joined.find("t"), joined.find("b")
+    if not 0 <= answer < quotes or not joined.endswith("qt"):
+        return
+    rest = texts[len(joined) - 1].strip()
+    if _breaks_off(texts[len(joined) - 2]) and len(rest) <= MAX_REST_OF_QUOTE and rest[:1].islower():
+        kinds[len(joined) - 1] = "q"
+
+
+def _breaks_off(quoted: str) -> bool:
+    quoted = quoted.rstrip()
+    return len(quoted) >= MIN_WRAPPED_QUOTE and not quoted.endswith((".", "!", "?", ":"))
 
 
 def _find_wrapped_introductions(texts: Sequence[str], kinds: list[str]) -> None:
@@ -437,9 +455,14 @@ def _find_headers(texts: Sequence[str], kinds: list[str]) -> None:
 
 
 def _find_titles(texts: Sequence[str], kinds: list[str]) -> None:
-    """Right above a header or an introduction: the title of a history needs no dashes, two header fields no others."""
+    """Right above a header or an introduction: the title of a history needs no dashes, two header fields no others.
+
+    Foxmail puts the address of the mail's author there.
+    """
     for below in _TITLED.finditer("".join(kinds)):
         n = first = below.start()
+        if _ADDRESS.fullmatch(texts[n].strip()) and "b" not in kinds[n + 1 : n + 3] and not _announced(texts, kinds, n):
+            kinds[n] = "d"
         if texts[n].strip(_DASHES + ":：").lower() in _ORIGINAL:
             kinds[n] = "d"
         while first >= 0 and kinds[first] == "t" and role_of(texts[first]):
@@ -509,7 +532,9 @@ def _span(texts: Sequence[str], kinds: str, forwarded: bool, replied: bool) -> t
         cut = _cut(kinds[:end], finder)
         if cut == end or (_may_be_announced(texts, finder, cut) and _announced(texts, kinds, cut)):
             continue
-        if finder is _SIGNED_END and (signed == end or _is_sentence(texts[cut:end], kinds[cut:end])):
+        if finder is _SIGNED_END and (signed == end or _in_announced_text(texts, kinds, cut, end)):
+            continue
+        if finder is _SIGNED_END and _goes_on(texts[cut:end], kinds[cut:end]):
             continue
         end = cut
         signed = end if finder is _SIGNED_END else signed
@@ -522,12 +547,29 @@ def _names_moment_or_address(introduction: Sequence[str]) -> bool:
     return bool(_TIME.search(said) or _ADDRESS.search(said))
 
 
-def _is_sentence(texts: Sequence[str], kinds: str) -> bool:
-    """Whether a sentence, not a name, stands below dashes: they part two wishes."""
+def _in_announced_text(texts: Sequence[str], kinds: str, cut: int, end: int) -> bool:
+    """Whether the dashes stand between two lines of a text for the site, below which its writer goes on."""
+    first = cut
+    while first > 0 and texts[first - 1].strip():
+        first -= 1
+    return first < cut and texts[cut] == "--" and "te" in kinds[cut:end].rstrip("e") and _announced(texts, kinds, first)
+
+
+def _goes_on(texts: Sequence[str], kinds: str) -> bool:
+    """Whether a sentence, not a name, stands below dashes: they part two wishes, or the lines of a poem."""
     if len(texts[0].strip()) > len("--"):
         return False
-    first = next((text.strip() for text, kind in zip(texts, kinds, strict=True) if kind == "t"), "")
-    return len(first.split()) >= MIN_SENTENCE and first.endswith((".", "!", "?")) and first[:1] not in "\"“„«'"
+    below = [n for n, kind in enumerate(kinds) if kind == "t"]
+    if not below or _is_a_sentence(texts[below[0]]):
+        return bool(below)
+    paragraphs = [texts[n] for n in below[1:] if kinds[n - 1] == "e"]
+    return texts[0] == "--" and any(_is_a_sentence(text) and not _DISCLAIMS.search(text) for text in paragraphs)
+
+
+def _is_a_sentence(line: str) -> bool:
+    line = line.strip()
+    ends = line.endswith((".", "!", "?")) and line[:1] not in "\"“„«'"
+    return ends and len(line.split()) >= MIN_SENTENCE and not is_name(line)
 
 
 MIN_SENTENCE = 4
