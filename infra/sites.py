@@ -18,7 +18,7 @@ from infra.buckets import private_bucket
 from infra.nag import accept
 from infra.settings import Settings
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.provision.shapes import KEPT_DAYS, KEPT_VERSIONS, UNFINISHED_DAYS
+from webordinary.adapters.aws.provision.shapes import KEPT_DAYS, KEPT_VERSIONS, PREVIEW_DAYS, UNFINISHED_DAYS
 from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
 from webordinary.jobs.site_files import FOLDER
 
@@ -65,7 +65,13 @@ class SitesStack(Stack):
                     noncurrent_version_expiration=Duration.days(KEPT_DAYS),
                     noncurrent_versions_to_retain=KEPT_VERSIONS,
                     abort_incomplete_multipart_upload_after=Duration.days(UNFINISHED_DAYS),
-                )
+                ),
+                s3.LifecycleRule(
+                    id="previews",
+                    prefix=names.PREVIEWS,
+                    expiration=Duration.days(PREVIEW_DAYS),
+                    noncurrent_version_expiration=Duration.days(1),
+                ),
             ],
         )
         bucket.add_to_resource_policy(

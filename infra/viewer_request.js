@@ -1,6 +1,7 @@
 // Finds the site by its name and pages as the built-in web server does: /about/ is about/index.html, hidden names are
 // not there. A name without a dot is taken for a folder, since the edge cannot look.
 //   kiln.DOMAIN -> /kiln/public, kiln.edit.DOMAIN -> /kiln/edit
+//   t-0123456789abcdef--kiln.edit.DOMAIN -> /.previews/kiln/t-0123456789abcdef, the preview of a conversation
 function handler(event) {
     var request = event.request;
     var path;
@@ -41,6 +42,10 @@ function site(host) {
     var found = /^([a-z0-9-]{1,32})$/.exec(name);
     if (found) {
         return '/' + found[1] + '/public';
+    }
+    found = /^(t-[0-9a-f]{16})--([a-z0-9-]{1,32})\.edit$/.exec(name);
+    if (found) {
+        return '/.previews/' + found[2] + '/' + found[1];
     }
     found = /^([a-z0-9-]{1,32})\.edit$/.exec(name);
     return found ? '/' + found[1] + '/edit' : '';

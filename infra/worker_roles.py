@@ -65,6 +65,7 @@ def make_publisher_role(scope: Construct) -> iam.Role:
     sites, store = names.sites_bucket(Aws.ACCOUNT_ID), names.store_bucket(Aws.ACCOUNT_ID)
     objects = [
         arns.bucket(sites, f"{names.project_folder(tag)}*"),
+        arns.bucket(sites, f"{names.previews_folder(tag)}*"),
         arns.bucket(store, f"{SESSIONS}/{tag}/*"),
     ]
     secret = f"arn:{Aws.PARTITION}:ssm:{Aws.REGION}:{Aws.ACCOUNT_ID}:parameter/{names.PREFIX}/{tag}/*"

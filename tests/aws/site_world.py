@@ -18,7 +18,7 @@ from botocore.awsrequest import AWSPreparedRequest
 from tests.aws.emulator import REGION, Emulator
 from webordinary.adapters.aws.clients import Clients, connect
 from webordinary.adapters.aws.provision.shapes import make_site_bucket
-from webordinary.adapters.aws.site.objects import MANIFEST
+from webordinary.adapters.aws.site.objects import MANIFEST, split
 from webordinary.adapters.aws.site.releases import LocalCopies, S3Releases
 from webordinary.jobs.site_files import Mark, Release, Stage, keep_manifest
 
@@ -50,24 +50,33 @@ class SiteWorld:
     projects: tuple[str, ...] = ("amelia", "bob")
     sites: str = field(default_factory=lambda: f"sites-{secrets.token_hex(6)}")
     workers: int = 0
+    now: datetime | None = None
+    """Of every worker; the system's own by default."""
 
     def __post_init__(self) -> None:
         self.s3 = clients_of(self.emulator.endpoint).s3
         make_site_bucket(self.s3, self.sites)
 
     def store(self, project_id: str, stage: Stage) -> str:
-        return f"{self.sites}/{project_id}/{stage}/"
+        folder = f".previews/{project_id}" if stage.is_preview else project_id
+        return f"{self.sites}/{folder}/{stage}/"
+
+    def previews(self, project_id: str) -> str:
+        return f"{self.sites}/.previews/{project_id}/"
 
     def text(self, stage: Stage, path: str) -> str:
         """A file of Amelia's site."""
-        found = self.s3.get_object(Bucket=self.sites, Key=f"amelia/{stage}/{path}")
+        bucket, folder = split(self.store("amelia", stage))
+        found = self.s3.get_object(Bucket=bucket, Key=folder + path)
         return found["Body"].read().decode()
 
     def worker(self, keep: int = 3, s3: S3Client | None = None) -> S3Releases:
         """Another worker, which has never seen anything."""
         self.workers += 1
         copies = LocalCopies(self.folder / f"w-{self.workers}")
-        return S3Releases(lambda _: s3 or self.s3, self.store, copies, lambda: datetime.now(UTC), keep)
+        return S3Releases(
+            lambda _: s3 or self.s3, self.store, self.previews, copies, lambda: self.now or datetime.now(UTC), keep
+        )
 
     def publish(
         self, releases: S3Releases, commit: str, site: Mapping[str, str], fence: int,
@@ -84,7 +93,7 @@ class SiteWorld:
 
     def shown(self, stage: Stage = Stage.EDIT) -> dict[str, str]:
         """What visitors could get."""
-        folder = f"amelia/{stage}/"
+        folder = split(self.store("amelia", stage))[1]
         found = self.s3.list_objects_v2(Bucket=self.sites, Prefix=folder).get("Contents", [])
         paths = [each["Key"].removeprefix(folder) for each in found]
         return {path: self.text(stage, path) for path in paths if path != MANIFEST}

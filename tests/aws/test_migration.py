@@ -61,8 +61,11 @@ class OldWorld:
             own = names.own_bucket(project, stage, self.domain)
             return names.site_store(self.account, project, stage) if new else own
 
+        def store_of_previews(project: str) -> str:
+            return f"{names.sites_bucket(self.account)}/{names.previews_folder(project)}"
+
         copies = LocalCopies(self._folder / secrets.token_hex(4))
-        releases = S3Releases(lambda _: self.s3, store, copies, lambda: datetime.now(UTC))
+        releases = S3Releases(lambda _: self.s3, store, store_of_previews, copies, lambda: datetime.now(UTC))
         staged = releases.stage("amelia", Stage.EDIT, fence)
         fill(staged, {**HOME, **more})
         releases.activate(releases.finish("amelia", Stage.EDIT, staged, commit), fence)

@@ -17,7 +17,7 @@ from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, faulty_p
 from tests.aws.site_world import Requests, SiteWorld, clients_of, fill  # noqa: E402
 from tests.harness.stores import LeasesOfRunningJobs  # noqa: E402
 from tests.integration.amelia import Amelia  # noqa: E402
-from tests.unit.jobs.world import OTHER_THREAD, ZOE  # noqa: E402
+from tests.unit.jobs.world import OTHER_THREAD, THREAD, ZOE  # noqa: E402
 from webordinary.adapters.aws.site.objects import MANIFEST  # noqa: E402
 from webordinary.adapters.aws.site.releases import KEPT_COPIES, LocalCopies  # noqa: E402
 from webordinary.adapters.sqlite.database import MemoryDatabase  # noqa: E402
@@ -159,7 +159,12 @@ def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_into_
 
     send("change the title of the about page to “Half a thought”", "job-1", key=ZOE, thread=OTHER_THREAD)
     send("change the homepage title to Spring Sale", "job-2")
+    promised = world.shown(Stage.of_thread(THREAD))
+    assert "Half a thought" not in promised["about.html"]
     send("publish", "job-3", Command.PUBLISH)
+    assert promised == world.shown(Stage.PUBLIC), "the preview showed something else"
+    assert world.worker().previews("amelia") == ()
+    assert world.shown(Stage.of_thread(THREAD)) == {}
     assert "<h1>Spring Sale</h1>" in public("index.html")
     assert "Half a thought" not in public("about.html")
     send("publish", "job-4", Command.PUBLISH, named="all")

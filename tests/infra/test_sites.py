@@ -11,6 +11,9 @@ import pytest
 from tests.infra.templates import Cloud, Resource, Stack, plain, ready
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
+from webordinary.adapters.aws.site.previews import EXPIRES
+from webordinary.model.errors import InvalidName
+from webordinary.model.names import ProjectUser, may_name_a_project
 
 pytestmark = [pytest.mark.xdist_group("infra"), pytest.mark.needs("node")]
 DOMAIN = "example.com"
@@ -21,8 +24,18 @@ def test_all_sites_share_a_bucket_that_keeps_earlier_releases(cloud: Cloud) -> N
     assert made.keys() == {f"webordinary-sites-{111122223333}"}
     for bucket in made.values():
         assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
-        [rule] = bucket["LifecycleConfiguration"]["Rules"]
+        rule, previews = bucket["LifecycleConfiguration"]["Rules"]
         assert rule["NoncurrentVersionExpiration"] == {"NewerNoncurrentVersions": 60, "NoncurrentDays": 30}
+        assert (previews["Prefix"], previews["ExpirationInDays"]) == (names.PREVIEWS, EXPIRES.days)
+        assert previews["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
+
+
+def test_no_project_is_called_as_a_preview_or_their_folder() -> None:
+    assert may_name_a_project("t-0123456789abcdef-kiln")
+    assert not may_name_a_project("t-0123456789abcdef--kiln")
+    assert not may_name_a_project(names.PREVIEWS.rstrip("/"))
+    with pytest.raises(InvalidName, match="previews of conversations"):
+        ProjectUser("t-0123456789abcdef--kiln", "ann")
 
 
 def test_a_customer_costs_no_stack_certificate_or_distribution(cloud: Cloud) -> None:
@@ -121,7 +134,8 @@ def test_a_domain_whose_dns_is_elsewhere_brings_its_certificate() -> None:
         ("kiln.example.com", "/kiln/public/index.html"),
         ("KILN.example.com", "/kiln/public/index.html"),
         ("kiln.edit.example.com", "/kiln/edit/index.html"),
-        ("t-0123456789abcdef--kiln.edit.example.com", "/t-0123456789abcdef--kiln/edit/index.html"),
+        ("t-0123456789abcdef--kiln.edit.example.com", "/.previews/kiln/t-0123456789abcdef/index.html"),
+        ("t-0123456789abcdef-kiln.edit.example.com", "/t-0123456789abcdef-kiln/edit/index.html"),
         ("my--kiln.edit.example.com", "/my--kiln/edit/index.html"),
     ],
 )
@@ -130,7 +144,15 @@ def test_a_site_is_found_by_its_name(host: str, found: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("project", "stage"), [("kiln", "public"), ("kiln", "edit"), ("a-1", "edit"), ("a" * 32, "edit")]
+    ("project", "stage"),
+    [
+        ("kiln", "public"),
+        ("kiln", "edit"),
+        ("a-1", "edit"),
+        ("a" * 32, "edit"),
+        ("a" * 32, "t-0123456789abcdef"),
+        ("-", "t-0123456789abcdef"),
+    ],
 )
 def test_the_edge_reads_the_names_that_replies_show(project: str, stage: str) -> None:
     host = names.site_host(project, stage, DOMAIN)
@@ -161,6 +183,11 @@ def test_other_names_lead_nowhere(host: str) -> None:
 )
 def test_pages_are_found_in_their_folders(asked: str, found: str) -> None:
     assert _at_the_edge(asked)["uri"] == f"/kiln/public{found}"
+
+
+@pytest.mark.parametrize("asked", ["/.previews/kiln/t-0123456789abcdef/index.html", "/%2epreviews/kiln/x.html"])
+def test_previews_are_reached_by_their_own_names_alone(asked: str) -> None:
+    assert _at_the_edge(asked)["statusCode"] == 404
 
 
 @pytest.mark.parametrize("asked", ["/../other/public/index.html", "/a/../../other/edit/", "/%2e%2e/other/edit/x.html"])
@@ -199,7 +226,11 @@ def test_hidden_names_are_not_there(asked: str) -> None:
 
 @pytest.mark.parametrize(
     ("host", "hidden"),
-    [("kiln.edit.example.com", True), ("kiln.example.com", False)],
+    [
+        ("kiln.edit.example.com", True),
+        ("t-0123456789abcdef--kiln.edit.example.com", True),
+        ("kiln.example.com", False),
+    ],
 )
 def test_searchers_are_told_to_skip_edit_sites(host: str, hidden: bool) -> None:
     event = {"request": {"headers": {"host": {"value": host}}}, "response": {"headers": {}}}

@@ -134,6 +134,7 @@ def test_a_publisher_reaches_the_project_of_its_tag_and_no_other(cloud: Cloud) -
     written = {resource.rpartition(":::")[2] for action, resource in rights if action == "s3:PutObject"}
     assert written == {
         f"webordinary-sites-<AWS::AccountId>/{tag}/*",
+        f"webordinary-sites-<AWS::AccountId>/.previews/{tag}/*",
         f"webordinary-store-<AWS::AccountId>/sessions/{tag}/*",
     }
     assert all(tag in resource for _, resource in rights)

@@ -396,12 +396,17 @@ class AwsContainer:
     def _store_of(self, project_id: str, stage: Stage) -> str:
         return names.site_store(self.config.aws_account, project_id, stage.value)
 
+    def _previews_in(self, project_id: str) -> str:
+        return f"{names.sites_bucket(self.config.aws_account)}/{names.previews_folder(project_id)}"
+
     @cached_property
     def releases(self) -> S3Releases:
         from webordinary.adapters.aws.site.releases import LocalCopies, S3Releases  # noqa: PLC0415 - a lambda starts without it
 
         copies = LocalCopies(self._scratch / ".releases")
-        return S3Releases(self._s3_of, self._store_of, copies, self.clock.now, self.config.releases_kept)
+        return S3Releases(
+            self._s3_of, self._store_of, self._previews_in, copies, self.clock.now, self.config.releases_kept
+        )
 
     @cached_property
     def leases(self) -> AwsProjectLeases:
@@ -481,7 +486,8 @@ class AwsContainer:
         for key in {*keys, *keys_with_queues(self.clients, project_id)}:
             self.claim_table.forget(key)
             remove_key_queues(self.clients, key)
-        remove_versions(self.clients.s3, names.sites_bucket(self.config.aws_account), names.project_folder(project_id))
+        for folder in (names.project_folder(project_id), names.previews_folder(project_id)):
+            remove_versions(self.clients.s3, names.sites_bucket(self.config.aws_account), folder)
         remove_objects(self.clients.s3, self.store_bucket, f"{SESSIONS_PREFIX}/{project_id}/")
 
     def metrics(self) -> tuple[Levels, MetricsState | None]:

@@ -80,8 +80,6 @@ class BackendProfile:
     """The bucket in which SES stores incoming mails; empty if mail comes in by SMTP."""
     worker_stop_seconds: float = 0.0
     """Extra time that a worker needs to stop, to finish its last poll."""
-    has_previews: bool = False
-    """A site can have a stage for each conversation."""
     replies_leave_at_once: bool = False
     """The step that writes a reply also sends it, and the transport replaces its Message-ID."""
     longest_awaited: timedelta = timedelta(days=350)
@@ -102,7 +100,6 @@ def profile_of(config: Config) -> BackendProfile:
             is_public=False,
             accepts_sample_mail=False,
             ports=("port", "preview_port", "smtp_port"),
-            has_previews=True,
         )
     return BackendProfile(
         name=AWS,

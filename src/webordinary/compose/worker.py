@@ -226,7 +226,6 @@ def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
         limits=limits_of(config),
         daily_cap_usd=config.daily_cap_usd,
         role_of=lambda project_id, address: _role_of(services, project_id, address),
-        has_previews=services.profile.has_previews,
     )
 
 

@@ -11,6 +11,8 @@ from typing import Self
 from webordinary.model.errors import InvalidName
 
 _PROJECT_ID = re.compile(r"[a-z0-9-]{1,32}")
+_PREVIEW = re.compile(r"t-[0-9a-f]{16}--")
+"""On AWS the preview of a conversation of `kiln` is called `t-0123456789abcdef--kiln`."""
 _USER_ID = re.compile(r"[a-z0-9]{1,24}")
 _REDRIVEN = re.compile(r"-r\d{1,9}$")
 
@@ -25,6 +27,8 @@ class ProjectUser:
     def __post_init__(self) -> None:
         if not _PROJECT_ID.fullmatch(self.project_id):
             raise InvalidName(f"project name {self.project_id!r}: use 1 to 32 of a-z, 0-9 and -")
+        if _PREVIEW.match(self.project_id):
+            raise InvalidName(f"project name {self.project_id!r}: previews of conversations are called so")
         if not _USER_ID.fullmatch(self.user_id):
             raise InvalidName(f"user name {self.user_id!r}: use 1 to 24 of a-z and 0-9")
 
@@ -45,7 +49,7 @@ class ProjectUser:
 
 def may_name_a_project(text: str) -> bool:
     """Whether there could be a project of this name."""
-    return _PROJECT_ID.fullmatch(text) is not None
+    return _PROJECT_ID.fullmatch(text) is not None and not _PREVIEW.match(text)
 
 
 def email_id_of(message_id: str, sender: str, recipient: str, body: bytes | memoryview) -> str:

@@ -113,6 +113,10 @@ def sites_bucket(account_id: str) -> str:
     return f"{PREFIX}-sites-{account_id}"
 
 
+STAGES = ("edit", "public")
+"""All other stages are previews."""
+PREVIEWS = ".previews/"
+"""No project is called so."""
 ERROR_PAGE = "404.html"
 """What visitors get for what is not there; one for all sites, since the edge finds it without a host name."""
 
@@ -122,14 +126,22 @@ def project_folder(project_id: str) -> str:
     return f"{project_id}/"
 
 
+def previews_folder(project_id: str) -> str:
+    """The previews of a project's conversations, beside the projects: rules for what expires go by a first folder."""
+    return f"{PREVIEWS}{project_id}/"
+
+
 def site_store(account_id: str, project_id: str, stage: str) -> str:
     """Where a stage of a site lies: the bucket, and the folder in it. The edge finds it by the host name."""
-    return f"{sites_bucket(account_id)}/{project_folder(project_id)}{stage}/"
+    folder = project_folder(project_id) if stage in STAGES else previews_folder(project_id)
+    return f"{sites_bucket(account_id)}/{folder}{stage}/"
 
 
 def site_host(project_id: str, stage: str, domain: str) -> str:
     """What visitors call a site. A wildcard certificate covers one level: `*.DOMAIN` or `*.edit.DOMAIN`."""
-    return f"{project_id}.{domain}" if stage == "public" else f"{project_id}.edit.{domain}"
+    if stage == "public":
+        return f"{project_id}.{domain}"
+    return f"{project_id}.edit.{domain}" if stage in STAGES else f"{stage}--{project_id}.edit.{domain}"
 
 
 def own_bucket(project_id: str, stage: str, domain: str) -> str:

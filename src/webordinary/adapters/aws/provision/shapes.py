@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS, NOT_THERE, Clients, code_of, translated
 from webordinary.adapters.aws.pool.queues import VISIBILITY_SECONDS
+from webordinary.adapters.aws.site.previews import EXPIRES
 from webordinary.model.errors import InvalidName, Transient
 from webordinary.model.names import ProjectUser
 
@@ -315,6 +316,7 @@ def _url(clients: Clients, name: str) -> str:
 KEPT_VERSIONS = 60
 """Each of 20 kept releases needs at most one version of an object; of the manifest a publication takes two."""
 KEPT_DAYS = 30
+PREVIEW_DAYS = EXPIRES.days
 UNFINISHED_DAYS = 1
 """Unfinished multipart uploads cost money and are not listed as objects."""
 
@@ -337,7 +339,14 @@ def make_site_bucket(s3: S3Client, bucket: str) -> None:
                             "NewerNoncurrentVersions": KEPT_VERSIONS,
                         },
                         "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": UNFINISHED_DAYS},
-                    }
+                    },
+                    {
+                        "ID": "previews",
+                        "Status": "Enabled",
+                        "Filter": {"Prefix": names.PREVIEWS},
+                        "Expiration": {"Days": PREVIEW_DAYS},
+                        "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
+                    },
                 ]
             },
         )

@@ -29,6 +29,7 @@ from webordinary.adapters.aws.site.deploy import (
     show,
 )
 from webordinary.adapters.aws.site.objects import S3Objects, split
+from webordinary.adapters.aws.site.previews import PreviewList, clear, is_fresh
 from webordinary.adapters.durable import disk_errors
 from webordinary.jobs.ports import no_check
 from webordinary.jobs.site_files import (
@@ -127,6 +128,12 @@ class LocalCopies:
         """Where a copy of a release lies or would lie."""
         return self._place(site) / "releases" / name
 
+    def forget(self, site: Site) -> None:
+        """Remove all of a site's copies here."""
+        with self._guard:
+            self._sites.pop(site, None)
+            shutil.rmtree(self._place(site), ignore_errors=True)
+
     def _used(self, site: Site) -> _Copies:
         copies = self._sites.pop(site, None) or _Copies()
         self._sites[site] = copies
@@ -173,11 +180,13 @@ class S3Releases:
         self,
         s3_of: Callable[[str], S3Client],
         store_of: Callable[[str, Stage], str],
+        previews_in: Callable[[str], str],
         copies: LocalCopies,
         now: Callable[[], datetime],
         keep: int = KEPT_RELEASES,
     ) -> None:
-        self._s3_of, self._store_of, self._copies, self._now = s3_of, store_of, copies, now
+        self._s3_of, self._store_of, self._previews_in = s3_of, store_of, previews_in
+        self._copies, self._now = copies, now
         self._keep = max(keep, 1)
         self._seen: dict[Site, ManifestState] = {}
         self._promoted: dict[tuple[Site, str], DesiredRelease] = {}
@@ -194,13 +203,14 @@ class S3Releases:
         site, name = (project_id, stage), release_name(commit)
         if found := self._copies.find(site, name):
             return found
-        entry = self._standing(site).known.get(name)
+        standing = self._standing(site)
+        entry = standing.known.get(name) if self._is_whole(site, standing) else None
         return self._release(site, entry) if entry else None
 
     def promote(self, project_id: str, source: Stage, target: Stage, fence: int, commit: str) -> Release | None:
         """Make one stage's current release a release of another stage; its objects are copied in the store."""
         standing = self._look((project_id, source))
-        name = standing.shown.release
+        name = standing.shown.release if self._is_whole((project_id, source), standing) else ""
         wanted = in_store(name, self._store((project_id, source)), standing) if name else None
         if wanted is None:
             return None
@@ -211,11 +221,16 @@ class S3Releases:
 
     def activate(self, release: Release, fence: int, check: Callable[[], None] = no_check) -> bool:
         site = (release.project_id, release.stage)
-        lease = _lease(release.project_id, fence)
+        lease, keep = _lease(release.project_id, fence), self._keep
+        if release.stage.is_preview:
+            keep = 0
+            if not self._previews(release.project_id).note(release.stage, self._now()):
+                self._forget(site)
+                clear(self._store(site))
         seen = self._standing(site)
         wanted = self._wanted(site, release, seen)
         try:
-            done = show(wanted, lease, self._store(site), check, seen, self._keep)
+            done = show(wanted, lease, self._store(site), check, seen, keep)
         except ClaimLost:
             self._forget(site)
             check()  # a lost claim is for the caller; a newer publication just stands
@@ -231,8 +246,9 @@ class S3Releases:
     def current(self, project_id: str, stage: Stage) -> Path | None:
         """See Releases; of a release that was not built here there is the manifest alone."""
         site = (project_id, stage)
-        shown = self._standing(site).shown
-        if not shown.release:
+        standing = self._standing(site)
+        shown = standing.shown
+        if not shown.release or not self._is_whole(site, standing):
             return None
         self._copies.note(site, shown.release, shown.files)
         return self._copies.path(site, shown.release)
@@ -249,10 +265,21 @@ class S3Releases:
         return tuple(release for place, release in enumerate(every) if place < self._keep or release.name == shown)
 
     def previews(self, project_id: str) -> tuple[Stage, ...]:
-        return ()
+        return self._previews(project_id).newest_first()
 
     def drop(self, project_id: str, preview: Stage) -> None:
-        """A site has a folder for each of its two stages, and none for a preview."""
+        """See Releases. Whoever meets half of it finds pages missing, not pages without their pictures."""
+        site = (project_id, preview)
+        with suppress(Transient, Permanent):
+            self._previews(project_id).forget(preview, lambda: clear(self._store(site)))
+        self._forget(site)
+        self._copies.forget(site)
+
+    def _previews(self, project_id: str) -> PreviewList:
+        return PreviewList(S3Objects(self._s3_of(project_id), self._previews_in(project_id), may_list=False))
+
+    def _is_whole(self, site: Site, standing: ManifestState) -> bool:
+        return not site[1].is_preview or is_fresh(standing, self._now())
 
     def _wanted(self, site: Site, release: Release, seen: ManifestState) -> DesiredRelease:
         with self._guard:
