@@ -133,6 +133,12 @@ def _given_up() -> Iterator[Watch]:
         threshold=1,
     )
     yield Watch(
+        name="input-dead-letters",
+        what="tickets of customers that no worker could use",
+        metric=metrics.queue_depth(names.INPUT_DLQ),
+        threshold=1,
+    )
+    yield Watch(
         name="broken-workflows",
         what="executions failed, timed out or were aborted",
         metric=_math(

@@ -67,6 +67,7 @@ class DataStack(Stack):
             self,
             shape.name,
             queue_name=shape.name,
+            fifo=shape.fifo or None,
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=Duration.seconds(RETENTION_SECONDS),
@@ -77,8 +78,9 @@ class DataStack(Stack):
             else None,
             removal_policy=RemovalPolicy.DESTROY,  # it only wakes; one left behind could not be adopted again
         )
-        if shape.name == names.DEAD_LETTERS:
+        if shape.name in (names.DEAD_LETTERS, names.INPUT_DLQ):
             accept(queue, "AwsSolutions-SQS3", "It is itself where given-up messages end; an alarm watches it.")
+        if shape.name == names.DEAD_LETTERS:
             ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
             queue.grant_send_messages(iam.ServicePrincipal("events.amazonaws.com", conditions=ours))
 

@@ -78,7 +78,7 @@ def _graphs() -> Iterator[cloudwatch.GraphWidget]:
         ours("DeadLettered"),
         metrics.queue_depth(names.DEAD_LETTERS),
         metrics.queue_depth(names.UNCLAIMED_DLQ),
-        _key_dead_letters(),
+        metrics.queue_depth(names.INPUT_DLQ),
     )
     broken = ("ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted")
     yield _graph("Workflows", metrics.workflow("ExecutionsStarted"), *map(metrics.workflow, broken))
@@ -90,13 +90,3 @@ def _graph(title: str, *lines: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
 
 def _percentiles(name: str) -> list[cloudwatch.IMetric]:
     return [ours(name, statistic) for statistic in ("p50", "p95", "p99")]
-
-
-def _key_dead_letters() -> cloudwatch.IMetric:
-    """Of every project and user; a search may be drawn, but no alarm can look at it."""
-    found = f'QueueName="{names.PREFIX}-dlq" MetricName="ApproximateNumberOfMessagesVisible"'
-    return cloudwatch.MathExpression(
-        expression=f"SUM(SEARCH('{{AWS/SQS,QueueName}} {found}', 'Maximum'))",
-        label="dead letters of projects",
-        using_metrics={},
-    )

@@ -12,8 +12,8 @@ from webordinary.adapters.aws.mail.mails import RAW, STORED
 
 READS = ("dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem")
 WRITES = ("dynamodb:PutItem", "dynamodb:UpdateItem")
-KEY_QUEUES = tuple(f"{names.PREFIX}-{role}-*" for role in ("input", "output", "interrupts", "dlq"))
-INPUT, OUTPUT, INTERRUPTS, KEY_DEAD_LETTERS = KEY_QUEUES
+KEY_QUEUES = tuple(f"{names.PREFIX}-{role}-*" for role in ("input", "output", "interrupts"))
+INPUT, OUTPUT, INTERRUPTS = KEY_QUEUES
 """Every project and user has queues of its own, made when it is onboarded."""
 
 

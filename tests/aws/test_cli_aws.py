@@ -140,7 +140,7 @@ def credentials(account_id: str) -> dict[str, str]:
 
 def queues_of(operator: Operator, key: ProjectUser) -> list[str]:
     wanted = names.queues_of(key)
-    every = (wanted.input, wanted.output, wanted.interrupts, wanted.dead_letters)
+    every = (wanted.input, wanted.output, wanted.interrupts)
     urls = operator.account.clients.sqs.list_queues(QueueNamePrefix=f"{names.PREFIX}-").get("QueueUrls", [])
     return [name for name in every if any(url.endswith(f"/{name}") for url in urls)]
 
@@ -155,7 +155,7 @@ def test_a_customer_is_onboarded_by_one_command_and_again_is_harmless(operator: 
         assert code == 0, err
         assert f"mail from {ANN} to {MAILBOX} changes it" in out
         assert ("a first mail is on its way" in out) == first
-    assert len(queues_of(operator, KILN_ANN)) == 4
+    assert len(queues_of(operator, KILN_ANN)) == 3
     assert operator.objects("kiln/")
     page = operator.page()
     assert b"<h1>Kiln</h1>" in page
@@ -367,7 +367,7 @@ def test_a_site_with_open_jobs_is_removed_only_by_force_and_its_repository_stays
     code, _, err = operator.run("project", "remove", "kiln", "--yes")
     assert code == 1
     assert "kiln has open jobs (kiln#ann)" in err
-    assert len(queues_of(operator, KILN_ANN)) == 4
+    assert len(queues_of(operator, KILN_ANN)) == 3
     code, out, err = operator.run("project", "remove", "kiln", "--yes", "--force")
     assert code == 0, err
     assert f"its repository {origin.repo} stays" in out
@@ -415,7 +415,7 @@ def test_one_person_leaves_a_site_and_is_a_stranger_to_it(operator: Operator, tm
             return detail is not None and "MailRefused" in detail.summary.milestones
 
     until(refused, "the mail of a stranger to be refused")
-    assert len(queues_of(operator, POTS_BOB)) == 4, "others may go on in the conversations"
+    assert len(queues_of(operator, POTS_BOB)) == 3, "others may go on in the conversations"
     assert operator.run("project", "remove", "pots", "--yes")[0] == 0
     assert queues_of(operator, POTS_BOB) == []
 

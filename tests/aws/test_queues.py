@@ -53,7 +53,7 @@ def test_a_customers_queues_are_encrypted_keep_two_weeks_and_give_up_to_dead_let
         assert found["ReceiveMessageWaitTimeSeconds"] == "20"
         assert found["SqsManagedSseEnabled"] == "true"
     redrive = json.loads(world.attributes(names.queues_of(key).input)["RedrivePolicy"])
-    given_up = world.attributes(names.queues_of(key).dead_letters)
+    given_up = world.attributes(names.INPUT_DLQ)
     assert redrive == {"deadLetterTargetArn": given_up["QueueArn"], "maxReceiveCount": 100}
     assert given_up["FifoQueue"] == "true"
 

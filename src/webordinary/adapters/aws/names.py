@@ -43,6 +43,7 @@ RECENT_INDEX = "recent-index"
 
 UNCLAIMED = f"{PREFIX}-unclaimed"
 UNCLAIMED_DLQ = f"{PREFIX}-unclaimed-dlq"
+INPUT_DLQ = f"{PREFIX}-input-dlq.fifo"
 DEAD_LETTERS = f"{PREFIX}-dead-letters"
 
 INTAKE, RECONCILE = f"{PREFIX}-intake", f"{PREFIX}-reconcile"
@@ -63,7 +64,6 @@ class KeyQueues:
     input: str
     output: str
     interrupts: str
-    dead_letters: str
 
 
 def queues_of(key: ProjectUser) -> KeyQueues:
@@ -72,7 +72,6 @@ def queues_of(key: ProjectUser) -> KeyQueues:
         input=_queue("input", key, fifo=True),
         output=_queue("output", key),
         interrupts=_queue("interrupts", key),
-        dead_letters=_queue("dlq", key, fifo=True),
     )
 
 

@@ -237,15 +237,15 @@ SHARED_QUEUES = (
     QueueShape(names.UNCLAIMED_DLQ),
     QueueShape(names.UNCLAIMED, names.UNCLAIMED_DLQ, MAX_RECEIVES),
     QueueShape(names.DEAD_LETTERS),
+    QueueShape(names.INPUT_DLQ),
 )
 
 
 def key_queues(key: ProjectUser) -> tuple[QueueShape, ...]:
-    """One customer's own, each after the one that it needs."""
+    """One customer's own. They share one queue of dead letters: an alarm looks at a queue by its name."""
     queues = names.queues_of(key)
     return (
-        QueueShape(queues.dead_letters),
-        QueueShape(queues.input, queues.dead_letters, MAX_RECEIVES),
+        QueueShape(queues.input, names.INPUT_DLQ, MAX_RECEIVES),
         QueueShape(queues.interrupts),
         QueueShape(queues.output),
     )
@@ -260,8 +260,9 @@ def create_key_queues(clients: Clients, key: ProjectUser) -> None:
 def create_shared_queues(clients: Clients, suffix: str = "") -> None:
     """Make the queues of everybody. Idempotent; `suffix` keeps tests apart from one another."""
     for shape in SHARED_QUEUES:
-        dead_letters = shape.dead_letters and shape.dead_letters + suffix
-        _create(clients, QueueShape(shape.name + suffix, dead_letters, shape.receives))
+        apart = "" if shape.fifo else suffix  # customers' queues know one queue of dead letters
+        dead_letters = shape.dead_letters and shape.dead_letters + apart
+        _create(clients, QueueShape(shape.name + apart, dead_letters, shape.receives))
 
 
 def keys_with_queues(clients: Clients, project_id: str) -> tuple[ProjectUser, ...]:
