@@ -160,7 +160,7 @@ def address() -> SettingRule:
 
 
 def correspondent() -> SettingRule:
-    """Somebody else's mail address, or none."""
+    """A mail address outside of this system, or none."""
 
     def read(raw: object) -> str:
         local, _, domain = str(raw).rpartition("@")
@@ -306,7 +306,9 @@ class Config:
         int, Setting(number(0, 1_000_000), "mails of one sender that one host may hand in within an hour; 0: no limit")
     ] = 1000
     mailbox: Annotated[str, Setting(address(), "address that customers write to")] = "edit@localhost"
-    operator: Annotated[str, Setting(correspondent(), "address that is told of alarms; empty: nobody")] = ""
+    operator: Annotated[str, Setting(correspondent(), "address that gets the alarms by mail; empty: none are sent")] = (
+        ""
+    )
     domain: Annotated[str, Setting(host_name(), "domain that the sites' host names end in")] = "localhost"
     trusted_peers: Annotated[
         tuple[str, ...], Setting(_PEERS, "hosts whose mail counts as authenticated; on localhost only")

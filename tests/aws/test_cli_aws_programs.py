@@ -105,7 +105,7 @@ def test_deploy_asks_once_and_changes_nothing_where_it_cannot(
 ) -> None:
     log = programs("npm", "cdk", "node")
     assert main(["aws", "deploy", "--domain", "example.com", "--endpoint", account]) == 2
-    assert "nothing was changed: nobody can be asked here; say --yes" in capsys.readouterr().err
+    assert "nothing was changed: this terminal cannot ask; say --yes" in capsys.readouterr().err
     assert (
         main(
             [

@@ -76,7 +76,7 @@ def test_who_is_removed_from_a_site_is_a_stranger_to_it(operator: Operator) -> N
 def test_removing_somebody_twice_is_harmless_and_said(operator: Operator) -> None:
     assert operator.run("--yes")[0] == 0
     code, out, _ = operator.run()
-    assert (code, f"{BOB} may not change amelia; nobody was removed." in out) == (0, True)
+    assert (code, f"{BOB} may not change amelia; nothing was removed." in out) == (0, True)
     code, out, _ = operator.run("--json")
     assert json.loads(out) == {"project": "amelia", "removed": [], "stopped": 0, "may_change_it": [SCOTT]}
 
@@ -118,7 +118,7 @@ def test_the_last_person_goes_with_words_about_what_stays(operator: Operator) ->
     operator.run("--yes")
     code, out, err = operator.run("--yes", sender=SCOTT)
     assert code == 0, err
-    assert "nobody may change amelia. It is still shown, with its releases and repository" in out
+    assert "No person may change amelia now. It is still shown, with its releases and repository" in out
     assert "`webordinary project remove amelia` removes the site" in out
     assert operator.house.services.directory.project("amelia")
 

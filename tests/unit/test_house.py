@@ -257,6 +257,29 @@ def test_no_class_name_stands_twice_in_the_tree() -> None:
     assert {name: places for name, places in seen.items() if len(places) > 1} == {}
 
 
+VAGUE_SUBJECT = re.compile(r"\b(?:nobody|somebody|whoever)\b", re.IGNORECASE)
+SPEECH_OF_OTHERS = (
+    "mail/parsing/phrases.py",  # words of customers
+    "mail/parsing/small_talk.py",
+    "mail/replies/answers.py",  # words to customers
+    "jobs/report.py",
+    "adapters/agents/acp_agent.py",
+    "adapters/sandbox/bubblewrap.py",  # a user of Unix
+)
+
+
+def test_the_source_and_the_docs_name_who_acts() -> None:
+    modules = [m for m in MODULES if not str(m.relative_to(SOURCE)).startswith(SPEECH_OF_OTHERS)]
+    pages = [ROOT / "CHANGELOG.md", *(page for page in PAGES if "decisions" not in page.parts)]
+    found = [
+        f"{relative(file)}:{number}: {line.strip()}"
+        for file in (*modules, *pages)
+        for number, line in enumerate(text_of(file).splitlines(), 1)
+        if VAGUE_SUBJECT.search(line)
+    ]
+    assert found == []
+
+
 SMALL_WITH_ONE_IMPORTER = {
     "webordinary.adapters.files.smtp_client": "an outgoing protocol of its own, used by tests as well",
     "webordinary.adapters.otlp": "an adapter of a service outside, with an extra of its own",

@@ -195,7 +195,7 @@ def send_task_failure(tokens: TaskTokens, token: str, error: str | None = None, 
 
 
 def send_task_heartbeat(tokens: TaskTokens, token: str, now: datetime) -> bool:
-    """Say that the work goes on; False = lost: stop working, nobody waits for it."""
+    """Record that the work goes on; False: stop working, the execution waits for this task no longer."""
     return tokens.beat_token(token, now)
 
 

@@ -176,7 +176,7 @@ class Run:
         return Random(f"{self.nonce}:{self.number}")  # noqa: S311  jitter and UUIDs, no secrets
 
     def new_token(self, frame: Frame) -> str:
-        """A token that nobody can guess, yet the same if the step is decided again after a crash."""
+        """A token that cannot be guessed, and that is the same if the step is decided again after a crash."""
         seed = f"{self.nonce}:{self.execution.name}:{frame.scope}:{self.number}"
         return hashlib.sha256(seed.encode()).hexdigest()
 

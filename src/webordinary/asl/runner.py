@@ -36,7 +36,7 @@ class Waker:
 class EngineRunner:
     """Keeps an engine going until told to stop.
 
-    `wait(seconds)` returns after so many seconds (None = no limit) or as soon as somebody calls `wake`: this
+    `wait(seconds)` returns after so many seconds (None = no limit) or as soon as `wake` is called: this
     runner does when a thread gets free, the app when it started an execution or a token was answered. It may
     return early for no reason. Broad `except` lives here: what breaks one execution delays only that one.
     """

@@ -196,7 +196,7 @@ def place(target: JSON, steps: tuple[str | int, ...], value: JSON) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """All that an expression of a state may look at. Nobody changes any of it in place."""
+    """The values that an expression of a state may read. None of them is changed in place."""
 
     input: JSON
     variables: Mapping[str, JSON]

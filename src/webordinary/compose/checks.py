@@ -60,7 +60,7 @@ def checks_of(config: Config) -> Iterator[Check]:
 def ports_checks(config: Config, *, running: bool) -> Iterator[Check]:
     """Where `up` answers, or could."""
     if config.backend == AWS and not (running or config.aws_endpoint):
-        return  # the page of a system on AWS is opened where somebody wants it
+        return  # the page of a system on AWS runs on any machine
     look = local.look_at_listener if running else local.look_at_port
     for name in ("port", "preview_port", *(("smtp_port",) if config.backend != AWS else ())):
         if getattr(config, name):

@@ -34,7 +34,7 @@ def container_from_environment(environment: Mapping[str, str], events: Events) -
 def take(services: AwsContainer, key: str, received_at: datetime) -> None:
     """Accept a raw mail and start its workflow.
 
-    Killed in between, it leaves a mail that nobody noted or that has no workflow: both are among the chores. The first
+    Killed in between, it leaves a mail without a record or without a workflow: both are among the chores. The first
     step of the workflow notes that it runs.
     """
     for mail in services.accept(key, received_at):

@@ -187,7 +187,7 @@ LAMBDA_SETTINGS = (
 
 
 def credentials(region: str) -> dict[str, str]:
-    """What a process finds in its environment to work in the emulated account; nobody checks the secret."""
+    """The environment of a process that works in the emulated account; the emulator does not check the secret."""
     return {"AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_SECRET_ACCESS_KEY": "emulated", "AWS_DEFAULT_REGION": region}
 
 

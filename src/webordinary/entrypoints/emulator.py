@@ -28,7 +28,7 @@ _SHOWN_CHARACTERS = 2000
 
 
 class InUse(Permanent):
-    """The folder, or the port, is somebody else's."""
+    """Another process uses the folder or the port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def running_emulator(
 ) -> Iterator[Emulator]:
     """Run it until the block ends. What it holds is written to `folder` when it ends in good order, and read again.
 
-    `go_on` raises when nobody wants to wait for it any more. Killed, we let go of it as well: it ends then with the
+    `go_on` raises when the caller no longer waits. Killed, we let go of it as well: it ends then with the
     last process that holds its lifeline.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ def _wait_ready(emulator: Emulator, log: Path, go_on: Callable[[], None]) -> Non
                 return
         except OSError:
             go_on()
-            time.sleep(0.05)  # nobody tells when a port is opened
+            time.sleep(0.05)  # an opened port has no notification
     words = log.read_text(encoding="utf-8", errors="replace")[-_SHOWN_CHARACTERS:]
     raise Transient(f"the emulator of AWS did not come up: {words or 'it says nothing'}; its log is {log}")
 

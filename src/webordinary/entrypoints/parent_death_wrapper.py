@@ -1,4 +1,4 @@
-"""Keeps a foreign program for as long as somebody holds the other end of our standard input; then ends it.
+"""Runs a foreign program while another process holds the other end of our standard input; then ends it.
 
 It runs as a process of its own, so that the program ends whatever became of who wanted it: `kill -9` closes a pipe too.
 """

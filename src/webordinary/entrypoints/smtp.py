@@ -187,7 +187,7 @@ class IntakeHandler:
     async def handle_MAIL(  # noqa: N802
         self, server: SMTP, session: SmtpSession, envelope: SmtpEnvelope, address: str, options: list[str]
     ) -> str:
-        """Bound the mails of one sender through one host: nobody else can use up what a customer may send."""
+        """Limit the mails of one sender through one host: another host cannot use up what a customer may send."""
         if not self.rates.allows(_peer(session), address):
             return "450 4.7.1 too many mails of this sender within an hour: try again later"
         envelope.mail_from = address

@@ -160,7 +160,7 @@ class SiteDeployer:
             if (self.now() - began).total_seconds() > LEASE_WAIT_SECONDS:
                 break
             self.wait(delay)
-        raise MustWait("somebody else's change of this site is being published", REQUEUE_SECONDS)
+        raise MustWait("another change of this site is being published", REQUEUE_SECONDS)
 
     def _save(self, workspace: Workspace | None) -> None:
         if workspace is not None and not workspace.on_main:

@@ -184,7 +184,7 @@ HOME = "index.html"
 def page_to_show(before: Manifest, after: Manifest) -> str | None:
     """A page that was added, else one that changed: the home page, else the topmost; without any, home shows the rest.
 
-    Whoever adds a page changes others, too: those that lead to it.
+    A change that adds a page also changes the pages that link to it.
     """
     changed = changed_paths(before, after)
     pages = [path for path in changed if is_page(path)]

@@ -23,7 +23,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class AwaitsConfirmation:
-    """The sender may be somebody else than the header says: kept for a person, and nothing is done."""
+    """The sender may not be the person in the header: the mail is kept for a person, and nothing is done."""
 
     reason: str
     word: ClassVar[str] = "held"
@@ -31,7 +31,7 @@ class AwaitsConfirmation:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Not for us. Nobody gets a reply: a stranger's address may be forged, a machine would answer back."""
+    """Not for us. No reply is sent: a stranger's address may be forged, a machine would answer back."""
 
     reason: str
     word: ClassVar[str] = "refused"
@@ -52,7 +52,7 @@ class SenderPolicy(Protocol):
 
 
 class TrustedPeers:
-    """Believes the hosts of the operator's own networks, such as their mail server, and nobody else."""
+    """Trusts only the hosts of the operator's own networks, such as their mail server."""
 
     def __init__(self, networks: Sequence[str]) -> None:
         try:
@@ -146,7 +146,7 @@ class SesTrace:
 
 
 def envelopes_of(raw: bytes, ses_id: str, mailbox: Mailbox, received_at: datetime) -> tuple[Envelope, ...]:
-    """One envelope for each of our addresses that the mail went to; none if it went to nobody here.
+    """One envelope for each of our addresses that the mail went to; none if it went to no address of ours.
 
     `ses_id` is SES's name for the mail, under which it lies in the bucket.
     """

@@ -1,6 +1,6 @@
 """Delivery of replies: at least once each, with retries, given up where a person sees it.
 
-A reply is sent, then marked as sent. Whoever dies in between leaves it due, and it is sent a second time: a customer
+A reply is sent, then marked as sent. A crash in between leaves it due, and it is sent a second time: a customer
 who reads an answer twice is better off than one who never gets it. A relay's receivers know the second copy by its
 Message-ID, a Maildir by its file; SES gives every copy a new Message-ID and remembers none, so there the window is
 kept small: one deliverer at a time has a reply, and a doubtful send waits for word from SES (see `mail.bounces`)
@@ -77,8 +77,8 @@ def next_try(attempts: int, created_at: datetime, now: datetime) -> datetime | N
 
 
 class PromptOutbox:
-    """See Outbox. Replies that this process has written wait here until `deliver_written` is called, and nobody asks
-    the store for them again; those that other processes left behind are found by `due` as ever.
+    """An outbox that keeps the replies of this process until `deliver_written` is called, so that the store is not read
+    for them again. `due` finds the replies that other processes left behind.
 
     One thread at a time, as a lambda has it.
     """

@@ -292,7 +292,7 @@ class UnknownMail(Permanent):
 
 
 class PerhapsSent(Transient):
-    """The transport fell silent after it was given a reply: it may have left, so nobody hurries to send it again."""
+    """The transport did not answer after it was given a reply. It may have left: send it again, but late."""
 
 
 class ParserBusy(Transient):

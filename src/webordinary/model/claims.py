@@ -88,7 +88,7 @@ class FinishResult:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """A hint in the unclaimed queue: this key has work and nobody owns it. May be lost, late or doubled."""
+    """A hint in the unclaimed queue: this key has work and no owner. May be lost, late or doubled."""
 
     key: ProjectUser
     waiting_since: datetime

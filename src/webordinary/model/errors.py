@@ -59,7 +59,7 @@ class JobTimedOut(WebOrdinaryError):
 
 
 class NotNow(WebOrdinaryError):
-    """Nothing is wrong, but this job has to wait; somebody looks again then."""
+    """Nothing is wrong, but this job has to wait; a worker takes it up again then."""
 
     def __init__(self, held: DeferReason, look_again_at: datetime) -> None:
         super().__init__(f"held by the {held}")

@@ -128,13 +128,13 @@ class Job(NamedTuple):
     started_at: datetime | None = None
     settled_at: datetime | None = None
     held: DeferReason | None = None
-    """Why nobody may work on it yet, as the worker saw that looked last; its workflow was told of it once."""
+    """Why no worker may start it yet, as the last worker that looked at it found; its workflow was informed once."""
     outages: int = 0
     """Starts that an outage of the whole machine cut off; they do not count as attempts."""
 
     @property
     def open(self) -> bool:
-        """Still to be done by somebody."""
+        """The job is not settled yet."""
         return self.state is not JobState.SETTLED
 
 
@@ -190,7 +190,7 @@ class Requeue:
     its place and gives its start back, RETRY keeps both and waits until `not_before`, HELD (a pause, a daily cap)
     waits so too and gives its start back. INTERRUPTED is told to the job's workflow, and so is HELD, unless it was
     held already and only looked again. WAITING (a colleague publishes, the disk is full) is HELD for seconds rather
-    than days: nobody but the timeline is told.
+    than days: only the timeline shows it.
     """
 
     why: RequeueReason

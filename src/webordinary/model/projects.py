@@ -45,7 +45,7 @@ class Project:
     """Standing wishes of its people, such as “British spelling”: every agent gets them."""
 
     approver: str = ""
-    """Address of who is shown each change of an editor, to publish it; empty: nobody."""
+    """Address of the person who is shown each change of an editor, to publish it; empty: no such person."""
 
     hook_secret: str = ""
     """Signs the webhook that has the site built again after a push; empty: there is none."""

@@ -254,7 +254,7 @@ class Interruption:
 
 @dataclass(frozen=True, slots=True)
 class QueueSummary:
-    """The open jobs of a key; `unowned_since` is set where nobody alive owns the oldest one that could run."""
+    """The open jobs of a key; `unowned_since` is set where no live worker owns the oldest one that could run."""
 
     key: ProjectUser
     open: int

@@ -32,7 +32,7 @@ def run_checks(checks: Sequence[Check], seconds: float = LOOK_SECONDS) -> Iterat
 
 
 class _Look:
-    """One check in a thread of its own, which nobody waits for longer than the deadline."""
+    """One check in a thread of its own; its result is awaited until the deadline only."""
 
     def __init__(self, check: Check) -> None:
         self.check, self._found = check, list[CheckResult]()

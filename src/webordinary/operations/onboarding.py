@@ -78,7 +78,7 @@ def project_of(services: Container, project_id: str) -> Project:
 
 
 def mailbox_of(services: Container, sender: str, project_id: str) -> str:
-    """Where to write: somebody with several sites must say which one is meant."""
+    """Where to write: a person with several sites must say which one is meant."""
     several = len(services.directory.entries(sender)) > 1
     return with_token(services.config.mailbox, project_id) if several else services.config.mailbox
 
@@ -133,7 +133,7 @@ def onboard(
     with services.credentials.on_trial(project_id, address, credential) if credential else nullcontext():
         try:
             unshown = origins.check(project)
-        except EmptyRepository as empty:  # the site is built once somebody has pushed, by its webhook or `rebuild`
+        except EmptyRepository as empty:  # the site is built after the first push, by its webhook or `rebuild`
             problem = f"{empty}."
         except WebOrdinaryError:
             if copied:
@@ -374,7 +374,7 @@ class SenderRemoval:
     others: tuple[Sender, ...]
     """Who still may."""
     jobs: tuple[Job, ...]
-    """What its mails have asked for and is not done yet, whoever's conversation they were written in."""
+    """Its open jobs, in whichever conversation they were asked for."""
 
 
 def plan_project_removal(services: Container, project_id: str) -> ProjectRemoval:

@@ -39,7 +39,7 @@ def smoke(
     report: Callable[[str], None],
     wait: Callable[[], None],
 ) -> Trip:
-    """Send it and follow it. Raises Permanent where nobody would answer, Transient where nobody did in time."""
+    """Send it and follow it. Raises Permanent where no answer can come, Transient where none came in time."""
     entries = services.directory.entries(sender)
     if not entries:
         raise Permanent(f"{sender} may change no site: add it with `webordinary project add … --backend aws`")
@@ -56,7 +56,7 @@ def smoke(
 
 
 def _send(services: AwsContainer, raw: bytes, sender: str, recipient: str) -> None:
-    """Through SES and the world; an emulator's SES reaches nobody, so there it is put where SES would put it."""
+    """Through SES and the internet; an emulator's SES delivers no mail, so there it is put where SES would put it."""
     if services.config.aws_endpoint:
         services.send_mail(raw, sender, recipient)
         return

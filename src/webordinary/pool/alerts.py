@@ -19,7 +19,7 @@ _REASON_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something that happened and that nobody mends but a person. `name` is the same as long as it lasts."""
+    """A condition that only a person can mend. `name` is the same as long as it lasts."""
 
     name: str
     what: str
@@ -28,7 +28,7 @@ class Alert:
 
 
 def unowned_too_long(queues: Iterable[QueueSummary], now: datetime) -> list[QueueSummary]:
-    """The keys whose work nobody alive has owned for too long."""
+    """The keys whose work has had no live owner for too long."""
     return [queue for queue in queues if queue.unowned_since and now - queue.unowned_since > UNOWNED]
 
 

@@ -52,7 +52,7 @@ class Jobs(Protocol):
     def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
         """Every key that has work, in key order from `after` on; fewer than `limit` if these are all.
 
-        A key that nobody holds may be left out while a hint for it stands, where the store can tell.
+        A key without an owner may be left out while a hint for it is stored, where the store can tell.
         """
 
 
@@ -125,7 +125,7 @@ class ClaimRequestQueue(Protocol):
     def send(self, request: ClaimRequest, now: datetime, *, again: bool = False) -> bool:
         """Say that a key has work and no owner; False if that was said already.
 
-        `again` is for who looked and found that nobody came: what was said may be lost.
+        `again` is for a caller that found no owner after an earlier request: that request may be lost.
         """
 
     def receive(self, now: datetime, skip: Collection[ProjectUser], limit: int) -> Sequence[ClaimRequest]:

@@ -364,7 +364,7 @@ class LeaseObserver:
         return self._clock.monotonic() - sight.since >= self._lease
 
     def begin_anew(self, key: ProjectUser) -> None:
-        """The lease of this key is observed from now on: while nobody can write, no beat can change."""
+        """The lease of this key is observed from now on: while the store takes no writes, no beat can change."""
         if sight := self._seen.get(key):
             sight.since = self._clock.monotonic()
 

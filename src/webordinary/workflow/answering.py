@@ -54,7 +54,7 @@ _STOPPED = Settlement(JobOutcome.CANCELLED, JobResult(STOPPED))
 _LEAST_UPTIME = timedelta(days=1)
 """No job is given up for its waiting before the system has been up for so long: workers need a chance."""
 _CLOCK_JUMP = timedelta(minutes=10)
-_LONGEST_RUN = timedelta(days=1)  # a job's own limit ends it sooner: its worker is lost, and nobody came
+_LONGEST_RUN = timedelta(days=1)  # a job's own limit ends it sooner: its worker is lost, and no other took over
 _CAUSES = {"ABORTED": "an operator stopped it"} | dict.fromkeys(
     ("TIMED_OUT", "States.Timeout"), "it was not done in the time that it may wait"
 )
@@ -100,7 +100,7 @@ class Answering:
     uptime: Callable[[], timedelta] = lambda: timedelta.max
     """How long the workers have had a chance; where the workflow's clock never stops or jumps, that is long enough."""
     renamed: bool = False
-    """Replies leave under other Message-IDs than ours: nobody can answer to ours, and delivery files the others."""
+    """The transport replaces our Message-ID; the delivery records the one that answers will refer to."""
     look: Look = Look()  # noqa: RUF009  frozen
     public_url: str = ""
     """Address of the page on the net; empty for none."""
@@ -185,7 +185,7 @@ class Answering:
         email_id, kind = payload["emailId"], answer_kind(payload.get("redrive", 0))
         if any(entry.reply.kind == kind for entry in self.outbox.of(email_id)):
             return False
-        with suppress(Permanent):  # a mail that cannot be read is answered by nobody
+        with suppress(Permanent):  # a mail that cannot be read gets no answer
             envelope, mail, _ = self.mailroom.read(email_id)
             return isinstance(self.mailroom.judge_stored(email_id, envelope, mail), Admitted)
         return False
@@ -278,7 +278,7 @@ class Answering:
         return True
 
     def _is_admitted(self, payload: Payload, envelope: Envelope, mail: ParsedMail) -> bool:
-        """Whoever was admitted is answered; a mail that never got as far as that is judged now."""
+        """Whether the sender was admitted; a mail that was not judged before is judged now."""
         if (payload.get("job") or {}).get("route") in ("refused", CONFIRMED):
             return False
         judged = (payload.get("sender") or {}).get("verdict")
@@ -324,7 +324,7 @@ class Answering:
         job = self.pool.jobs.get(job_id)
         if job is None or job.outcome is None:
             return answers.gave_up(mail)
-        if job.interruptions:  # before anybody awaited it, nobody was told of the last one
+        if job.interruptions:  # interrupted before the workflow awaited it: the last one was not reported
             self.interruptions.record(job, ANOTHER_THREAD, self.now())
         return self._answer_settled(job, mail, role)
 

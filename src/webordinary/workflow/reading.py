@@ -262,7 +262,7 @@ class Reading:
         return CONFIRMED
 
     def _after_earlier_mails(self, email_id: str, envelope: Envelope, retries: int) -> None:
-        """Raise EarlierMailFirst while one is on its way; one that is stuck holds nobody up for long."""
+        """Raise EarlierMailFirst while an earlier mail is on its way; a stuck one has a limited time."""
         since = envelope.received_at - EARLIER_MAILS
         if retries < MAX_WAITS and self.mailroom.raw_mails.waits_for_earlier(email_id, since):
             raise EarlierMailFirst(f"{envelope.mail_from}: an earlier mail is still being read")

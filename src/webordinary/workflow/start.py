@@ -18,7 +18,7 @@ RELEASED = "-c"
 
 
 class Workflows(Protocol):
-    """Whoever runs the workflow: the embedded engine, or Step Functions."""
+    """Runs the workflow: the embedded engine, or Step Functions."""
 
     def start(self, name: str, input: dict[str, Any]) -> bool:
         """Start an execution; False, and nothing happens, if one of this name exists."""

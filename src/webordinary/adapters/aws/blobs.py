@@ -94,7 +94,7 @@ def fetch(s3: S3Client, bucket: str, key: str, most_bytes: int = MOST_BYTES, *, 
                 return b""
             if code_of(problem) not in _GONE:
                 raise
-            words = f"no file {key} is stored in {bucket}: it expired, or somebody removed it; restore a backup"
+            words = f"no file {key} is stored in {bucket}: it expired or was removed; restore a backup"
             raise Permanent(words) from problem
         with found["Body"] as body:
             if found["ContentLength"] > most_bytes:

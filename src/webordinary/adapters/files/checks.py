@@ -85,7 +85,7 @@ def look_at_listener(host: str, port: int, name: str) -> CheckResult:
     try:
         socket.create_connection((host, port), timeout=_RELAY_SECONDS).close()
     except OSError as problem:
-        return broken(f"nobody answers at {name} {host}:{port} ({reason_of(problem)})", "restart `webordinary up`")
+        return broken(f"{name} does not answer at {host}:{port} ({reason_of(problem)})", "restart `webordinary up`")
     return good(f"{name} {host}:{port} answers")
 
 

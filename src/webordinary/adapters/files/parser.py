@@ -293,7 +293,7 @@ def _unreadable(why: str) -> Unparseable:
 
 
 def _with_header_of(raw: bytes, mail: ParsedMail) -> ParsedMail:
-    """Who wrote a mail is read here: a mail that took over its parser speaks for nobody else."""
+    """The sender is read here, outside of the parser: a mail that took over its parser cannot claim another sender."""
     return replace(
         outline(raw),
         text=mail.text,

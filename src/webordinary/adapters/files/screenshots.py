@@ -159,4 +159,4 @@ class _Answer(BaseHTTPRequestHandler):
         self.send_error(403)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nobody reads it."""
+        """Discard it."""

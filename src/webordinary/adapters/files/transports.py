@@ -114,7 +114,7 @@ _SIGNED_FIELDS = (
     "From", "Reply-To", "To", "Subject", "Date", "Message-ID", "In-Reply-To", "References", "MIME-Version",
     "Content-Type", "Content-Transfer-Encoding", "Auto-Submitted",
 )  # fmt: skip
-_SIGNED_ONCE_MORE = ("From", "To", "Subject", "Reply-To")  # so that nobody can add a second one
+_SIGNED_ONCE_MORE = ("From", "To", "Subject", "Reply-To")  # so that a second one cannot be added
 
 
 class SigningTransport:

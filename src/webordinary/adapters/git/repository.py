@@ -274,7 +274,7 @@ class GitRepository:
         if note.job_id == work.job_id:
             self._stand_at(copy, work, tip)
             return Workspace(work, path, made=objects.change(copy.git, tip, note))
-        # What another job left unpublished was never promised to the customer; somebody's own commit is kept.
+        # What another job left unpublished was never promised to the customer; a person's own commit is kept.
         self._stand_at(copy, work, main if note.job_id or note.saved_for else tip)
         return Workspace(work, path)
 
@@ -315,7 +315,7 @@ class GitRepository:
 
     def _rebased(self, copy: Checkout, main: str) -> bool:
         self._check(copy, main)
-        # An edit that somebody else made alike becomes empty; kept, it still tells that this job is done.
+        # An edit that is on main already becomes empty; kept, it still tells that this job is done.
         return (
             copy.git.attempt("rebase", "--quiet", "--no-verify", "--empty=keep", "--reapply-cherry-picks", main).code
             == 0
@@ -371,7 +371,9 @@ class GitRepository:
 
     def _save(self, copy: Checkout, work: JobContext, moves: dict[str, str], fences: list[Fence]) -> None:
         if not copy.push(moves, fences, work.branch):
-            raise Transient(f"{work.project.repo}: somebody else moved {work.branch}; the job will start again from it")
+            raise Transient(
+                f"{work.project.repo}: another commit came to {work.branch}; the job will start again from it"
+            )
 
 
 def _key_fence(work: JobContext) -> Fence:

@@ -153,7 +153,7 @@ class SandboxLimits:
     scratch_bytes: int = 512 * MEGABYTE
     """Each of /tmp, /dev/shm and the home folder; they are memory."""
     free_bytes: int = 200 * MEGABYTE
-    """Below this the disk counts as full; nobody is blamed for that who kept to `disk_bytes`."""
+    """Below this the disk counts as full; a program within `disk_bytes` is not the cause."""
 
     def rlimits(self) -> dict[str, int]:
         """What the kernel enforces per process, by the names of `resource`."""

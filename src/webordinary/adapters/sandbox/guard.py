@@ -105,7 +105,7 @@ def _look(usage: FileUsage, folders: tuple[Path, ...]) -> str:
             if reached := usage.add(_size(entry), depth):
                 return reached
     except OSError as problem:
-        return f"a file that nobody can reach ({problem.strerror})"
+        return f"a file that cannot be reached ({problem.strerror})"
     return ""
 
 

@@ -236,7 +236,7 @@ class Forwarder:
     def _send_signed(
         self, name: str, upstream: Upstream, sign: Sign, talk: BaseHTTPRequestHandler, path: str, length: int
     ) -> HTTPConnection:
-        """The body ends with this call: while a model thinks, nobody holds it."""
+        """The body ends with this call, so that no request is kept in memory while a model works."""
         body = _read(talk.rfile, length)
         added = sign(to_sign(upstream, talk, path, body))
         connection = self._begin(name, upstream, talk, path, length, {**upstream.headers, **added})
@@ -425,7 +425,7 @@ class Proxy:
 
 
 def _take_leave(connection: socket.socket) -> None:
-    """Say that we are done, then hear the other side out: closing on bytes nobody read resets the answer away."""
+    """Half-close, then read to the end: closing with unread bytes would reset the connection and lose the answer."""
     connection.shutdown(socket.SHUT_WR)
     ends_at = time.monotonic() + _LEAVE_SECONDS
     while (left := ends_at - time.monotonic()) > 0:
@@ -480,7 +480,7 @@ class _Talk(BaseHTTPRequestHandler):
             self._proxy.drop(outside)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Paths and headers are nobody's business; see Proxy.note."""
+        """Paths and headers are not logged; see Proxy.note."""
 
     def finish(self) -> None:
         """Close what was open towards the upstream, too."""

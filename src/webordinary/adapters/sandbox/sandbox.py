@@ -71,7 +71,7 @@ def check_result(folders: tuple[Path, ...], limits: SandboxLimits, reached: str,
     except OSError as problem:
         empty(folders[0])
         raise SandboxLimitExceeded(
-            f"the program left a file that nobody can reach ({problem.strerror}); nothing was changed"
+            f"the program left a file that cannot be reached ({problem.strerror}); nothing was changed"
         ) from problem
     except Permanent:
         empty(folders[0])
@@ -388,7 +388,7 @@ class UnconfinedRun:
         return write_program(self._folder / "program", list(args), self.env)
 
     def url(self, upstream: str) -> str:
-        """A port of this machine, under a name that nobody can guess: every user here could use it."""
+        """A port of this machine, under a name that cannot be guessed: every user of the machine could use it."""
         return f"http://127.0.0.1:{self._port}/{self._token}/{upstream}"
 
     def interrupt(self) -> None:

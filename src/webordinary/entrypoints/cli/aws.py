@@ -55,7 +55,9 @@ def run_smoke(args: argparse.Namespace) -> int:
     config = replace(load_config(args), backend=AWS)
     sender = (args.sender or config.operator).lower()
     if not sender:
-        raise CommandFailed("nobody is named who writes", "say --from ADDRESS, or set operator", Exit.USAGE)
+        raise CommandFailed(
+            "the sender of the test mail is not known", "say --from ADDRESS, or set operator", Exit.USAGE
+        )
     pause = EMULATED_LOOK_SECONDS if config.aws_endpoint else LOOK_SECONDS
     with open_aws(config) as services:
         trip = smoke.smoke(services, sender, args.text or TEXT, args.seconds, _say, lambda: time.sleep(pause))
@@ -232,7 +234,7 @@ def _ask(args: argparse.Namespace, question: str) -> None:
     if args.yes:
         return
     if not sys.stdin.isatty():
-        raise CommandFailed("nothing was changed: nobody can be asked here", "say --yes", Exit.USAGE)
+        raise CommandFailed("nothing was changed: this terminal cannot ask", "say --yes", Exit.USAGE)
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
         raise CommandFailed("nothing was changed", "")
 

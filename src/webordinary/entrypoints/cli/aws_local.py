@@ -148,7 +148,7 @@ class Local:
 
 
 class _Stopped(Permanent):
-    """Somebody pressed Ctrl-C while it was still being set up."""
+    """Ctrl-C while the system was still being set up."""
 
 
 def _reporting(stop: threading.Event) -> Callable[[str], None]:

@@ -196,7 +196,7 @@ def _find(services: Container, name: str) -> DeadLetter:
 
 def _confirm(count: int) -> None:
     if not sys.stdin.isatty():
-        raise CommandFailed("nobody can be asked here", "say --yes if you mean it", Exit.USAGE)
+        raise CommandFailed("this terminal cannot ask", "say --yes if you mean it", Exit.USAGE)
     letters = "1 letter" if count == 1 else f"{count} letters"
-    if input(f"Drop {letters}? Nobody will be reminded of it again. [y/N] ").strip().lower() not in ("y", "yes"):
+    if input(f"Drop {letters}? No alarm will mention it again. [y/N] ").strip().lower() not in ("y", "yes"):
         raise CommandFailed("nothing was dropped", "answer y, or redrive it with `webordinary dlq redrive`")

@@ -139,7 +139,9 @@ _ALLOW_HOST = (
     "too large to check"
 )
 _WISHES = "a standing wish that every agent gets, such as 'British spelling'; repeat it for more; empty: none"
-_APPROVER = "a person of the site who is shown each change of an editor and publishes it with a yes; empty: nobody"
+_APPROVER = (
+    "a person of the site who is shown each change of an editor and publishes it with a yes; empty: no such person"
+)
 _SHOWN = 80
 
 
@@ -548,7 +550,7 @@ def _remove_person(args: argparse.Namespace) -> int:
     if leaving.entry:
         print(f"{address} is removed from {args.name}: mail from there changes nothing of it any more.")
     else:
-        print(f"{address} may not change {args.name}; nobody was removed.")
+        print(f"{address} may not change {args.name}; nothing was removed.")
     if stopped:
         print(f"  what was under way for it is stopped, and answered so: {stopped}")
     print(f"  {_who_is_left(leaving)}")
@@ -557,14 +559,14 @@ def _remove_person(args: argparse.Namespace) -> int:
 
 def _confirm(about: str, question: str) -> None:
     if not sys.stdin.isatty():
-        raise CommandFailed("nobody can be asked here", "say --yes if you mean it", Exit.USAGE)
+        raise CommandFailed("this terminal cannot ask", "say --yes if you mean it", Exit.USAGE)
     print(about)
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
         raise CommandFailed("nothing was removed", "answer y if you mean it")
 
 
 def _about_site(leaving: ProjectRemoval) -> str:
-    people = ", ".join(sender.address for sender in leaving.senders) or "nobody"
+    people = ", ".join(sender.address for sender in leaving.senders) or "no person"
     name = leaving.project.project_id
     return f"{name}: its sites with all releases, its queues, and the right of {people} to change it will be gone."
 
@@ -580,6 +582,6 @@ def _who_is_left(leaving: SenderRemoval) -> str:
         people = (f"{sender.address} ({sender.key.user_id})" for sender in leaving.others)
         return f"{', '.join(people)} may change {name}."
     return (
-        f"nobody may change {name}. It is still shown, with its releases and repository: `webordinary project add "
-        f"{name}` lets somebody change it again, `webordinary project remove {name}` removes the site."
+        f"No person may change {name} now. It is still shown, with its releases and repository: "
+        f"`webordinary project add {name}` adds a person again, `webordinary project remove {name}` removes the site."
     )

@@ -116,7 +116,7 @@ def add_replay(commands: Commands) -> None:
         commands,
         "replay",
         run_replay,
-        "run a mail's job again in a folder of its own; nothing is published and nobody answered",
+        "run a mail's job again in a folder of its own; nothing is published and no reply is sent",
     )
     parser.add_argument("job", type=given, help="a mail's id, or as much of it as `status` shows; or a job's")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="work in this new folder and leave it there")
@@ -168,7 +168,7 @@ def _lines(replayed: ReplayResult, kept: Path | None) -> list[str]:
     took = sum(float(event.data.get("duration_ms", 0)) for event in replayed.steps) / 1000
     lines = [
         f"{replayed.job_id} again, from {replayed.since[:12]} of {replayed.project_id}, in {took:.1f} s: "
-        f"{replayed.settlement.outcome}. Nothing was published and nobody was answered.",
+        f"{replayed.settlement.outcome}. Nothing was published and no reply was sent.",
         "",
         *(clean(line) for line in (replayed.diff or "No change.").splitlines()),
         "",

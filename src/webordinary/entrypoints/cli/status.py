@@ -190,7 +190,7 @@ def run_queues(args: argparse.Namespace) -> int:
 
 def _queues_row(queue: QueueSummary, now: datetime) -> tuple[object, ...]:
     waits = _age(queue.waiting_since, now)
-    return queue.key, queue.preparing, queue.queued, queue.running, waits, queue.owner or "nobody"
+    return queue.key, queue.preparing, queue.queued, queue.running, waits, queue.owner or "no worker"
 
 
 def _queues_plain(queue: QueueSummary, now: datetime) -> dict[str, object]:

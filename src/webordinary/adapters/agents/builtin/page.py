@@ -60,7 +60,7 @@ class Element:
     outer: frozenset[str] = frozenset()
     """The names of all that it stands in."""
     fixed: bool = False
-    """Whether a program fills it, so that nobody else may."""
+    """Whether a program fills it, so that the agent must not."""
 
     @property
     def attributes(self) -> dict[str, str]:

@@ -427,6 +427,6 @@ class AwsIntake:
         emails = emails_of(raw, envelopes_of(raw, ses_id, self._mailbox, received_at))
         new = self._mails.note(key, emails)
         if not emails:
-            reason = f"{key} is for nobody here: let the receipt rule take mail to {self._mailbox.address} alone"
+            reason = f"{key} is for no address of ours: let the receipt rule take mail to {self._mailbox.address} alone"
             self._events.emit(Event(EventKind.MAIL_REFUSED, data={"reason": reason}))
         return tuple(announce(email, self._events, is_new=is_new) for email, is_new in zip(emails, new, strict=True))

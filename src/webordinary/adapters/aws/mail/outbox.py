@@ -1,7 +1,7 @@
 """Written replies beside their mails, until they are delivered: `reply#answer`.
 
-A reply that is not sent yet is in the index of what is due. Whoever writes one, or is given one by `due`, has it for
-a while: no other deliverer sees it meanwhile, so that a reply leaves once though SES would send it as often as asked.
+A reply that is not sent yet is in the index of what is due. The process that writes one, or gets one from `due`, has it
+for a while. No other deliverer sees it meanwhile: SES would send a reply as often as asked.
 """
 
 from __future__ import annotations

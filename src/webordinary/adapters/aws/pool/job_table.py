@@ -59,7 +59,7 @@ ToldOf = Callable[[str], Iterable[TimelineEvent]]
 
 
 def no_events(job_id: str) -> tuple[TimelineEvent, ...]:
-    """Of whoever keeps no diary."""
+    """For processes that keep no timeline."""
     return ()
 
 

@@ -62,7 +62,7 @@ class OldShape:
                 if not _is_there(s3, old.name):
                     if project in stacks:
                         words = f"{stacks[project]} has no bucket {old.name}: is the domain {self.domain}?"
-                        raise Permanent(f"{words} Remove that stack yourself if nobody needs its site")
+                        raise Permanent(f"{words} Remove that stack yourself if its site is not needed")
                 elif done := _copied(old, new, project):
                     yield f"{project}: {stage} site {done}"
 

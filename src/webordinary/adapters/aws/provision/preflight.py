@@ -161,7 +161,7 @@ class Preflight:
         return good(f"{len(found)} stacks of ours are there")
 
     def identity(self) -> CheckResult:
-        """An identity of the mail domain that somebody else made is used as it is."""
+        """An identity of the mail domain that this system did not make is used as it is."""
         domain = self._intent.mail_domain
         if existing_identity(self._client_of, domain) == "existing":
             return doubtful(f"SES knows {domain} already", "it is used as it is; its DKIM records stay")

@@ -1,8 +1,8 @@
 """Publishing to an object store: the manifest there says what is shown, and is moved by compare-and-swap.
 
-`publishing` stands there before the first object changes and `published` after the last one did. Whoever holds the
-project's lease and finds `publishing` was preceded by somebody who did not finish: it publishes its own release, and
-writes anew whatever the other one may have touched.
+`publishing` stands there before the first object changes and `published` after the last one did. A worker that holds
+the project's lease and finds `publishing` follows one that did not finish: it publishes its own release,
+and writes anew what the other one may have touched.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class StoredManifest:
 def plan_deploy(shown: Manifest, wanted: Manifest, touched: Collection[str] = ()) -> DeployPlan:
     """From what the site shows to what it should show.
 
-    `touched` is what unfinished publications may have written or removed: nobody knows what lies there, so it is
+    `touched` is what unfinished publications may have written or removed: their content is unknown, so it is
     written again.
     """
     doubtful = frozenset(touched)
@@ -209,7 +209,7 @@ class KeptVersion:
 
 @dataclass(frozen=True, slots=True)
 class ShownManifest:
-    """What the store's manifest says: `files` were shown last; `touched` is what somebody is replacing or removing.
+    """What the store's manifest says: `files` were shown last; `touched` is what is being replaced or removed.
 
     Not the new content but the paths: after two unfinished publications any of three contents may lie there.
     """
@@ -338,8 +338,8 @@ def show(
 ) -> S3Deployment:
     """Make the store show a release. `check` raises when the right to publish is lost.
 
-    Doing it again changes nothing. Killed anywhere, the next call by whoever holds the lease ends it. `seen` saves a
-    look at the store if nobody else has published meanwhile.
+    Doing it again changes nothing. Killed anywhere, the next call by the lease holder ends it. `seen` saves a
+    look at the store if no other worker has published meanwhile.
     """
     for standing in _looks(store, seen):
         before = standing.shown

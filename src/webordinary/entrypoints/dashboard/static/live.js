@@ -24,7 +24,7 @@
     const focused = document.activeElement;
     const focusId = live.contains(focused) ? focused.id : "";
     const focusHref = live.contains(focused) ? focused.getAttribute("href") : null;
-    // Somebody writes here: the next event brings the news.
+    // The visitor is writing here: the next event brings the news.
     if (focused && live.contains(focused) && focused.matches("textarea, input, select")) return;
     live.innerHTML = html;
     for (const details of live.querySelectorAll("details[id]")) {
@@ -97,7 +97,7 @@
   if (live) {
     listen();
     setInterval(tick, 1000);
-    // A browser allows few connections to one host: a tab that nobody looks at gives its stream back.
+    // A browser allows few connections to one host: a hidden tab closes its stream.
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) hush();
       else if (!source) { listen(); soon(); }
