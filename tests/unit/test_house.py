@@ -192,6 +192,11 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{relative(page)} links to {target}"
 
 
+def test_the_changelog_can_be_read_in_a_minute() -> None:
+    lines = text_of(ROOT / "CHANGELOG.md").splitlines()
+    assert (len(lines) <= 40, max(map(len, lines)) <= 120) == (True, True)
+
+
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", text_of(ROOT / "Makefile"), re.MULTILINE))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / ".ci" / "run", *sorted((ROOT / "docs").rglob("*.md"))]
 
