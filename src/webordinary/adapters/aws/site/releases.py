@@ -268,7 +268,7 @@ class S3Releases:
         return self._previews(project_id).newest_first()
 
     def drop(self, project_id: str, preview: Stage) -> None:
-        """See Releases. Whoever meets half of it finds pages missing, not pages without their pictures."""
+        """Remove pages first: a visitor during the removal finds pages missing, not pages without their pictures."""
         site = (project_id, preview)
         with suppress(Transient, Permanent):
             self._previews(project_id).forget(preview, lambda: clear(self._store(site)))
