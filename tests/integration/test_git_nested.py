@@ -11,11 +11,11 @@ import pytest
 
 from tests.attacks.world import Checkout
 from tests.integration.test_foreign_text import Doing
-from tests.integration.test_git_workspace import BRANCH, World, changed
+from tests.integration.test_git_workspace import BRANCH, World, changed, commit_by_hand
 from tests.integration.test_site_job import TITLE, Amelia
 from tests.unit.jobs.world import THREAD, work
 from webordinary.adapters.dot_git import MAX_RULES_BYTES, is_dot_git, remove_dot_git
-from webordinary.jobs.source import ChangeMessage, InvalidChange
+from webordinary.jobs.source import ChangeMessage, InvalidChange, MergeConflict
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import JobOutcome
@@ -87,6 +87,18 @@ def test_a_submodule_that_comes_to_main_meanwhile_is_refused_before_anything_is_
     one.enter(mine, ProjectLease("amelia", "w-1", 1))
     with pytest.raises(Permanent, match=REFUSED):
         one.join(mine)
+
+
+def test_marks_of_conflicts_longer_than_git_can_count_break_no_memory(world: World) -> None:
+    """Two of them, of three marks each, add up to 2 kB beyond what 32 bits hold."""
+    clone, pages = world.clone("person"), ["".join(f"{who}\n" + "same\n" * 12 for _ in range(2)) for who in "abc"]
+    commit_by_hand(clone, ".gitattributes", f"* conflict-marker-size={(2**32 + 2000) // 6}\n")
+    commit_by_hand(clone, "about.html", pages[0])
+    one = world.worker(quick_seconds=0)
+    mine = changed(one, one.prepare(work(world.project)), "about.html", pages[1])
+    commit_by_hand(clone, "about.html", pages[2])
+    one.enter(mine, ProjectLease("amelia", "w-1", 1))
+    assert one.join(mine) == MergeConflict(("about.html",))
 
 
 def test_a_name_that_git_keeps_for_itself_is_refused_in_words(world: World) -> None:

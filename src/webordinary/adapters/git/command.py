@@ -53,8 +53,11 @@ _SETTINGS = {
 }
 GIT_CONFIG = Path(__file__).with_name("gitconfig")
 """Unlike _SETTINGS it reaches the receive-pack of a push, and a repository may overrule it."""
-_ATTRIBUTES = "* !filter !ident !text !eol !crlf !working-tree-encoding\n"
-"""Stronger than any `.gitattributes` in a tree: files are stored and checked out byte by byte, and never decoded."""
+_ATTRIBUTES = "* !filter !ident !text !eol !crlf !working-tree-encoding !conflict-marker-size !diff !delta\n"
+"""Stronger than any `.gitattributes` in a tree: files are stored and checked out byte by byte, and never decoded.
+
+Git writes past its memory where the marks of conflicts are longer than it can count.
+"""
 _PASSED_ON = ("PATH", "HOME", "SSH_AUTH_SOCK", "TMPDIR")
 
 

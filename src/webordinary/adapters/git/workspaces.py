@@ -316,7 +316,7 @@ def _used_at(folder: Path) -> int:
 
 
 _READY = "ready"
-_LAYOUT = "2"
+_LAYOUT = "3"
 """Of a workspace's repository. One of another layout is made anew: its work is on the origin."""
 _WORN_LOOSE, _WORN_PACKS = 7, 50
 """7 objects under one of 256 letters mean some 1,800, the changes of 400 mails in 7 MB. Making anew is cheaper than
