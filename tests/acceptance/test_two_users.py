@@ -206,8 +206,11 @@ def test_a_person_who_only_asks_publishes_nothing_and_a_publisher_does(start_up:
     [question] = [reply for reply in replies(up.data)[asked] if reply["To"] == "bob@example.com"]
     assert "A change waits for your yes" in text_of(question)
     assert "Second House" in text_of(question)
+    later = scott.write(up, "Change the title of the about page to “Slipped in”", reply_to=question)
+    wait_until(up.data, lambda: len(replies(up.data).get(later, ())) == 2, "the answer, and another question to bob")
     wait_for_reply(up, bob.write(up, "Yes, thank you!", reply_to=question))
     assert "<title>Second House" in get(up, stage="public")
+    assert "Slipped in" not in get(up, "/about.html", stage="public"), "bob said yes to the first change alone"
     assert up.stop() == 0
 
 

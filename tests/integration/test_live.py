@@ -84,6 +84,34 @@ def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_on_th
     amelia.check()
 
 
+def test_a_yes_publishes_the_change_that_it_answers_and_nothing_that_another_person_slipped_in_since(
+    amelia: Amelia,
+) -> None:
+    for number, text in enumerate((TITLE, ABOUT), 1):
+        amelia.send(text, f"job-{number}")
+    first = publish(amelia, "job-3", answers="job-1", sender="owner@example.com")
+    assert "<h1>Spring Sale</h1>" in public(amelia)
+    assert "Who we are" not in public(amelia, "about.html")
+    assert first.waiting == ("Changed the title of the about page to “Who we are”. (asked by you)",)
+    second = publish(amelia, "job-4", answers="job-2", sender="owner@example.com")
+    assert "Who we are" in public(amelia, "about.html")
+    assert second.waiting == ()
+
+
+@pytest.mark.parametrize(
+    "about",
+    [{"answers": "job-1"}, {"answers": "job-7", "sender": "owner@example.com"}, {"sender": "owner@example.com"}],
+    ids=["their own later change", "another mail of the conversation", "no answer"],
+)
+def test_a_publish_brings_the_whole_conversation_where_nothing_was_slipped_in(
+    amelia: Amelia, about: dict[str, str]
+) -> None:
+    for number, text in enumerate((TITLE, ABOUT), 1):
+        amelia.send(text, f"job-{number}")
+    assert publish(amelia, "job-3", **about).waiting == ()
+    assert "Who we are" in public(amelia, "about.html")
+
+
 def test_publish_all_brings_everything(amelia: Amelia) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send(TITLE, "job-2")

@@ -75,6 +75,8 @@ class WaitingChange:
     """What it does, in one line."""
     files: tuple[str, ...] = ()
     undoes: str = ""
+    job_id: str = ""
+    sender: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +165,12 @@ def _waiting(lines: LineHistory, main: str, head: str) -> tuple[tuple[WaitingCha
     found = [(sha, note) for sha, note in reversed(new) if note.job_id and waits(sha, note)]
     files = lines.files_of([sha for sha, _ in found])
     changes = tuple(
-        WaitingChange(sha, note.thread_id, note.customer, _in_a_line(note), files.get(sha, ()), note.undoes)
+        WaitingChange(
+            sha, note.thread_id, note.customer, _in_a_line(note), files.get(sha, ()), note.undoes, note.job_id,
+            note.sender,
+        )
         for sha, note in found
-    )
+    )  # fmt: skip
     return changes, sum(not note.job_id and not note.content_of for _, note in new)
 
 

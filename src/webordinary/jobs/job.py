@@ -38,13 +38,11 @@ class Instructions:
             raise Permanent(f"job {job.job_id}: its mail {job.email_id} was never parsed; was a backup restored?")
         lines = self.manifest.of(job.email_id) if mail.attachment_count else ()
         files = tuple(line for line in lines if isinstance(line, Attachment)) if lines else ()
-        named, answers = self._change_to_undo(mail) if job.command is Command.UNDO else ("", "")
-        if job.command is Command.PUBLISH:
-            named = named_change(mail.text, mail.subject, mail.sender_name)
+        named, answers = self._change_meant(mail) if job.command in (Command.UNDO, Command.PUBLISH) else ("", "")
         return Instruction(mail.text, own_words(mail.subject), mail.sender, job.command, files, named, answers)
 
-    def _change_to_undo(self, mail: ParsedMail) -> tuple[str, str]:
-        """The change that an `undo` names in its text, and the job whose answer it replies to."""
+    def _change_meant(self, mail: ParsedMail) -> tuple[str, str]:
+        """What an `undo` or a `publish` names in its text, and the job whose answer it replies to."""
         answered = self.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))  # earlier references: whole thread
         return named_change(mail.text, mail.subject, mail.sender_name), job_id_of(answered) if answered else ""
 

@@ -147,11 +147,21 @@ def _chosen(run: JobRun, workspace: Workspace, state: LiveState) -> Picks | Unch
         return None
     mine = tuple(one for one in state.waiting if one.thread_id == run.job.thread_id)
     if mine or state.made or not state.waiting or run.deps.workspaces.changes(workspace):
-        return mine
+        return _seen(run, mine)
     # A new mail that says only `publish` is clear if one conversation of its sender waits, and no other.
     waiting = {(one.thread_id, one.customer) for one in state.waiting}
     own = len(waiting) == 1 and state.waiting[0].customer == run.job.key.user_id
     return state.waiting if own else Unchosen(state.waiting)
+
+
+def _seen(run: JobRun, mine: tuple[WaitingChange, ...]) -> tuple[WaitingChange, ...]:
+    """The changes up to the one that this `publish` answers, and what its sender asked for after it.
+
+    Somebody else may have changed more since then, which the sender did not say yes to.
+    """
+    answered = next((place for place, one in enumerate(mine) if one.job_id == run.instruction.answers), len(mine))
+    others = (place for place, one in enumerate(mine) if place > answered and one.sender != run.instruction.sender)
+    return mine[: next(others, len(mine))]
 
 
 def _names(run: JobRun, scope: str) -> bool:

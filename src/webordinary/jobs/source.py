@@ -201,6 +201,8 @@ class Note:
     """The commit whose content an operator brought back."""
     customer: str = ""
     """The user id of the person who asked for it."""
+    sender: str = ""
+    """The mail address that asked for it: several people may write in one conversation."""
     publishes: tuple[str, ...] = ()
     takes_back: tuple[str, ...] = ()
     shows: str = ""
@@ -229,6 +231,7 @@ def read_note(text: str) -> Note:
         title=paragraphs[0].strip() if "Job-Id" in trailers else "",
         rolled_back_to=trailers.get("Rolled-Back-To", ""),
         customer=trailers.get("Customer", "").partition(" <")[0],
+        sender=trailers.get("Customer", "").partition(" <")[2].removesuffix(">"),
         publishes=tuple(value for name, value in lines if name == "Publishes"),
         takes_back=tuple(value for name, value in lines if name == "Takes-Back"),
         shows=trailers.get("Shows", ""),

@@ -141,7 +141,7 @@ class Instruction:
     named: str = ""
     """Which change an `undo` names in words: a commit, a page or file, a title; of a `publish`, `all` or `both`."""
     answers: str = ""
-    """The job of the mail that an `undo` answers, or whose answer it answers; empty if unknown."""
+    """The job of the mail that an `undo` or `publish` answers, or whose answer it answers; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ def test_a_commit_names_the_instruction_the_job_the_thread_and_the_customer() ->
 def test_what_a_commit_says_is_read_back() -> None:
     text = ChangeMessage("undo", "Undone: it.\n\nAll of it.", "job-2", "b" * 16, "zoe", "z@e.com", undoes="abc").text()
     assert read_note(text) == Note(
-        "Undone: it.\n\nAll of it.", "job-2", "", "b" * 16, "abc", title="undo", customer="zoe"
+        "Undone: it.\n\nAll of it.", "job-2", "", "b" * 16, "abc", title="undo", customer="zoe", sender="z@e.com"
     )
 
 
