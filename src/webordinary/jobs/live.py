@@ -157,7 +157,7 @@ def _chosen(run: JobRun, workspace: Workspace, state: LiveState) -> Picks | Unch
 def _seen(run: JobRun, mine: tuple[WaitingChange, ...]) -> tuple[WaitingChange, ...]:
     """The changes up to the one that this `publish` answers, and what its sender asked for after it.
 
-    Somebody else may have changed more since then, which the sender did not say yes to.
+    What another person changed since then, the sender did not say yes to.
     """
     answered = next((place for place, one in enumerate(mine) if one.job_id == run.instruction.answers), len(mine))
     others = (place for place, one in enumerate(mine) if place > answered and one.sender != run.instruction.sender)
