@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,20 @@ def test_programs_read_the_result_of_each_mail_once_a_command_switched_that_on(
     assert outputs(tmp_path, capsys, "amelia", "--since", second["settledAt"]) == [second]
     switch(tmp_path, "off")
     assert main(["outputs", "--data", str(tmp_path)]) != 0
+
+
+def test_a_program_that_follows_reads_a_result_as_soon_as_a_mail_ends_and_never_twice(tmp_path: Path) -> None:
+    with open_house(tmp_path) as house:
+        switch(tmp_path, "on")
+        ended = [house.receive("Change the title to Spring Sale")]
+        house.work()
+        command = [sys.executable, "-m", "webordinary", "outputs", "amelia", "--follow", "--data", str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
+            assert following.stdout
+            read = [json.loads(following.stdout.readline())["messageId"]]
+            for title in ("Summer", "Autumn"):
+                ended.append(house.receive(f"Change the title to {title} Sale"))
+                house.work()
+                read.append(json.loads(following.stdout.readline())["messageId"])
+            following.terminate()
+    assert read == ended

@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pytest
+
 from tests.unit.dashboard.fixture import AMELIA_SCOTT, MAILBOX, NOON, SCOTT
 from webordinary.entrypoints.dashboard.views import Progress, finished, status_of, steps_of
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult, JobState
@@ -51,6 +53,12 @@ def test_an_interrupted_job_is_back_in_the_queue_and_not_edited() -> None:
     again = job(JobState.QUEUED, queued_at=later(1), started_at=later(2), interruptions=1)
     seen = mail(again, milestones={"ChangeCommitted": later(3)})
     assert way(seen) == "received+ queued+ claimed* edited. on the edit site. answered."
+
+
+@pytest.mark.parametrize("before", [{"attempts": 2}, {"attempts": 1, "interruptions": 1}], ids=str)
+def test_a_job_that_runs_again_says_so_beside_the_time_of_its_last_start(before: dict[str, int]) -> None:
+    again = job(JobState.RUNNING, queued_at=later(1), started_at=later(13), worker="worker 2", **before)
+    assert way(mail(again)) == "received+ queued+ claimed again by worker 2+ edited* on the edit site. answered."
 
 
 def test_a_commit_of_an_earlier_start_does_not_count_for_the_present_one() -> None:

@@ -95,7 +95,8 @@ def _stations(mail: MailSummary) -> list[_Station]:
         to_come: list[_Station] = [(name, name, None) for name in ("queued", "claimed", "edited")]
         return [*to_come, ("published", _ON_THE_EDIT_SITE, None), answered]
     started = job.started_at if job.state in (JobState.RUNNING, JobState.SETTLED) else None
-    by = f"claimed by {job.worker}" if started and job.worker else "claimed"
+    again = "again " if started and (job.attempts > 1 or job.interruptions) else ""  # not the wait for the first claim
+    by = f"claimed {again}by {job.worker}" if started and job.worker else "claimed"
     edited: _Station = ("edited", _EDITED.get(job.command, "edited"), _edited_at(mail, job))
     return [
         ("queued", "queued", job.queued_at if job.state is not JobState.PREPARING else None),
