@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import replace
 from email import message_from_bytes
@@ -384,6 +385,7 @@ ANSWERS = {
     "remembered too much": answers.told_wish(Command.REMEMBER, "prices", ("spelling",), exact_only=False),
     "forgotten": answers.told_wish(Command.FORGET, "spelling", (), exact_only=False),
     "forgotten, which": answers.told_wish(Command.FORGET, "spelling", ("spelling",), exact_only=False),
+    "by a person": answers.by_operator("spelling"),
     "stopped": answers.stopped(1),
     "not stopped": answers.stopped(0),
     "gave up": gave_up(parsed()),
@@ -399,6 +401,13 @@ ANSWERS = {
     "still public": answer_job(parsed(), JobOutcome.FAILED, JobResult(f"{STILL_PUBLIC}\n\n{NOT_YOURS}")),
     "cancelled": answer_job(parsed(), JobOutcome.CANCELLED, JobResult(STOPPED)),
 }  # fmt: skip
+
+
+def test_the_translations_of_every_kind_of_answer_are_checked() -> None:
+    kinds = [name for name, kind in inspect.getmembers(answers, inspect.isfunction) if name[0] != "_"]
+    made = [name for name in kinds if getattr(answers, name).__annotations__.get("return") == "Answer"]
+    checked = Path(__file__).read_text(encoding="utf-8").partition("\nANSWERS = {")[2].partition("\n}")[0]
+    assert [name for name in made if f"{name}(" not in checked] == []
 
 
 @pytest.mark.parametrize("known", own_catalogues(), ids=lambda one: one.language)
