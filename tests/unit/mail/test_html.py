@@ -68,6 +68,7 @@ def test_the_markup_of_a_mail_program_tells_history_and_signatures(program: str)
             'Which?</blockquote><div>Red.</div><blockquote class="gmail_quote">Size?</blockquote><div>Large.</div></div>',
             "Hi\n\n> Which?\n\nRed.\n\n> Size?\n\nLarge.",
         ),
+        ("<p>Red title</p><hr><p>no news</p>", f"Red title\n{'_' * 32}\nno news"),
         ('<div id="divRplyFwdMsg">From: Ann</div><div>All there is.</div>', "From: Ann\nAll there is."),
     ],
 )

@@ -47,6 +47,12 @@ def test_an_empty_mail_may_give_its_command_in_the_subject() -> None:
     assert parse(raw_mail("new text", subject="publish")).command is Command.EDIT
 
 
+def test_spaces_that_a_server_added_to_a_soft_line_break_do_not_show() -> None:
+    raw = raw_mail("Price 5=E2=82=AC and= \r\n more", content_type="text/plain; charset=utf-8\r\n"
+                   "Content-Transfer-Encoding: quoted-printable")  # fmt: skip
+    assert parse(raw).text == "Price 5€ and more"
+
+
 def test_html_alone_becomes_text_without_its_history() -> None:
     html = (
         "<html><head><style>p{color:red}</style></head><body><p>Change the <b>title</b><br>to Spring</p>"

@@ -148,6 +148,9 @@ def test_the_line_above_an_introduction_is_no_part_of_it(body: str) -> None:
         "Change the title to “Spring”.\n\n--\n\nAlso remove the second photo.",
         "Publish this poem:\n\nThe river sleeps\n--\nthe bridge stands guard\n\nIt goes under the photo of the bridge.",
         "Publish this poem:\n\nRoses are red\n--\nViolets are blue\n\nThanks",
+        "Make the title red.\n\n________________________\n\nremove the old news",
+        "Opening hours\n\n— Monday from 9\n—\n— Tuesday closed",
+        "Change the signature of our newsletter to:\n\n--\nYour Potter family\nKiel",
         "Change the address to:\n\nann@shop.example\n\nFrom: 9:00\nTo: 17:00\nDate: 5.1.2023",
     ],
 )
@@ -181,6 +184,15 @@ def test_a_mail_of_nothing_but_a_signature_says_nothing() -> None:
 def test_the_address_that_foxmail_puts_above_its_header_is_history() -> None:
     header = "发件人: Ann Potter\n发送时间: 2026-11-19 10:14\n收件人: me\n主题: Your site"
     assert reply_text(f"{WRITTEN}\n\nann@shop.example\n \n{header}\n\nDone.").text == WRITTEN
+
+
+def test_a_long_rule_begins_a_signature_that_names_a_person_and_how_to_reach_them() -> None:
+    assert reply_text(f"{WRITTEN}\n\n____________________\n\nAnn Potter\nTel. +44 20 1234 567").text == WRITTEN
+
+
+def test_the_rule_above_a_header_is_no_part_of_the_signature_above_it() -> None:
+    body = f"{WRITTEN}\n--\nPotter & Sons\nTel 123\n\n________________________________\n{HEADERS['de']}\n\nFertig"
+    assert reply_text(body).text == WRITTEN
 
 
 def test_the_line_of_a_tree_is_set_aside() -> None:

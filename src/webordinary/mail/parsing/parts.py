@@ -301,13 +301,17 @@ class _Walk:
         return _Entity(headers, (empty.end() if empty else body, end), default_type)
 
 
+_PADDED_BREAK = re.compile(rb"=[ \t]{1,100}(?=\n)")
+"""A soft line break to which a mail server added spaces (RFC 2045, section 6.7)."""
+
+
 def _decoded(encoded: memoryview, encoding: str) -> bytes:
     """Without its Content-Transfer-Encoding; what is not base64 has the line ends of files on this machine."""
     if encoding == "base64":
         return _from_base64(encoded)
     lines = bytes(encoded).replace(b"\r\n", b"\n")
     if encoding == "quoted-printable":
-        return quopri.decodestring(lines)
+        return quopri.decodestring(_PADDED_BREAK.sub(b"=", lines))
     return _from_uuencode(lines, encoding) if encoding in _UUENCODED else lines
 
 

@@ -83,7 +83,7 @@ LANGUAGES = (
         "|gesendet von …|gesendet mit …|gesendet aus …"
         "|gesendet via …|diese nachricht wurde von … gesendet|diese nachricht wurde mit … gesendet"
         "|outlook für … beziehen|outlook für … herunterladen|holen sie sich outlook für …"
-        "|von meinem iphone…|von meinem ipad…|von unterwegs gesendet|virenfrei…"
+        "|von meinem iphone…|von meinem ipad…|von unterwegs gesendet|von yahoo mail … gesendet|virenfrei…"
         "|diese e-mail wurde von … auf viren geprüft",
         absent="automatische antwort|abwesenheitsnotiz|abwesenheitsnachricht|abwesend|abwesenheit|autoantwort",
         disclaimer="vertraulich|rechtlich geschützt|richtige adressat|vorgesehene empfänger|den absender"

@@ -452,6 +452,13 @@ def _find_headers(texts: Sequence[str], kinds: list[str]) -> None:
             kinds[n] = "h" if header else "t"
         if header:
             kinds[run.start()] = "H"
+            above = len("".join(kinds[: run.start()]).rstrip("e")) - 1
+            if above >= 0 and kinds[above] == "g" and _is_long_rule(texts[above]):
+                kinds[above] = "r"
+
+
+def _is_long_rule(line: str) -> bool:
+    return len(line.strip()) > len("--") and not line.strip().strip("_-—–―")
 
 
 def _find_titles(texts: Sequence[str], kinds: list[str]) -> None:
@@ -556,14 +563,28 @@ def _in_announced_text(texts: Sequence[str], kinds: str, cut: int, end: int) -> 
 
 
 def _goes_on(texts: Sequence[str], kinds: str) -> bool:
-    """Whether a sentence, not a name, stands below dashes: they part two wishes, or the lines of a poem."""
-    if len(texts[0].strip()) > len("--"):
-        return False
+    """Whether a sentence or an item, not a name, stands below dashes: they part two wishes, or the lines of a poem.
+
+    People draw a longer rule between two wishes: after an empty line stands a signature only if it looks like one.
+    """
     below = [n for n, kind in enumerate(kinds) if kind == "t"]
-    if not below or _is_a_sentence(texts[below[0]]):
-        return bool(below)
+    if not below or len(texts[0].strip()) > len("--"):
+        return bool(below) and _is_long_rule(texts[0]) and kinds[1] == "e" and not _is_card(texts[below[0] :])
+    if _is_a_sentence(texts[below[0]]) or _ITEM.match(texts[below[0]]):
+        return True
     paragraphs = [texts[n] for n in below[1:] if kinds[n - 1] == "e"]
     return texts[0] == "--" and any(_is_a_sentence(text) and not _DISCLAIMS.search(text) for text in paragraphs)
+
+
+_ITEM = re.compile(r"\s*(?:[-—–•]|\d{1,2}[.)])\s+\S")
+_CONTACT = re.compile(r"@|www\.|https?:|\d(?:[\s./()-]{0,3}\d){5}")
+
+
+def _is_card(lines: Sequence[str]) -> bool:
+    """A name above an address or a telephone number, a legal notice, or what a mailing list adds."""
+    said = "\n".join(lines)
+    names = is_name(lines[0].strip()) or "list" in said.lower()
+    return (names and _CONTACT.search(said) is not None) or len(_disclaimers(said)) > 1
 
 
 def _is_a_sentence(line: str) -> bool:
@@ -579,7 +600,7 @@ MIN_SENTENCE = 4
 def _may_be_announced(texts: Sequence[str], finder: Finder, cut: int) -> bool:
     """Quotes, an introduction without address ("On 5 May, Mrs Smith wrote:") and dashes may be a text for the site."""
     if finder is _SIGNED_END:
-        return cut > 0 and texts[cut - 1].strip() != ""
+        return True
     return finder is quotes_to_the_end or (
         finder in (begin_without_quotes, begin_unanswered) and not _ADDRESS.search(texts[cut])
     )
@@ -622,6 +643,10 @@ MIN_DISCLAIMER = 80
 _DISCLAIMS = re.compile(any_of("disclaimer"), re.I)
 
 
+def _disclaimers(text: str) -> set[str]:
+    return {match.group().lower() for match in _DISCLAIMS.finditer(text)}
+
+
 def _before_disclaimer(texts: Sequence[str], start: int, end: int) -> int:
     """The first line of the legal notice at the end, if there is one that was not announced as a text for the site."""
     while True:
@@ -633,10 +658,7 @@ def _before_disclaimer(texts: Sequence[str], start: int, end: int) -> int:
             first -= 1
         notice = " ".join(texts[first:last])
         above = "\n".join(texts[start:first]).rstrip()
-        found = (
-            {match.group().lower() for match in _DISCLAIMS.finditer(notice)} if len(notice) >= MIN_DISCLAIMER else ()
-        )
-        if len(found) < 3 or not above or above.endswith((":", "：")):
+        if len(notice) < MIN_DISCLAIMER or len(_disclaimers(notice)) < 3 or not above or above.endswith((":", "：")):
             return end
         end = first
 
