@@ -42,6 +42,20 @@ def world(ministack: Emulator, tmp_path: Path) -> SiteWorld:
     return SiteWorld(ministack, tmp_path, ("amelia",))
 
 
+def test_what_was_shown_before_is_read_also_by_a_worker_that_did_not_build_it(world: SiteWorld) -> None:
+    world.publish(world.worker(), A, OLD, 1)
+    other = world.worker()
+    before = other.current("amelia", Stage.EDIT)
+    assert before
+    world.publish(other, B, NEW, 2)
+    assert other.read(before, "index.html") == b"old home"
+    with pytest.raises(Permanent, match=r"photo\.png of release aaaaaaaaaaaa is neither here"):
+        other.read(before, "photo.png")
+    now = other.current("amelia", Stage.EDIT)
+    assert now
+    assert other.read(now, "index.html") == b"new home"
+
+
 def test_one_changed_page_costs_that_page_and_the_manifest(world: SiteWorld) -> None:
     worker = world.worker()
     world.publish(worker, A, OLD, 1)

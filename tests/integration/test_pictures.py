@@ -89,6 +89,31 @@ def test_a_page_is_taken_before_and_after(screenshotter: ChromiumScreenshotter, 
     assert taken.before != taken.after
 
 
+def test_a_release_that_another_worker_built_is_read_where_it_lies(browser: str, tmp_path: Path) -> None:
+    elsewhere, after = release(tmp_path / "1", index="<body bgcolor=red>"), release(tmp_path / "2", index="two")
+    here = release(tmp_path / "here", index="<body bgcolor=red>")
+    (here / "index.html").unlink()
+
+    def read(folder: Path, name: str) -> bytes:
+        return ((elsewhere if folder == here else folder) / name).read_bytes()
+
+    screenshotter = ChromiumScreenshotter(browser, working_jail(tmp_path / "scratch", ROOMY), read)
+    taken = screenshotter.take(here, after, "index.html", SECONDS)
+    assert taken.before == screenshotter.take(elsewhere, after, "index.html", SECONDS).before != b""
+
+
+@pytest.mark.parametrize("lost", ["index.html", "site.css"])
+def test_a_page_of_which_a_part_cannot_be_read_gives_no_picture(
+    lost: str, screenshotter: ChromiumScreenshotter, tmp_path: Path
+) -> None:
+    folder = release(tmp_path / "1", index="<link rel=stylesheet href=site.css>one")
+    (folder / "site.css").write_text("body { background: red }")
+    keep_manifest(folder, {"index.html": Mark("", 1), "site.css": Mark("", 1)})
+    assert screenshotter.take(None, folder, "index.html", SECONDS).after
+    (folder / lost).unlink()
+    assert screenshotter.take(None, folder, "index.html", SECONDS).after == b""
+
+
 def test_a_new_page_has_no_before(screenshotter: ChromiumScreenshotter, tmp_path: Path) -> None:
     before, after = release(tmp_path / "1", index="one"), release(tmp_path / "2", index="one", shop="new")
     taken = screenshotter.take(before, after, "shop.html", SECONDS)

@@ -462,6 +462,9 @@ class AwsContainer:
 
         return ShownCopies(self.clients.s3, self._store_of, self._scratch / ".shown")
 
+    def read_release(self, release: Path, name: str) -> bytes:
+        return self.releases.read(release, name)
+
     def current_site(self, project_id: str, stage: Stage) -> Path | None:
         return self._shown.current(project_id, stage)
 

@@ -185,6 +185,9 @@ class Container(Protocol):
 
     @property
     def releases(self) -> Releases: ...
+    def read_release(self, release: Path, name: str) -> bytes:
+        """A file of a release that was current here. Raises OSError, Permanent or Transient."""
+
     @property
     def leases(self) -> ProjectLeases: ...
     @property

@@ -29,6 +29,7 @@ from webordinary.adapters.files import smtp_client
 from webordinary.adapters.files.liveness import LockFiles
 from webordinary.adapters.files.parser import ProcessParser, ProcessVerifier
 from webordinary.adapters.files.releases import FolderReleases
+from webordinary.adapters.files.screenshots import read_local
 from webordinary.adapters.files.stores import SESSIONS, FolderBuildLogs, FolderSessionFiles, LocalBlobs
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport, SigningTransport
@@ -336,6 +337,9 @@ class EmbeddedContainer:
 
     def attachment_path(self, attachment: Attachment) -> Path:
         return self.blobs.path(attachment.digest)
+
+    def read_release(self, release: Path, name: str) -> bytes:
+        return read_local(release, name)
 
     def current_site(self, project_id: str, stage: Stage) -> Path | None:
         return self.releases.current(project_id, stage)

@@ -11,7 +11,9 @@ import shutil
 import stat
 import tempfile
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import socket
@@ -47,15 +49,26 @@ _FLAGS = (
 )  # fmt: skip
 
 
-class ChromiumScreenshotter:
-    """Both pictures side by side, in bounded time; whatever goes wrong, there is just no picture."""
+ReadFile = Callable[[Path, str], bytes]
 
-    def __init__(self, program: str, jail: Sandbox) -> None:
-        self._program, self._jail = program, jail
+
+def read_local(release: Path, name: str) -> bytes:
+    """A file of a release that lies on this machine."""
+    return (release / name).read_bytes()
+
+
+class ChromiumScreenshotter:
+    """Both pictures side by side, in bounded time; whatever goes wrong, there is just no picture.
+
+    `read` gives a file of a release: of one that another worker built, there may be the manifest alone.
+    """
+
+    def __init__(self, program: str, jail: Sandbox, read: ReadFile = read_local) -> None:
+        self._program, self._jail, self._read = program, jail, read
 
     def take(self, before: Path | None, after: Path, page: str, seconds: float) -> ScreenshotPair:
         """Pictures of a page in two releases."""
-        earlier = before if before is not None and (before / page).is_file() else None
+        earlier = before if page in manifest_of(before) else None
         with ThreadPoolExecutor(2) as both:
             shots = [both.submit(self._shot, release, page, seconds) for release in (earlier, after)]
             return ScreenshotPair(page, shots[0].result(), shots[1].result())
@@ -65,17 +78,19 @@ class ChromiumScreenshotter:
             return b""
         try:
             with tempfile.TemporaryDirectory(prefix="webordinary-", ignore_cleanup_errors=True) as name:
-                self._browse(Path(name), release, page, seconds)
-                return _picture(Path(name, _SHOT))
+                whole = self._browse(Path(name), release, page, seconds)
+                return _picture(Path(name, _SHOT)) if whole else b""
         except (OSError, WebOrdinaryError):
             return b""
 
-    def _browse(self, folder: Path, release: Path, page: str, seconds: float) -> None:
-        with _Answers(release) as answers:
+    def _browse(self, folder: Path, release: Path, page: str, seconds: float) -> bool:
+        """Whether all that the page wanted of its site could be read."""
+        with _Answers(release, self._read) as answers:
             reach = SandboxPolicy(_parts_of(self._program), network=Network(serve=answers.serve))
             with self._jail.cell(folder, {}, reach) as cell:
                 words = cell.argv([self._program, *_FLAGS, f"http://{_HOST}/{quote(page)}"])
                 run(words, cwd=folder, env=cell.env, seconds=seconds, grace=0.1, interrupt=cell.interrupt)
+            return not answers.unread
 
 
 def find_browser() -> str | None:
@@ -101,8 +116,11 @@ def _picture(shot: Path) -> bytes:
 class _Answers:
     """Serves one release on the listener that comes out of the browser's jail."""
 
-    def __init__(self, release: Path) -> None:
-        self._handler = type("Handler", (_Answer,), {"folder": release, "manifest": manifest_of(release)})
+    def __init__(self, release: Path, read: ReadFile) -> None:
+        self.unread: list[str] = []
+        manifest = manifest_of(release)
+        said = {"read": staticmethod(partial(read, release)), "manifest": manifest, "unread": self.unread}
+        self._handler = type("Handler", (_Answer,), said)
         self._server: _ReleaseServer | None = None
 
     def __enter__(self) -> _Answers:
@@ -133,8 +151,9 @@ class _ReleaseServer(ThreadingHTTPServer):
 class _Answer(BaseHTTPRequestHandler):
     """One request of the browser."""
 
-    folder = Path()
+    read: Callable[[str], bytes]
     manifest: ClassVar[Manifest] = {}
+    unread: ClassVar[list[str]] = []
     timeout = 10.0
 
     def do_GET(self) -> None:
@@ -147,7 +166,12 @@ class _Answer(BaseHTTPRequestHandler):
         if name is None:
             self.send_error(404)
             return
-        content = (self.folder / name).read_bytes()
+        try:
+            content = self.read(name)
+        except (OSError, WebOrdinaryError):
+            self.unread.append(name)
+            self.send_error(404)
+            return
         self.send_response(200)
         self.send_header("Content-Type", media_type_of(name, foreign=is_foreign(name, content)))
         self.send_header("Content-Length", str(len(content)))

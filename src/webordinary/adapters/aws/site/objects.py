@@ -66,6 +66,18 @@ class S3Objects:
             except ClientError as problem:
                 raise self._gone(problem, "this release") from problem
 
+    def read(self, path: str, version: str, most_bytes: int) -> bytes:
+        """A file as it was under this version. Raises Permanent where it is gone or too large."""
+        with translated(f"reading {path} of {self.name}"):
+            try:
+                found = self._s3.get_object(Bucket=self._bucket, Key=self._folder + path, VersionId=version)
+            except ClientError as problem:
+                raise self._gone(problem, path) from problem
+            with found["Body"] as body:
+                if found["ContentLength"] > most_bytes:
+                    raise Permanent(f"{path} of {self.name} has {found['ContentLength']} bytes, which are too many")
+                return body.read()
+
     def swap_manifest(self, text: bytes, expected: str | None) -> str | None:
         with translated(f"writing what {self.name} shows"):
             for left in reversed(range(_TRIES)):

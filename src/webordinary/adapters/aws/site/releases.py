@@ -128,6 +128,11 @@ class LocalCopies:
         """Where a copy of a release lies or would lie."""
         return self._place(site) / "releases" / name
 
+    def site_of(self, path: Path) -> Site:
+        """Whose release lies or would lie there."""
+        project_id, stage, *_ = path.relative_to(self._folder).parts
+        return project_id, Stage(stage)
+
     def forget(self, site: Site) -> None:
         """Remove all of a site's copies here."""
         with self._guard:
@@ -252,6 +257,15 @@ class S3Releases:
             return None
         self._copies.note(site, shown.release, shown.files)
         return self._copies.path(site, shown.release)
+
+    def read(self, release: Path, name: str) -> bytes:
+        """A file of a release that was current; of one that was not built here, as the bucket keeps it."""
+        with suppress(FileNotFoundError):
+            return (release / name).read_bytes()
+        mark = manifest_of(release).get(name)
+        if mark is None or not mark.version:
+            raise Permanent(f"{name} of release {release.name} is neither here nor kept in its folder")
+        return self._store(self._copies.site_of(release)).read(name, mark.version, MOST_FILE_BYTES)
 
     def list(self, project_id: str, stage: Stage) -> tuple[Release, ...]:
         """All kept releases, newest first: those that were never shown are only known where they were built."""
