@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -124,6 +126,45 @@ def test_postfix_hands_a_mail_to_receive_and_tries_again_until_it_is_stored(conf
     ((mail_from, recipient, raw),) = stored(config)
     assert (mail_from, recipient) == (SCOTT, "edit+amelia@example.com")
     assert b"\r\nwish" in raw
+
+
+@pytest.mark.needs("postfix")
+@pytest.mark.may_skip(os.geteuid() != 0 or not python_for_nobody(), reason="no Python that another user may run")
+@pytest.mark.xdist_group("postfix")
+@pytest.mark.parametrize("known", ["mydestination = example.com\nrelay_domains =", "relay_domains ="])
+def test_the_commands_of_the_docs_bring_mail_to_receive(config: Config, known: str) -> None:
+    python = python_for_nobody()
+    if not python:
+        pytest.skip("no Python that another user may run")
+    page = (Path(__file__).parents[2] / "docs" / "mail.md").read_text("utf-8")
+    section = page.partition("\n## Postfix\n")[2].partition("\n## ")[0].replace("\\\n", " ")
+    commands = [shlex.split(line) for line in re.findall(r"sudo postconf [^\n`]+", section)]
+    local = "mydestination" in known
+    given = [word for command in commands for word in command[2:] if word.partition("=")[0] not in NOT_HERE[local]]
+    (row,) = re.findall(r"^echo '(.+)' \|", section, re.M)
+    table = config.data.parent / "transport"
+    table.write_text(row + "\n")
+    subprocess.run(["postmap", f"hash:{table}"], check=True, timeout=60)
+    settings = "\n".join([known, *given]).replace("/etc/postfix/transport", str(table))
+    libraries = f"{Path(webordinary.__file__).parents[1]}:{next(p for p in sys.path if p.endswith('site-packages'))}"
+    program = f"/usr/bin/env PYTHONPATH={libraries} PYTHONDONTWRITEBYTECODE=1 {python[0]} -m webordinary"
+    pipe = re.findall(r"^webordinary unix .*?(?=^```)", section, re.M | re.S)[0]
+    for theirs, ours in (
+        ("/opt/webordinary/bin/webordinary", program),
+        ("/var/lib/webordinary", str(config.data)),
+        ("user=webordinary", "user=nobody"),
+    ):
+        assert theirs in pipe
+        pipe = pipe.replace(theirs, ours)
+    _give_to_nobody(config.data.parent)
+    with running_postfix(settings, pipe) as postfix:
+        postfix.send(SCOTT, "edit+token@example.com", letter("wish"))
+        postfix.until_logged("status=sent (delivered via webordinary service")
+    assert [recipient for _, recipient, _ in stored(config)] == ["edit+token@example.com"]
+
+
+NOT_HERE = {True: {"relay_domains"}, False: {"local_recipient_maps"}}
+"""Of the commands, those for a Postfix that knows the domain, and for one that does not."""
 
 
 def _give_to_nobody(folder: Path) -> None:
