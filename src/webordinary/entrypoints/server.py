@@ -47,6 +47,7 @@ def examples() -> tuple[Example, ...]:
 
 
 SEEN_SECONDS = 10.0
+MOST_INTERRUPTIONS = 20
 
 
 def run_server(container: Container, supervisor: Supervisor, stop: threading.Event, ready: Callable[[], None]) -> None:
@@ -122,6 +123,7 @@ def _dashboard(container: Container, feed: EventFeed) -> Dashboard:
         diff_of=lambda project_id, commit: onboarding.diff_of(container, project_id, commit),
         current_release=container.current_site,
         build_log_of=container.build_logs.of,
+        interruptions_of=partial(container.interruptions.listing, MOST_INTERRUPTIONS),
         blob_of=lambda digest: _unless_gone(lambda: container.blobs.get(digest)),
         port=config.port,
         preview_port=config.preview_port,

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 from starlette.testclient import TestClient
 
+from tests.unit.dashboard.conftest import PAGE
 from tests.unit.dashboard.fixture import AMELIA_SCOTT, PIXEL, World, lively
-from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters
+from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions
 from webordinary.entrypoints.dashboard.pages import PAGE_SIZE
+from webordinary.entrypoints.dashboard.web import create_app
+from webordinary.model.jobs import NewJob
+from webordinary.model.mail import Command
+from webordinary.model.names import job_id_of
 
 
 def test_an_empty_home_page_offers_the_examples(page: TestClient) -> None:
@@ -147,6 +153,20 @@ def test_a_mails_page_leads_to_the_changed_page_under_both_addresses(world: Worl
     assert "See it on the public site" in text
     assert 'id="publish"' not in text
     assert "/_sites/public/amelia/about/" in text
+
+
+def test_the_page_of_an_interrupted_mail_names_the_thread_that_it_made_way_for(world: World) -> None:
+    audit = SqliteInterruptions(world.database)
+    email_id, quiet = world.mail("Interrupted"), world.mail("Not interrupted")
+    world.job(email_id, "queued", queued_at=world.at(0), interruptions=1)
+    world.job(quiet, "queued", queued_at=world.at(0))
+    job = NewJob(job_id_of(email_id), AMELIA_SCOTT, "0" * 16, email_id, Command.EDIT).recorded(1, world.now, ready=True)
+    audit.record(job._replace(worker="container-7", interruptions=1), "another thread", world.now, "thread-b")
+    with TestClient(create_app(world.dashboard(interruptions_of=partial(audit.listing, 20))), base_url=PAGE) as page:
+        text = page.get(f"/mails/{email_id}").text
+        assert "Interruptions" not in page.get(f"/mails/{quiet}").text
+    for said in ("Interruptions", "another thread", "thread thread-b", "container-7"):
+        assert said in text
 
 
 def test_what_a_customer_writes_is_never_html(world: World, page: TestClient) -> None:

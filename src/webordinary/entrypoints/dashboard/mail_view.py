@@ -27,7 +27,7 @@ from webordinary.jobs.site_files import Stage
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import JobState
 from webordinary.model.mail import Attachment, Command, RefusedAttachment
-from webordinary.model.snapshot import MailDetail, MailSummary, SentReply, TimelineEntry, state_of
+from webordinary.model.snapshot import Interruption, MailDetail, MailSummary, SentReply, TimelineEntry, state_of
 from webordinary.operations.console import Rehearsal
 from webordinary.operations.mails import RETRIED
 
@@ -170,6 +170,8 @@ class MailView:
     actions: tuple[ActionView, ...]
     rehearsal: Rehearsal | None
     rehearsed: DiffView
+    interruptions: tuple[TimelineRow, ...]
+    """Which threads its job made way for, and whether its time was over; the newest first."""
 
 
 def mail_view(
@@ -181,6 +183,7 @@ def mail_view(
     raw_head: str = "",
     build_log: str = "",
     rehearsal: Rehearsal | None = None,
+    audit: Sequence[Interruption] = (),
 ) -> MailView:
     """The view of one mail; `raw_head` is given only if the mail could not be parsed."""
     summary = detail.summary
@@ -212,7 +215,13 @@ def mail_view(
         actions=_actions(summary, rehearses=rehearsal is not None and not rehearsal.done),
         rehearsal=rehearsal,
         rehearsed=diff_view(rehearsal.diff) if rehearsal else DiffView(),
+        interruptions=tuple(_interruption(one, now) for one in audit),
     )
+
+
+def _interruption(one: Interruption, now: datetime) -> TimelineRow:
+    thread = f"thread {one.new_thread_id}" if one.new_thread_id else ""
+    return TimelineRow(moment(one.at, now), one.worker, one.reason, thread, "plain")
 
 
 def _progress(detail: MailDetail, now: datetime) -> tuple[TimelineRow, ...]:

@@ -18,6 +18,7 @@ from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Template
 from webordinary.entrypoints.dashboard.sites import CHOOSER
 from webordinary.entrypoints.dashboard.write import EMAIL_ID
 from webordinary.jobs.site_files import Stage
+from webordinary.model.jobs import JobOutcome
 from webordinary.model.mail import Attachment
 from webordinary.model.snapshot import MailDetail
 from webordinary.operations.ports import Overview
@@ -157,9 +158,13 @@ class Pages:
         head = raw[:RAW_HEAD].decode("utf-8", "replace")
         job = detail.summary.job
         log = self._d.build_log_of(job.job_id) if job else ""
+        ended_early = job is not None and (job.interruptions > 0 or job.outcome is JobOutcome.TIMED_OUT)
+        audit = self._d.interruptions_of(email_id) if ended_early else ()
         diff, now = self._diff(detail), self._d.clock()
         rehearsal = self._d.console.rehearsal(email_id) if self._d.console else None
-        return mail_view.mail_view(seq, detail, now, diff=diff, raw_head=head, build_log=log, rehearsal=rehearsal)
+        return mail_view.mail_view(
+            seq, detail, now, diff=diff, raw_head=head, build_log=log, rehearsal=rehearsal, audit=audit
+        )
 
     def _diff(self, detail: MailDetail) -> DiffView:
         job = detail.summary.job

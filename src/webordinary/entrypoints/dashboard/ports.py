@@ -25,6 +25,7 @@ from webordinary.jobs.site_files import Stage, site_host
 from webordinary.mail.write import OutgoingFile
 from webordinary.model.console import ConsoleUser, Role
 from webordinary.model.projects import Project
+from webordinary.model.snapshot import Interruption
 from webordinary.operations.access import Access, TooManyTries
 from webordinary.operations.console import Console
 from webordinary.operations.mails import SenderQuestions
@@ -123,6 +124,10 @@ def _no_log(_: str) -> str:
     return ""
 
 
+def _no_interruptions(_: str) -> Sequence[Interruption]:
+    return ()
+
+
 def _now() -> datetime:
     return datetime.now(UTC)
 
@@ -149,6 +154,8 @@ class Dashboard:
     """A stored attachment or picture, by digest."""
     build_log_of: Callable[[str], str] = _no_log
     """What the site's own programs said while it was built, by job; bounded."""
+    interruptions_of: Callable[[str], Sequence[Interruption]] = _no_interruptions
+    """The audit of a mail's job, by email_id: the newest first, bounded."""
     port: int = 8080
     preview_port: int = 8081
     domain: str = "localhost"
