@@ -6,15 +6,30 @@ import email
 import email.policy
 import socket
 import struct
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from email.message import EmailMessage
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.attacks.world import SECRET, SMALL, working_jail
 from tests.integration.site_house import SiteHouse, open_site_house
-from webordinary.adapters.files.screenshots import BROWSER_BYTES, HEIGHT, WIDTH, ChromiumScreenshotter, find_browser
+from webordinary.adapters.files.screenshots import (
+    BROWSER_BYTES,
+    CONNECTIONS,
+    FILE_BYTES,
+    FILES_AT_ONCE,
+    HEIGHT,
+    WIDTH,
+    ChromiumScreenshotter,
+    _Answers,
+    find_browser,
+    read_local,
+)
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox
 from webordinary.jobs.run import QUICK_SECONDS, SCREENSHOTS_AFTER_SECONDS, Screenshots
@@ -135,6 +150,56 @@ def test_the_browser_reaches_nothing_else(screenshotter: ChromiumScreenshotter, 
         listener.setblocking(False)
         with pytest.raises(BlockingIOError):
             listener.accept()
+
+
+def answered(release: Path, path: str, connections: int) -> int:
+    """How many connections get all of a file, of those that ask for it at once."""
+    with ExitStack() as opened:
+        listener = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=connections))
+        opened.enter_context(_Answers(release, read_local)).serve(listener)
+        address = listener.getsockname()
+        clients = [opened.enter_context(socket.create_connection(address, 20)) for _ in range(connections)]
+        for client in clients:
+            with suppress(ConnectionError):
+                client.sendall(f"GET http://site.invalid/{path} HTTP/1.0\r\n\r\n".encode())
+        with ThreadPoolExecutor(connections) as reading:
+            return sum(reading.map(partial(gets_all_of, (release / path).stat().st_size), clients))
+
+
+def gets_all_of(size: int, client: socket.socket) -> bool:
+    read, first = 0, b""
+    with suppress(ConnectionError):
+        while chunk := client.recv(100_000):
+            first, read = first or chunk, read + len(chunk)
+    return first.startswith(b"HTTP/1.0 200 OK") and read > size
+
+
+def film(folder: Path, size: int) -> Path:
+    """A release with one large file."""
+    site = release(folder, index="home")
+    with (site / "film.mp4").open("wb") as file:
+        file.truncate(size)
+    keep_manifest(site, {"film.mp4": Mark("", size)})
+    return site
+
+
+def test_a_page_that_asks_for_a_large_file_many_times_takes_no_memory_of_the_worker(tmp_path: Path) -> None:
+    tracemalloc.start()
+    try:
+        assert answered(film(tmp_path / "1", FILE_BYTES), "film.mp4", 12) == 12
+        assert tracemalloc.get_traced_memory()[1] < (FILES_AT_ONCE + 1) * FILE_BYTES
+    finally:
+        tracemalloc.stop()
+    assert answered(film(tmp_path / "2", FILE_BYTES + 1), "film.mp4", 1) == 0
+
+
+def test_a_browser_that_was_taken_over_starts_a_bounded_number_of_threads(tmp_path: Path) -> None:
+    with ExitStack() as opened:
+        listener = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=CONNECTIONS + 10))
+        opened.enter_context(_Answers(film(tmp_path / "1", 10), read_local)).serve(listener)
+        address = listener.getsockname()
+        clients = [opened.enter_context(socket.create_connection(address, 5)) for _ in range(CONNECTIONS + 10)]
+        assert [client.recv(1) for client in clients[CONNECTIONS:]] == [b""] * 10
 
 
 def stand_in(folder: Path, script: str) -> str:

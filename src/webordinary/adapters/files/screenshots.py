@@ -17,7 +17,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import socket
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import quote, unquote, urlsplit
 
 from webordinary.adapters.processes import run
@@ -31,6 +31,9 @@ from webordinary.model.errors import WebOrdinaryError
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PICTURE_BYTES = 1_500_000
 WIDTH, HEIGHT = 1000, 750
+CONNECTIONS = 64
+FILE_BYTES, FILES_AT_ONCE = 20_000_000, 2
+"""Of one release, in the worker's memory: a page may ask for a large file many times. A larger one is not shown."""
 BROWSER_BYTES = 1 << 44
 """What a browser may map, not use: JavaScript's heap is reserved as a whole."""
 _HOST = "site.invalid"
@@ -120,7 +123,8 @@ class _Answers:
         self.unread: list[str] = []
         manifest = manifest_of(release)
         said = {"read": staticmethod(partial(read, release)), "manifest": manifest, "unread": self.unread}
-        self._handler = type("Handler", (_Answer,), said)
+        places = threading.BoundedSemaphore(FILES_AT_ONCE)
+        self._handler = type("Handler", (_Answer,), {**said, "places": places})
         self._server: _ReleaseServer | None = None
 
     def __enter__(self) -> _Answers:
@@ -140,12 +144,34 @@ class _Answers:
 
 
 class _ReleaseServer(ThreadingHTTPServer):
+    """At most CONNECTIONS at once: its threads are the worker's, and a page may have taken the browser over."""
+
     daemon_threads = True
 
     def __init__(self, listener: socket, handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(("127.0.0.1", PROXY_PORT), handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
+        self._free = threading.BoundedSemaphore(CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the library's types
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread can be started
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        """A browser that hangs up writes nothing into the worker's log."""
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -154,6 +180,7 @@ class _Answer(BaseHTTPRequestHandler):
     read: Callable[[str], bytes]
     manifest: ClassVar[Manifest] = {}
     unread: ClassVar[list[str]] = []
+    places: ClassVar[threading.BoundedSemaphore]
     timeout = 10.0
 
     def do_GET(self) -> None:
@@ -163,13 +190,17 @@ class _Answer(BaseHTTPRequestHandler):
         wanted = unquote(url.path).strip("/")
         names = (wanted, f"{wanted}/index.html".lstrip("/"), f"{wanted}.html")
         name = next((name for name in names if name in manifest), None)
-        if name is None:
+        if name is None or manifest[name].size > FILE_BYTES:
             self.send_error(404)
             return
+        with self.places:
+            self._send(name)
+
+    def _send(self, name: str) -> None:
         try:
             content = self.read(name)
         except (OSError, WebOrdinaryError):
-            self.unread.append(name)
+            self.unread[:] = [name]
             self.send_error(404)
             return
         self.send_response(200)
