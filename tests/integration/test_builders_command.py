@@ -67,6 +67,11 @@ def test_a_failing_command_leaves_its_words_and_the_working_site(tmp_path: Path)
         ("rmdir $SITE_OUTPUT; ln -s /etc $SITE_OUTPUT", "left no index.html"),
         ("ln -s /etc dist", "left no index.html"),
         (PAGE + 'mkfifo "$SITE_OUTPUT/pipe"', "stopped"),
+        (
+            PAGE
+            + 'cd "$SITE_OUTPUT"; for n in 1 2 3 4; do d=$(printf "%0240d" 0); mkdir $d; cd $d; done; touch a.html',
+            "a path of more than 900 bytes",
+        ),
         ("true", "left no index.html"),
         ('touch "$SITE_OUTPUT/other.html"', "left no index.html"),
     ],
@@ -76,6 +81,7 @@ def test_a_failing_command_leaves_its_words_and_the_working_site(tmp_path: Path)
         "the output is a link",
         "dist is a link",
         "a pipe",
+        "a long path",
         "nothing",
         "odd",
     ],

@@ -121,6 +121,23 @@ def test_a_build_has_no_network(place: Yard, tmp_path: Path) -> None:
     assert "ENETUNREACH" in failed.log
 
 
+@pytest.mark.parametrize(
+    ("lock", "words"),
+    [(" " * 10_000_001, "package-lock.json has more than 10 MB"), ("[" * 100_000, "npm ended with an error")],
+    ids=["large", "deep"],
+)
+def test_a_lock_file_that_fills_memory_is_refused_in_words(place: Yard, tmp_path: Path, lock: str, words: str) -> None:
+    built = place.build(source(tmp_path / "tree", {"package.json": package(), "package-lock.json": lock}))
+    assert isinstance(built, BuildFailed)
+    assert words in built.reason
+
+
+def test_a_package_file_of_brackets_is_no_npm_site(place: Yard, tmp_path: Path) -> None:
+    built = place.build(source(tmp_path / "tree", {"package.json": "[" * 100_000, "index.html": "x"}))
+    assert isinstance(built, Built)
+    assert built.builder == "plain"
+
+
 def test_a_package_without_a_build_script_is_no_npm_site(place: Yard, tmp_path: Path) -> None:
     tree = source(tmp_path / "tree", {"package.json": "{}", "index.html": "plain"})
     built = place.build(tree)

@@ -245,7 +245,7 @@ def _has_own_packages(lock: Path) -> bool:
     try:
         packages = json.loads(lock.read_bytes())["packages"]
         return any(isinstance(entry, dict) and entry.get("link") for entry in packages.values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 
 
@@ -262,7 +262,8 @@ def _link_packages(kept: Path, modules: Path) -> None:
 
 LOCK = "package-lock.json"
 _PACKAGE = "package.json"
-_PACKAGE_BYTES = 1_000_000
+_PACKAGE_BYTES, MAX_LOCK_BYTES = 1_000_000, 10_000_000
+"""They are read in the worker's own process, where JSON takes up to 25 times its size."""
 _ENV = {
     "ASTRO_TELEMETRY_DISABLED": "1",
     "NEXT_TELEMETRY_DISABLED": "1",
@@ -298,6 +299,8 @@ class Npm:
         self, build_dir: BuildDir, package: dict[str, Any], npm: str, token: CancelToken
     ) -> tuple[Path, ...]:
         if LOCK in build_dir.tree.files:
+            if (build_dir.path / LOCK).stat().st_size > MAX_LOCK_BYTES:
+                raise NotBuilt(f"{LOCK} has more than {MAX_LOCK_BYTES // 1_000_000} MB: remove what is not needed.")
             return self._dependencies.provide(build_dir, package, npm, token)
         if any(package.get(kind) for kind in ("dependencies", "devDependencies")):
             raise NotBuilt(f"There is no {LOCK}: run `npm install` and commit it, so that every build is the same.")
@@ -309,7 +312,7 @@ def _read(file: Path) -> dict[str, Any]:
         if file.stat().st_size > _PACKAGE_BYTES:
             return {}
         package = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return package if isinstance(package, dict) else {}
 

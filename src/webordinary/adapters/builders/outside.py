@@ -119,6 +119,8 @@ def _copy_tree(tree: SourceTree, into: Path) -> None:
 
 CANDIDATES = ("dist", "build", "out", "public", "_site", "site")
 _CHECK_EACH = 200
+MAX_PATH_BYTES = 900
+"""Of one file below the site: object stores take little more, and all paths of a site are in the worker's memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,8 @@ def _output_files(output: Path, limits: OutputLimits) -> Iterator[tuple[str, str
                 path = entry.path.removeprefix(root)
                 if is_hidden(path):
                     continue
+                if len(os.fsencode(path)) > MAX_PATH_BYTES:
+                    raise NotBuilt(f"The build left a file with a path of more than {MAX_PATH_BYTES} bytes.")
                 if entry.is_dir(follow_symlinks=False):
                     unread.append(entry.path)
                 elif not entry.is_file(follow_symlinks=False):
