@@ -15,6 +15,7 @@ from tests.integration.test_git_workspace import BRANCH, World, changed, commit_
 from tests.integration.test_site_job import TITLE, Amelia
 from tests.unit.jobs.world import THREAD, work
 from webordinary.adapters.dot_git import MAX_RULES_BYTES, is_dot_git, remove_dot_git
+from webordinary.adapters.git.origins import Origins
 from webordinary.jobs.source import ChangeMessage, InvalidChange, MergeConflict
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import Permanent
@@ -194,17 +195,27 @@ def test_rules_without_measure_are_refused_before_git_reads_them(world: World, n
     assert not any((clean.path / name).exists() for name in names)
 
 
-def test_a_branch_with_rules_without_measure_is_refused(world: World) -> None:
+@pytest.mark.parametrize("ref", ["refs/heads/main", BRANCH])
+def test_a_branch_with_rules_without_measure_is_refused(world: World, ref: str) -> None:
     large = subprocess.run(
         ["git", "-C", str(world.origin), "hash-object", "-w", "--stdin"],
         input=b"* text\n" * (MAX_RULES_BYTES // 7 + 1), capture_output=True, check=True,
     )  # fmt: skip
-    push_entry(world, BRANCH, mode="100644", name="sub/.gitattributes", oid=large.stdout.decode().strip())
+    push_entry(world, ref, mode="100644", name="sub/.gitattributes", oid=large.stdout.decode().strip())
     with pytest.raises(Permanent, match="more than 1000 kB"):
         world.worker().prepare(work(world.project, "job-1"))
+    if ref != BRANCH:
+        with pytest.raises(Permanent, match="more than 1000 kB"):
+            build_what_was_pushed(world)
 
 
-def test_a_branch_that_would_fill_the_disk_is_refused_before_it_is_checked_out(world: World) -> None:
+def build_what_was_pushed(world: World) -> None:
+    """As the webhook of a site does."""
+    Origins(world.folder / "origins", world.folder / "mirrors").export(world.project, world.folder / "export")
+
+
+@pytest.mark.parametrize("ref", ["refs/heads/main", BRANCH])
+def test_a_branch_that_would_fill_the_disk_is_refused_before_it_is_checked_out(world: World, ref: str) -> None:
     """One object of 100 MB, packed into 100 kB, under many names and in folders that are one folder."""
 
     def git(*args: str, stdin: bytes = b"") -> str:
@@ -214,9 +225,14 @@ def test_a_branch_that_would_fill_the_disk_is_refused_before_it_is_checked_out(w
     blob = git("hash-object", "-w", "--stdin", stdin=bytes(100_000_000))
     folder = git("mktree", stdin="".join(f"100644 blob {blob}\t{number}\n" for number in range(100)).encode())
     root = git("mktree", stdin="".join(f"040000 tree {folder}\t{number}\n" for number in range(100)).encode())
-    git("update-ref", BRANCH, git("commit-tree", root, "-p", "main", "-m", "By hand"))
-    with pytest.raises(Permanent, match=r"1,000,000 MB, and a site of more than 5,000 MB"):
+    git("update-ref", ref, git("commit-tree", root, "-p", "main", "-m", "By hand"))
+    words = "1,000,000 MB, and a site of more than 5,000 MB"
+    with pytest.raises(Permanent, match=words):
         world.worker().prepare(work(world.project, "job-1"))
+    if ref != BRANCH:
+        with pytest.raises(Permanent, match=words):
+            build_what_was_pushed(world)
+        assert not (world.folder / "export").exists()
 
 
 def test_one_below_a_path_longer_than_the_system_takes_goes_as_well(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from webordinary.adapters.git import objects
 from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed, harden_origin, write_attributes
 from webordinary.adapters.git.credentials import Credentials, check_writable, refuse_secret_in
 from webordinary.adapters.git.mirrors import Mirrors, main_branch
-from webordinary.adapters.git.objects import check_sources
+from webordinary.adapters.git.objects import check_commit, check_sources
 from webordinary.jobs.history import live_branch
 from webordinary.jobs.source import SourceTree
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
@@ -60,6 +60,7 @@ class Origins:
             mirror = self._mirrors.refresh(project)
             main = main_branch(mirror, project)
             unshown = check_sources(mirror, f"refs/heads/{main}")
+            check_commit(mirror, f"refs/heads/{main}")
             check_writable(self._mirrors.remote(mirror, project), project, main)
         except (GitFailed, Transient) as problem:
             raise Permanent(f"{problem}: check the address and that this machine may read and write it") from problem
@@ -69,6 +70,7 @@ class Origins:
         """The files of main as they are now, and which commit that is."""
         mirror = self._mirrors.refresh(project)
         commit = mirror("rev-parse", f"refs/heads/{main_branch(mirror, project)}").strip()
+        check_commit(mirror, commit)  # a webhook has whatever was pushed built
         into.mkdir(parents=True)
         copy = Git(into / "index.git", _OPERATOR, tree=into / "tree")
         (into / "tree").mkdir()
