@@ -20,7 +20,7 @@ TESTS ?=
 JOBS ?= 4
 
 .DELETE_ON_ERROR:
-.PHONY: dist docs up up-aws test test-fast test-aws simulate fuzz soak prove check bench conformance lock clean help
+.PHONY: dist docs up up-aws test test-fast test-aws collect simulate fuzz soak prove check lint types bench conformance lock clean help
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -33,8 +33,13 @@ up-aws: $(ALL) $(EMULATOR) ## run it all on an emulator of AWS; PORT= PREVIEW_PO
 	@exec $(RUN) webordinary aws local --emulator $(VENV)-emulator/bin/ministack --data "$(or $(DATA),data-aws)" \
 		$(if $(PORT),--port $(PORT)) $(if $(PREVIEW_PORT),--preview-port $(PREVIEW_PORT))
 
-test: check $(EMULATOR) ## check, then run every test; TESTS=tests/unit runs some, JOBS=2 fewer at once
+test: ## check, then run every test; TESTS=tests/unit runs some, JOBS=2 fewer at once
+	@$(MAKE) --no-print-directory --jobs 2 check collect $(EMULATOR)
 	$(RUN) pytest -n $(JOBS) --dist loadgroup $(TESTS)
+
+# Compiles the tests once, beside the checks: the processes that run them would each do it for themselves.
+collect: $(ALL)
+	@$(RUN) pytest --collect-only -qq $(TESTS) >/dev/null || true # the run itself says what is wrong
 
 test-fast: $(ALL) ## the unit tests that take no second: what to run while you write
 	@$(RUN) pytest -n 2 --dist loadgroup -m "not slow" tests/unit
@@ -54,10 +59,14 @@ soak: $(DEV) ## faults under load, in turn; MINUTES=30 SEED= KINDS=kills,freezes
 prove: $(CREATED) ## check the models of docs/proofs exhaustively; needs spin and gcc
 	@$(BIN)/python docs/proofs/prove.py
 
-check: $(ALL) ## lint, formatting, types, import directions, lock files
+check: types lint ## lint, formatting, types, import directions, lock files
+
+types: $(ALL)
+	$(RUN) mypy
+
+lint: $(ALL)
 	$(RUN) ruff check
 	$(RUN) ruff format --check
-	$(RUN) mypy
 	$(BIN)/lint-imports --no-cache
 	@! grep -nEi 'index-url|find-links|https?://' requirements/*.lock infra/cdk/package-lock.json \
 		|| { echo "a lock file names a package index; make it again with: make lock"; exit 1; }

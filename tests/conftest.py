@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 IN_CI = os.environ.get("CI") == "true"
 
+# Tests start thousands of processes. Where the environment forbids bytecode, as many images of containers do, each of
+# them would compile every module again, which takes longer than most of them run.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(*programs): skipped where one is missing; in CI that is a failure")
