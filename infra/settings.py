@@ -26,6 +26,7 @@ class Settings:
     operator: str = ""
     hosted_zone: str = ""
     certificate: str = ""
+    own_domains: bool = True
     lambda_code: str = "build/lambda/aws.zip"
     capacity: str = "ec2"
     spot: bool = False
@@ -81,7 +82,7 @@ class Settings:
         given: dict[str, object] = dict(said)
         if "instance_types" in said:
             given["instance_types"] = tuple(filter(None, (name.strip() for name in said["instance_types"].split(","))))
-        for flag in ("spot", "keep"):
+        for flag in ("own_domains", "spot", "keep"):
             if flag in said:
                 _one_of(flag, said[flag].lower(), ("true", "false"))
                 given[flag] = said[flag].lower() == "true"

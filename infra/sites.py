@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from aws_cdk import CfnOutput, Duration, Stack
@@ -20,10 +21,18 @@ from infra.settings import Settings
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.shapes import KEPT_DAYS, KEPT_VERSIONS, PREVIEW_DAYS, UNFINISHED_DAYS
 from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
+from webordinary.adapters.aws.site.own_domains import OWN_DOMAINS, OWN_DOMAINS_ADDRESS, OWN_DOMAINS_GROUP, PROJECT
 from webordinary.jobs.site_files import FOLDER
 
 A_YEAR = Duration.days(365)
 NOT_FOUND = f"/{names.ERROR_PAGE}"
+VIEWER = cloudfront.FunctionEventType
+EDGE = {
+    "viewer_request": ("viewer_request", "site_by_name"),
+    "viewer_request_of_tenant": ("viewer_request", "site_of_tenant"),
+    "viewer_response": ("viewer_response",),
+}
+"""The files of each function; CloudFront knows no imports."""
 
 
 class SitesStack(Stack):
@@ -40,7 +49,15 @@ class SitesStack(Stack):
         self._hosts = [f"*.{settings.domain}", f"*.edit.{settings.domain}"]
         zone = self._zone()
         certificate = self._certificate(zone)
-        shown = self._distribution(self._bucket(), certificate)
+        bucket, access = self._bucket(), self._access()
+        headers = self._headers()
+        pages = self._cache(
+            "pages", "As the object says; what says nothing is asked for each time", Duration.seconds(0)
+        )
+        assets = self._cache("assets", "Named by their content: kept for a year", A_YEAR)
+        looks = _Looks(pages, assets, headers, self._function("viewer_response", "Searchers skip edit sites"))
+        origin = origins.S3BucketOrigin.with_origin_access_control(bucket, origin_access_control=access)
+        shown = self._distribution(origin, looks, certificate)
         for number, host in enumerate(self._hosts if zone and certificate else ()):
             for record in (route53.ARecord, route53.AaaaRecord):
                 record(
@@ -51,6 +68,8 @@ class SitesStack(Stack):
                     target=route53.RecordTarget.from_alias(targets.CloudFrontTarget(shown)),
                 )
         CfnOutput(self, "Address", value=shown.distribution_domain_name)
+        if settings.own_domains:
+            self._tenants(bucket, access, origin, looks)
 
     def _bucket(self) -> s3.Bucket:
         bucket = private_bucket(
@@ -85,28 +104,15 @@ class SitesStack(Stack):
         accept(bucket, "AwsSolutions-S1", "Only CloudFront and publishers read it, and visitors are not recorded.")
         return bucket
 
-    def _distribution(self, bucket: s3.Bucket, certificate: acm.ICertificate | None) -> cloudfront.Distribution:
-        access = cloudfront.S3OriginAccessControl(
+    def _access(self) -> cloudfront.S3OriginAccessControl:
+        return cloudfront.S3OriginAccessControl(
             self, "access", origin_access_control_name=f"{names.PREFIX}-web", description="CloudFront reads the sites"
         )
-        origin = origins.S3BucketOrigin.with_origin_access_control(bucket, origin_access_control=access)
-        headers, edge = self._headers(), self._edge()
-        pages = self._cache(
-            "pages", "As the object says; what says nothing is asked for each time", Duration.seconds(0)
-        )
-        assets = self._cache("assets", "Named by their content: kept for a year", A_YEAR)
 
-        def behavior(cache: cloudfront.CachePolicy) -> cloudfront.BehaviorOptions:
-            return cloudfront.BehaviorOptions(
-                origin=origin,
-                cache_policy=cache,
-                response_headers_policy=headers,
-                viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
-                allowed_methods=cloudfront.AllowedMethods.ALLOW_GET_HEAD,
-                compress=True,
-                function_associations=edge,
-            )
-
+    def _distribution(
+        self, origin: cloudfront.IOrigin, looks: _Looks, certificate: acm.ICertificate | None
+    ) -> cloudfront.Distribution:
+        request = self._function("viewer_request", "Sites by host, pages in folders")
         shown = cloudfront.Distribution(
             self,
             "sites",
@@ -116,37 +122,65 @@ class SitesStack(Stack):
             certificate=certificate,
             domain_names=self._hosts if certificate else None,
             minimum_protocol_version=cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021 if certificate else None,
-            default_behavior=behavior(pages),
-            additional_behaviors={f"{folder}*": behavior(assets) for folder in NAMED_BY_CONTENT},
+            default_behavior=looks.behavior(origin, looks.pages, request),
+            additional_behaviors=looks.of_assets(origin, request),
             error_responses=[_not_found(status) for status in (403, 404)],
         )
-        accept(shown, "AwsSolutions-CFR1", "Customers' sites are for the whole world.")
-        accept(shown, "AwsSolutions-CFR2", "There is nothing behind it but files; a firewall would cost more than all.")
-        accept(shown, "AwsSolutions-CFR3", "Visitors are not recorded; CloudFront's own metrics count requests.")
+        _accept(shown)
         if not certificate:
             accept(shown, "AwsSolutions-CFR4", "CloudFront's own certificate, until a zone or a certificate is named.")
         return shown
 
-    def _edge(self) -> list[cloudfront.FunctionAssociation]:
-        kinds = {
-            "viewer_request": cloudfront.FunctionEventType.VIEWER_REQUEST,
-            "viewer_response": cloudfront.FunctionEventType.VIEWER_RESPONSE,
-        }
-        comments = {"viewer_request": "Sites by host, pages in folders", "viewer_response": "Searchers skip edit sites"}
-        return [
-            cloudfront.FunctionAssociation(
-                event_type=kind,
-                function=cloudfront.Function(
-                    self,
-                    name,
-                    function_name=f"{names.PREFIX}-{name.replace('_', '-')}",
-                    comment=comments[name],
-                    runtime=cloudfront.FunctionRuntime.JS_2_0,
-                    code=cloudfront.FunctionCode.from_inline(edge_code(name, self._settings.domain)),
-                ),
-            )
-            for name, kind in kinds.items()
-        ]
+    def _tenants(
+        self, bucket: s3.Bucket, access: cloudfront.S3OriginAccessControl, errors: cloudfront.IOrigin, looks: _Looks
+    ) -> None:
+        """A distribution for customers' own domains. Each is a tenant of it, which `project domain add` makes.
+
+        CloudFront, unsupported features of multi-tenant distributions: no aliases, price class or IPv6 of its own, and
+        no name that leads to it: that has the connection group. The CDK knows them as raw properties only.
+        """
+        origin = origins.S3BucketOrigin.with_origin_access_control(
+            bucket, origin_access_control=access, origin_path=f"/{{{{{PROJECT}}}}}/public"
+        )
+        request = self._function("viewer_request_of_tenant", "Pages in folders of the project that the tenant names")
+        shown = cloudfront.Distribution(
+            self,
+            "own-domains",
+            comment="Sites under customers' own domains",
+            http_version=cloudfront.HttpVersion.HTTP2_AND_3,
+            default_behavior=looks.behavior(origin, looks.pages, request),
+            additional_behaviors={
+                NOT_FOUND: looks.behavior(errors, looks.pages, None),
+                **looks.of_assets(origin, request),
+            },
+            error_responses=[_not_found(status) for status in (403, 404)],
+        )
+        _accept(shown)
+        accept(shown, "AwsSolutions-CFR4", "Each tenant has a certificate of its own.")
+        raw = shown.node.default_child
+        raw.add_property_override("DistributionConfig.ConnectionMode", "tenant-only")
+        definition = {"StringSchema": {"Required": True, "Comment": "Whose public site a domain shows"}}
+        raw.add_property_override(
+            "DistributionConfig.TenantConfig.ParameterDefinitions", [{"Name": PROJECT, "Definition": definition}]
+        )
+        for unsupported in ("IPV6Enabled", "PriceClass"):
+            raw.add_property_deletion_override(f"DistributionConfig.{unsupported}")
+        group = cloudfront.CfnConnectionGroup(
+            self, "own-domains-group", name=f"{names.PREFIX}-own-domains", enabled=True, ipv6_enabled=True
+        )
+        CfnOutput(self, OWN_DOMAINS, value=shown.distribution_id)
+        CfnOutput(self, OWN_DOMAINS_GROUP, value=group.attr_id)
+        CfnOutput(self, OWN_DOMAINS_ADDRESS, value=group.attr_routing_endpoint)
+
+    def _function(self, name: str, comment: str) -> cloudfront.Function:
+        return cloudfront.Function(
+            self,
+            name,
+            function_name=f"{names.PREFIX}-{name.replace('_', '-')}",
+            comment=comment,
+            runtime=cloudfront.FunctionRuntime.JS_2_0,
+            code=cloudfront.FunctionCode.from_inline(edge_code(name, self._settings.domain)),
+        )
 
     def _cache(self, name: str, comment: str, default: Duration) -> cloudfront.CachePolicy:
         return cloudfront.CachePolicy(
@@ -202,9 +236,49 @@ class SitesStack(Stack):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """What all distributions have in common."""
+
+    pages: cloudfront.CachePolicy
+    assets: cloudfront.CachePolicy
+    headers: cloudfront.ResponseHeadersPolicy
+    response: cloudfront.Function
+
+    def behavior(
+        self, origin: cloudfront.IOrigin, cache: cloudfront.CachePolicy, request: cloudfront.Function | None
+    ) -> cloudfront.BehaviorOptions:
+        """How visitors reach an origin."""
+        edge = [cloudfront.FunctionAssociation(event_type=VIEWER.VIEWER_RESPONSE, function=self.response)]
+        if request:
+            edge.insert(0, cloudfront.FunctionAssociation(event_type=VIEWER.VIEWER_REQUEST, function=request))
+        return cloudfront.BehaviorOptions(
+            origin=origin,
+            cache_policy=cache,
+            response_headers_policy=self.headers,
+            viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
+            allowed_methods=cloudfront.AllowedMethods.ALLOW_GET_HEAD,
+            compress=True,
+            function_associations=edge,
+        )
+
+    def of_assets(
+        self, origin: cloudfront.IOrigin, request: cloudfront.Function
+    ) -> dict[str, cloudfront.BehaviorOptions]:
+        """For what is named by its content."""
+        return {f"{folder}*": self.behavior(origin, self.assets, request) for folder in NAMED_BY_CONTENT}
+
+
 def edge_code(name: str, domain: str) -> str:
     """A function of the edge, which is told no settings but in its text."""
-    return Path(__file__).with_name(f"{name}.js").read_text().replace("DOMAIN", domain)
+    texts = [Path(__file__).with_name(f"{file}.js").read_text() for file in EDGE[name]]
+    return "".join(texts).replace("DOMAIN", domain)
+
+
+def _accept(shown: cloudfront.Distribution) -> None:
+    accept(shown, "AwsSolutions-CFR1", "Customers' sites are for the whole world.")
+    accept(shown, "AwsSolutions-CFR2", "There is nothing behind it but files; a firewall would cost more than all.")
+    accept(shown, "AwsSolutions-CFR3", "Visitors are not recorded; CloudFront's own metrics count requests.")
 
 
 def _not_found(status: int) -> cloudfront.ErrorResponse:

@@ -1,7 +1,6 @@
-// Finds the site by its name and pages as the built-in web server does: /about/ is about/index.html, hidden names are
-// not there. A name without a dot is taken for a folder, since the edge cannot look.
-//   kiln.DOMAIN -> /kiln/public, kiln.edit.DOMAIN -> /kiln/edit
-//   t-0123456789abcdef--kiln.edit.DOMAIN -> /.previews/kiln/t-0123456789abcdef, the preview of a conversation
+// Finds pages as the built-in web server does: /about/ is about/index.html, hidden names are not there. A name without
+// a dot is taken for a folder, since the edge cannot look. The folder of the site is told by `site`, which another file
+// adds.
 function handler(event) {
     var request = event.request;
     var path;
@@ -11,7 +10,7 @@ function handler(event) {
         return answer(404, 'Not Found');
     }
     var folder = site(request.headers.host ? request.headers.host.value.toLowerCase() : '');
-    if (folder === '') {
+    if (folder === null) {
         return answer(404, 'Not Found');
     }
     var names = path.split('/');
@@ -31,24 +30,6 @@ function handler(event) {
     }
     request.uri = folder + request.uri;
     return request;
-}
-
-function site(host) {
-    var ending = '.DOMAIN';
-    if (host.slice(-ending.length) !== ending) {
-        return '';
-    }
-    var name = host.slice(0, -ending.length);
-    var found = /^([a-z0-9-]{1,32})$/.exec(name);
-    if (found) {
-        return '/' + found[1] + '/public';
-    }
-    found = /^(t-[0-9a-f]{16})--([a-z0-9-]{1,32})\.edit$/.exec(name);
-    if (found) {
-        return '/.previews/' + found[2] + '/' + found[1];
-    }
-    found = /^([a-z0-9-]{1,32})\.edit$/.exec(name);
-    return found ? '/' + found[1] + '/edit' : '';
 }
 
 function answer(code, words) {

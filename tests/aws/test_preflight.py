@@ -14,9 +14,7 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-import boto3
-from botocore.stub import Stubber
-
+from tests.aws.recorded import REGION, Recorded
 from tests.aws.test_dns_records import name_server
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.preflight import (
@@ -29,37 +27,7 @@ from webordinary.adapters.aws.provision.preflight import (
 )
 from webordinary.model.checks import CheckResult, Verdict
 
-REGION = "us-east-1"
 ROLES = {"Path": "/", "RoleName": "AWSServiceRoleForECS", "RoleId": "A" * 16, "Arn": "arn:aws:iam::1:role/x" * 2}
-
-
-class Recorded:
-    """Clients that answer what was recorded, in order, and nothing else."""
-
-    def __init__(self) -> None:
-        self._clients: dict[str, Any] = {}
-        self._stubs: dict[str, Stubber] = {}
-
-    def __call__(self, service: str, region: str = REGION) -> Any:
-        if service not in self._clients:
-            self._clients[service] = boto3.client(
-                service, region_name=region, aws_access_key_id="x", aws_secret_access_key="x"
-            )
-            self._stubs[service] = Stubber(self._clients[service])
-            self._stubs[service].activate()
-        return self._clients[service]
-
-    def answers(self, service: str, call: str, answer: dict[str, Any], given: dict[str, Any] | None = None) -> None:
-        self(service)
-        self._stubs[service].add_response(call, answer, given)
-
-    def refuses(self, service: str, call: str, code: str, message: str = "") -> None:
-        self(service)
-        self._stubs[service].add_client_error(call, code, message)
-
-    def done(self) -> None:
-        for stub in self._stubs.values():
-            stub.assert_no_pending_responses()
 
 
 def intent(**given: Any) -> DeploymentIntent:
@@ -295,6 +263,7 @@ def test_destroy_takes_away_what_would_keep_stacks_from_going() -> None:
     recorded, said = Recorded(), []
     recorded.answers("ses", "describe_active_receipt_rule_set", {"Metadata": {"Name": names.RECEIPT_RULES}})
     recorded.answers("ses", "set_active_receipt_rule_set", {}, {})
+    recorded.refuses("cloudformation", "describe_stacks", "ValidationError", "does not exist")
     idle = {"cluster": names.CLUSTER, "service": names.SERVICE, "desiredCount": 0}
     recorded.answers("ecs", "update_service", {}, idle)
     tasks = [f"t{number}" for number in range(12)]
@@ -319,6 +288,7 @@ def test_destroy_takes_away_what_would_keep_stacks_from_going() -> None:
 def test_destroying_half_a_deployment_goes_on_where_there_is_no_service() -> None:
     recorded = Recorded()
     recorded.answers("ses", "describe_active_receipt_rule_set", {})
+    recorded.refuses("cloudformation", "describe_stacks", "ValidationError", "does not exist")
     recorded.refuses("ecs", "update_service", "ClusterNotFoundException")
     for _ in range(2):
         recorded.answers("autoscaling", "describe_auto_scaling_groups", {"AutoScalingGroups": []})

@@ -11,6 +11,7 @@ import pytest
 from tests.infra.templates import Cloud, Resource, Stack, plain, ready
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
+from webordinary.adapters.aws.site.own_domains import OWN_DOMAINS, OWN_DOMAINS_ADDRESS, OWN_DOMAINS_GROUP
 from webordinary.adapters.aws.site.previews import EXPIRES
 from webordinary.model.errors import InvalidName
 from webordinary.model.names import ProjectUser, may_name_a_project
@@ -39,18 +40,47 @@ def test_no_project_is_called_as_a_preview_or_their_folder() -> None:
 
 
 def test_a_customer_costs_no_stack_certificate_or_distribution(cloud: Cloud) -> None:
-    """CloudFront quotas: 100 distributions with the same cache policy, function or access control; one is used."""
+    """CloudFront quotas: 100 distributions with the same cache policy, function or access control; two are used."""
     assert not [name for name in cloud.stacks if name.startswith("site-")]
-    assert len(_distributions(cloud.web)) == 1
+    assert len(cloud.web.of_type("AWS::CloudFront::Distribution")) == 2
+
+
+def test_own_domains_are_tenants_of_a_distribution_that_finds_the_project_by_their_parameter(cloud: Cloud) -> None:
+    """CloudFront, tenant customizations: parameters stand in the path of an origin."""
+    shown = _tenants(cloud.web)
+    [definition] = shown["TenantConfig"]["ParameterDefinitions"]
+    assert (definition["Name"], definition["Definition"]["StringSchema"]["Required"]) == ("project", True)
+    paths = {one["Id"]: one.get("OriginPath", "") for one in shown["Origins"]}
+    assert paths[shown["DefaultCacheBehavior"]["TargetOriginId"]] == "/{{project}}/public"
+    errors = {one["PathPattern"]: paths[one["TargetOriginId"]] for one in shown["CacheBehaviors"]}
+    assert errors.pop(f"/{names.ERROR_PAGE}") == "", "the page for what is missing lies in no project"
+    assert errors == {f"{folder}*": "/{{project}}/public" for folder in NAMED_BY_CONTENT}
+
+
+def test_the_distribution_of_own_domains_asks_for_nothing_that_such_a_one_cannot_have(cloud: Cloud) -> None:
+    """CloudFront, unsupported features of multi-tenant distributions; names and IPv6 are the connection group's."""
+    assert not {"Aliases", "PriceClass", "IPV6Enabled", "ViewerCertificate"} & _tenants(cloud.web).keys()
+    assert cloud.web.only("AWS::CloudFront::ConnectionGroup")["Ipv6Enabled"]
+
+
+def test_the_operators_commands_find_the_distribution_of_own_domains(cloud: Cloud) -> None:
+    told = cloud.web.template["Outputs"].keys()
+    assert {OWN_DOMAINS, OWN_DOMAINS_GROUP, OWN_DOMAINS_ADDRESS} <= told
+
+
+def test_a_deployment_may_do_without_own_domains() -> None:
+    stack = _with(own_domains=False)
+    assert len(stack.of_type("AWS::CloudFront::Distribution")) == 1
+    assert stack.of_type("AWS::CloudFront::ConnectionGroup") == {}
 
 
 def test_only_cloudfront_reads_a_site_and_never_its_manifest(cloud: Cloud) -> None:
     [policy] = cloud.web.of_type("AWS::S3::BucketPolicy").values()
     statements = policy["PolicyDocument"]["Statement"]
-    [allowed] = [one for one in statements if one["Effect"] == "Allow"]
-    assert allowed["Principal"] == {"Service": "cloudfront.amazonaws.com"}
-    assert allowed["Action"] == "s3:GetObject"
-    assert "AWS:SourceArn" in json.dumps(allowed["Condition"])
+    allowed = [one for one in statements if one["Effect"] == "Allow"]
+    assert {json.dumps(one["Principal"]) for one in allowed} == {'{"Service": "cloudfront.amazonaws.com"}'}
+    assert {one["Action"] for one in allowed} == {"s3:GetObject"}
+    assert all("AWS:SourceArn" in json.dumps(one["Condition"]) for one in allowed)
     denied = [one for one in statements if one["Effect"] == "Deny" and one["Action"] == "s3:GetObject"]
     assert [plain(one["Resource"]).endswith("/*/.webordinary/*") for one in denied] == [True]
 
@@ -97,7 +127,7 @@ def test_what_is_missing_is_a_404(cloud: Cloud) -> None:
     assert all(one["ErrorCachingMinTTL"] <= 60 for one in answers.values())
 
 
-def _with(**given: str) -> Stack:
+def _with(**given: str | bool) -> Stack:
     ready()
     from aws_cdk import App
     from aws_cdk.assertions import Template
@@ -185,6 +215,15 @@ def test_pages_are_found_in_their_folders(asked: str, found: str) -> None:
     assert _at_the_edge(asked)["uri"] == f"/kiln/public{found}"
 
 
+@pytest.mark.parametrize(("asked", "found"), [("/", "/index.html"), ("/about/", "/about/index.html")])
+def test_a_page_of_an_own_domain_is_found_in_the_folder_of_its_tenant(asked: str, found: str) -> None:
+    headers = {"host": {"value": "www.pottery.example"}}
+    event = {"request": {"uri": asked, "querystring": {}, "headers": headers}}
+    assert _run("viewer_request_of_tenant", event)["uri"] == found
+    event["request"]["uri"] = "/.webordinary/manifest.json"
+    assert _run("viewer_request_of_tenant", event)["statusCode"] == 404
+
+
 @pytest.mark.parametrize("asked", ["/.previews/kiln/t-0123456789abcdef/index.html", "/%2epreviews/kiln/x.html"])
 def test_previews_are_reached_by_their_own_names_alone(asked: str) -> None:
     assert _at_the_edge(asked)["statusCode"] == 404
@@ -239,8 +278,15 @@ def test_searchers_are_told_to_skip_edit_sites(host: str, hidden: bool) -> None:
 
 
 def _distributions(stack: Stack) -> list[Resource]:
+    """Those that visitors reach by names of ours."""
     made = stack.of_type("AWS::CloudFront::Distribution").values()
-    return [one["DistributionConfig"] for one in made]
+    return [one["DistributionConfig"] for one in made if "ConnectionMode" not in one["DistributionConfig"]]
+
+
+def _tenants(stack: Stack) -> Resource:
+    made = [one["DistributionConfig"] for one in stack.of_type("AWS::CloudFront::Distribution").values()]
+    [found] = [one for one in made if one.get("ConnectionMode") == "tenant-only"]
+    return found
 
 
 def _at_the_edge(uri: str, query: dict[str, Any] | None = None, host: str = "kiln.example.com") -> dict[str, Any]:

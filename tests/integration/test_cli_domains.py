@@ -26,15 +26,6 @@ def test_a_domain_is_added_with_the_record_for_its_dns_and_removed_again(
         assert domains_of(house) == ()
 
 
-@pytest.mark.parametrize("action", ["add", "check"])
-def test_a_site_on_aws_has_no_domain_of_its_own(
-    action: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("WEBORDINARY_DOMAIN", "example.com")
-    assert main(["project", "domain", action, "kiln", "www.pottery.invalid", "--backend", "aws"]) == 1
-    assert "redirect www.pottery.invalid to https://kiln.example.com/" in capsys.readouterr().err
-
-
 def domains_of(house: House) -> tuple[str, ...]:
     project = house.services.directory.project("amelia")
     assert project

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from types_boto3_sts import STSClient
 
     from webordinary.adapters.aws.site.credentials import Broker
+    from webordinary.adapters.aws.site.own_domains import TenantDomains
     from webordinary.adapters.aws.site.releases import S3Releases, ShownCopies
     from webordinary.adapters.aws.site.stores import FetchedFiles, S3BuildLogs, S3SessionFiles
     from webordinary.adapters.files.liveness import LockFiles
@@ -409,6 +410,16 @@ class AwsContainer:
         )
 
     @cached_property
+    def own_domains(self) -> TenantDomains | None:
+        if self.endpoint:
+            return None
+        from webordinary.adapters.aws.site.own_domains import TenantDomains  # noqa: PLC0415 - a lambda starts without it
+
+        session, region = self._session or boto3.Session(), self.config.aws_region
+        client: Any = session.client
+        return TenantDomains(lambda service: client(service, config=config_of(region, None)))
+
+    @cached_property
     def leases(self) -> AwsProjectLeases:
         return AwsProjectLeases(self.job_table, self.ownership_table)
 
@@ -486,6 +497,9 @@ class AwsContainer:
     def deprovision(self, project_id: str, keys: Sequence[ProjectUser]) -> None:
         from webordinary.adapters.aws.site.stores import SESSIONS_PREFIX  # noqa: PLC0415 - a lambda starts without it
 
+        if (edge := self.own_domains) and (project := self.directory.project(project_id)):
+            for domain in project.domains:
+                edge.hide(project_id, domain)
         for key in {*keys, *keys_with_queues(self.clients, project_id)}:
             self.claim_table.forget(key)
             remove_key_queues(self.clients, key)

@@ -27,9 +27,11 @@ from webordinary.model.checks import Check, CheckResult, Verdict, broken, doubtf
 from webordinary.model.errors import WebOrdinaryError
 from webordinary.model.snapshot import MailState, state_of
 from webordinary.operations.doctor import CheckRun, run_checks
+from webordinary.operations.ports import OwnDomains
 
 MOST_KEYS = 100
 MOST_MAILS = 50
+MOST_DOMAINS = 20
 
 
 def client_of(config: Config) -> ClientOf:
@@ -87,6 +89,17 @@ def customers_checks(services: AwsContainer) -> Iterator[Check]:
     if not config.aws_endpoint:  # an emulator has no domain of its own
         hosts = [names.site_host(project, stage, config.domain) for project in projects for stage in Stage]
         yield from site_name_checks(hosts, config.domain)
+    if edge := services.own_domains:
+        own = [(one.project_id, domain) for one in services.directory.projects() for domain in one.domains]
+        for project, domain in own[:MOST_DOMAINS]:
+            yield Check(f"domain {domain}", partial(_own_domain, edge, project, domain))
+
+
+def _own_domain(edge: OwnDomains, project_id: str, domain: str) -> CheckResult:
+    """Do visitors see the site there?"""
+    if edge.look(project_id, domain).points_here:
+        return good(f"{domain} shows {project_id}")
+    return doubtful(f"{domain} does not show {project_id}", f"`webordinary project domain add {project_id} {domain}`")
 
 
 def examine_account(config: Config) -> Iterator[CheckRun]:

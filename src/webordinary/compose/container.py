@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # a lambda starts without them
         Letters,
         MailIndex,
         Overview,
+        OwnDomains,
         StoredBuildLogs,
         WaitingJobs,
         WorkerRegistry,
@@ -189,6 +190,10 @@ class Container(Protocol):
         """A file of a release that was current here. Raises OSError, Permanent or Transient."""
 
     @property
+    def own_domains(self) -> OwnDomains | None:
+        """None where visitors come to this machine: then DNS alone decides."""
+
+    @property
     def leases(self) -> ProjectLeases: ...
     @property
     def ledger(self) -> Accounts: ...
@@ -243,8 +248,8 @@ def site_url(config: Config, project_id: str, stage: Stage, own_domains: Sequenc
     """Address of a site in a browser; the public site is shown under the customer's own domain if there is one."""
     host = f"{site_host(project_id, stage)}.{config.domain}"
     if profile_of(config).is_public:
-        host = names.site_host(project_id, stage, config.domain)  # the edge knows no own domains
-    elif stage is Stage.PUBLIC and own_domains:
+        host = names.site_host(project_id, stage, config.domain)
+    if stage is Stage.PUBLIC and own_domains:
         host = own_domains[0]
     if config.public_url:
         public = urlsplit(config.public_url)

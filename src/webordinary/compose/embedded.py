@@ -307,6 +307,10 @@ class EmbeddedContainer:
     def interruptions(self) -> SqliteInterruptions:
         return SqliteInterruptions(self.db)
 
+    @property
+    def own_domains(self) -> None:
+        return None
+
     @cached_property
     def releases(self) -> FolderReleases:
         return FolderReleases(self.config.data / SITES, self.config.releases_kept)

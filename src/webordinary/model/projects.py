@@ -101,3 +101,15 @@ def existing(project: Project | None, project_id: str) -> Project:
     if project is None:
         raise Permanent(f"project {project_id} is gone: add it again with `webordinary project add`")
     return project
+
+
+@dataclass(frozen=True, slots=True)
+class DomainFinding:
+    """Whether visitors see a site under a domain of its own, as an operator hears of it."""
+
+    domain: str
+    points_here: bool
+    words: str
+    """The finding, and what to do."""
+    records: tuple[str, ...] = ()
+    """What belongs into its DNS, if that is not right."""

@@ -36,8 +36,9 @@ from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project, Sender, existing
+from webordinary.model.projects import DomainFinding, Project, Sender, existing
 from webordinary.operations import sample
+from webordinary.operations.ports import OwnDomains
 from webordinary.pool.ports import RESUMED
 from webordinary.pool.reconciler import Reconciler, end_workflow
 from webordinary.pool.transitions import all_open
@@ -283,32 +284,25 @@ Resolve = Callable[[str], frozenset[str]]
 """The addresses of a host name; empty if it has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class DomainCheck:
-    """What DNS says of a domain."""
-
-    domain: str
-    found: frozenset[str]
-    wanted: frozenset[str]
-
-    @property
-    def points_here(self) -> bool:
-        """Every address of the domain is one of the server's."""
-        return bool(self.found) and self.found <= self.wanted
-
-    @property
-    def words(self) -> str:
-        """The finding, and what to do."""
-        if self.points_here:
-            return f"{self.domain} leads here"
-        if not self.wanted:
-            return f"{self.domain} cannot be compared: the server's own name has no address in DNS yet"
-        found = ", ".join(sorted(self.found)) or "no address"
-        return f"{self.domain} leads to {found}, not to {', '.join(sorted(self.wanted))}: correct its DNS record"
-
-
 def add_domain(directory: Directory, project: Project, domain: str, ours: Sequence[str], now: datetime) -> Project:
     """Show a project's public site under a domain too. `ours` are the names that belong to the server itself."""
+    changed = replace(project, domains=_with_domain(directory, project, domain, ours))
+    directory.add_project(changed, now)
+    return changed
+
+
+def show_domain(
+    directory: Directory, edge: OwnDomains, project: Project, domain: str, ours: Sequence[str], now: datetime
+) -> DomainFinding:
+    """The same where visitors come by an edge of somebody else's: replies name the domain once it is shown there."""
+    _with_domain(directory, project, domain, ours)
+    found = edge.show(project.project_id, domain)
+    if found.points_here:
+        add_domain(directory, project, domain, ours, now)
+    return found
+
+
+def _with_domain(directory: Directory, project: Project, domain: str, ours: Sequence[str]) -> tuple[str, ...]:
     for name in ours:
         if domain == name or domain.endswith(f".{name}"):
             raise Permanent(f"{domain} is a name of this server: sites below {name} have their names already")
@@ -318,9 +312,7 @@ def add_domain(directory: Directory, project: Project, domain: str, ours: Sequen
     domains = (*(known for known in project.domains if known != domain), domain)
     if len(domains) > MOST_DOMAINS:
         raise Permanent(f"a site has at most {MOST_DOMAINS} domains: remove one first")
-    changed = replace(project, domains=domains)
-    directory.add_project(changed, now)
-    return changed
+    return domains
 
 
 def remove_domain(directory: Directory, project: Project, domain: str, now: datetime) -> Project:
@@ -340,9 +332,18 @@ def dns_records(domain: str, site_name: str) -> list[str]:
     return [f"{domain}.  CNAME  {site_name}."]
 
 
-def check_domain(domain: str, site_name: str, resolve: Resolve) -> DomainCheck:
-    """Compare the addresses of a domain with those of the site's own name."""
-    return DomainCheck(domain, resolve(domain), resolve(site_name))
+def check_domain(domain: str, site_name: str, resolve: Resolve) -> DomainFinding:
+    """Compare the addresses of a domain with those of the site's own name: all of them must be the server's."""
+    found, wanted = resolve(domain), resolve(site_name)
+    records = tuple(dns_records(domain, site_name))
+    if found and found <= wanted:
+        return DomainFinding(domain, True, f"{domain} leads here", records)
+    if not wanted:
+        words = f"{domain} cannot be compared: the server's own name has no address in DNS yet"
+        return DomainFinding(domain, False, words, records)
+    leads = ", ".join(sorted(found)) or "no address"
+    words = f"{domain} leads to {leads}, not to {', '.join(sorted(wanted))}: correct its DNS record"
+    return DomainFinding(domain, False, words, records)
 
 
 _STOPPED = Settlement(

@@ -9,7 +9,7 @@ from typing import Protocol
 from webordinary.jobs.ports import BuildLogs, Ledger
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Sender
+from webordinary.model.projects import DomainFinding, Sender
 from webordinary.model.snapshot import (
     LoggedEvent,
     MailDetail,
@@ -129,3 +129,16 @@ class WorkerRegistry(Protocol):
 
     def peers(self) -> Mapping[str, int]:
         """Process ids of the workers whose process lives, by worker id."""
+
+
+class OwnDomains(Protocol):
+    """The edge through which visitors reach sites under domains of their own. Each method is idempotent."""
+
+    def show(self, project_id: str, domain: str) -> DomainFinding:
+        """Show the public site under it, as far as can be done now; again goes on. Raises Permanent if it is taken."""
+
+    def look(self, project_id: str, domain: str) -> DomainFinding:
+        """Whether it is shown; changes nothing."""
+
+    def hide(self, project_id: str, domain: str) -> str:
+        """Show nothing under it any more; what remains to be done, in words. Raises Permanent if it is another's."""

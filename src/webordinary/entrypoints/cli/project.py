@@ -261,26 +261,26 @@ def add_domain(parts: Commands) -> None:
 
 def change_domains(args: argparse.Namespace) -> int:
     """Add, remove or check a domain; `add` says what to put into DNS."""
-    known = load_existing(args)
-    if args.action != "remove" and profile_of(known).is_public:
-        address = container.site_url(known, args.name, Stage.PUBLIC)
-        todo = f"let the provider of its DNS redirect {args.own_domain} to {address}"
-        raise CommandFailed("a site on AWS has no domain of its own yet", todo, Exit.FAILED)
-    with open_container(known) as services:
+    with open_container(load_existing(args)) as services:
         project, settings, now = find_site(services, args.name), services.config, services.clock.now()
-        site_name = f"{project.project_id}.{settings.domain}"
+        edge, site_name = services.own_domains, f"{project.project_id}.{settings.domain}"
         ours = [settings.domain, *filter(None, [urlsplit(settings.public_url).hostname])]
-        if args.action == "add":
-            onboarding.add_domain(services.directory, project, args.own_domain, ours, now)
-        elif args.action == "remove":
+        if args.action == "remove":
+            left = edge.hide(project.project_id, args.own_domain) if edge else ""
             onboarding.remove_domain(services.directory, project, args.own_domain, now)
-            return _said(
-                args, {"removed": args.own_domain}, [f"{args.own_domain} shows nothing of {args.name} any more."]
-            )
-    found = onboarding.check_domain(args.own_domain, site_name, _addresses)
-    records = onboarding.dns_records(args.own_domain, site_name)
-    plain = {"domain": args.own_domain, "points_here": found.points_here, "dns": records}
-    return _said(args, plain, [f"{found.words}.", *([] if found.points_here else ["In its DNS:", *records])])
+            gone = f"{args.own_domain} shows nothing of {args.name} any more."
+            return _said(args, {"removed": args.own_domain}, [gone, *([f"{left}."] if left else [])])
+        if edge and args.action == "add":
+            found = onboarding.show_domain(services.directory, edge, project, args.own_domain, ours, now)
+        elif edge:
+            found = edge.look(project.project_id, args.own_domain)
+        else:
+            if args.action == "add":
+                onboarding.add_domain(services.directory, project, args.own_domain, ours, now)
+            found = onboarding.check_domain(args.own_domain, site_name, _addresses)
+    plain = {"domain": args.own_domain, "points_here": found.points_here, "dns": [*found.records]}
+    missing = [] if found.points_here else found.records
+    return _said(args, plain, [f"{found.words}.", *(["In its DNS:", *missing] if missing else [])])
 
 
 def _addresses(host: str) -> frozenset[str]:

@@ -15,6 +15,7 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import code_of, translated
 from webordinary.adapters.aws.provision.account_checks import ask
 from webordinary.adapters.aws.provision.package import ARCHITECTURE, newest_tag
+from webordinary.adapters.aws.site.own_domains import TenantDomains
 from webordinary.model.checks import Check, CheckResult, broken, doubtful, good
 from webordinary.model.errors import Transient
 
@@ -36,7 +37,7 @@ QUOTAS = {
     "bucket quota": ("s3", "L-DC2B2D3D", CERTIFICATES),
 }
 """Service, code and region in Service Quotas."""
-BUCKETS = 4
+BUCKETS, DISTRIBUTIONS = 4, 2
 STUCK = {
     "ROLLBACK_FAILED": "`webordinary aws destroy`, then deploy again",
     "DELETE_FAILED": "`webordinary aws destroy` again; the stack's events name what stays",
@@ -230,7 +231,7 @@ class Preflight:
         if service == "ec2":
             return self._machines(int(limit))
         used = self._used(service)
-        needed = 1 if service == "cloudfront" else BUCKETS
+        needed = DISTRIBUTIONS if service == "cloudfront" else BUCKETS
         if used + needed > limit:
             return broken(f"{name}: {used} of {limit:.0f} are used, {needed} more are needed", "ask AWS for more")
         return good(f"{name}: {used} of {limit:.0f} are used")
@@ -322,13 +323,14 @@ WORKERS = f"service/{names.CLUSTER}/{names.SERVICE}"
 def clear_the_way(client_of: ClientOf, report: Report, pause: Callable[[], None]) -> None:
     """Stop what keeps CloudFormation from removing our stacks. Idempotent.
 
-    An active receipt rule set cannot be deleted (SES, DeleteReceiptRuleSet), and an Auto Scaling group with machines
-    that are protected from scale-in is never emptied (aws-cdk#18179).
+    An active receipt rule set cannot be deleted (SES, DeleteReceiptRuleSet), nor a distribution that has tenants, and
+    an Auto Scaling group with machines that are protected from scale-in is never emptied (aws-cdk#18179).
     """
     if active_rules(client_of("ses")) == names.RECEIPT_RULES:
         with translated("letting SES receive by no rules"):
             client_of("ses").set_active_receipt_rule_set()
         report("SES receives no more mail")
+    TenantDomains(client_of).hide_all(report, pause)
     _stop_workers(client_of("ecs"))
     groups = _release_machines(client_of("autoscaling"))
     for _ in range(DESTROY_LOOKS):
