@@ -10,7 +10,9 @@ from webordinary.adapters.aws import names
 
 def common_environment(settings: Settings) -> dict[str, str]:
     """The region is there already, for lambdas by Lambda itself."""
+    prefix = {names.PREFIX_VARIABLE: names.PREFIX} if names.PREFIX != names.USUAL_PREFIX else {}
     return {
+        **prefix,
         "UNCLAIMED_QUEUE_URL": f"https://sqs.{Aws.REGION}.{Aws.URL_SUFFIX}/{Aws.ACCOUNT_ID}/{names.UNCLAIMED}",
         "OWNERSHIP_TABLE_NAME": names.OWNERSHIP,
         "ACTIVE_JOBS_TABLE": names.JOBS,

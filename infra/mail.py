@@ -19,7 +19,6 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.mail.mails import UNADMITTED_DAYS, UNADMITTED_TAG
 from webordinary.adapters.aws.provision.shapes import RAW_PREFIX
 
-RULE = "keep"
 WRITES_MAIL = 1
 """Index of the statement in the bucket's policy that lets SES write; the first one denies plain HTTP."""
 
@@ -82,10 +81,17 @@ class MailStack(Stack):
         made.add_resource_dependency(allowed)
 
     def _receive(self, bucket: s3.Bucket) -> None:
-        rules = ses.ReceiptRuleSet(self, "rules", receipt_rule_set_name=names.RECEIPT_RULES)
+        """By rules of our own, or with one rule among others: SES receives by one set of rules in a region."""
+        called, ours = self._settings.receipt_rules, self._settings.receipt_rules == names.RECEIPT_RULES
+        rule = "keep" if ours else f"{names.PREFIX}-keep"
+        rules: ses.IReceiptRuleSet = (
+            ses.ReceiptRuleSet(self, "rules", receipt_rule_set_name=called)
+            if ours
+            else ses.ReceiptRuleSet.from_receipt_rule_set_name(self, "rules", called)
+        )
         rules.add_rule(
             "keep",
-            receipt_rule_name=RULE,
+            receipt_rule_name=rule,
             recipients=[self._settings.mail_domain],
             scan_enabled=True,
             tls_policy=ses.TlsPolicy.OPTIONAL,
@@ -93,7 +99,7 @@ class MailStack(Stack):
         )
         # CDK's action lets every rule of the account write; only ours may.
         condition = f"PolicyDocument.Statement.{WRITES_MAIL}.Condition.StringEquals.aws:SourceArn"
-        bucket.policy.node.default_child.add_property_override(condition, arns.receipt_rule(names.RECEIPT_RULES, RULE))
+        bucket.policy.node.default_child.add_property_override(condition, arns.receipt_rule(called, rule))
         CfnOutput(self, "MX", value=f"10 inbound-smtp.{Aws.REGION}.{Aws.URL_SUFFIX}")
 
     def _send(self) -> None:

@@ -23,6 +23,7 @@ class Settings:
     domain: str = "example.com"
     mailbox: str = ""
     identity: str = "made"
+    receipt_rules: str = names.RECEIPT_RULES
     operator: str = ""
     hosted_zone: str = ""
     certificate: str = ""

@@ -14,9 +14,12 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
+from tests.aws.accounts import session_of
 from tests.aws.recorded import REGION, Recorded
 from tests.aws.test_dns_records import name_server
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.clients import connect
+from webordinary.adapters.aws.provision.account_checks import MailChecks
 from webordinary.adapters.aws.provision.preflight import (
     DeploymentIntent,
     Preflight,
@@ -200,9 +203,31 @@ def test_the_sandbox_is_told_with_its_quota() -> None:
 
 
 def test_somebody_elses_active_rules_are_told() -> None:
-    theirs = {"Metadata": {"Name": "theirs"}}
-    found = look("receipt rules", lambda tape: tape.answers("ses", "describe_active_receipt_rule_set", theirs))
+    theirs, call = {"Metadata": {"Name": "theirs"}}, "describe_active_receipt_rule_set"
+    found = look("receipt rules", lambda tape: tape.answers("ses", call, theirs))
     assert found.verdict is Verdict.WARN
+    assert found.todo == "`-c receipt_rules=theirs` adds ours to them"
+    for active, verdict in (("theirs", Verdict.OK), ("others", Verdict.FAIL)):
+        rules = {"Metadata": {"Name": active}}
+        told = look("receipt rules", lambda tape: tape.answers("ses", call, rules), receipt_rules="theirs")  # noqa: B023
+        assert told.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("rules", "verdict"),
+    [
+        ([{"Name": "a", "Enabled": True, "Recipients": ["mail.kiln.example"]}], Verdict.OK),
+        ([{"Name": "a", "Enabled": False, "Recipients": ["mail.kiln.example"]}], Verdict.FAIL),
+        ([{"Name": "a", "Enabled": True, "Recipients": ["kiln.example"]}], Verdict.FAIL),
+        ([], Verdict.FAIL),
+    ],
+)
+def test_the_doctor_looks_for_a_rule_that_takes_our_mail(rules: list[dict[str, Any]], verdict: Verdict) -> None:
+    """SES, DescribeActiveReceiptRuleSet: whatever the set is called, its rules say whose mail is taken."""
+    recorded, clients = Recorded(), connect(REGION, "http://127.0.0.1:1", session_of("1" * 12))
+    recorded.answers("ses", "describe_active_receipt_rule_set", {"Metadata": {"Name": "any"}, "Rules": rules})
+    checks = MailChecks(clients, recorded("ses"), "edit@mail.kiln.example", emulated=False)
+    assert checks.receiving().verdict is verdict
 
 
 def test_the_monthly_costs_are_said() -> None:

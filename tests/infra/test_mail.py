@@ -103,3 +103,15 @@ def test_an_identity_that_exists_already_is_left_alone(tmp_path: Path) -> None:
     cloud = synthesise(tmp_path, identity="existing")
     assert not cloud.mail.of_type("AWS::SES::EmailIdentity")
     assert cloud.mail.only("AWS::SES::ConfigurationSet")["Name"] == names.CONFIGURATION_SET
+
+
+def test_our_rule_stands_among_others_that_are_active(tmp_path: Path) -> None:
+    """SES, SetActiveReceiptRuleSet: one set of rules is active in a region; a second deployment adds its rule to it."""
+    cloud = synthesise(tmp_path, receipt_rules="theirs")
+    assert not cloud.mail.of_type("AWS::SES::ReceiptRuleSet")
+    made = cloud.mail.only("AWS::SES::ReceiptRule")
+    assert (made["RuleSetName"], made["Rule"]["Name"]) == ("theirs", f"{names.PREFIX}-keep")
+    policy = cloud.mail.only("AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
+    [allowed] = [statement for statement in policy if statement["Effect"] == "Allow"]
+    source = plain(allowed["Condition"]["StringEquals"]["aws:SourceArn"])
+    assert source.endswith(f":receipt-rule-set/theirs:receipt-rule/{names.PREFIX}-keep")

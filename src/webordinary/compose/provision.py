@@ -48,6 +48,8 @@ from webordinary.operations import onboarding, sample
 from webordinary.operations.doctor import CheckRun, run_checks
 
 ERROR_PAGE = b"<!doctype html><meta charset=utf-8><title>Not found</title><h1>There is no such page</h1>\n"
+LOOKED_AT = ("operator", "hosted_zone", "capacity", "nat", "receipt_rules")
+"""Settings of a deployment that its preflight takes as they are said."""
 PAUSE_SECONDS, EMULATED_PAUSE_SECONDS = 10.0, 0.1
 
 
@@ -56,7 +58,7 @@ def package_lambdas(root: Path) -> None:
     build(root, AWS)
 
 
-def activate_receipt_rules(config: Config) -> str:
+def activate_receipt_rules(config: Config, wanted: str = names.RECEIPT_RULES) -> str:
     """Let SES receive by our rules, unless others are active; what was done, or is left to do, in words."""
     endpoint = config.aws_endpoint or None
     if endpoint:
@@ -64,7 +66,9 @@ def activate_receipt_rules(config: Config) -> str:
     ses = boto3.client("ses", config=config_of(config.aws_region))
     active = active_rules(ses)
     with translated("making our receipt rules the active ones"):
-        if active and active != names.RECEIPT_RULES:
+        if active and active == wanted:
+            return f"SES receives by the rules {active}"
+        if active:
             return (
                 f"SES receives by the rules {active}; if ours shall take their place: "
                 f"aws ses set-active-receipt-rule-set --rule-set-name {names.RECEIPT_RULES}"
@@ -80,7 +84,7 @@ def examine_before_deploying(config: Config, said: Mapping[str, str], *, take_ov
         mailbox=_mailbox(said),
         take_over_mail=take_over_mail,
         max_workers=int(said.get("max_workers", "10")),
-        **{name: said[name] for name in ("operator", "hosted_zone", "capacity", "nat") if name in said},
+        **{name: said[name] for name in LOOKED_AT if name in said},
     )
     identity, *others = account_checks(config)
     [known] = run_checks([identity])

@@ -294,7 +294,7 @@ def add_domain(directory: Directory, project: Project, domain: str, ours: Sequen
 def show_domain(
     directory: Directory, edge: OwnDomains, project: Project, domain: str, ours: Sequence[str], now: datetime
 ) -> DomainFinding:
-    """The same where visitors come by an edge of somebody else's: replies name the domain once it is shown there."""
+    """The same where visitors come by the edge of a cloud: replies name the domain once they see the site there."""
     _with_domain(directory, project, domain, ours)
     found = edge.show(project.project_id, domain)
     if found.points_here:

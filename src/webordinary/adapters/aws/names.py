@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from webordinary.model.errors import InvalidName
 from webordinary.model.names import ProjectUser
 
 MIN_RETENTION_DAYS = 14
 """A mail may wait for a week; what belongs to it must not expire before."""
-PREFIX = "webordinary"
-STATE_MACHINE = "email-processor"
-CLUSTER = "webordinary-edit-cluster"
-SERVICE = "webordinary-edit-service"
-REPOSITORY = "webordinary-worker"
+USUAL_PREFIX = "webordinary"
+PREFIX_VARIABLE = "WEBORDINARY_AWS_PREFIX"
+
+
+def prefix_in(environment: Mapping[str, str]) -> str:
+    """What all names begin with. Without a hyphen, so that no deployment's names begin as another's."""
+    prefix = environment.get(PREFIX_VARIABLE) or USUAL_PREFIX
+    if not re.fullmatch(r"[a-z][a-z0-9]{0,15}", prefix):
+        raise InvalidName(f"{PREFIX_VARIABLE} is {prefix!r}: use a letter and up to 15 of a-z and 0-9")
+    return prefix
+
+
+PREFIX = prefix_in(os.environ)
+"""Of this process, from its environment alone: whatever is named here is named once, when it is imported."""
+STATE_MACHINE = "email-processor" if PREFIX == USUAL_PREFIX else f"{PREFIX}-email-processor"
+CLUSTER = f"{PREFIX}-edit-cluster"
+SERVICE = f"{PREFIX}-edit-service"
+REPOSITORY = f"{PREFIX}-worker"
 PUBLISHER_ROLE = f"{PREFIX}-publisher"
 """What the broker assumes for a worker with a claim; the session's tag PROJECT_TAG says for which project."""
 PROJECT_TAG = "project"

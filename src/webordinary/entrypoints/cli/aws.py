@@ -174,7 +174,7 @@ def deploy(args: argparse.Namespace) -> int:
     _cdk(config, root, "deploy", ["--all", TAKE_OVER, "--require-approval", "never", *context])
     provision.put_error_page(config)
     provision.resume_scaling(config)
-    words = _let_mail_in(config)
+    words = _let_mail_in(config, settings)
     if args.json:
         print_json({"deployed": True, "mail": words})
     else:
@@ -296,11 +296,11 @@ def _newest_image(config: Config) -> str:
     return newest_image_tag(config)
 
 
-def _let_mail_in(config: Config) -> str:
+def _let_mail_in(config: Config, settings: Mapping[str, str]) -> str:
     """Activate our receipt rules, unless other rules are active: those may receive other mail of the account."""
     from webordinary.compose.provision import activate_receipt_rules  # noqa: PLC0415  boto3 is an extra
 
-    return activate_receipt_rules(config)
+    return activate_receipt_rules(config, *filter(None, [settings.get("receipt_rules")]))
 
 
 def add_to(commands: Commands) -> None:

@@ -211,13 +211,19 @@ class MailChecks:
         return good("SES sends to everybody")
 
     def receiving(self) -> CheckResult:
-        """Are our receipt rules the active ones?"""
+        """Is there a rule for our domain among the active ones?"""
+        domain = self._mailbox.rpartition("@")[2]
         with translated("asking SES for its receipt rules"):
-            active = self._receiving.describe_active_receipt_rule_set().get("Metadata", {}).get("Name", "")
-        if active != names.RECEIPT_RULES:
+            found = self._receiving.describe_active_receipt_rule_set()
+        active = found.get("Metadata", {}).get("Name", "")
+        taken = [
+            rule for rule in found.get("Rules", []) if rule.get("Enabled") and domain in rule.get("Recipients", [])
+        ]
+        if not taken:
             return broken(
-                f"the active receipt rules are {active or 'none'}, not {names.RECEIPT_RULES}",
-                f"aws ses set-active-receipt-rule-set --rule-set-name {names.RECEIPT_RULES}",
+                f"the active receipt rules ({active or 'none'}) take no mail of {domain}",
+                f"aws ses set-active-receipt-rule-set --rule-set-name {names.RECEIPT_RULES}, or deploy with "
+                f"`-c receipt_rules={active or names.RECEIPT_RULES}`",
             )
         return good(f"SES receives by the rules {active}")
 

@@ -62,6 +62,7 @@ class DeploymentIntent:
     nat: str = "gateway"
     max_workers: int = 10
     take_over_mail: bool = False
+    receipt_rules: str = names.RECEIPT_RULES
 
     @property
     def mail_domain(self) -> str:
@@ -194,9 +195,11 @@ class Preflight:
 
     def receipt_rules(self) -> CheckResult:
         """Only one set of rules is active in an account and region."""
-        active = active_rules(self._client_of("ses"))
-        if active and active != names.RECEIPT_RULES:
-            return doubtful(f"SES receives by the rules {active}", "they stay active; deploying says how to change it")
+        active, wanted = active_rules(self._client_of("ses")), self._intent.receipt_rules
+        if wanted not in (active, names.RECEIPT_RULES):
+            return broken(f"SES receives by {active or 'no rules'}, not by {wanted}", "name those that are active")
+        if active and active != wanted:
+            return doubtful(f"SES receives by the rules {active}", f"`-c receipt_rules={active}` adds ours to them")
         return good(f"SES receives by {active or 'no rules yet'}")
 
     def sending(self) -> CheckResult:
