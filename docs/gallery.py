@@ -27,7 +27,7 @@ from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer
 from webordinary.mail.replies.compose import compose
 from webordinary.mail.replies.languages import catalogues
-from webordinary.mail.replies.look import Look
+from webordinary.mail.replies.rendering import Brand
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment
 
@@ -121,9 +121,15 @@ def _pictures() -> tuple[bytes, ...]:
 
 def html_of(mail: ParsedMail, answer: Answer) -> str:
     """The HTML of a reply, its pictures inside."""
-    look = Look(catalogues=catalogues())
+    brand = Brand(catalogues=catalogues())
     reply = compose(
-        answer, email_id="e", mail=mail, mailbox="edit@amelia.example", sent_at=_AT, thread_id="0" * 16, look=look
+        answer,
+        email_id="e",
+        mail=mail,
+        mailbox="edit@amelia.example",
+        sent_at=_AT,
+        thread_id="0" * 16,
+        brand=brand,
     )
     message = message_from_bytes(reply.raw, policy=default)
     assert isinstance(message, EmailMessage)

@@ -555,7 +555,7 @@ class Config:
         return {variable_of(name): _as_variable(getattr(self, name)) for name in NAMES}
 
 
-Said = tuple[str, object, str]  # field, raw value, where it was said
+GivenValue = tuple[str, object, str]  # field, raw value, where it was said
 NAMES = tuple(f.name for f in fields(Config))
 SECRETS = frozenset(f.name for f in fields(Config) if not f.repr)
 _NEED_SECRETS = ("oidc_issuer", "relay_user", "imap_host", "push_secret_file", "dkim_key_file")
@@ -573,7 +573,7 @@ def _wrong(name: str, source: str, raw: object) -> Problem:
     return Problem(name, source, f"{shown} is not possible; it must be {setting_of(name).rule.allowed}")
 
 
-def _from_file(file: Path | None, problems: list[Problem]) -> Iterator[Said]:
+def _from_file(file: Path | None, problems: list[Problem]) -> Iterator[GivenValue]:
     if file is None:
         return
     try:
@@ -591,14 +591,14 @@ def _from_file(file: Path | None, problems: list[Problem]) -> Iterator[Said]:
             problems.append(Problem(name[:80], str(file), f"there is no such setting{_meant(name)}"))
 
 
-def _from_platform(env: Mapping[str, str]) -> Iterator[Said]:
+def _from_platform(env: Mapping[str, str]) -> Iterator[GivenValue]:
     """What AWS, or who deploys there, calls some of our settings."""
     for variable, name in PLATFORM_VARIABLES.items():
         if env.get(variable):
             yield name, env[variable], variable
 
 
-def _from_secret_files(env: Mapping[str, str], problems: list[Problem]) -> Iterator[Said]:
+def _from_secret_files(env: Mapping[str, str], problems: list[Problem]) -> Iterator[GivenValue]:
     """A secret in a file: named by VARIABLE_FILE, or passed by systemd as a credential. VARIABLE itself wins."""
     for name in sorted(SECRETS):
         file, source = env.get(variable_of(name) + "_FILE", ""), variable_of(name) + "_FILE"
@@ -615,7 +615,7 @@ def _from_secret_files(env: Mapping[str, str], problems: list[Problem]) -> Itera
             problems.append(Problem(name, source, f"the file of this secret cannot be read: {reason}"))
 
 
-def _from_env(env: Mapping[str, str], problems: list[Problem]) -> Iterator[Said]:
+def _from_env(env: Mapping[str, str], problems: list[Problem]) -> Iterator[GivenValue]:
     for variable in sorted(v for v in env if v.startswith(PREFIX)):
         name = variable.removeprefix(PREFIX).lower()
         if name in NAMES:
@@ -626,7 +626,7 @@ def _from_env(env: Mapping[str, str], problems: list[Problem]) -> Iterator[Said]
             problems.append(Problem(name[:80], variable, f"there is no such setting{meant}"))
 
 
-def _from_flags(overrides: Mapping[str, object]) -> Iterator[Said]:
+def _from_flags(overrides: Mapping[str, object]) -> Iterator[GivenValue]:
     for name, raw in overrides.items():
         if name not in NAMES:
             raise TypeError(f"{name} is not a field of Config")
@@ -644,7 +644,7 @@ def flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _file_beside_data(said: Iterable[Said]) -> Path | None:
+def _file_beside_data(said: Iterable[GivenValue]) -> Path | None:
     data = {name: raw for name, raw, _ in said if name == "data"}.get("data", "data")
     file = Path(str(data)).expanduser() / FILE_NAME
     return file if file.is_file() else None

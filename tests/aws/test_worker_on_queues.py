@@ -35,7 +35,7 @@ STOPPED = Settlement(JobOutcome.CANCELLED, JobResult("Stopped, as asked."))
 
 
 @dataclass
-class Desk:
+class EditContext:
     """Work that is done at once, or lasts until it must end; what happens is heard in order."""
 
     lasting: set[str] = field(default_factory=set)
@@ -80,15 +80,15 @@ class House:
             callbacks=StepFunctionsCallbacks(clients_of(endpoint).stepfunctions),
             liveness=RemoteLiveness(),
         )
-        self.desk = Desk()
+        self.context = EditContext()
         self.wakeups = PollingWakeups(queues, hints, slots=1, poll_seconds=1)
         self.worker = Worker(
             WorkerDeps(
                 worker_id="container-1",
                 settings=WorkerSettings(slots=1, reconcile=300.0),
                 pool=self.pool,
-                work=self.desk,
-                events=self.desk,
+                work=self.context,
+                events=self.context,
                 clock=SystemClock(),
                 threads=SystemThreadSpawner(),
                 wakeups=self.wakeups,
@@ -123,34 +123,34 @@ def house(ministack: Emulator) -> Iterator[House]:
 
 def test_a_hint_brings_the_first_job_and_a_ticket_the_next(house: House) -> None:
     house.queue("a", owned=False)
-    first, fence = house.desk.begun.get(timeout=LONG)
-    assert house.desk.told.get(timeout=LONG) == ("JobSettled", "succeeded")
+    first, fence = house.context.begun.get(timeout=LONG)
+    assert house.context.told.get(timeout=LONG) == ("JobSettled", "succeeded")
     house.queue("b")
-    assert (first, house.desk.begun.get(timeout=LONG)) == ("a", ("b", fence))
+    assert (first, house.context.begun.get(timeout=LONG)) == ("a", ("b", fence))
 
 
 def test_a_stop_ends_the_running_job(house: House) -> None:
-    house.desk.lasting.add("a")
+    house.context.lasting.add("a")
     house.queue("a", owned=False)
-    house.desk.begun.get(timeout=LONG)
+    house.context.begun.get(timeout=LONG)
     stopping = house.pool.jobs.settle_waiting("a", STOPPED, datetime.now(UTC))
     house.pool.tickets.notify_owner(stopping, STOP)
-    assert house.desk.told.get(timeout=LONG) == ("JobSettled", "cancelled")
+    assert house.context.told.get(timeout=LONG) == ("JobSettled", "cancelled")
 
 
 def test_a_mail_of_another_thread_goes_first_and_the_interrupted_one_goes_on(house: House) -> None:
-    house.desk.lasting.add("a")
+    house.context.lasting.add("a")
     house.queue("a", owned=False)
-    assert house.desk.begun.get(timeout=LONG)[0] == "a"
+    assert house.context.begun.get(timeout=LONG)[0] == "a"
     house.queue("b", thread="t2")
-    assert [house.desk.begun.get(timeout=LONG)[0] for _ in range(2)] == ["b", "a"]
+    assert [house.context.begun.get(timeout=LONG)[0] for _ in range(2)] == ["b", "a"]
 
 
 def test_an_idle_owner_gives_way_to_a_key_that_waits(house: House) -> None:
     house.queue("a", owned=False)
-    assert house.desk.told.get(timeout=LONG) == ("JobSettled", "succeeded")
+    assert house.context.told.get(timeout=LONG) == ("JobSettled", "succeeded")
     house.queue("b", key=1, owned=False)
-    assert sorted(house.desk.told.get(timeout=LONG) for _ in range(2)) == [
+    assert sorted(house.context.told.get(timeout=LONG) for _ in range(2)) == [
         ("ClaimYielded", str(house.keys[0])),
         ("JobSettled", "succeeded"),
     ]

@@ -234,7 +234,7 @@ class MemoryRepository:
         """Put the thread's branch on the origin."""
         copy, work = self._copies[workspace.path], workspace.work
         if not copy.push({work.branch: copy.branch}, _key_fence(work)):
-            raise Transient(f"somebody else moved {work.branch}")
+            raise Transient(f"another commit came to {work.branch}")
 
     def abandon(self, workspace: Workspace) -> None:
         """Put the thread's branch back to main."""
@@ -271,7 +271,7 @@ class MemoryRepository:
             return
         moves = {} if workspace.on_main else {work.branch: copy.head}
         if not copy.push(moves, {**_key_fence(work), **_project_fence(lease)}):
-            raise Transient(f"somebody else moved {work.branch}")
+            raise Transient(f"another commit came to {work.branch}")
         copy.read()
 
     def join(self, workspace: Workspace) -> Merged | MergeConflict:

@@ -63,7 +63,7 @@ def test_queues_show_what_waits_and_that_nobody_owns_it(house: House, capsys: py
     assert look["unclaimed"]["oldest_age_seconds"] >= 0
     assert main(["queues", "--data", str(house.services.config.data)]) == 0
     out = capsys.readouterr().out
-    assert "nobody" in out
+    assert "no worker" in out
     assert "unclaimed: 1 waiting, the oldest for" in out
 
 

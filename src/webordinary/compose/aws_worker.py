@@ -94,7 +94,7 @@ def run_cloud_worker(
                 events=events,
                 clock=services.clock,
                 threads=SystemThreadSpawner(),
-                wakeups=TellingWakeups(wakeups, lines, services.clock.monotonic, lambda: lock_files.beat(worker_id)),
+                wakeups=ReportingWakeups(wakeups, lines, services.clock.monotonic, lambda: lock_files.beat(worker_id)),
                 rng=random.Random(),  # noqa: S311  jitter needs no secrecy
                 reconciled_elsewhere=services.reconciler_progress.is_fresh,
             )
@@ -137,7 +137,7 @@ def lock_files_of(config: Config) -> LockFiles:
     return LockFiles(config.data / "run" / "workers")
 
 
-class TellingWakeups:
+class ReportingWakeups:
     """The wake-ups of a worker that also tells, now and then, how many claims it holds; every wait is a beat."""
 
     def __init__(

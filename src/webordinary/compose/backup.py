@@ -16,7 +16,7 @@ from pathlib import Path
 from webordinary.adapters.files.backup import DATABASE, ORIGINS, SITES, Manifest, Report, pack, unpack
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.mails import SqliteDirectory
-from webordinary.adapters.sqlite.recovery import HighWaterMark, TakenUp, take_up_mails
+from webordinary.adapters.sqlite.recovery import AdoptedMails, HighWaterMark, take_up_mails
 from webordinary.model.errors import Permanent
 from webordinary.model.projects import Project
 
@@ -68,7 +68,7 @@ def _not_ok(conn: sqlite3.Connection) -> list[str]:
 class Recovered:
     """What was left of a data folder whose database lost commits."""
 
-    taken_up: TakenUp
+    taken_up: AdoptedMails
     unknown_sites: tuple[str, ...]
 
 

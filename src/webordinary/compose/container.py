@@ -36,10 +36,10 @@ if TYPE_CHECKING:  # a lambda starts without them
     from webordinary.operations.ports import (
         Accounts,
         EventLog,
-        Letters,
         MailIndex,
         Overview,
         OwnDomains,
+        SearchableDeadLetters,
         StoredBuildLogs,
         WaitingJobs,
         WorkerRegistry,
@@ -180,7 +180,7 @@ class Container(Protocol):
     @property
     def jobs(self) -> WaitingJobs: ...
     @property
-    def dead_letters(self) -> Letters: ...
+    def dead_letters(self) -> SearchableDeadLetters: ...
     @property
     def interruptions(self) -> InterruptionAudit: ...
 

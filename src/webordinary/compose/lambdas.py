@@ -65,7 +65,7 @@ def hand_out(services: AwsContainer, event: Mapping[str, str]) -> Mapping[str, s
 
 
 @dataclass(frozen=True, slots=True)
-class UnnotedMails:
+class UnrecordedMails:
     """Takes raw mails whose S3 notification was lost."""
 
     container: AwsContainer
@@ -85,7 +85,7 @@ def duties_of(container: AwsContainer) -> Mapping[str, Chore]:
         "hints": Reconciler(c.pool, c.events, progress=c.reconciler_progress).run_once,
         "replies": OutboxSender(c.outbox, c.transport, c.events).run_once,
         "workflows": MissingWorkflows(c.workflows, c.raw_mails).run_once,
-        "mails": UnnotedMails(c).run_once,
+        "mails": UnrecordedMails(c).run_once,
         "broken": BrokenWorkflows(c.executions, answering_of(c)).run_once,
     }
     return {name: partial(_run, run_once, c) for name, run_once in services.items()}

@@ -13,7 +13,7 @@ from webordinary.mail.bounces import take_returned
 from webordinary.mail.outbox import PromptOutbox
 from webordinary.mail.ports import Outbox, ParserBusy
 from webordinary.mail.replies.languages import catalogues
-from webordinary.mail.replies.look import Look
+from webordinary.mail.replies.rendering import Brand
 from webordinary.model.errors import Permanent
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.definition import Step, steps
@@ -45,7 +45,7 @@ def answering_of(
         renamed=profile.replies_leave_at_once,
         longest_awaited=profile.longest_awaited,
         uptime=uptime,
-        look=look_of(container.config),
+        brand=brand_of(container.config),
         public_url=container.config.public_url,
     )
 
@@ -53,7 +53,7 @@ def answering_of(
 MAX_LOGO_BYTES = 100_000
 
 
-def look_of(config: Config) -> Look:
+def brand_of(config: Config) -> Brand:
     """How replies look and which languages they know, as the settings say."""
     logo = b""
     if config.reply_logo:
@@ -66,7 +66,7 @@ def look_of(config: Config) -> Look:
         if len(logo) > MAX_LOGO_BYTES or not logo.startswith((b"\x89PNG", b"\xff\xd8\xff")):
             raise Permanent(f"{config.reply_logo} is no PNG or JPEG of at most {MAX_LOGO_BYTES:,} bytes (reply_logo)")
     known = catalogues(Path(config.translations) if config.translations else None)
-    return Look(config.reply_name, config.reply_colour, logo, config.reply_footer, config.show_cost, known)
+    return Brand(config.reply_name, config.reply_colour, logo, config.reply_footer, config.show_cost, known)
 
 
 def steps_of(container: Container, answering: Answering) -> Mapping[str, Step]:

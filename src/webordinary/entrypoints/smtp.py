@@ -420,7 +420,7 @@ class SmtpServer:
         await asyncio.sleep(0)  # lets the transports close before the loop does
 
     def _protocol(self) -> asyncio.Protocol:
-        return _Entrance(self._sessions, self._session)
+        return _ConnectionGate(self._sessions, self._session)
 
     def _session(self, peer: str) -> _Session:
         proxied = _PROXY_SECONDS if peer in self._settings.proxies else None
@@ -612,7 +612,7 @@ class _Sessions:
         return True
 
 
-class _Entrance(asyncio.Protocol):
+class _ConnectionGate(asyncio.Protocol):
     """Hands a new connection to a session, or tells it to come again."""
 
     def __init__(self, sessions: _Sessions, session: Callable[[str], _Session]) -> None:

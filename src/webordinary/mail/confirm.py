@@ -45,7 +45,7 @@ _BESIDE_YES = frozenset(
 """Words that may stand beside a yes; any other word makes it unclear, since a forged mail is at stake."""
 
 
-class Said(StrEnum):
+class ConfirmationAnswer(StrEnum):
     """What an answer to the question says."""
 
     YES = "yes"
@@ -109,12 +109,12 @@ def is_answer(mailbox: Mailbox, recipient: str) -> bool:
     return mailbox.token(recipient).startswith(_PREFIX)
 
 
-def said_in(text: str) -> Said:
+def answer_in(text: str) -> ConfirmationAnswer:
     """The first word decides; a yes beside a no is neither."""
     lines = [line[:500] for line in text.splitlines() if line.strip()][:5] or [""]
     words, more = ([word.casefold() for word in _WORD.findall(part)] for part in (lines[0], " ".join(lines)))
     first = words[0] if words else ""
     if first in _NO:
-        return Said.NO
+        return ConfirmationAnswer.NO
     plain = first in _YES and set(words) <= _YES | _BESIDE_YES and not _NO & set(more)
-    return Said.YES if plain else Said.UNCLEAR
+    return ConfirmationAnswer.YES if plain else ConfirmationAnswer.UNCLEAR

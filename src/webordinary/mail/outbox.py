@@ -121,7 +121,7 @@ MAX_REASON = 500
 MAX_NOTIFICATION = 512 * 1024
 
 
-class News(StrEnum):
+class ReplyFate(StrEnum):
     """What became of a reply."""
 
     LEFT = "left"
@@ -129,10 +129,10 @@ class News(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class DeliveryNotification:
     """Word of one reply. Without an `email_id` it is none that we tagged."""
 
-    news: News
+    fate: ReplyFate
     email_id: str
     kind: str
     ses_id: str
@@ -147,7 +147,7 @@ def ses_message_id(ses_id: str, region: str) -> str:
     return f"<{ses_id}@{'email' if region == 'us-east-1' else region}.amazonses.com>"
 
 
-def read_notification(text: str) -> Notice | None:
+def read_notification(text: str) -> DeliveryNotification | None:
     """Read what SES published; None for what we have no use for. Raises Permanent where it is nothing of SES's.
 
     Feedback of an identity says `notificationType`, events of a configuration set say `eventType`, and those alone
@@ -160,23 +160,23 @@ def read_notification(text: str) -> Notice | None:
         tags: Mapping[str, Any] = mail.get("tags") or {}
         email_id, kind = (str((tags.get(tag) or [""])[0]) for tag in (EMAIL_TAG, KIND_TAG))
         ses_id, recipient = str(mail["messageId"]), ", ".join(map(str, mail["destination"][:5]))
-        news, reason = _news(str(what), told)
+        fate, reason = _news(str(what), told)
     except (ValueError, LookupError, TypeError, AttributeError) as problem:
         raise Permanent(f"this is no notification of SES ({problem!r}): {text[:200]!r}") from problem
-    return Notice(news, email_id, kind, ses_id, recipient, reason[:MAX_REASON]) if news else None
+    return DeliveryNotification(fate, email_id, kind, ses_id, recipient, reason[:MAX_REASON]) if fate else None
 
 
-def _news(what: str, told: Mapping[str, Any]) -> tuple[News | None, str]:
+def _news(what: str, told: Mapping[str, Any]) -> tuple[ReplyFate | None, str]:
     match what:
         case "Send" | "Delivery":
-            return News.LEFT, ""
+            return ReplyFate.LEFT, ""
         case "Bounce":
-            return News.BOUNCED, _bounce(told["bounce"])
+            return ReplyFate.BOUNCED, _bounce(told["bounce"])
         case "Complaint":
             feedback = told["complaint"].get("complaintFeedbackType") or "no reason given"
-            return News.BOUNCED, f"complaint: its receiver does not want it ({feedback})"
+            return ReplyFate.BOUNCED, f"complaint: its receiver does not want it ({feedback})"
         case "Reject":
-            return News.BOUNCED, f"rejected by SES: {told['reject'].get('reason') or 'no reason given'}"
+            return ReplyFate.BOUNCED, f"rejected by SES: {told['reject'].get('reason') or 'no reason given'}"
     return None, ""
 
 
@@ -187,12 +187,12 @@ def _bounce(bounce: Mapping[str, Any]) -> str:
     return f"bounced {hard} ({bounce.get('bounceSubType') or 'General'}): {words}"
 
 
-def take_notice(notice: Notice, region: str, outbox: Outbox, events: Events, now: datetime) -> None:
+def take_notice(notice: DeliveryNotification, region: str, outbox: Outbox, events: Events, now: datetime) -> None:
     """Note what became of a reply; again is harmless."""
     entry = _entry(notice, outbox)
     if entry and entry.sent_at is None:
         _mark_sent(entry.reply, outbox, now, ses_message_id(notice.ses_id, region))
-    if notice.news is not News.BOUNCED or (entry and entry.bounced == notice.reason):
+    if notice.fate is not ReplyFate.BOUNCED or (entry and entry.bounced == notice.reason):
         return
     if entry:
         outbox.mark_bounced(entry.reply, notice.reason)
@@ -200,7 +200,7 @@ def take_notice(notice: Notice, region: str, outbox: Outbox, events: Events, now
     events.emit(Event(EventKind.REPLY_BOUNCED, email_id=notice.email_id or None, data=data))
 
 
-def _entry(notice: Notice, outbox: Outbox) -> OutboxEntry | None:
+def _entry(notice: DeliveryNotification, outbox: Outbox) -> OutboxEntry | None:
     if not notice.email_id:
         return None
     return next((entry for entry in outbox.of(notice.email_id) if entry.reply.kind == notice.kind), None)

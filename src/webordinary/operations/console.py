@@ -68,7 +68,7 @@ class NewSite:
 
 
 @dataclass(frozen=True, slots=True)
-class Adding:
+class SiteSetup:
     """A site that is being added, or could not be."""
 
     doing: str = ""
@@ -126,7 +126,7 @@ class Console:
         self._services = services
         self._guard, self._one_build = threading.Lock(), threading.Lock()
         self._building: set[str] = set()
-        self._adding: dict[str, Adding] = {}
+        self._adding: dict[str, SiteSetup] = {}
         self._one_rehearsal = threading.Lock()
         self._rehearsals: dict[str, Rehearsal] = {}
 
@@ -338,7 +338,7 @@ class Console:
         return True
 
     @property
-    def adding(self) -> Mapping[str, Adding]:
+    def adding(self) -> Mapping[str, SiteSetup]:
         """By name, the sites that are being added and those that could not be, since this process began."""
         return dict(self._adding)
 
@@ -355,16 +355,16 @@ class Console:
         with self._guard:
             for old in [one for one, stands in self._adding.items() if stands.problem][: -MOST_BUILDS // 2]:
                 del self._adding[old]
-            if len(self._adding) >= MOST_BUILDS or self._adding.get(name, Adding(problem="-")).doing:
+            if len(self._adding) >= MOST_BUILDS or self._adding.get(name, SiteSetup(problem="-")).doing:
                 raise Permanent(f"{name} is being added already, or too many sites are: wait for them")
-            self._adding[name] = Adding("waiting for another build")
+            self._adding[name] = SiteSetup("waiting for another build")
         threading.Thread(target=self._add, args=(site, by), name=f"add {name}", daemon=True).start()
 
     def _add(self, site: NewSite, by: str) -> None:
         name, problem = site.key.project_id, "it failed; the log says why"
 
         def say(words: str) -> None:
-            self._adding[name] = Adding(words)
+            self._adding[name] = SiteSetup(words)
 
         try:
             with self._one_build:
@@ -377,7 +377,7 @@ class Console:
             problem = str(error)
         finally:
             if problem:
-                self._adding[name] = Adding(problem=problem)
+                self._adding[name] = SiteSetup(problem=problem)
                 data = {"project": name, "reason": problem[:500]}
                 self._services.events.emit(Event(EventKind.SITE_NOT_BUILT, data=data))
             else:

@@ -25,13 +25,13 @@ class CheckRun:
 def run_checks(checks: Sequence[Check], seconds: float = LOOK_SECONDS) -> Iterator[CheckRun]:
     """Run them, some at once; in their own order as they are done."""
     for start in range(0, len(checks), AT_ONCE):
-        looks = [_Look(check) for check in checks[start : start + AT_ONCE]]
+        looks = [_CheckInThread(check) for check in checks[start : start + AT_ONCE]]
         deadline = time.monotonic() + seconds
         for look in looks:
             yield CheckRun(look.check.name, look.result(deadline, seconds))
 
 
-class _Look:
+class _CheckInThread:
     """One check in a thread of its own; its result is awaited until the deadline only."""
 
     def __init__(self, check: Check) -> None:

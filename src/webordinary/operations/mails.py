@@ -13,8 +13,8 @@ from datetime import datetime
 from itertools import islice
 
 from webordinary.compose.container import Container
-from webordinary.compose.steps import look_of
-from webordinary.mail.confirm import Said, digest_of_link
+from webordinary.compose.steps import brand_of
+from webordinary.mail.confirm import ConfirmationAnswer, digest_of_link
 from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import Directory
 from webordinary.mail.replies.answers import by_operator
@@ -149,7 +149,7 @@ def answer_mail(services: Container, email_id: str, text: str, by: str) -> None:
     reply = compose(
         by_operator(text[:MAX_ANSWER]),
         email_id=email_id, mail=mail, mailbox=services.config.mailbox, sent_at=now, kind=kind, thread_id=thread,
-        look=look_of(services.config),
+        brand=brand_of(services.config),
     )  # fmt: skip
     services.outbox.put(reply, now)
     services.events.emit(Event(EventKind.OPERATOR_ANSWERED, email_id, data={"by": by}))
@@ -188,7 +188,7 @@ class SenderQuestions:
         self._throttle.succeeded(key)
         return s.mailroom.shown_whole(email_id)
 
-    def answer(self, token: str, said: Said) -> bool:
+    def answer(self, token: str, said: ConfirmationAnswer) -> bool:
         """Release or drop that mail and nothing else; False where the link is worth nothing."""
         s = self._services
         return settle_question(digest_of_link(token), said, s.mailroom, s.events, self._released, s.clock.now())

@@ -83,7 +83,7 @@ class Accounts(Ledger, Protocol):
         """Costs by day, project and thread, the newest first."""
 
 
-class Letters(DeadLetters, Protocol):
+class SearchableDeadLetters(DeadLetters, Protocol):
     """Dead letters with the operator's search."""
 
     def of_mail(self, prefix: str, limit: int) -> Sequence[DeadLetter]:

@@ -18,7 +18,7 @@ from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.rollback import OperatorToken
 from webordinary.jobs.run import JobDeps, NoLogs, NoSessions
 from webordinary.mail.replies.answers import answer_job
-from webordinary.mail.replies.look import as_text
+from webordinary.mail.replies.rendering import as_text
 from webordinary.model.claims import Claim, ClaimStatus, StartedJob
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event

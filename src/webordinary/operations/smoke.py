@@ -19,7 +19,7 @@ RECENT = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Trip:
+class SmokeTest:
     """When it was where; `received_at` is when SES took it in."""
 
     email_id: str
@@ -38,7 +38,7 @@ def smoke(
     seconds: float,
     report: Callable[[str], None],
     wait: Callable[[], None],
-) -> Trip:
+) -> SmokeTest:
     """Send it and follow it. Raises Permanent where no answer can come, Transient where none came in time."""
     entries = services.directory.entries(sender)
     if not entries:
@@ -73,7 +73,7 @@ def _follow(
     seconds: float,
     report: Callable[[str], None],
     wait: Callable[[], None],
-) -> Trip:
+) -> SmokeTest:
     email_id = ""
     while (services.clock.now() - sent_at).total_seconds() < seconds:
         if not email_id:
@@ -88,7 +88,7 @@ def _follow(
         if detail and answered:
             job = detail.summary.job
             outcome = str(job.outcome) if job else "no job"
-            return Trip(email_id, sent_at, detail.summary.received_at, answered[0], outcome, _words(job))
+            return SmokeTest(email_id, sent_at, detail.summary.received_at, answered[0], outcome, _words(job))
         wait()
     where = f"mail {email_id[:12]} was taken but not answered" if email_id else "the mail did not come in"
     raise Transient(f"{where} within {seconds:.0f} s: run `webordinary doctor --backend aws`")

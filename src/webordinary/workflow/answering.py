@@ -24,7 +24,7 @@ from webordinary.mail.ports import Outbox
 from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer
 from webordinary.mail.replies.compose import ANSWER, APPROVAL, CONFIRM, HELD, WAITING, answer_kind, compose
-from webordinary.mail.replies.look import Look
+from webordinary.mail.replies.rendering import Brand
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
@@ -101,7 +101,7 @@ class Answering:
     """How long the workers have had a chance; where the workflow's clock never stops or jumps, that is long enough."""
     renamed: bool = False
     """The transport replaces our Message-ID; the delivery records the one that answers will refer to."""
-    look: Look = Look()  # noqa: RUF009  frozen
+    brand: Brand = Brand()  # noqa: RUF009  frozen
     public_url: str = ""
     """Address of the page on the net; empty for none."""
 
@@ -292,7 +292,7 @@ class Answering:
         now, address, thread = self.now(), self.mailroom.mailbox.address, thread_id or ""
         reply = compose(
             answer, email_id=email_id, mail=mail, mailbox=address, sent_at=now, kind=kind, thread_id=thread,
-            reply_to=reply_to, look=self.look,
+            reply_to=reply_to, brand=self.brand,
         )  # fmt: skip
         with self.mailroom.atomically():
             if thread_id and not self.renamed:
@@ -333,7 +333,7 @@ class Answering:
             return answers.gave_up(mail)
         answer = answers.answer_job(
             replace(mail, command=job.command), job.outcome, job.result, self._refused(job.email_id, mail),
-            shows_cost=self.look.shows_cost, role=role,
+            shows_cost=self.brand.shows_cost, role=role,
         )  # fmt: skip
         with suppress(Permanent):  # a picture that is gone is not worth a failure
             return replace(answer, pictures=tuple(map(self.mailroom.blobs.get, job.result.pictures)))

@@ -21,7 +21,7 @@ from webordinary.mail.auth import (
     authenticate,
     not_entitled,
 )
-from webordinary.mail.confirm import MAX_PARSED_BYTES, MAX_SHOWN, Said, digest_in, is_answer, said_in
+from webordinary.mail.confirm import MAX_PARSED_BYTES, MAX_SHOWN, ConfirmationAnswer, answer_in, digest_in, is_answer
 from webordinary.mail.identify import Ambiguous, identify
 from webordinary.mail.parsing.attachments import store_attachments
 from webordinary.mail.parsing.message import outline
@@ -146,18 +146,23 @@ class Mailroom:
 
 
 def settle_question(
-    digest: str, said: Said, room: Mailroom, events: Events, released: Callable[[str], None], now: datetime
+    digest: str,
+    said: ConfirmationAnswer,
+    room: Mailroom,
+    events: Events,
+    released: Callable[[str], None],
+    now: datetime,
 ) -> bool:
     """Release or drop the one held mail that a token is for; False where the token is worth nothing.
 
     Safe to repeat: the token is used up last.
     """
     held = room.confirmations.find(digest, now)
-    if not held or said is Said.UNCLEAR:
+    if not held or said is ConfirmationAnswer.UNCLEAR:
         return False
-    if said is Said.NO and room.raw_mails.drop(held):
+    if said is ConfirmationAnswer.NO and room.raw_mails.drop(held):
         events.emit(Event(EventKind.MAIL_DROPPED, held, data={"by": "sender"}))
-    if said is Said.YES and room.raw_mails.release(held):
+    if said is ConfirmationAnswer.YES and room.raw_mails.release(held):
         events.emit(Event(EventKind.MAIL_RELEASED, held, data={"by": "sender"}))
     if room.raw_mails.is_released(held):
         released(held)
@@ -256,7 +261,7 @@ class Reading:
 
     def _confirm(self, email_id: str, envelope: Envelope, mail: ParsedMail) -> str:
         """Release or drop the one held mail that a token is for. Safe to repeat: the token is used up last."""
-        digest, said = digest_in(self.mailroom.mailbox, envelope.recipient), said_in(mail.text)
+        digest, said = digest_in(self.mailroom.mailbox, envelope.recipient), answer_in(mail.text)
         self.mailroom.raw_mails.mark_placed(email_id)
         settle_question(digest, said, self.mailroom, self.events, self.released, self.now())
         return CONFIRMED
@@ -271,7 +276,11 @@ class Reading:
         """File the mail under its thread and record its job, if it needs one."""
         email_id, room = payload["emailId"], self.mailroom
         thread = room.threads.record(thread, mail.message_id, self.now(), email_id)
-        if role is SenderRole.PUBLISHER and mail.command is Command.EDIT and said_in(mail.text) is Said.YES:
+        if (
+            role is SenderRole.PUBLISHER
+            and mail.command is Command.EDIT
+            and answer_in(mail.text) is ConfirmationAnswer.YES
+        ):
             mail = replace(mail, command=Command.PUBLISH)
         if not role.may(mail.command):
             room.raw_mails.mark_placed(email_id)

@@ -271,7 +271,7 @@ def test_who_waits_for_long_gives_its_slot_back_and_loses_nothing() -> None:
     def wait(seconds: float) -> None:
         clock.time += timedelta(seconds=20)
 
-    with pytest.raises(MustWait, match="somebody else"):
+    with pytest.raises(MustWait, match="another change of this site"):
         deploy(replace(site.deployer(repository), wait=wait, now=clock), workspace, TestHold())
     assert site.origin.refs[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
 

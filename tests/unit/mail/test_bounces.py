@@ -11,7 +11,14 @@ from tests.unit.mail.test_delivery import REPLY, Told
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.mails import SqliteThreads
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
-from webordinary.mail.outbox import MAX_REASON, News, Notice, read_notification, ses_message_id, take_notice
+from webordinary.mail.outbox import (
+    MAX_REASON,
+    DeliveryNotification,
+    ReplyFate,
+    read_notification,
+    ses_message_id,
+    take_notice,
+)
 from webordinary.model.errors import Permanent
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Thread
@@ -149,6 +156,6 @@ def test_what_is_no_notification_is_said_so(text: str) -> None:
 def test_reasons_are_bounded() -> None:
     recipients = [{"diagnosticCode": "x" * 10_000}] * 50
     notice = read_notification(notification("Bounce", bounceType="Permanent", bouncedRecipients=recipients))
-    assert isinstance(notice, Notice)
-    assert notice.news is News.BOUNCED
+    assert isinstance(notice, DeliveryNotification)
+    assert notice.fate is ReplyFate.BOUNCED
     assert len(notice.reason) == MAX_REASON

@@ -14,11 +14,11 @@ import pytest
 
 from tests.photos import picture
 from tests.unit.mail.letters import NOON, SCOTT, parsed
-from webordinary.compose.steps import look_of
+from webordinary.compose.steps import brand_of
 from webordinary.config import Config
 from webordinary.jobs import report
 from webordinary.jobs.report import NO_LONGER_PUBLIC, NOT_YOURS, STILL_PUBLIC
-from webordinary.mail.confirm import Said, said_in
+from webordinary.mail.confirm import ConfirmationAnswer, answer_in
 from webordinary.mail.parsing.attachments import OFFICE_REFUSED, PDF_OPAQUE, PDF_REFUSED
 from webordinary.mail.parsing.commands import ALL, BOTH, command_of, named_change, own_words, reply_subject
 from webordinary.mail.parsing.message import parse
@@ -39,7 +39,7 @@ from webordinary.mail.replies.answers import (
 )
 from webordinary.mail.replies.compose import compose, references
 from webordinary.mail.replies.languages import Catalogue, catalogues, language_of, own_catalogues
-from webordinary.mail.replies.look import Look, as_text
+from webordinary.mail.replies.rendering import Brand, as_text
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
@@ -325,7 +325,12 @@ def test_a_reply_is_in_the_language_of_the_mail(text: str, said: str, button: st
     result = replace(DONE, summary="Changed the title of the homepage to “Spring Sale”.")
     answer = answer_job(mail, JobOutcome.SUCCEEDED, result)
     reply = compose(
-        answer, email_id="e1", mail=mail, mailbox="edit@localhost", sent_at=NOON, look=Look(catalogues=catalogues())
+        answer,
+        email_id="e1",
+        mail=mail,
+        mailbox="edit@localhost",
+        sent_at=NOON,
+        brand=Brand(catalogues=catalogues()),
     )
     plain, html = bodies(reply)
     assert said in plain
@@ -442,7 +447,7 @@ def test_the_words_to_reply_are_understood(known: Catalogue) -> None:
     told = known.say("If you wrote it: answer this mail with the word yes, and it will be done. You have two days.")
     yes = re.search(r"\b(ja|sí|oui|sì)\b", told, re.I)
     assert yes
-    assert said_in(yes[0]) is Said.YES
+    assert answer_in(yes[0]) is ConfirmationAnswer.YES
 
 
 def test_nothing_is_told_of_pages_that_did_not_change() -> None:
@@ -486,13 +491,13 @@ def test_a_folder_of_catalogues_or_a_logo_that_is_not_there_is_refused_in_words(
     with pytest.raises(Permanent, match="is no folder; make it"):
         catalogues(tmp_path / "missing")
     with pytest.raises(Permanent, match=r"logo\.png cannot be read .*name another file in reply_logo"):
-        look_of(replace(Config(), reply_logo=str(tmp_path / "logo.png")))
+        brand_of(replace(Config(), reply_logo=str(tmp_path / "logo.png")))
 
 
 def test_an_operator_has_a_name_a_colour_a_logo_and_a_last_line() -> None:
-    look = Look("Müller & Söhne", "#005f73", PNG, "Call us: 01234 567890", shows_cost=True)
-    answer = answer_job(parsed(), JobOutcome.SUCCEEDED, replace(DONE, cost_usd=0.42), shows_cost=look.shows_cost)
-    reply = compose(answer, email_id="e1", mail=parsed(), mailbox="edit@localhost", sent_at=NOON, look=look)
+    brand = Brand("Müller & Söhne", "#005f73", PNG, "Call us: 01234 567890", shows_cost=True)
+    answer = answer_job(parsed(), JobOutcome.SUCCEEDED, replace(DONE, cost_usd=0.42), shows_cost=brand.shows_cost)
+    reply = compose(answer, email_id="e1", mail=parsed(), mailbox="edit@localhost", sent_at=NOON, brand=brand)
     message, (plain, html) = read(reply), bodies(reply)
     assert message["From"].addresses[0].display_name == "Müller & Söhne"
     assert [part.get_filename() for part in message.walk() if part.get_filename()] == ["logo.png"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from webordinary.mail.confirm import Said, said_in
+from webordinary.mail.confirm import ConfirmationAnswer, answer_in
 
 
 @pytest.mark.parametrize("text", ["yes", "Yes, I did.", "Ja, das war ich!", "ok", "Yes please\n\nScott Miller"])
 def test_a_plain_yes_releases(text: str) -> None:
-    assert said_in(text) is Said.YES
+    assert answer_in(text) is ConfirmationAnswer.YES
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def test_a_plain_yes_releases(text: str) -> None:
     ],
 )
 def test_anything_but_a_plain_yes_releases_nothing(text: str) -> None:
-    assert said_in(text) is not Said.YES
+    assert answer_in(text) is not ConfirmationAnswer.YES
 
 
 def test_a_no_is_a_no() -> None:
-    assert said_in("No, never saw it") is Said.NO
+    assert answer_in("No, never saw it") is ConfirmationAnswer.NO

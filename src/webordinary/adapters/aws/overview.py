@@ -237,7 +237,7 @@ class AwsOverview:
             found, redrives = again, redrives + 1
         return found, redrives
 
-    def _look(self, email_id: str, dead: Mapping[str, str], record: Record | None = None) -> _Looked:
+    def _look(self, email_id: str, dead: Mapping[str, str], record: Record | None = None) -> _CachedMail:
         envelope = self.raw_mails.envelope(email_id)
         mail = self.parsed_mails.load(email_id)
         record, redrives = (record, 0) if record else self._last_run(email_id)
@@ -260,7 +260,7 @@ class AwsOverview:
             stopped=stopped.get("verdict", ""),
             stopped_because=stopped.get("reason"),
         )
-        return _Looked(summary, record)
+        return _CachedMail(summary, record)
 
     def _stopped(self, email_id: str) -> Mapping[str, str]:
         """Why the mail was stopped. Not cached: it may be refused after it was first shown."""
@@ -274,7 +274,7 @@ class AwsOverview:
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _CachedMail:
     """A mail's summary, and its job as it is stored."""
 
     summary: MailSummary

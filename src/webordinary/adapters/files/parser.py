@@ -57,8 +57,8 @@ class ProcessParser:
 
     def __init__(self, limits: ParserLimits = ParserLimits()) -> None:  # noqa: B008 - frozen
         self._limits = limits
-        self._small = _Lane(limits, limits.small_processes)
-        self._large = _Lane(limits, limits.large_processes, limits.large_niceness)
+        self._small = _ProcessPool(limits, limits.small_processes)
+        self._large = _ProcessPool(limits, limits.large_processes, limits.large_niceness)
         self._end = weakref.finalize(self, _end_all, self._small, self._large)  # also at the end of the program
 
     def parse(self, raw: bytes) -> ParsedMail:
@@ -101,12 +101,12 @@ class ProcessVerifier:
     """See SignatureVerifier. Its processes read no mail for anything else, so that no mail can speak for another."""
 
     def __init__(self, limits: ParserLimits = VERIFIER_LIMITS) -> None:
-        self._lane = _Lane(limits, limits.small_processes)
-        self._end = weakref.finalize(self, _end_all, self._lane)
+        self._pool = _ProcessPool(limits, limits.small_processes)
+        self._end = weakref.finalize(self, _end_all, self._pool)
 
     def verified(self, raw: bytes, keys: Mapping[int, bytes]) -> frozenset[int]:
         records = {str(place): record.decode("latin-1") for place, record in keys.items()}
-        with suppress(Unparseable), self._lane.waited_for() as process:
+        with suppress(Unparseable), self._pool.waited_for() as process:
             said, _ = next(process.ask("dkim", raw, keys=records))
             return frozenset(place for place in said["verified"] if place in keys)
         return frozenset()
@@ -116,12 +116,12 @@ class ProcessVerifier:
         self._end()
 
 
-def _end_all(*lanes: _Lane) -> None:
-    for lane in lanes:
-        lane.close()
+def _end_all(*pools: _ProcessPool) -> None:
+    for pool in pools:
+        pool.close()
 
 
-class _Lane:
+class _ProcessPool:
     """Processes for mails of one kind; idle ones are kept."""
 
     def __init__(self, limits: ParserLimits, processes: int, niceness: int = 0) -> None:

@@ -85,7 +85,7 @@ def _last_event(db: Database) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenUp:
+class AdoptedMails:
     """Mail files that had no row."""
 
     mails: tuple[str, ...]
@@ -102,7 +102,7 @@ def mails_without_row(db: Database, data: Path) -> Iterator[Path]:
             yield path
 
 
-def take_up_mails(db: Database, data: Path) -> TakenUp:
+def take_up_mails(db: Database, data: Path) -> AdoptedMails:
     """Give mails without a row a new one. Their workflows start with the next `up`.
 
     A mail that was answered already is answered again, but not done twice: its job finds its commit on main.
@@ -113,4 +113,4 @@ def take_up_mails(db: Database, data: Path) -> TakenUp:
             mails.append(store.take_up(path))
         except (WebOrdinaryError, OSError, ValueError):
             unreadable.append(path)
-    return TakenUp(tuple(mails), tuple(unreadable))
+    return AdoptedMails(tuple(mails), tuple(unreadable))

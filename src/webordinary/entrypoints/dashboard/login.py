@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webordinary.entrypoints.dashboard.oidc import STARTED_SECONDS, OidcProvider
 from webordinary.entrypoints.dashboard.ports import SIGNED_IN, Dashboard, Readers, Templates
-from webordinary.mail.confirm import Said
+from webordinary.mail.confirm import ConfirmationAnswer
 from webordinary.model.console import ConsoleUser, Role, SecretKind
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.operations.access import SESSION_LASTS, Access, TooManyTries
@@ -233,7 +233,9 @@ class LoginPages:
             raise gone
         if request.method != "POST":
             return self._templates.page("wrote.html", mail=mail, said="")
-        said = {"yes": Said.YES, "no": Said.NO}.get((await read_fields(request)).get("said", ""))
+        said = {"yes": ConfirmationAnswer.YES, "no": ConfirmationAnswer.NO}.get(
+            (await read_fields(request)).get("said", "")
+        )
         if said is None:
             return self._templates.page("wrote.html", 400, mail=mail, said="")
         if not await self._look(questions.answer, token, said):

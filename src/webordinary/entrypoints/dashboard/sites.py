@@ -33,7 +33,7 @@ _NOT_FOUND = "<!doctype html><meta charset=utf-8><title>Not found</title><h1>Not
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReleaseFile:
     """A file of a release."""
 
     path: Path
@@ -80,7 +80,7 @@ def _candidates(segments: list[str], path: str) -> list[str]:
     return [name, f"{name}.html"]
 
 
-def _find(root: Path, name: str) -> Found | None:
+def _find(root: Path, name: str) -> ReleaseFile | None:
     try:
         path = (root / name).resolve(strict=True)
         info = path.stat()
@@ -90,10 +90,10 @@ def _find(root: Path, name: str) -> Found | None:
         return None
     # A file that did not change is the same file in the next release: visitors need not fetch it again.
     told = f"{info.st_dev}\0{info.st_ino}\0{info.st_size}\0{info.st_mtime_ns}"
-    return Found(path, info, f'"{hashlib.sha256(told.encode()).hexdigest()[:24]}"')
+    return ReleaseFile(path, info, f'"{hashlib.sha256(told.encode()).hexdigest()[:24]}"')
 
 
-def _unchanged(found: Found, headers: Headers) -> bool:
+def _unchanged(found: ReleaseFile, headers: Headers) -> bool:
     tags = headers.get("if-none-match")
     if tags is not None:
         return "*" in tags or found.etag in (tag.strip().removeprefix("W/") for tag in tags.split(","))
@@ -104,7 +104,7 @@ def _unchanged(found: Found, headers: Headers) -> bool:
     return found.info.st_mtime < since.timestamp() + 1
 
 
-def _file(found: Found, status: int) -> Response:
+def _file(found: ReleaseFile, status: int) -> Response:
     media_type = media_type_of(found.path.name, foreign=_foreign(found.path))
     headers = {**_headers(found), "Content-Type": media_type}
     return FileResponse(found.path, status, headers, media_type, stat_result=found.info)
@@ -125,7 +125,7 @@ def _basic_password(authorization: str) -> str:
         return ""
 
 
-def _headers(found: Found) -> dict[str, str]:
+def _headers(found: ReleaseFile) -> dict[str, str]:
     return {"ETag": found.etag, "Cache-Control": "no-cache"}  # ask again each time: a change shows at once
 
 

@@ -26,7 +26,7 @@ from webordinary.compose.lambdas import (
     take,
 )
 from webordinary.compose.steps import answering_of, steps_of
-from webordinary.mail.outbox import Notice, read_notification
+from webordinary.mail.outbox import DeliveryNotification, read_notification
 from webordinary.mail.parsing.parts import MAX_STORED_BYTES
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, Events
@@ -154,7 +154,7 @@ def _abandoned(services: AwsContainer) -> Call:
 def _bounces(services: AwsContainer) -> Call:
     from webordinary.mail.outbox import take_notice  # noqa: PLC0415
 
-    def noted(notice: Notice) -> None:
+    def noted(notice: DeliveryNotification) -> None:
         take_notice(notice, services.config.aws_region, services.outbox, services.events, services.clock.now())
 
     return partial(bounces, take_notice=noted)
@@ -229,7 +229,7 @@ def abandoned(event: dict[str, Any], answering: Answering) -> dict[str, str]:
     return {"emailId": payload["emailId"]}
 
 
-def bounces(event: dict[str, Any], take_notice: Callable[[Notice], None]) -> dict[str, int]:
+def bounces(event: dict[str, Any], take_notice: Callable[[DeliveryNotification], None]) -> dict[str, int]:
     """Note what SES tells; it tells at least once. Raises Permanent for what SES did not write."""
     messages = [record.sns.message for record in SNSEvent(event).records]
     notices = [notice for notice in map(read_notification, messages) if notice]

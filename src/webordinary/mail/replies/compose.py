@@ -17,7 +17,7 @@ from webordinary.mail.addresses import ascii_address, with_token
 from webordinary.mail.parsing.commands import reply_subject
 from webordinary.mail.replies.answers import Answer
 from webordinary.mail.replies.languages import ENGLISH, language_of
-from webordinary.mail.replies.look import SENDER_NAME, Button, Look, as_html, as_text, mail_link, translated
+from webordinary.mail.replies.rendering import SENDER_NAME, Brand, Button, as_html, as_text, mail_link, translated
 from webordinary.model.mail import Command, ParsedMail, Reply
 
 
@@ -127,7 +127,7 @@ def compose(
     kind: str = ANSWER,
     thread_id: str = "",
     reply_to: str = "",
-    look: Look = Look(),  # noqa: B008  frozen
+    brand: Brand = Brand(),  # noqa: B008  frozen
 ) -> Reply:
     """Lay an answer out as a mail to the sender of `mail`, in its language; the mailbox is where it comes from.
 
@@ -137,7 +137,7 @@ def compose(
     digest = hashlib.sha256(f"{email_id}/{kind}".encode()).hexdigest()
     message_id = f"<{digest[:32]}@{mailbox.rpartition('@')[2]}>"
     reply_to = reply_to or (with_token(mailbox, thread_id) if thread_id else "")
-    spoken = language_of(mail, look.catalogues)
+    spoken = language_of(mail, brand.catalogues)
     say = spoken.say if spoken else str
     answer, subject = translated(answer, say), reply_subject(mail.subject)
     buttons = [
@@ -145,10 +145,12 @@ def compose(
         for action in answer.actions
     ]
     content = _content(
-        answer, look, buttons, digest, [say(label) for label in _LABELS], spoken.language if spoken else ENGLISH
+        answer, brand, buttons, digest, [say(label) for label in _LABELS], spoken.language if spoken else ENGLISH
     )
     name = (
-        words(look.name, "From") if look.name.isascii() and look.name.replace(" ", "").isalnum() else _phrase(look.name)
+        words(brand.name, "From")
+        if brand.name.isascii() and brand.name.replace(" ", "").isalnum()
+        else _phrase(brand.name)
     )
     fields = (
         ("From", f"{name} <{mailbox}>"),
@@ -173,24 +175,24 @@ def _phrase(name: str) -> str:
 
 
 def _content(
-    answer: Answer, look: Look, buttons: Sequence[Button], digest: str, labels: Sequence[str], language: str
+    answer: Answer, brand: Brand, buttons: Sequence[Button], digest: str, labels: Sequence[str], language: str
 ) -> Entity:
     """The text, and beside it the HTML with the pictures that it shows."""
     pictures = answer.pictures[-len(PICTURE_NAMES) :]
     first = len(PICTURE_NAMES) - len(pictures)
     ids = [f"{digest[:24]}.{number}@webordinary" for number in range(len(pictures))]
-    logo = f"{digest[:24]}.logo@webordinary" if look.logo else ""
-    html = text("html", as_html(answer, look, buttons, list(zip(labels[first:], ids, strict=False)), logo, language))
+    logo = f"{digest[:24]}.logo@webordinary" if brand.logo else ""
+    html = text("html", as_html(answer, brand, buttons, list(zip(labels[first:], ids, strict=False)), logo, language))
     files = [
         shown(name, "image/png", data, one)
         for name, data, one in zip(PICTURE_NAMES[first:], pictures, ids, strict=True)
     ]
     if logo:
-        kind = "png" if look.logo.startswith(b"\x89PNG") else "jpeg"
-        files.append(shown(f"logo.{kind}", f"image/{kind}", look.logo, logo))
+        kind = "png" if brand.logo.startswith(b"\x89PNG") else "jpeg"
+        files.append(shown(f"logo.{kind}", f"image/{kind}", brand.logo, logo))
     if files:
         html = multipart("related", f"=_{digest[:32]}", (html, *files))
-    return multipart("alternative", f"=_{digest[32:]}", (text("plain", as_text(answer, look, buttons)), html))
+    return multipart("alternative", f"=_{digest[32:]}", (text("plain", as_text(answer, brand, buttons)), html))
 
 
 def answer_kind(redrive: int) -> str:

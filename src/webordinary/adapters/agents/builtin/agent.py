@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webordinary.adapters.agents.builtin.draft import Draft
-from webordinary.adapters.agents.builtin.edits import Desk, Unclear, follow
+from webordinary.adapters.agents.builtin.edits import EditContext, Unclear, follow
 from webordinary.adapters.agents.builtin.grammar import EXAMPLES, Grammar, Misunderstood, Wish
 from webordinary.adapters.agents.builtin.page import Overlap
 from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
@@ -100,16 +100,16 @@ class BuiltinAgent:
                 f"Your mail is longer than the {MAX_LENGTH:,} characters that I read, so nothing was changed. "
                 "Please send what is to be changed in a shorter mail, or in several."
             )
-        desk = Desk(Draft(task.workspace, token), task.attachments)
-        grammar, asked = Grammar(desk.page_names()), OpenQuestion.of(task.session)
+        context = EditContext(Draft(task.workspace, token), task.attachments)
+        grammar, asked = Grammar(context.page_names()), OpenQuestion.of(task.session)
         if asked is not None and (answered := asked.answered(task.instruction, grammar)) is not None:
-            return _follow_all(asked, answered, desk, token)
+            return _follow_all(asked, answered, context, token)
         wishes = grammar.read(task.instruction, Quotations())
         if isinstance(wishes, Misunderstood):
             if _ABOUT_US.fullmatch(wishes.said):
                 return Answered(ABILITIES)
             if unknown := grammar.unknown_page(wishes.said):
-                pages = desk.labels(desk.draft.pages())
+                pages = context.labels(context.draft.pages())
                 return Asked(
                     f"I did not find a page called “{unknown}”, so nothing was changed. Your site has {pages}."
                 )
@@ -123,7 +123,7 @@ class BuiltinAgent:
             return NotUnderstood(
                 f"That is more than {MAX_WISHES} wishes in one mail. Please send them in smaller parts."
             )
-        return _follow_all(OpenQuestion(task.instruction, None), wishes, desk, token)
+        return _follow_all(OpenQuestion(task.instruction, None), wishes, context, token)
 
 
 def _without(unclear: Misunderstood, mail: str, grammar: Grammar) -> Asked | None:
@@ -145,7 +145,7 @@ def _without(unclear: Misunderstood, mail: str, grammar: Grammar) -> Asked | Non
     )
 
 
-def _follow_all(mail: OpenQuestion, wishes: list[Wish], desk: Desk, token: CancelToken) -> AgentResult:
+def _follow_all(mail: OpenQuestion, wishes: list[Wish], context: EditContext, token: CancelToken) -> AgentResult:
     """Do all wishes on the draft, then write it; the first one that is unclear stops all of them."""
     words, then = [], ""
     for number, wish in enumerate(wishes):
@@ -155,20 +155,20 @@ def _follow_all(mail: OpenQuestion, wishes: list[Wish], desk: Desk, token: Cance
                 return NotUnderstood(f"Please send “{wish.said}” in a mail of its own. Nothing was changed.")
             then = wish.kind
             break
-        before = desk.draft.changes()
+        before = context.draft.changes()
         try:
-            summary = follow(wish, desk)
+            summary = follow(wish, context)
         except Unclear as unclear:
             rest = f"\n\nThis is about “{_begin(wish.said)}”. Nothing was changed yet." if len(wishes) > 1 else ""
             question = replace(mail, wish=number, choices=unclear.choices)
             return Asked(_shown(unclear.question) + rest, question.session())
         except Overlap:
             return Asked(f"I could not do “{_begin(wish.said)}”: it would change the same place twice.")
-        words.append(summary if desk.draft.changes() != before else f"That is so already: {wish.said}")
+        words.append(summary if context.draft.changes() != before else f"That is so already: {wish.said}")
     summary = _shown("\n".join(words))
-    if not desk.draft.changes():
+    if not context.draft.changes():
         return Answered(summary, then=then)
-    desk.draft.write()
+    context.draft.write()
     return Changed(summary, then=then)
 
 

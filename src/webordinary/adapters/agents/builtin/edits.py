@@ -41,7 +41,7 @@ class Unclear(Exception):
         self.question, self.choices = question, tuple(choices)
 
 
-class Desk:
+class EditContext:
     """The draft and the photos of the mail."""
 
     def __init__(self, draft: Draft, attachments: tuple[AttachedFile, ...] = ()) -> None:
@@ -121,13 +121,13 @@ class Desk:
         self.draft.replace(page, self.draft.page(page).filled(element, new))
 
 
-def follow(wish: Wish, desk: Desk) -> str:
+def follow(wish: Wish, context: EditContext) -> str:
     """Do one wish on the draft; the words for the customer."""
     if wish.doubt:
         raise Unclear(
             f"Shall the new text be exactly “{wish.get('new')}”? Reply “yes”, or write it in quotation marks: “…”."
         )
-    return EDITS[wish.kind](wish, desk)
+    return EDITS[wish.kind](wish, context)
 
 
 def _in_region(element: Element | None, wish: Wish) -> bool:
@@ -138,13 +138,13 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def _one_of(found: list[tuple[str, Spot]], wish: Wish, desk: Desk, what: str) -> tuple[str, Spot]:
+def _one_of(found: list[tuple[str, Spot]], wish: Wish, context: EditContext, what: str) -> tuple[str, Spot]:
     """The only place, or the one that the customer chose; else the question which one is meant."""
     found = found[wish.pick - 1 : wish.pick] if wish.pick else found
     if len(found) == 1:
         return found[0]
     if not found:
-        where = f" on {desk.label(wish.page)}" if wish.page else ""
+        where = f" on {context.label(wish.page)}" if wish.page else ""
         raise Unclear(f"I did not find {what}{where}. Please copy it from the page exactly as it is there.")
     counts: Counter[str] = Counter()
     lines, choices = [], []
@@ -152,7 +152,7 @@ def _one_of(found: list[tuple[str, Spot]], wish: Wish, desk: Desk, what: str) ->
         counts[page] += 1
         choices.append((page, counts[page]))
         if number <= LISTED:
-            lines.append(f"{number}. {desk.label(page)}: {_around(desk.draft.page(page), element)}")
+            lines.append(f"{number}. {context.label(page)}: {_around(context.draft.page(page), element)}")
     lines += [f"and {len(found) - LISTED} more"] * (len(found) > LISTED)
     listing = "\n".join(lines)
     raise Unclear(
@@ -172,30 +172,30 @@ def _around(page: Page, place: Element | Span) -> str:
     return f"“…{text[at : at + 120]}…”"
 
 
-def replace_text(wish: Wish, desk: Desk) -> str:
+def replace_text(wish: Wish, context: EditContext) -> str:
     """Replace text that stands in one place, or everywhere if the customer says so."""
     old, new, near = wish.get("old"), wish.get("new"), wish.get("near")
     hits = [
         (page, span)
-        for page, span in desk.spans(wish, old)
-        if not near or _stands_with(desk.draft.page(page), span, near)
+        for page, span in context.spans(wish, old)
+        if not near or _stands_with(context.draft.page(page), span, near)
     ]
     if not wish.everywhere or not hits:
-        hits = [_one_of(hits, wish, desk, f"“{old}”" + (f" with “{near}”" if near else ""))]
+        hits = [_one_of(hits, wish, context, f"“{old}”" + (f" with “{near}”" if near else ""))]
     by_page: dict[str, list[Patch]] = {}
     for name, span in hits:
-        page = desk.draft.page(name)
+        page = context.draft.page(name)
         found = page.source[span.start : span.end]
         written = page.markup.escape(_cased(found, old, new), span.element)
         by_page.setdefault(name, []).append(Patch(span.start, span.end, written))
         by_page[name] += _mail_link(page, span, old, new)
     for name, patches in by_page.items():
-        before = [one.name for one in desk.draft.page(name).elements]
-        desk.draft.replace(name, *dict.fromkeys(patches))
-        if [one.name for one in desk.draft.page(name).elements] != before:
-            raise Unclear(f"“{new}” means something special at that place of {desk.label(name)}. Any other words?")
+        before = [one.name for one in context.draft.page(name).elements]
+        context.draft.replace(name, *dict.fromkeys(patches))
+        if [one.name for one in context.draft.page(name).elements] != before:
+            raise Unclear(f"“{new}” means something special at that place of {context.label(name)}. Any other words?")
     times = f" in {len(hits)} places" if len(hits) > 1 else ""
-    return f"Changed “{old}” to “{new}” on {desk.labels(by_page)}{times}."
+    return f"Changed “{old}” to “{new}” on {context.labels(by_page)}{times}."
 
 
 def _mail_link(page: Page, span: Span, old: str, new: str) -> list[Patch]:
@@ -221,19 +221,19 @@ def _cased(found: str, old: str, new: str) -> str:
     return new[:1].upper() + new[1:] if starts else new
 
 
-def set_title(wish: Wish, desk: Desk) -> str:
+def set_title(wish: Wish, context: EditContext) -> str:
     """Set a page's title, or the part of it before the site's name, and the main heading where that says the same."""
-    name = desk.target(wish)
-    new, old, page, label = wish.get("new"), wish.get("old"), desk.draft.page(name), desk.label(name)
+    name = context.target(wish)
+    new, old, page, label = wish.get("new"), wish.get("old"), context.draft.page(name), context.label(name)
     title, heading = page.title, next(iter(page.all("h1")), None)
     says = page.words(heading) if heading and not heading.fixed else ""
     whole = page.words(title) if title else ""
     parts = _SEPARATOR.split(whole)
-    part = next((one for one in parts if one in (says, old)), parts[0] if _names_the_site(parts, desk) else whole)
+    part = next((one for one in parts if one in (says, old)), parts[0] if _names_the_site(parts, context) else whole)
     if old and old not in (says, whole, part):
         raise Unclear(f"The title of {label} is not “{old}”. What should be changed?")
     if title is None and heading is not None and says:
-        desk.fill((name, heading), new)
+        context.fill((name, heading), new)
         return f"Changed the heading of {label} to “{new}”."
     if title is None or title.fixed:
         raise Unclear(f"The title of {label} is not one that I could change. What should be changed instead?")
@@ -246,31 +246,33 @@ def set_title(wish: Wish, desk: Desk) -> str:
             patches.append(page.filled(heading, new))
         elif says != new:
             note = f" The big heading on the page still says “{says}”."
-    desk.draft.replace(name, *patches)
+    context.draft.replace(name, *patches)
     return f"Changed the title of {label} to “{new}”.{note}"
 
 
-def _names_the_site(parts: list[str], desk: Desk) -> bool:
+def _names_the_site(parts: list[str], context: EditContext) -> bool:
     """Whether the second of two parts of a title stands in the titles of other pages too."""
-    titles = ((page, desk.draft.page(page).title) for page in desk.draft.pages())
-    ends = [_SEPARATOR.split(desk.words((page, title)))[-1] for page, title in titles if title is not None]
+    titles = ((page, context.draft.page(page).title) for page in context.draft.pages())
+    ends = [_SEPARATOR.split(context.words((page, title)))[-1] for page, title in titles if title is not None]
     return len(parts) == 2 and ends.count(parts[1]) > 1
 
 
-def set_heading(wish: Wish, desk: Desk) -> str:
+def set_heading(wish: Wish, context: EditContext) -> str:
     """Set the quoted heading, or the main heading of a page."""
     old, new = wish.get("old"), wish.get("new")
     if old:
-        found = [place for place in desk.find(wish, *HEADINGS) if desk.words(place).lower() == old.lower()]
-        place, what = _one_of(found, wish, desk, f"the heading “{old}”"), f"heading “{old}”"
+        found = [place for place in context.find(wish, *HEADINGS) if context.words(place).lower() == old.lower()]
+        place, what = _one_of(found, wish, context, f"the heading “{old}”"), f"heading “{old}”"
     else:
-        name, what = desk.target(wish), "heading"
-        mains = desk.draft.page(name).all("h1") or desk.draft.page(name).all(*HEADINGS)
+        name, what = context.target(wish), "heading"
+        mains = context.draft.page(name).all("h1") or context.draft.page(name).all(*HEADINGS)
         if len(mains) != 1:
-            raise Unclear(f"I found {len(mains) or 'no'} main headings on {desk.label(name)}. What should be changed?")
+            raise Unclear(
+                f"I found {len(mains) or 'no'} main headings on {context.label(name)}. What should be changed?"
+            )
         place = (name, mains[0])
-    desk.fill(place, new)
-    return f"Changed the {what} of {desk.label(place[0])} to “{new}”."
+    context.fill(place, new)
+    return f"Changed the {what} of {context.label(place[0])} to “{new}”."
 
 
 def _kinds(wish: Wish) -> tuple[str, ...]:
@@ -281,19 +283,19 @@ def _kinds(wish: Wish) -> tuple[str, ...]:
     return HEADINGS if kind == "heading" else ("p",) if kind == "paragraph" else ("p", "li", *HEADINGS[1:])
 
 
-def _block(wish: Wish, desk: Desk) -> Place:
+def _block(wish: Wish, context: EditContext) -> Place:
     """The paragraph, item or heading that a wish names by its beginning or by its number."""
     if wish.get("nth"):
-        name = desk.target(wish)
-        return name, _counted(desk, name, wish)
+        name = context.target(wish)
+        return name, _counted(context, name, wish)
     begins = " ".join(wish.get("old").split())
-    found = [place for place in desk.find(wish, *_kinds(wish)) if desk.words(place).startswith(begins)]
-    return _one_of(found, wish, desk, f"a text that begins with “{begins}”")
+    found = [place for place in context.find(wish, *_kinds(wish)) if context.words(place).startswith(begins)]
+    return _one_of(found, wish, context, f"a text that begins with “{begins}”")
 
 
-def _counted(desk: Desk, name: str, wish: Wish) -> Element:
+def _counted(context: EditContext, name: str, wish: Wish) -> Element:
     """The first, second or last paragraph or item of a page, if all of them stand together."""
-    page, nth = desk.draft.page(name), wish.get("nth").lower()
+    page, nth = context.draft.page(name), wish.get("nth").lower()
     lists = page.lists()
     found = lists[0] if _kinds(wish) == ("li",) and len(lists) == 1 else []
     if _kinds(wish) == ("p",) and len(page.running_text()) == len(page.text_of("p")):
@@ -301,37 +303,39 @@ def _counted(desk: Desk, name: str, wish: Wish) -> Element:
     at = len(found) - 1 if nth == "last" else _ORDER.index(nth)
     if not 0 <= at < len(found):
         raise Unclear(
-            f"I am not sure which place on {desk.label(name)} you mean. Please copy the words that stand there."
+            f"I am not sure which place on {context.label(name)} you mean. Please copy the words that stand there."
         )
     return found[at]
 
 
-def replace_block(wish: Wish, desk: Desk) -> str:
+def replace_block(wish: Wish, context: EditContext) -> str:
     """Give a paragraph, item or heading other words."""
-    place = _block(wish, desk)
-    before = desk.words(place)
-    desk.fill(place, wish.get("new"))
-    return f"Changed “{_short(before)}” to “{wish.get('new')}” on {desk.label(place[0])}."
+    place = _block(wish, context)
+    before = context.words(place)
+    context.fill(place, wish.get("new"))
+    return f"Changed “{_short(before)}” to “{wish.get('new')}” on {context.label(place[0])}."
 
 
-def remove(wish: Wish, desk: Desk) -> str:
+def remove(wish: Wish, context: EditContext) -> str:
     """Remove a whole paragraph, item or heading where the words are all of it; else just the words."""
     text, kinds = " ".join(wish.get("text").split()), _kinds(wish)
-    found = [one for one in desk.find(wish, *kinds) if desk.words(one) == text]
+    found = [one for one in context.find(wish, *kinds) if context.words(one) == text]
     if wish.get("list"):
-        found = [one for one in found if _is_listed(desk.draft.page(one[0]), one[1], wish.get("name"))]
+        found = [one for one in found if _is_listed(context.draft.page(one[0]), one[1], wish.get("name"))]
     elif text and not found and kinds not in (("p",), ("li",), HEADINGS):
-        spans = [one for one in desk.spans(wish, text) if one[1].element is None or one[1].element.name not in _HEADS]
-        page, span = _one_of(spans, wish, desk, f"“{text}”")
-        desk.draft.replace(page, _cut(desk.draft.page(page).source, span.start, span.end))
-        return f"Removed “{_short(text)}” from {desk.label(page)}."
-    place = _one_of(found, wish, desk, f"“{text}”") if text else _block(wish, desk)
+        spans = [
+            one for one in context.spans(wish, text) if one[1].element is None or one[1].element.name not in _HEADS
+        ]
+        page, span = _one_of(spans, wish, context, f"“{text}”")
+        context.draft.replace(page, _cut(context.draft.page(page).source, span.start, span.end))
+        return f"Removed “{_short(text)}” from {context.label(page)}."
+    place = _one_of(found, wish, context, f"“{text}”") if text else _block(wish, context)
     page, element = place
     if element.fixed:
-        raise Unclear(f"That text of {desk.label(page)} comes from the site's program, which I do not change.")
-    words = _short(desk.words(place))
-    desk.draft.replace(page, _without(desk.draft.page(page).source, element))
-    return f"Removed “{words}” from {desk.label(page)}."
+        raise Unclear(f"That text of {context.label(page)} comes from the site's program, which I do not change.")
+    words = _short(context.words(place))
+    context.draft.replace(page, _without(context.draft.page(page).source, element))
+    return f"Removed “{words}” from {context.label(page)}."
 
 
 def _without(source: str, block: Element) -> Patch:
@@ -356,34 +360,34 @@ def _cut(source: str, start: int, end: int) -> Patch:
     return Patch(start, end, "")
 
 
-def add(wish: Wish, desk: Desk) -> str:
+def add(wish: Wish, context: EditContext) -> str:
     """Add a paragraph or an item of a list: its kind, its place or its form says which."""
     text = wish.get("text")
     if wish.get("list") and wish.get("kind") == "paragraph":
         raise Unclear(f"Shall “{_short(text)}” be a paragraph or a list item? Please write which.")
     if wish.get("list") or (wish.get("kind") and _kinds(wish) == ("li",) and not wish.get("nth")):
-        return _add_item(wish, desk)
-    name = desk.target(wish)
-    page, place = desk.draft.page(name), _place(wish, desk)
+        return _add_item(wish, context)
+    name = context.target(wish)
+    page, place = context.draft.page(name), _place(wish, context)
     if place is not None and place.name == "li":
         items = next((one for one in page.lists() if one[-1] is place), None)
         if items is None:
             raise Unclear(f"I can only add to the end of a list. Shall “{_short(text)}” stand there?")
-        desk.draft.replace(name, page.markup.item(page, items, text))
-        return f"Added “{text}” to the list on {desk.label(name)}."
+        context.draft.replace(name, page.markup.item(page, items, text))
+        return f"Added “{text}” to the list on {context.label(name)}."
     if wish.get("kind") == "heading" or (not wish.get("kind") and text[-1:] not in ".!?…"):
         raise Unclear(f"Shall “{_short(text)}” be a paragraph or a list item? Please write which.")
     last = page.running_text()[-1:]
-    desk.draft.replace(name, page.markup.block(page, place or (last[0] if last else None), text))
-    return f"Added the paragraph “{_short(text)}” to {desk.label(name)}."
+    context.draft.replace(name, page.markup.block(page, place or (last[0] if last else None), text))
+    return f"Added the paragraph “{_short(text)}” to {context.label(name)}."
 
 
-def _place(wish: Wish, desk: Desk) -> Element | None:
+def _place(wish: Wish, context: EditContext) -> Element | None:
     """The heading, paragraph or item that something is to stand below, if the wish names one."""
-    name, under = desk.target(wish), " ".join(wish.get("under").split())
-    page = desk.draft.page(name)
+    name, under = context.target(wish), " ".join(wish.get("under").split())
+    page = context.draft.page(name)
     if wish.get("nth"):
-        return _counted(desk, name, wish)
+        return _counted(context, name, wish)
     if not under:
         return None
     headings = [one for one in page.all(*HEADINGS) if page.words(one).lower() == under.lower()]
@@ -394,26 +398,26 @@ def _place(wish: Wish, desk: Desk) -> Element | None:
     )
     if len(found) != 1:
         known = ", ".join(f"“{page.words(one)}”" for one in page.all(*HEADINGS)[:LISTED])
-        raise Unclear(f"I found no single heading “{under}” on {desk.label(name)}. It has: {known}. Which one?")
+        raise Unclear(f"I found no single heading “{under}” on {context.label(name)}. It has: {known}. Which one?")
     return found[0]
 
 
-def _add_item(wish: Wish, desk: Desk) -> str:
+def _add_item(wish: Wish, context: EditContext) -> str:
     text, named = wish.get("text"), wish.get("name") or wish.get("under")
-    pages = [wish.page] if wish.page else desk.draft.pages()
-    lists = [(name, items) for name in pages for items in desk.draft.page(name).lists()]
-    found = [(name, one) for name, one in lists if _is_called(desk.draft.page(name), one, named)] if named else lists
+    pages = [wish.page] if wish.page else context.draft.pages()
+    lists = [(name, items) for name in pages for items in context.draft.page(name).lists()]
+    found = [(name, one) for name, one in lists if _is_called(context.draft.page(name), one, named)] if named else lists
     if not found:
         raise Unclear(
             f"I found no list{f' “{named}”' if named else ''} there. To which list on which page should it go?"
         )
-    first, _ = _one_of([(name, items[0]) for name, items in found], wish, desk, "a list"), None
+    first, _ = _one_of([(name, items[0]) for name, items in found], wish, context, "a list"), None
     items = next(items for name, items in found if (name, items[0]) == first)
-    page = desk.draft.page(first[0])
+    page = context.draft.page(first[0])
     if text in map(page.words, items):
-        return f"“{text}” is in the list on {desk.label(first[0])} already."
-    desk.draft.replace(first[0], page.markup.item(page, items, text))
-    return f"Added “{text}” to the list on {desk.label(first[0])}."
+        return f"“{text}” is in the list on {context.label(first[0])} already."
+    context.draft.replace(first[0], page.markup.item(page, items, text))
+    return f"Added “{text}” to the list on {context.label(first[0])}."
 
 
 def _is_listed(page: Page, element: Element, named: str) -> bool:
@@ -430,23 +434,23 @@ def _is_called(page: Page, items: list[Element], words: str) -> bool:
     return above >= 0 and re.search(rf"\b{re.escape(words)}", page.words(headings[above]), re.I) is not None
 
 
-def add_photo(wish: Wish, desk: Desk) -> str:
+def add_photo(wish: Wish, context: EditContext) -> str:
     """Put the attached photos onto a page: below a heading, or after its first section."""
-    count = len(desk.photos)
+    count = len(context.photos)
     if not count:
         raise Unclear(_NONE_ATTACHED)
     if (count > 1) != (wish.get("photos") == "many"):
         raise Unclear(f"Your mail has {count} photos attached. Which of them should be added, and to which page?")
-    name, told = desk.target(wish), wish.get("alt")
-    page, place = desk.draft.page(name), _place(wish, desk)
+    name, told = context.target(wish), wish.get("alt")
+    page, place = context.draft.page(name), _place(wish, context)
     if place is None:
         places = page.running_text()[-1:] if wish.get("end") else _picture_places(page)
         place = places[0] if places else None
-    pictures = [_picture(desk, photo, name, told) for photo in desk.photos]
+    pictures = [_picture(context, photo, name, told) for photo in context.photos]
     patches = [page.markup.block(page, place, picture) for picture in pictures]
-    desk.draft.replace(name, Patch(patches[0].start, patches[0].end, "".join(patch.new for patch in patches)))
+    context.draft.replace(name, Patch(patches[0].start, patches[0].end, "".join(patch.new for patch in patches)))
     what = "the photo" if count == 1 else f"{count} photos"
-    return f"Added {what}{f' ({told})' if told else ''} to {desk.label(name)}.{_wordless(pictures)}"
+    return f"Added {what}{f' ({told})' if told else ''} to {context.label(name)}.{_wordless(pictures)}"
 
 
 def _picture_places(page: Page) -> list[Element]:
@@ -457,7 +461,7 @@ def _picture_places(page: Page) -> list[Element]:
     return sections[:1] or page.running_text()[-1:]
 
 
-def _picture(desk: Desk, photo: AttachedFile, page: str, told: str) -> Picture:
+def _picture(context: EditContext, photo: AttachedFile, page: str, told: str) -> Picture:
     """The photo in the site's folder, as this page names it, with words for people who cannot see it."""
     with photo.path.open("rb") as file:
         width, height = size_of(file.read(_MAX_HEADER))
@@ -465,8 +469,8 @@ def _picture(desk: Desk, photo: AttachedFile, page: str, told: str) -> Picture:
     plain = unicodedata.normalize("NFC", stem.lower()).translate(_AS_ASCII)
     plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
     plain = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "photo"
-    file_name = f"{desk.draft.layout.pictures}/{plain}{_SUFFIXES.get(photo.attachment.media_type, suffix)}"
-    address = desk.draft.layout.address(desk.draft.add_file(file_name, photo.path), page)
+    file_name = f"{context.draft.layout.pictures}/{plain}{_SUFFIXES.get(photo.attachment.media_type, suffix)}"
+    address = context.draft.layout.address(context.draft.add_file(file_name, photo.path), page)
     words = re.sub(r"[^\w]+|_+", " ", stem).strip()
     words = "" if re.fullmatch(r"(?:img|image|dsc|photo|pxl|screenshot)?[\s\d]*", words, re.I) else words
     return Picture(address, told or words, width, height)
@@ -478,13 +482,13 @@ def _wordless(pictures: list[Picture]) -> str:
     return " What does it show? Reply “the photo shows …”, for people who cannot see it."
 
 
-def _the_picture(wish: Wish, desk: Desk) -> Place:
+def _the_picture(wish: Wish, context: EditContext) -> Place:
     """The only picture of the text that shows what the wish says, or that is on the page."""
     wanted = wish.get("subject")
     if not wanted and not wish.page:
         raise Unclear("Which photo do you mean, and on which page?")
-    found = [(page, one) for page, one in desk.find(wish, "img") if _shows(one, wanted) and not one.outer & ASIDE]
-    return _one_of(found, wish, desk, f"a photo{f' of “{wanted}”' if wanted else ''}")
+    found = [(page, one) for page, one in context.find(wish, "img") if _shows(one, wanted) and not one.outer & ASIDE]
+    return _one_of(found, wish, context, f"a photo{f' of “{wanted}”' if wanted else ''}")
 
 
 def _shows(image: Element, wanted: str) -> bool:
@@ -494,23 +498,23 @@ def _shows(image: Element, wanted: str) -> bool:
     return all(seen & {word, f"{word}s", f"{word}es"} for word in words)
 
 
-def replace_photo(wish: Wish, desk: Desk) -> str:
+def replace_photo(wish: Wish, context: EditContext) -> str:
     """Show the attached photo where another one was."""
-    name, image = _the_picture(wish, desk)
-    if len(desk.photos) != 1:
+    name, image = _the_picture(wish, context)
+    if len(context.photos) != 1:
         raise Unclear(
-            "Several photos are attached. Which one should be shown there?" if desk.photos else _NONE_ATTACHED
+            "Several photos are attached. Which one should be shown there?" if context.photos else _NONE_ATTACHED
         )
-    wanted, page = wish.get("subject"), desk.draft.page(name)
-    picture = _picture(desk, desk.photos[0], name, re.sub(r"\Athe (?=\w)", "The ", wanted))
-    desk.draft.replace(name, page.markup.other_picture(page, image, picture))
-    _drop_unused(desk, name, image.attributes.get("src", ""))
-    return f"Replaced the photo{f' of “{wanted}”' if wanted else ''} on {desk.label(name)}.{_wordless([picture])}"
+    wanted, page = wish.get("subject"), context.draft.page(name)
+    picture = _picture(context, context.photos[0], name, re.sub(r"\Athe (?=\w)", "The ", wanted))
+    context.draft.replace(name, page.markup.other_picture(page, image, picture))
+    _drop_unused(context, name, image.attributes.get("src", ""))
+    return f"Replaced the photo{f' of “{wanted}”' if wanted else ''} on {context.label(name)}.{_wordless([picture])}"
 
 
-def _drop_unused(desk: Desk, page: str, source: str) -> None:
+def _drop_unused(context: EditContext, page: str, source: str) -> None:
     """Remove the file of a picture that no page and no style of a plain site names any more."""
-    file, draft = posixpath.normpath(posixpath.join(posixpath.dirname(page), source)), desk.draft
+    file, draft = posixpath.normpath(posixpath.join(posixpath.dirname(page), source)), context.draft
     name = posixpath.basename(file)
     if draft.layout.kind != "plain" or ":" in source or source.startswith("/") or not name or file.startswith(".."):
         return
@@ -518,22 +522,22 @@ def _drop_unused(desk: Desk, page: str, source: str) -> None:
         draft.remove_file(file)
 
 
-def remove_photo(wish: Wish, desk: Desk) -> str:
+def remove_photo(wish: Wish, context: EditContext) -> str:
     """Take a picture off a page, with the figure around it."""
-    name, image = _the_picture(wish, desk)
+    name, image = _the_picture(wish, context)
     whole = image.parent if image.parent is not None and image.parent.name in ("figure", "picture") else image
-    desk.draft.replace(name, _without(desk.draft.page(name).source, whole))
-    return f"Removed the photo “{image.attributes.get('alt', '')}” from {desk.label(name)}."
+    context.draft.replace(name, _without(context.draft.page(name).source, whole))
+    return f"Removed the photo “{image.attributes.get('alt', '')}” from {context.label(name)}."
 
 
-def describe_photo(wish: Wish, desk: Desk) -> str:
+def describe_photo(wish: Wish, context: EditContext) -> str:
     """Give the only picture of a page words for people who cannot see it."""
-    name, image = _the_picture(wish, desk)
-    page, attributes = desk.draft.page(name), image.attributes
+    name, image = _the_picture(wish, context)
+    page, attributes = context.draft.page(name), image.attributes
     size = [int(attributes[side]) if attributes.get(side, "").isdigit() else 0 for side in ("width", "height")]
     picture = Picture(attributes.get("src", ""), wish.get("text"), *size)
-    desk.draft.replace(name, page.markup.other_picture(page, image, picture))
-    return f"The photo on {desk.label(name)} is described as “{wish.get('text')}” now."
+    context.draft.replace(name, page.markup.other_picture(page, image, picture))
+    return f"The photo on {context.label(name)} is described as “{wish.get('text')}” now."
 
 
 _AS_ASCII = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe", "å": "aa", "œ": "oe"})
@@ -560,21 +564,21 @@ def size_of(head: bytes) -> tuple[int, int]:
     return 0, 0
 
 
-def set_colour(wish: Wish, desk: Desk) -> str:
+def set_colour(wish: Wish, context: EditContext) -> str:
     """Change a colour where the styles declare it."""
     part = wish.get("part") or wish.get("plain") or wish.get("heading") or "background"
-    if question := change_colour(part, wish.get("tint"), desk.draft):
+    if question := change_colour(part, wish.get("tint"), context.draft):
         raise Unclear(question)
     return f"Changed the colour of the {part} to {wish.get('tint')}."
 
 
-def _ask_for_place(wish: Wish, desk: Desk) -> str:
+def _ask_for_place(wish: Wish, context: EditContext) -> str:
     del wish
-    pages = desk.labels(desk.draft.pages())
+    pages = context.labels(context.draft.pages())
     raise Unclear(f"What shall I do with the photo? Your site has {pages}. Please attach it to your reply again.")
 
 
-EDITS: dict[str, Callable[[Wish, Desk], str]] = {
+EDITS: dict[str, Callable[[Wish, EditContext], str]] = {
     "title": set_title, "heading": set_heading, "text": replace_text, "block": replace_block, "add": add,
     "remove": remove, "photo": add_photo, "swap": replace_photo, "unphoto": remove_photo, "alt": describe_photo,
     "note": _ask_for_place, "colour": set_colour,

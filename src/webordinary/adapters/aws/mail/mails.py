@@ -117,7 +117,7 @@ _SES_ID = re.compile(r"[A-Za-z0-9]{16,128}")  # not AMAZON_SES_SETUP_NOTIFICATIO
 
 
 @dataclass(frozen=True, slots=True)
-class Unnoted:
+class UnrecordedObjects:
     """Objects without a mail item, and the key to continue after; empty = start again."""
 
     keys: tuple[str, ...]
@@ -256,7 +256,7 @@ class AwsRawMails:
         )
         return tuple(item["emailId"] for item in found if item["emailId"] not in self._started)[:limit]
 
-    def unnoted(self, limit: int, now: datetime, after: str = "") -> Unnoted:
+    def unnoted(self, limit: int, now: datetime, after: str = "") -> UnrecordedObjects:
         """Of the next `limit` objects behind the key `after`, those that are not noted though there was time to.
 
         The bucket holds a month of mails in no order of time: a bounded look at a time goes round it.
@@ -273,7 +273,7 @@ class AwsRawMails:
         for note in notes:
             ids.pop(note["emailId"], None)
         goes_on = page["Contents"][-1]["Key"] if page.get("IsTruncated") else ""
-        return Unnoted(tuple(ids.values()), goes_on)
+        return UnrecordedObjects(tuple(ids.values()), goes_on)
 
     def _mail(self, email_id: str) -> Fields:
         item = self._items.settled(f"reading mail {email_id}", email_id, MAIL)

@@ -22,7 +22,7 @@ SENDER_NAME = "WebOrdinary"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Brand:
     """What an operator may set: the name in front, a colour, a logo and a last line."""
 
     name: str = SENDER_NAME
@@ -48,10 +48,10 @@ def mail_link(address: str, subject: str, body: str) -> str:
     return f"mailto:{quote(local, safe='')}@{domain}?subject={quote(subject, safe='')}&body={quote(body, safe='')}"
 
 
-def as_text(answer: Answer, look: Look = Look(), buttons: Sequence[Button] = ()) -> str:  # noqa: B008  frozen
+def as_text(answer: Answer, brand: Brand = Brand(), buttons: Sequence[Button] = ()) -> str:  # noqa: B008  frozen
     """For readers of plain text; they answer with a word instead of a button."""
     del buttons  # the text says which words to reply
-    last = "\n".join(part for part in (f"-- \n{look.name} · {answer.closing}", look.footer) if part)
+    last = "\n".join(part for part in (f"-- \n{brand.name} · {answer.closing}", brand.footer) if part)
     return "\n\n".join(part for part in (answer.headline, *map(_text, answer.blocks), last) if part)
 
 
@@ -103,17 +103,17 @@ _DARK = """
 
 
 def as_html(
-    answer: Answer, look: Look = Look(), buttons: Sequence[Button] = (), pictures: Sequence[tuple[str, str]] = (),  # noqa: B008
+    answer: Answer, brand: Brand = Brand(), buttons: Sequence[Button] = (), pictures: Sequence[tuple[str, str]] = (),  # noqa: B008
     logo: str = "", language: str = "en",
 ) -> str:  # fmt: skip
     """For mail programs: no scripts, nothing loaded from anywhere. Pictures are pairs of a label and a Content-ID."""
     first, *rest = answer.blocks or (Paragraph(""),)
     links = [Button(block.label, block.url) for block in answer.blocks if isinstance(block, Link) and block.is_web]
-    row = "".join(_button(button, look, filled=n == 0) for n, button in enumerate((*links, *buttons)))
+    row = "".join(_button(button, brand, filled=n == 0) for n, button in enumerate((*links, *buttons)))
     row = f'<div style="margin:2px 0 14px">{row}</div>' if row else ""
     shown = "\n".join([_html(first), _pictures(pictures), row, *map(_html, rest)])
-    mark = f'<img src="cid:{logo}" alt="{escape(look.name)}" height="36" style="height:36px;border:0;margin:0 0 20px">'
-    last = f"<br>\n{_lines(look.footer)}" if look.footer else ""
+    mark = f'<img src="cid:{logo}" alt="{escape(brand.name)}" height="36" style="height:36px;border:0;margin:0 0 20px">'
+    last = f"<br>\n{_lines(brand.footer)}" if brand.footer else ""
     return f"""<!doctype html>
 <html lang="{language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark"><meta name="supported-color-schemes" content="light dark">
@@ -122,12 +122,12 @@ def as_html(
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" class="page" style="background:#f3eee7">
 <tr><td align="center" style="padding:20px 8px">
 <table role="presentation" width="600" cellpadding="0" cellspacing="0" class="card" bgcolor="#ffffff" \
-style="width:100%;max-width:600px;background:#ffffff;border-top:4px solid {look.colour};border-radius:6px">
+style="width:100%;max-width:600px;background:#ffffff;border-top:4px solid {brand.colour};border-radius:6px">
 <tr><td class="pad" align="left" style="padding:32px 36px">
 {mark if logo else ""}<h1 class="ink" style="{_HEADLINE}">{escape(answer.headline)}</h1>
 {shown}
 <p class="soft line" style="margin:22px 0 0;padding-top:16px;border-top:1px solid #e6dfd5;{_FONT};font-size:13px;\
-line-height:1.5;color:#7a7065">{escape(look.name)} · {escape(answer.closing)}{last}</p>
+line-height:1.5;color:#7a7065">{escape(brand.name)} · {escape(answer.closing)}{last}</p>
 </td></tr></table>
 </td></tr></table>
 </body></html>
@@ -176,12 +176,12 @@ def _paragraph(text: str) -> str:
     return "\n".join(parts)
 
 
-def _button(button: Button, look: Look, *, filled: bool) -> str:
+def _button(button: Button, brand: Brand, *, filled: bool) -> str:
     """A link in a cell of its own: Outlook paints the cell, the others the link."""
-    colour, ink = (look.colour, "#ffffff") if filled else ("transparent", "#4d453d")
-    border = look.colour if filled else "#cbbfb1"
+    colour, ink = (brand.colour, "#ffffff") if filled else ("transparent", "#4d453d")
+    border = brand.colour if filled else "#cbbfb1"
     kind = "" if filled else ' class="plain"'
-    fill_of = f' bgcolor="{look.colour}"' if filled else ""
+    fill_of = f' bgcolor="{brand.colour}"' if filled else ""
     return (
         f'<table role="presentation" cellpadding="0" cellspacing="0" style="display:inline-block;margin:0 10px 8px 0;'
         f'vertical-align:top"><tr><td{kind}{fill_of} style="padding:10px 20px;border:1px solid {border};'
