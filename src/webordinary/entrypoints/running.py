@@ -6,7 +6,9 @@ import json
 import os
 import secrets
 import socket
+import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -157,8 +159,24 @@ def bound_anywhere(host: str) -> socket.socket:
     return bound(host, 0, again=False)
 
 
+_HELD: deque[socket.socket] = deque()
+_MOST_HELD = 100
+
+
+def hold(trial: socket.socket) -> int:
+    """The number of its port. On Linux a silent socket keeps it until this process ends: a server can listen beside it,
+    and no other process that looks for a port finds this one free before the server listens.
+    """
+    if sys.platform == "linux":
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _HELD.append(trial.dup())
+        if len(_HELD) > _MOST_HELD:
+            _HELD.popleft().close()
+    number: int = trial.getsockname()[1]
+    return number
+
+
 def free_port(host: str) -> int:
-    """A port number that was free a moment ago."""
+    """A port number for a server that starts in a moment."""
     with closing(bound_anywhere(host)) as trial:
-        number: int = trial.getsockname()[1]
-        return number
+        return hold(trial)
