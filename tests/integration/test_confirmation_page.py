@@ -20,6 +20,7 @@ from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.entrypoints.server import _dashboard
 from webordinary.mail.confirm import VALID
 from webordinary.mail.outbox import deliver_due
+from webordinary.model.console import ConsoleUser, Role
 
 URL = "https://console.example.com"
 FORM = {"Origin": URL}
@@ -65,6 +66,25 @@ def test_the_page_shows_the_mail_and_only_its_button_releases_it(house: House) -
         assert page.get(link).status_code == 404
     assert not is_done(house, other)
     assert stopped(house, other) == "held"
+
+
+def test_the_console_shows_its_users_no_token_that_would_release_a_mail(house: House) -> None:
+    """Neither in a question that is not sent yet, nor in an answer that says neither yes nor no."""
+    email_id = house.receive()
+    unclear = answer(house, question_of(house, email_id), "Perhaps")
+    token = link_of(house, email_id).rpartition("/")[2]
+    house.services.access.users.put(ConsoleUser("vic", Role.VIEWER, house.services.clock.now()), "")
+    secret = house.services.access.issue_token("vic", "a test", timedelta(hours=1))
+    with visitor(house) as page:
+        page.headers["Authorization"] = f"Bearer {secret}"
+        addresses = [
+            f"/mails/{email_id}/replies/0",
+            *(f"/mails/{one}{more}" for one in (email_id, unclear) for more in ("", "/raw")),
+        ]
+        shown = [page.get(address) for address in addresses]
+        assert {one.status_code for one in shown} == {200}
+        assert [address for address, one in zip(addresses, shown, strict=True) if token in one.text] == []
+        assert "Spring" in page.get(f"/wrote/{token}").text, "the token counts"
 
 
 def test_a_no_on_the_page_drops_the_mail_for_good(house: House) -> None:

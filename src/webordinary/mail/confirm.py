@@ -100,7 +100,10 @@ def digest_of_link(token: str) -> str:
 
 
 def without_token(raw: bytes) -> bytes:
-    """A question as it is kept after it was sent: its token is known to its receiver only."""
+    """A question as it is kept after it was sent, and as logs and the console show it and its answers.
+
+    Its receiver alone knows the token.
+    """
     return _TOKEN_BYTES.sub(b"confirm-sent", raw)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from webordinary.mail.auth import Admitted, AwaitsConfirmation, Load, Verdict
+from webordinary.mail.confirm import without_token
 from webordinary.mail.parsing.headers import author_of, body_view, message_id_of, read_headers
 from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import RawMails
@@ -54,7 +55,8 @@ def emails_of(raw: bytes, envelopes: Sequence[Envelope]) -> tuple[Email, ...]:
 def announce(email: Email, events: Events, *, is_new: bool) -> Accepted:
     """A mail was stored; a new one is told of."""
     if is_new:
-        data = {"recipient": email.envelope.recipient, "peer": email.envelope.peer, "size": len(email.raw)}
+        to = without_token(email.envelope.recipient.encode()).decode()  # many people see events
+        data = {"recipient": to, "peer": email.envelope.peer, "size": len(email.raw)}
         events.emit(Event(EventKind.MAIL_RECEIVED, email_id=email.email_id, data=data))
     return Accepted(email.email_id, is_new)
 

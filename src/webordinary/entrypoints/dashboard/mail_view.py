@@ -24,6 +24,7 @@ from webordinary.entrypoints.dashboard.text import (
 )
 from webordinary.entrypoints.dashboard.views import ActionView, MailLine, finished, mail_line
 from webordinary.jobs.site_files import Stage
+from webordinary.mail.confirm import without_token
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import JobState
 from webordinary.model.mail import Attachment, Command, RefusedAttachment
@@ -191,7 +192,7 @@ def mail_view(
     return MailView(
         seq=seq,
         line=mail_line(summary, now),
-        recipient=summary.recipient,
+        recipient=without_token(summary.recipient.encode()).decode(),
         finished=finished(summary),
         text=detail.text.text[:MAX_TEXT] if detail.text else "",
         elided=detail.text.elided[:MAX_TEXT] if detail.text else "",
@@ -307,8 +308,8 @@ def reply_html(reply: SentReply) -> str | None:
 
 
 def reply_message(reply: SentReply) -> EmailMessage:
-    """Our own mail, read back from the bytes that were sent."""
-    return email.message_from_bytes(reply.raw, policy=email.policy.default)
+    """Our own mail, read back from the bytes that were sent; a question never shows here what answers it."""
+    return email.message_from_bytes(without_token(reply.raw), policy=email.policy.default)
 
 
 def _timeline(entries: Sequence[TimelineEntry], now: datetime) -> tuple[TimelineRow, ...]:

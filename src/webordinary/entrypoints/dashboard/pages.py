@@ -18,6 +18,7 @@ from webordinary.entrypoints.dashboard.ports import Dashboard, Readers, Template
 from webordinary.entrypoints.dashboard.sites import CHOOSER
 from webordinary.entrypoints.dashboard.write import EMAIL_ID
 from webordinary.jobs.site_files import Stage
+from webordinary.mail.confirm import without_token
 from webordinary.model.jobs import JobOutcome
 from webordinary.model.mail import Attachment
 from webordinary.model.snapshot import MailDetail
@@ -86,7 +87,7 @@ class Pages:
         raw = await self._readers.look(self._d.mail_of, _email_id(request))
         if raw is None:
             raise HTTPException(404, "There is no such mail.")
-        return PlainTextResponse(raw.decode("utf-8", "replace"))
+        return PlainTextResponse(without_token(raw).decode("utf-8", "replace"))
 
     async def reply(self, request: Request) -> Response:
         """A reply as its customer sees it: a page of its own that may run, load and link nothing."""
@@ -155,7 +156,7 @@ class Pages:
         if detail is None:
             return None
         raw = b"" if detail.text else self._d.mail_of(email_id) or b""
-        head = raw[:RAW_HEAD].decode("utf-8", "replace")
+        head = without_token(raw[:RAW_HEAD]).decode("utf-8", "replace")
         job = detail.summary.job
         log = self._d.build_log_of(job.job_id) if job else ""
         ended_early = job is not None and (job.interruptions > 0 or job.outcome is JobOutcome.TIMED_OUT)
