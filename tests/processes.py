@@ -8,9 +8,19 @@ import select
 import signal
 import sqlite3
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from webordinary.entrypoints.running import bound_anywhere
+
 SECONDS = 60.0
+
+
+@contextlib.contextmanager
+def own_port() -> Iterator[int]:
+    """A port of loopback that nobody else gets who asks for a free one, until a server of this block listens there."""
+    with bound_anywhere("127.0.0.1") as held:
+        yield held.getsockname()[1]
 
 
 def wait_gone(pid: int) -> None:

@@ -20,11 +20,11 @@ import pytest
 from tests.acceptance.world import get, replies, text_of, wait_until
 from tests.conftest import Up
 from tests.integration.dovecot import PASSWORD, USER, running_dovecot
+from tests.processes import own_port
 from tests.signed_mail import Key, Provider, Zone, letter, name_server
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
 from webordinary.entrypoints.http_intake import signature_of
-from webordinary.entrypoints.running import free_port
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Sender
 
@@ -94,7 +94,7 @@ def transport(kind: str, closing: ExitStack, up: Callable[[], Up]) -> tuple[dict
         settings = {f"WEBORDINARY_IMAP_{name}": value for name, value in names.items()}
         return settings, lambda raw, mail_from, recipient: server.put(delivered(raw, mail_from, recipient))
     if kind == "http":
-        port = free_port("127.0.0.1")
+        port = closing.enter_context(own_port())
         settings = {"WEBORDINARY_PUSH_PORT": str(port), "WEBORDINARY_PUSH_SECRET": SECRET}
         return settings, lambda raw, mail_from, recipient: by_http(port, raw, mail_from, recipient)
     return {}, lambda raw, mail_from, recipient: by_smtp(up, raw, mail_from, recipient)

@@ -16,7 +16,7 @@ import pytest
 
 from tests.acceptance.chaos_house import until
 from tests.conftest import Up
-from webordinary.entrypoints.running import free_port
+from tests.processes import own_port
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "server"
 CONSOLE = "console.pottery.test"
@@ -88,11 +88,22 @@ def running(*command: str, env: dict[str, str] | None = None) -> Iterator[subpro
             process.communicate(timeout=60)
 
 
+@pytest.fixture
+def https() -> Iterator[int]:
+    with own_port() as port:
+        yield port
+
+
+@pytest.fixture
+def plain() -> Iterator[int]:
+    with own_port() as port:
+        yield port
+
+
 @pytest.mark.needs("caddy")
 def test_behind_caddy_the_operator_signs_in_and_only_our_names_get_certificates(
-    start_up: Callable[..., Up], tmp_path: Path
+    start_up: Callable[..., Up], tmp_path: Path, https: int, plain: int
 ) -> None:
-    https, plain = free_port("127.0.0.1"), free_port("127.0.0.1")
     up = on_the_net(start_up, https)
     page, sites = ports_of(up)
     own_ca = f"admin off\n\tlocal_certs\n\tskip_install_trust\n\thttp_port {plain}\n\thttps_port {https}\n"
@@ -111,9 +122,8 @@ def test_behind_caddy_the_operator_signs_in_and_only_our_names_get_certificates(
 
 @pytest.mark.needs("nginx", "openssl")
 def test_behind_nginx_the_operator_signs_in_and_foreign_names_learn_nothing(
-    start_up: Callable[..., Up], tmp_path: Path
+    start_up: Callable[..., Up], tmp_path: Path, https: int
 ) -> None:
-    https = free_port("127.0.0.1")
     up = on_the_net(start_up, https)
     page, sites = ports_of(up)
     names = f"subjectAltName=DNS:{CONSOLE},DNS:edit.amelia.pottery.test,DNS:evil.test"

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from webordinary.entrypoints.emulator import HOST, READY_SECONDS, port_for, running_emulator
+from tests.processes import own_port
+from webordinary.entrypoints.emulator import HOST, READY_SECONDS, running_emulator
 
 REGION, ACCOUNT = "us-east-1", "000000000000"
 _HOME = Path(__file__).parents[2] / ".venv-emulator" / "bin"
@@ -44,17 +45,19 @@ def _find(program: str) -> str:
 @contextmanager
 def running_ministack(folder: Path) -> Iterator[Emulator]:
     """Run one until the block ends, as `webordinary aws local` does."""
-    with running_emulator(find_ministack(), folder, port_for(0)) as kept:
+    program = find_ministack()
+    with own_port() as port, running_emulator(program, folder, port) as kept:
         yield Emulator(kept.endpoint)
 
 
 @contextmanager
 def running_moto(folder: Path) -> Iterator[Emulator]:
     """The second emulator, for what the first does not do: tasks die when their heartbeats stay away."""
-    program, port = _find("moto_server"), port_for(0)
-    with _running(
-        [program, "--host", HOST, "--port", str(port)], Emulator(f"http://{HOST}:{port}"), folder
-    ) as emulator:
+    program = _find("moto_server")
+    with (
+        own_port() as port,
+        _running([program, "--host", HOST, "--port", str(port)], Emulator(f"http://{HOST}:{port}"), folder) as emulator,
+    ):
         settings = json.dumps({"stepfunctions": {"execute_state_machine": True}}).encode()
         headers = {"Content-Type": "application/json"}
         urllib.request.urlopen(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.certificates import Certificate, certificate
-from webordinary.entrypoints.running import free_port
+from tests.processes import own_port
 
 USER, PASSWORD, TOKEN = "edit@example.com", "kiln & glaze", "ya29.a-token"
 CONFIG = """
@@ -144,14 +144,15 @@ class Dovecot:
 def running_dovecot(token_url: str = "", more: str = "") -> Iterator[Dovecot]:
     """`token_url` answers for OAuth2 tokens: `{"sub": user}` or 401. `more` is further configuration."""
     folder = Path(tempfile.mkdtemp(prefix="dovecot-"))
-    server = Dovecot(folder, free_port("127.0.0.1"), free_port("127.0.0.1"), certificate(folder))
-    try:
-        _configure(server, token_url, more)
-        server.start()
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder)
+    with own_port() as plain, own_port() as tls:
+        server = Dovecot(folder, plain, tls, certificate(folder))
+        try:
+            _configure(server, token_url, more)
+            server.start()
+            yield server
+        finally:
+            server.stop()
+            shutil.rmtree(folder)
 
 
 def _configure(server: Dovecot, token_url: str, more: str) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from webordinary.entrypoints.running import free_port
+from tests.processes import own_port
 
 MAIN = """
 compatibility_level = 3.6
@@ -83,17 +83,18 @@ class Postfix:
 def running_postfix(settings: str, services: str = "") -> Iterator[Postfix]:
     folder = Path(tempfile.mkdtemp(prefix="postfix-"))
     folder.chmod(0o755)
-    server = Postfix(folder, free_port("127.0.0.1"))
     (folder / "queue").mkdir(mode=0o755)
     (folder / "data").mkdir(mode=0o700)
     shutil.chown(folder / "data", "postfix")
     (folder / "main.cf").write_text(MAIN.format(folder=folder, more=settings))
-    (folder / "master.cf").write_text(SERVICES.format(port=server.port, more=services))
     command = ["postfix", "-c", str(folder)]
-    try:
-        subprocess.run([*command, "start"], check=True, capture_output=True, timeout=60)
-        server.until_logged("daemon started")
-        yield server
-    finally:
-        subprocess.run([*command, "stop"], check=False, capture_output=True, timeout=60)
-        shutil.rmtree(folder)
+    with own_port() as port:
+        (folder / "master.cf").write_text(SERVICES.format(port=port, more=services))
+        server = Postfix(folder, port)
+        try:
+            subprocess.run([*command, "start"], check=True, capture_output=True, timeout=60)
+            server.until_logged("daemon started")
+            yield server
+        finally:
+            subprocess.run([*command, "stop"], check=False, capture_output=True, timeout=60)
+            shutil.rmtree(folder)

@@ -19,10 +19,10 @@ import pytest
 
 from tests.integration.dovecot import PASSWORD, USER, running_dovecot
 from tests.integration.house import AMELIA_SCOTT, SCOTT, House, open_house
+from tests.processes import own_port
 from tests.signed_mail import Key, Provider, Zone, letter, name_server
 from webordinary.compose.background import mail_readers
 from webordinary.entrypoints.http_intake import signature_of
-from webordinary.entrypoints.running import free_port
 from webordinary.entrypoints.server import push_server
 from webordinary.mail.intake import accept
 from webordinary.model.mail import Delivery, TransportKind
@@ -215,7 +215,7 @@ def from_folder(house: House, attack: Attack, closing: ExitStack) -> None:
 
 
 def by_http(house: House, attack: Attack, closing: ExitStack) -> None:
-    port = free_port("127.0.0.1")
+    port = closing.enter_context(own_port())
     house.services.config = replace(house.services.config, push_port=port, push_secret=SECRET)
     server = push_server(house.services)
     server.start()

@@ -13,10 +13,10 @@ import dkim
 import pytest
 from aiosmtpd.controller import Controller
 
+from tests.processes import own_port
 from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport, SigningTransport
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
-from webordinary.entrypoints.running import free_port
 from webordinary.entrypoints.smtp import SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted
@@ -143,13 +143,14 @@ class Grudging:
     ],
 )
 def test_a_quota_or_a_suspended_account_means_wait_and_not_give_up(command: str, answer: str) -> None:
-    server = Controller(Grudging(command, answer), hostname="127.0.0.1", port=free_port("127.0.0.1"))
-    server.start()
-    try:
-        with pytest.raises(Transient):
-            RelayTransport(RelaySettings("127.0.0.1", server.port, "edit@localhost", timeout_seconds=30)).send(REPLY)
-    finally:
-        server.stop()
+    with own_port() as port:
+        server = Controller(Grudging(command, answer), hostname="127.0.0.1", port=port)
+        server.start()
+        try:
+            with pytest.raises(Transient):
+                RelayTransport(RelaySettings("127.0.0.1", port, "edit@localhost", timeout_seconds=30)).send(REPLY)
+        finally:
+            server.stop()
 
 
 @pytest.mark.needs("openssl")

@@ -150,7 +150,16 @@ def is_free(host: str, port: int) -> bool:
 
 
 def bound_anywhere(host: str) -> socket.socket:
-    """A socket bound to a random port that no other socket has."""
+    """A socket bound to a random port that no other socket has.
+
+    While it is open a server may listen there, but nobody gets the port who asks for any free one.
+    """
+    found = _bound_anywhere(host)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, True)
+    return found
+
+
+def _bound_anywhere(host: str) -> socket.socket:
     for _ in range(_PORT_TRIES):
         try:
             return bound(host, secrets.choice(_PORTS), again=False)

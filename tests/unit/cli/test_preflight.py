@@ -9,28 +9,40 @@ from webordinary.config import Config
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli.output import CommandFailed, Exit
 from webordinary.entrypoints.cli.up import require_programs, require_writable, with_free_ports
-from webordinary.entrypoints.running import AlreadyRunning, Endpoints
+from webordinary.entrypoints.running import AlreadyRunning, Endpoints, bound
 
 ENDS = Endpoints(1, "127.0.0.1", 80, 81, 25)
 
 
 def test_port_0_becomes_the_number_of_a_free_port() -> None:
-    config = with_free_ports(Config(port=0, preview_port=0, smtp_port=0))
-    assert len({config.port, config.preview_port, config.smtp_port, 0}) == 4
+    with with_free_ports(Config(port=0, preview_port=0, smtp_port=0)) as config:
+        assert len({config.port, config.preview_port, config.smtp_port, 0}) == 4
 
 
 def test_a_port_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(CommandFailed, match=f"smtp_port {port} on 127.0.0.1 is in use") as caught:
-            with_free_ports(Config(port=0, preview_port=0, smtp_port=port))
+        config = Config(port=0, preview_port=0, smtp_port=port)
+        found = pytest.raises(CommandFailed, match=f"smtp_port {port} on 127.0.0.1 is in use")
+        with found as caught, with_free_ports(config):
+            pass
     assert caught.value.code is Exit.IN_USE
 
 
 def test_on_aws_nobody_needs_the_smtp_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert with_free_ports(Config(port=0, preview_port=0, smtp_port=port, backend="aws")).smtp_port == 0
+        with with_free_ports(Config(port=0, preview_port=0, smtp_port=port, backend="aws")) as config:
+            assert config.smtp_port == 0
+
+
+def test_a_free_port_is_given_to_nobody_else_before_its_server_listens_there() -> None:
+    with with_free_ports(Config(port=0, preview_port=0, smtp_port=0)) as config:
+        for port in (config.port, config.preview_port, config.smtp_port):
+            with pytest.raises(OSError, match="in use"):
+                bound("127.0.0.1", port, again=False)  # as one asks for any free port
+            with socket.create_server(("127.0.0.1", port)) as server, pytest.raises(OSError, match="in use"):
+                bound("127.0.0.1", server.getsockname()[1])
 
 
 def test_a_folder_that_can_be_written_is_made(tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ def run(args: argparse.Namespace) -> int:
     require_writable(config.data)
     config = replace(config, data=config.data.resolve(), backend=AWS)
     try:
-        with sole_user(config.data / FOLDER):
-            code = _run(args, with_free_ports(config), root, str(Path(program).absolute()))
+        with sole_user(config.data / FOLDER), with_free_ports(config) as config:
+            code = _run(args, config, root, str(Path(program).absolute()))
     except InUse as problem:
         todo = "stop that one, or use another --data or --emulator-port"
         raise CommandFailed(str(problem), todo, Exit.IN_USE) from problem

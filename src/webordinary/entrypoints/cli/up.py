@@ -11,8 +11,8 @@ import sqlite3
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -168,13 +168,14 @@ def _shut_out_others(data: Path) -> None:
         data.chmod(0o700)
 
 
-def with_free_ports(config: Config) -> Config:
-    """Check that the ports are free; a port 0 becomes the number of a free one."""
-    with ExitStack() as held:  # until all are known, so that no number is given twice
+@contextmanager
+def with_free_ports(config: Config) -> Iterator[Config]:
+    """Check that the ports are free; a port 0 becomes the number of a free one, which is ours during the block."""
+    with ExitStack() as held:  # a first start makes the sample site before it listens: others would take the port
         pushed = ("push_port",) if config.takes_pushed_mail and profile_of(config).runs_engine else ()
         names = (*profile_of(config).ports, *pushed)
         free: dict[str, Any] = {name: _free(held, config.host_of(name), getattr(config, name), name) for name in names}
-        return replace(config, **{"smtp_port": 0} | free)
+        yield replace(config, **{"smtp_port": 0} | free)
 
 
 def _free(held: ExitStack, host: str, port: int, name: str) -> int:
@@ -216,9 +217,9 @@ def run(args: argparse.Namespace) -> int:
     with running.lock_data_folder(config.data):
         runs_engine = profile_of(config).runs_engine
         with_sample = runs_engine and not args.no_sample and _sample_wanted(config, own_file=args.config is None)
-        config = with_free_ports(load_config(args))
-        serve = partial(_serve, config, with_sample, as_json=args.json)
-        _run_with_workers(config, serve, supervised=args.supervised)
+        with with_free_ports(load_config(args)) as config:
+            serve = partial(_serve, config, with_sample, as_json=args.json)
+            _run_with_workers(config, serve, supervised=args.supervised)
     return Exit.OK
 
 
