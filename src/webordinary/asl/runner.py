@@ -58,8 +58,10 @@ class EngineRunner:
 
     def run(self) -> None:
         """Advance what is due, sleep until more is; returns after `stop`, when no advance is under way."""
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="workflow") as pool:
-            self._start_all_threads(pool)
+        pool = self._started_pool()
+        if pool is None:
+            return
+        with pool:
             while not self._stopping.is_set():
                 try:
                     self._hand_out(pool)
@@ -74,6 +76,20 @@ class EngineRunner:
         """Take no more work. Callable from any thread, and from a signal handler."""
         self._stopping.set()
         self._wake()
+
+    def _started_pool(self) -> ThreadPoolExecutor | None:
+        """A pool whose threads all run; None if it was told to stop before the machine had room for them."""
+        while not self._stopping.is_set():
+            pool = ThreadPoolExecutor(self._threads, thread_name_prefix="workflow")
+            try:
+                self._start_all_threads(pool)
+            except RuntimeError as problem:
+                pool.shutdown(cancel_futures=True)
+                log.warning("workflows wait for %d threads: %s; give this machine more memory", self._threads, problem)
+                self._wait(RETRY_SECONDS)
+            else:
+                return pool
+        return None
 
     def _start_all_threads(self, pool: ThreadPoolExecutor) -> None:
         """Start them while there is memory for threads: an execution whose thread does not start would be lost."""

@@ -71,6 +71,28 @@ def test_an_execution_is_advanced_while_the_machine_starts_no_more_threads(monke
         assert came
 
 
+def test_a_machine_without_room_for_threads_at_the_start_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused, start, done = threading.Semaphore(0), threading.Thread.start, threading.Event()
+
+    def refuse_the_second(thread: threading.Thread) -> None:
+        if thread.name.startswith("workflow") and thread.name.endswith("_1"):
+            refused.release()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    world = World(TASK, {"work": lambda _: done.set()})
+    world.engine.start("a", {})
+    monkeypatch.setattr(threading.Thread, "start", refuse_the_second)
+    with running(world, threads=2) as waker:
+        for _ in range(2):
+            assert refused.acquire(timeout=TIMEOUT_SECONDS)
+            waker.wake()
+        assert not done.is_set()
+        monkeypatch.undo()
+        waker.wake()
+        assert done.wait(TIMEOUT_SECONDS)
+
+
 def test_a_wake_up_brings_new_work_and_a_timer_needs_none() -> None:
     done = threading.Event()
     states = {"Nap": {"Type": "Wait", "Seconds": 0, "Next": "Only"}, **TASK}
