@@ -94,6 +94,34 @@ def test_a_mail_brings_data_through_the_nat_logs_and_a_trace() -> None:
     assert more[WATCHING] - less[WATCHING] == pytest.approx(12 + 1.0 + 0.15, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("day", "by_hand"),
+    [
+        (DayOfWork(mails=0, job_minutes=0.0, worker_hours=0.0, slots=4), 40),
+        (DayOfWork(mails=1_000, job_minutes=5_000.0, worker_hours=46.5 * 1.35, slots=4), 255),
+        (DayOfWork(mails=50_000, job_minutes=250_000.0, worker_hours=1_220 * 1.20, slots=4), 5_500),
+    ],
+    ids=["idle", "200 projects", "10,000 projects"],
+)
+def test_the_bill_agrees_with_one_that_was_counted_by_hand(day: DayOfWork, by_hand: float) -> None:
+    """Line by line from the services' price pages, with 5 MB through the NAT and 66 KB of logs for a mail.
+
+    The machines' boot and tail, which the simulation plays out, are 35 % and 20 % of their hours there.
+    """
+    assert sum(monthly_bill(day, EC2, MEETING_THE_BARS).values()) == pytest.approx(by_hand, rel=0.10)
+
+
+def test_credentials_beyond_the_free_ones_are_on_the_bill() -> None:
+    """Systems Manager: 10,000 standard parameters are free, an advanced one is 0.05 dollars a month."""
+
+    def systems(projects: int) -> float:
+        day = DayOfWork(mails=0, job_minutes=0.0, worker_hours=0.0, slots=4, projects=projects)
+        return monthly_bill(day, EC2, MEETING_THE_BARS)["Systems Manager"]
+
+    assert systems(10_000) == 0
+    assert systems(100_000) == pytest.approx(4_500)
+
+
 def test_hours_of_work_are_not_idle() -> None:
     assert DayOfWork(mails=10, job_minutes=4 * 60.0, worker_hours=24.0, slots=4).idle_hours == 23.0
     assert DayOfWork(mails=10, job_minutes=1e9, worker_hours=24.0, slots=4).idle_hours == 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webordinary.entrypoints.cli import main
-from webordinary.operations.capacity.costs import QUOTAS, SystemSize, quotas_of
+from webordinary.operations.capacity.costs import QUOTAS, SystemSize, growing, quotas_of
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,16 @@ def test_the_quotas_of_each_size_up_to_the_largest_are_said_with_figure_and_sour
     assert said[sizes[-1] + 1].startswith("  EC2: vCPU")
     assert "1,920 of 5" in said[sizes[-1] + 1]
     assert "https://docs.aws.amazon.com/" in said[sizes[-1] + 2]
+
+
+def test_a_simulated_day_names_the_quotas_of_each_size_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--projects", "2000", "--mails-per-day", "300", "--workers", "3"]) == 0
+    said = capsys.readouterr().out
+    sizes = ("2 projects, 1 mails a day", "20 projects, 3 mails", "200 projects, 30 mails", "2,000 projects, 300 mails")
+    at = [said.index(f"  {size}") for size in sizes]
+    assert at == sorted(at)
+    assert "EC2: vCPU of running On-Demand Standard machines, in a new account: 6 of 5" in said[at[-1] :]
+
+
+def test_sizes_of_less_than_a_project_are_left_out() -> None:
+    assert [one.projects for one in growing(SystemSize(200, 1_000, 3))] == [2, 20, 200]

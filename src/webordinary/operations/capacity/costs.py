@@ -78,6 +78,8 @@ METRICS, BUSY_MAILS = 40.0, 100
 """Metrics of our own; they are paid for in hours in which something is told: all of them from so many mails a day."""
 ALARM_METRICS = 27.0
 EACH_MONTH = {"cloudwatch.alarm": ALARM_METRICS, "route53.zone": 1.0}
+STANDARD_PARAMETERS = 10_000
+"""They are free; further ones become advanced."""
 EACH_MONTH_ON_EC2 = {"nat.hour": 730.0, "ipv4.hour": 730.0}
 
 
@@ -96,10 +98,11 @@ MEETING_THE_BARS = UsageModel(PER_MAIL, PER_JOB_MINUTE, PER_IDLE_HOUR)
 REGION = "us-east-1"
 AS_OF = date(2026, 4, 1)
 
-SES_IN, SES_OUT, S3, LAMBDA, STATES, SQS, DYNAMODB, COMPUTE, NETWORK, WATCHING = (
+SES_IN, SES_OUT, S3, LAMBDA, STATES, SQS, DYNAMODB, COMPUTE, NETWORK, WATCHING, SYSTEMS = (
     "SES in", "SES out", "S3", "Lambda", "Step Functions", "SQS", "DynamoDB", "compute", "network", "CloudWatch",
+    "Systems Manager",
 )  # fmt: skip
-SERVICES = (SES_IN, SES_OUT, S3, LAMBDA, STATES, SQS, DYNAMODB, COMPUTE, NETWORK, WATCHING)
+SERVICES = (SES_IN, SES_OUT, S3, LAMBDA, STATES, SQS, DYNAMODB, COMPUTE, NETWORK, WATCHING, SYSTEMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +141,11 @@ PRICES: Mapping[str, Price] = {
     "logs.gb": Price(WATCHING, 0.50, 1, "GB of logs taken in"),
     "xray.trace": Price(WATCHING, 5.0, 1e6, "trace of an execution"),
     "cloudwatch.metric": Price(WATCHING, 0.30, 1, "metric of our own for a month"),
+    "ssm.advanced": Price(SYSTEMS, 0.05, 1, "advanced parameter for a month"),
     "cloudwatch.alarm": Price(WATCHING, 0.10, 1, "metric of an alarm for a month"),
 }
 LEFT_OUT = "CloudFront and all that visitors of the sites cause, tax, the agents' models"
-"""Parameters and the one bucket of all sites cost nothing by the number of customers."""
+"""The one bucket of all sites costs nothing by the number of customers."""
 
 
 def price(usage: Mapping[str, float]) -> dict[str, float]:
@@ -175,6 +179,8 @@ class DayOfWork:
     """That workers were there, busy or not."""
     slots: int
     """Of one worker."""
+    projects: int = 0
+    """Each keeps the credential of its repository."""
 
     @property
     def idle_hours(self) -> float:
@@ -198,6 +204,7 @@ def usage_of_day(day: DayOfWork, compute: str, usage_model: UsageModel) -> Mappi
     _add(usage, worker_hour(day.slots, compute), day.worker_hours)
     _add(usage, EACH_MONTH, 1 / MONTH_DAYS)
     _add(usage, {"cloudwatch.metric": METRICS * min(1.0, day.mails / BUSY_MAILS)}, 1 / MONTH_DAYS)
+    _add(usage, {"ssm.advanced": max(0, day.projects - STANDARD_PARAMETERS)}, 1 / MONTH_DAYS)
     if compute == EC2:
         _add(usage, EACH_MONTH_ON_EC2, 1 / MONTH_DAYS)
     else:
@@ -292,6 +299,8 @@ class SystemSize:
     workers: int
     private_share: float = 1.0
     """Of the projects: with a credential of their repository."""
+    own_domain_share: float = 0.1
+    """Of the projects: shown under a domain of the customer's own."""
 
     @property
     def mails_per_second(self) -> float:
@@ -348,7 +357,7 @@ QUOTAS: Sequence[Quota] = (
     ),
     Quota(
         "Systems Manager: standard parameters (credentials of repositories)",
-        10_000,
+        STANDARD_PARAMETERS,
         lambda size: size.projects * size.private_share,
         f"{AWS_DOCS}/general/latest/gr/ssm.html",
         "nothing: further ones become advanced parameters, at 0.05 dollars a month each, up to 100,000",
@@ -359,6 +368,13 @@ QUOTAS: Sequence[Quota] = (
         lambda size: size.projects * size.private_share,
         f"{AWS_DOCS}/general/latest/gr/ssm.html",
         "a second account, or credentials in a table under a key of your own",
+    ),
+    Quota(
+        "CloudFront: distribution tenants (domains of customers' own)",
+        10_000,
+        lambda size: size.projects * size.own_domain_share,
+        f"{AWS_DOCS}/AmazonCloudFront/latest/DeveloperGuide/cloudfront-limits.html",
+        "Service Quotas; further domains wait",
     ),
     Quota(
         "VPC: addresses of the two subnets of workers, two for each",
@@ -413,15 +429,17 @@ FRACTIONS = (1000, 100, 10, 1)
 
 
 def growing(size: SystemSize) -> list[SystemSize]:
-    """Smaller systems of the same kind, up to this one."""
+    """Smaller systems of the same kind, up to this one; none of less than a project."""
     return [
         SystemSize(
             max(1, size.projects // part),
             max(1, size.mails_per_day // part),
             max(1, size.workers // part),
             size.private_share,
+            size.own_domain_share,
         )
         for part in FRACTIONS
+        if part == 1 or size.projects >= part
     ]
 
 

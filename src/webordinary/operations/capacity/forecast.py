@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webordinary.operations.capacity.costs import (
@@ -21,7 +21,8 @@ from webordinary.operations.capacity.costs import (
     UsageModel,
     as_data,
     monthly_bill,
-    quotas_of,
+    quota_data,
+    quota_lines,
 )
 from webordinary.operations.capacity.demand import (
     BIN_SECONDS,
@@ -185,7 +186,7 @@ class _Trials:
 def _answer(question: Question, mails: list[Mail], workers: int, trials: _Trials) -> Forecast:
     measures, slots = trials.known[workers], question.slots
     minutes = sum(mail.seconds for mail in mails) / 60
-    day = DayOfWork(len(mails), minutes, workers * 24.0, slots)
+    day = DayOfWork(len(mails), minutes, workers * 24.0, slots, question.demand.projects)
     return Forecast(
         question=question,
         workers=workers,
@@ -213,7 +214,7 @@ def _scaling(question: Question, measures: Measures, day: DayOfWork) -> Scaling:
     busiest = [*measures.busiest, 0]
     needed = tuple(math.ceil(max(busiest[at : at + 2]) / question.slots) for at in range(BINS))
     paid = tuple(max(needed[max(0, at - TAIL_QUARTERS) : at + 1]) for at in range(BINS))
-    scaled = DayOfWork(day.mails, day.job_minutes, sum(paid) * 24 / BINS, day.slots)
+    scaled = replace(day, worker_hours=sum(paid) * 24 / BINS)
     return Scaling(paid, monthly_bill(scaled, question.compute, question.usage_model))
 
 
@@ -287,6 +288,7 @@ def plain_data(answer: Forecast) -> dict[str, Any]:
         },
         "prices": {"region": REGION, "as_of": AS_OF.isoformat(), "left_out": LEFT_OUT},
         "quotas": as_data(_size(answer)),
+        "quotas_by_size": quota_data(_size(answer)),
         "mails_by_quarter_hour": list(answer.arrivals),
         "busy_workers_by_quarter_hour": [round(busy, 2) for busy in answer.busy_workers],
     }
@@ -298,14 +300,9 @@ def _size(answer: Forecast) -> SystemSize:
 
 
 def _quotas(answer: Forecast) -> str:
-    """The quota that is reached first, and all others that must be raised."""
-    first, *others = quotas_of(_size(answer))
-    words = "reached first" if first.share > 1 else "nearest to its end"
-    lines = [f"Of AWS's default quotas, this one is {words}:"]
-    for use in (first, *(use for use in others if use.share > 1)):
-        lines.append(f"  {use.quota.name}: {use.needed:,.0f} of {use.quota.limit:,.0f}. {use.quota.ask}")
-        lines.append(f"    {use.quota.source}")
-    return "\n".join(lines)
+    """What is reached on the way to this size, and at it."""
+    head = "Of AWS's default quotas these are reached, at each size the first in front:"
+    return "\n".join([head, *(f"  {line}" for line in quota_lines(_size(answer)))])
 
 
 def _asked(answer: Forecast) -> str:
