@@ -6,11 +6,10 @@ import json
 import os
 import secrets
 import socket
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -152,7 +151,7 @@ def is_free(host: str, port: int) -> bool:
 def bound_anywhere(host: str) -> socket.socket:
     """A socket bound to a random port that no other socket has.
 
-    While it is open a server may listen there, but nobody gets the port who asks for any free one.
+    While it is open, a server may listen there; processes that ask for any free port do not get this one.
     """
     found = _bound_anywhere(host)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, True)
@@ -172,20 +171,9 @@ _HELD: deque[socket.socket] = deque()
 _MOST_HELD = 100
 
 
-def hold(trial: socket.socket) -> int:
-    """The number of its port. On Linux a silent socket keeps it until this process ends: a server can listen beside it,
-    and no other process that looks for a port finds this one free before the server listens.
-    """
-    if sys.platform == "linux":
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        _HELD.append(trial.dup())
-        if len(_HELD) > _MOST_HELD:
-            _HELD.popleft().close()
-    number: int = trial.getsockname()[1]
-    return number
-
-
 def free_port(host: str) -> int:
-    """A port number for a server that starts in a moment."""
-    with closing(bound_anywhere(host)) as trial:
-        return hold(trial)
+    """A port number for a server that starts in a moment. This process keeps it from others until it ends."""
+    if len(_HELD) == _MOST_HELD:
+        _HELD.popleft().close()
+    _HELD.append(bound_anywhere(host))
+    return int(_HELD[-1].getsockname()[1])

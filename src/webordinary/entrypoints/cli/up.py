@@ -26,7 +26,7 @@ from webordinary.entrypoints import lifecycle, running
 from webordinary.entrypoints.cli.options import FLAGS, Commands, add_command, add_settings, load_config
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json
 from webordinary.entrypoints.lifecycle import run_until_stopped
-from webordinary.entrypoints.running import Endpoints, bound, bound_anywhere, hold
+from webordinary.entrypoints.running import Endpoints, bound, bound_anywhere
 from webordinary.entrypoints.supervisor import Child, Supervisor
 from webordinary.jobs.site_files import Stage
 from webordinary.model.console import Role
@@ -189,7 +189,7 @@ def _free(held: ExitStack, host: str, port: int, name: str) -> int:
             f"stop what uses it, or choose another with {others}",
             Exit.IN_USE,
         ) from problem
-    return port or hold(trial)
+    return port or int(trial.getsockname()[1])
 
 
 SAMPLE_CONFIG = """\
