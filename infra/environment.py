@@ -22,4 +22,5 @@ def common_environment(settings: Settings) -> dict[str, str]:
         "WEBORDINARY_MAILBOX": settings.mailbox,
         "WEBORDINARY_RETENTION_DAYS": str(settings.retention_days),
         "WEBORDINARY_UNADMITTED_MAIL_MB": str(settings.unadmitted_mail_mb),
+        "WEBORDINARY_ACKNOWLEDGE_SECONDS": str(settings.acknowledge_seconds),
     }

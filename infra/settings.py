@@ -41,6 +41,7 @@ class Settings:
     bedrock_model: str = ""
     retention_days: int = 30
     unadmitted_mail_mb: int = 500
+    acknowledge_seconds: float = 90
     runbook: str = "docs/aws.md"
     keep: bool = True
 
@@ -90,6 +91,8 @@ class Settings:
         for number in ("max_workers", "worker_cpu", "worker_memory", "retention_days", "unadmitted_mail_mb"):
             if number in said:
                 given[number] = int(said[number])
+        if "acknowledge_seconds" in said:
+            given["acknowledge_seconds"] = float(said["acknowledge_seconds"])
         return cls(**given)  # type: ignore[arg-type]
 
 

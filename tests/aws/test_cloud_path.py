@@ -6,17 +6,22 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.aws.cloud_house import MAILBOX, SHORT_LEASE, CloudHouse, CloudWriter, answer, opened, written
+from tests.aws.accounts import session_of
+from tests.aws.cloud_house import MAILBOX, SHORT_LEASE, CloudHouse, CloudWriter, Nobody, answer, opened, written
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, THROTTLED, faulty_proxy
 from tests.aws.lambdas import until
 from tests.extras import needs_extra
 from webordinary.adapters.aws import names
+from webordinary.compose.aws import AwsContainer
+from webordinary.compose.lambdas import acknowledgements
 from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -103,6 +108,24 @@ def test_unclaimed_gets_one_request_when_nobody_owns_and_none_when_somebody_does
         said = house.rows(names.CLAIM_REQUESTS)
         assert answer(house, scott.note("u3"))
         assert house.rows(names.CLAIM_REQUESTS) == said, "the owner was not asked again through the unclaimed queue"
+
+
+def test_a_mail_that_waits_for_90_seconds_is_acknowledged_once_with_its_place(house: CloudHouse) -> None:
+    first, second = CloudWriter(house).note("a1"), CloudWriter(house).note("a2")
+    until(lambda: len([job for job in house.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
+    service = acknowledgements(AwsContainer(
+        replace(house.cloud.config, acknowledge_seconds=90), process="test", scratch=house.folder / "acknowledging",
+        events=Nobody(), session=session_of(house.account),
+    ))  # fmt: skip
+    now = house.cloud.clock.now()
+    assert service.run_once(now + timedelta(seconds=60)) == 0
+    service.run_once(now + timedelta(seconds=120))
+    service.run_once(now + timedelta(seconds=180))
+    kinds = {mail: [entry.reply.kind for entry in house.cloud.outbox.of(mail)] for mail in (first, second)}
+    assert kinds == {first: ["waiting"], second: ["waiting"]}
+    assert b"second in line" in house.cloud.outbox.of(second)[0].reply.raw
+    house.hire()
+    until(lambda: all(len(house.answers(mail)) == 2 for mail in (first, second)), "an answer to each")
 
 
 def test_the_ownership_check_never_writes(house: CloudHouse) -> None:

@@ -10,10 +10,6 @@ import pytest
 
 from tests.integration.house import House, open_house
 from webordinary.compose.background import acknowledgements
-from webordinary.compose.steps import answering_of
-from webordinary.services.mail_duties import Acknowledgements
-
-WAIT = timedelta(seconds=90)
 
 
 @pytest.fixture
@@ -23,10 +19,8 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 def look(house: House, after: timedelta) -> int:
-    services = house.services
-    answering = answering_of(services)
-    service = Acknowledgements(services.overview, services.jobs, answering.tell_waiting, WAIT)
-    return service.run_once(services.clock.now() + after)
+    (loop,) = acknowledgements(house.services)
+    return loop._service.run_once(house.services.clock.now() + after)
 
 
 def kinds(house: House, email_id: str) -> list[str]:

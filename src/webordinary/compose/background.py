@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from webordinary.adapters.files.liveness import FrozenWriters
@@ -24,6 +25,7 @@ from webordinary.compose.mailboxes import imap_settings, intake_of
 from webordinary.compose.steps import answering_of, steps_of
 from webordinary.model.errors import MACHINE_FAULT_SECONDS, Backoff, WebOrdinaryError, is_machine_fault
 from webordinary.model.mail import TransportKind
+from webordinary.model.names import ProjectUser
 from webordinary.pool.metrics import MetricsRecorder, Sampling
 from webordinary.services.alert_mailer import AlertMailer
 from webordinary.services.loop import Loop, Service
@@ -156,8 +158,12 @@ def acknowledgements(container: EmbeddedContainer) -> Iterator[Loop]:
     if seconds:
         answering = answering_of(container, container.outbox_loop.wake)
         after = timedelta(seconds=seconds)
-        service = Acknowledgements(container.overview, container.jobs, answering.tell_waiting, after)
+        service = Acknowledgements(partial(_with_open_jobs, container), container.jobs, answering.tell_waiting, after)
         yield Loop(service, ACKNOWLEDGE_SECONDS, container.clock.now)
+
+
+def _with_open_jobs(container: EmbeddedContainer, now: datetime) -> list[ProjectUser]:
+    return [queue.key for queue in container.overview.pool(now).queues if queue.open]
 
 
 class NamedRunner(EngineRunner):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from webordinary.adapters.aws import names
@@ -19,7 +19,7 @@ from webordinary.model.events import Events
 from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
 from webordinary.pool.reconciler import Reconciler
-from webordinary.services.mail_duties import BrokenWorkflows, MissingWorkflows, OutboxSender
+from webordinary.services.mail_duties import Acknowledgements, BrokenWorkflows, MissingWorkflows, OutboxSender
 
 __all__ = ["FUNCTIONS", "METRICS", "METRICS_SERVICE", "PARSING_STEPS", "Function", "names"]
 """For the lambdas' entrypoints, which import no adapters."""
@@ -78,11 +78,26 @@ class UnrecordedMails:
         return len(keys)
 
 
+MOST_ACKNOWLEDGED = 500
+"""Customers with open jobs that one pass looks at."""
+
+
+def acknowledgements(container: AwsContainer) -> Acknowledgements:
+    """Tells who waits in line longer than `acknowledge_seconds`."""
+    jobs, after = container.pool.jobs, timedelta(seconds=container.config.acknowledge_seconds)
+
+    def keys(_: datetime) -> Sequence[ProjectUser]:
+        return jobs.keys_to_look_at(None, MOST_ACKNOWLEDGED) if after else ()
+
+    return Acknowledgements(keys, jobs, answering_of(container).tell_waiting, after)
+
+
 def duties_of(container: AwsContainer) -> Mapping[str, Chore]:
     """The duties of each minute by the names in the reconciler's result; each returns how much it did."""
     c = container
     services: dict[str, Callable[[datetime], int]] = {
         "hints": Reconciler(c.pool, c.events, progress=c.reconciler_progress).run_once,
+        "acknowledgements": acknowledgements(c).run_once,
         "replies": OutboxSender(c.outbox, c.transport, c.events).run_once,
         "workflows": MissingWorkflows(c.workflows, c.raw_mails).run_once,
         "mails": UnrecordedMails(c).run_once,

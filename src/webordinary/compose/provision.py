@@ -187,6 +187,7 @@ LAMBDA_SETTINGS = (
     "operator",
     "retention_days",
     "unadmitted_mail_mb",
+    "acknowledge_seconds",
 )
 
 

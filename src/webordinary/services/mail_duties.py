@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from webordinary.workflow.answering import Answering
 from webordinary.workflow.start import BrokenExecutions, Workflows, start_missing, started_with
 
 if TYPE_CHECKING:  # a lambda starts without it
-    from webordinary.operations.ports import EventLog, Overview
+    from webordinary.operations.ports import EventLog
 
 LOOK_EACH, LOOK_BACK = timedelta(minutes=5), timedelta(days=14)
 MOST_REMEMBERED = 1000
@@ -104,14 +104,15 @@ class CallbackDelivery:
 class Acknowledgements:
     """Tells a customer, once, that a mail waits in line for longer than `after`."""
 
-    overview: Overview
+    keys: Callable[[datetime], Iterable[ProjectUser]]
+    """Those with open jobs."""
     jobs: Jobs
     tell: Callable[[Job, int], None]
     after: timedelta
     name: str = "acknowledgements"
 
     def run_once(self, now: datetime) -> int:
-        late = [one for queue in self.overview.pool(now).queues if queue.open for one in self._late(queue.key, now)]
+        late = [one for key in self.keys(now) for one in self._late(key, now)]
         for job, place in late:
             self.tell(job, place)
         return len(late)

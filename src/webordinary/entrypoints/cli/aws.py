@@ -112,7 +112,7 @@ def run_image(args: argparse.Namespace) -> int:
     return Exit.OK
 
 
-SAID_BY_SETTINGS = ("domain", "mailbox", "operator", "retention_days", "unadmitted_mail_mb")
+SAID_BY_SETTINGS = ("domain", "mailbox", "operator", "retention_days", "unadmitted_mail_mb", "acknowledge_seconds")
 TAKE_OVER = "--import-existing-resources"
 """Adopt the tables and buckets that a removed deployment left behind."""
 NODE = "install Node (https://nodejs.org), which brings npm"
