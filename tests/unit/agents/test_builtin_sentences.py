@@ -41,6 +41,7 @@ def outcome(folder: Path, mail: str, expected: str, site: Mapping[str, str] = SI
         ("held_out.txt", SITE, LEAST_DONE),
         ("sample.txt", SAMPLE, LEAST_DONE),
         ("blind.txt", SAMPLE, LEAST_DONE),
+        ("languages.txt", SAMPLE, 1),
     ],
 )
 def test_of_exact_wishes_most_are_done_and_none_is_done_wrongly(
@@ -102,6 +103,18 @@ def test_the_name_of_the_site_stays_in_a_title_that_says_something_else_than_the
     pottery.write("Set the heading on the about page to “Who we are”")
     assert isinstance(pottery.write("Set the title of the about page to “Our story”"), Changed)
     assert "<title>Our story · Amelia</title>" in pottery.files()["about.html"]
+
+
+def test_two_wishes_that_contradict_each_other_are_asked_about(pottery: Pottery) -> None:
+    asked = pottery.write("Change the homepage title to “Spring Sale”. Change the homepage title to “Summer Sale”.")
+    assert isinstance(asked, Asked)
+    assert "Which of them" in asked.question
+    assert pottery.files() == SITE
+
+
+def test_a_sentence_about_an_attached_photo_is_its_description(pottery: Pottery) -> None:
+    assert isinstance(pottery.write("Please add this photo to the about page. It shows the new kiln.", 1), Changed)
+    assert 'alt="the new kiln"' in pottery.files()["about.html"]
 
 
 def test_a_condition_is_not_left_aside_without_a_yes(pottery: Pottery) -> None:

@@ -6,6 +6,7 @@ A mail is a command only if small talk and one command consume all of its words.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from webordinary.mail.parsing.small_talk import (
     LANGUAGES,
@@ -65,13 +66,21 @@ _AGREES = re.compile("|".join((
     "(?:sì )?va bene così", "esatto", "approvato", "klopt(?: helemaal)?", "akkoord", "goedgekeurd",
 )))  # fmt: skip
 """A sentence that says nothing beside a command, and would be an answer without one."""
+_DISLIKES = re.compile("|".join((
+    "(?:(?:i|we) (?:don't|do not) like (?:it|that|this)"
+    "|(?:that's|that is|it's|this is) not what (?:i|we) (?:wanted|meant))"
+    "(?: at all| after all| though| anymore)?", "(?:das |es )?gefällt mir (?:leider |gar |doch )*nicht(?: mehr)?",
+    "(?:das )?(?:war|ist) nicht (?:das )?was ich (?:wollte|meinte)", "(?:ça|cela) ne me plaît pas", "no me gusta",
+    "non mi piace", "(?:dat|dit|het) (?:vind|is) ik? ?niet (?:mooi|goed)",
+)))  # fmt: skip
+"""A sentence that says nothing beside an undo."""
 _CAN_YOU = "|".join((
     "(?:can|could|would|will) you", "is it possible to", "go ahead(?: and)?", "you (?:can|may)", "let's",
     "i(?:'d| would) like(?: you)? to", "(?:kannst|könntest|würdest) du", "(?:können|könnten|würden) sie",
     "du (?:kannst|darfst)", "sie (?:können|dürfen)", "(?:merci )?de",
     "peux-tu", "tu peux", "pouvez-vous", "vous pouvez", "pourriez-vous", "pourrais-tu",
     "puedes", "puede", "podrías", "podría", "puoi", "può", "potresti", "potrebbe", "(?:kun|kan|zou) (?:je|u|jij)",
-    "(?:je|u) (?:kunt|kan|mag)",
+    "(?:je|u) (?:kunt|kan|mag)", "on peut", "se puede", "si può",
 ))  # fmt: skip
 _THE_LAST = "|".join((
     "(?:the|my|your|that|this) (?:last |latest |previous )?(?:change|edit|one)", "(?:die|meine) (?:letzte )?änderung",
@@ -79,7 +88,8 @@ _THE_LAST = "|".join((
     "la modifica", "de (?:laatste )?wijziging",
 ))  # fmt: skip
 _CHANGES = "|".join((
-    "(?:the|these|this|my|your) (?:new )?changes?", "die(?:se)? änderung(?:en)?", "(?:la|les|ces|cette) modifications?",
+    "(?:the|these|this|my|your) (?:new )?changes?", "(?:the|my|our) (?:new )?(?:page|(?:web ?)?site)",
+    "die(?:se)? änderung(?:en)?", "(?:la|les|ces|cette) modifications?",
     "(?:el|los|estos|este) cambios?", "(?:la|le) modific(?:a|he)", "de wijziging(?:en)?",
 ))  # fmt: skip
 _IT = "it|this|that|this one|that one|them|these|those|es|das|ça|cela|le|la|les|lo|esto|eso|questo|het|dit|dat"
@@ -92,7 +102,8 @@ _PHRASES = {
         "|pubblica|pubblicare|pubblichi|publiceer|publiceren|veröffentlichen sie)(?: IT)?",
         "publish away", "on publie", "(?:IT )?(?:mettre|mets|mettez)(?:-l(?:e|a|es))?(?: IT)?(?: en)? ligne",
         "pon(?:lo|la|los|las|ga)?(?: IT)?(?: en)? línea", "mettil[oaie] online", "(?:(?:IT) )?mag (?:online|live)",
-        "go live", "(?:make|put|push|take|bring) IT (?:live|public|online)", "zet IT (?:online|live)",
+        "go live", "(?:(?:IT) )?kann (?:online|live)(?: gehen)?",
+        "(?:make|put|push|take|bring) IT (?:live|public|online)", "zet IT (?:online|live)",
         "(?:stelle?|schalte?|stellen sie|schalten sie) IT (?:online|live|frei)",
         "publiez?-l(?:e|a|es)", "(?:publícal|publíquel|publicarl)[oa]s?", "(?:pubblical|pubblicarl)[oaie]",
     ),
@@ -104,11 +115,13 @@ _PHRASES = {
         "annull(?:al|arl)[oa]", "maak LAST ongedaan", "draai LAST terug",
     ),
     Command.STATUS: (
-        "status", "(?:what's|what is|wie ist|wat is) (?:the|der|de|my) status", "(?:quel est le )?statut",
+        "status", "(?:what's|what is|(?:tell|send|give) me|wie ist|wat is) (?:the|der|de|my) (?:status|stand)",
+        "(?:quel est le )?statut",
         "(?:cuál es el )?estado", "(?:qual è lo )?stato",
     ),
     Command.STOP: (
-        "stopp?(?: (?:it|that|this|das|es))?", "anhalten", "abbrechen", "arrêtez?", "arrêter", "detente", "detener",
+        "stopp?(?: working)?(?: on)?(?: (?:it|that|this|das|es))?", "ferma",
+        "anhalten", "abbrechen", "arrêtez?", "arrêter", "detente", "detener",
         "para", "parar", "fermati", "fermare", "stoppen",
     ),
 }  # fmt: skip
@@ -181,8 +194,12 @@ def _found(said: str, sender_name: str) -> tuple[Command, re.Match[str]] | None:
     if len(said) > _LONGEST:
         return None
     clauses = clauses_of(Quotations().set_aside(said), sender_name, name_below=True)
-    found = [_command(clause) for clause in clauses if clause.asks or not _agrees(clause.text)]
+    clauses = [clause for clause in clauses if clause.asks or not _agrees(clause.text)]
+    told = [replace(clause, text=_without_dislike(clause.text)) for clause in clauses]
+    found = [_command(clause) for clause in told if clause.text]
     commands = {one[0] if one else None for one in found}
+    if told != clauses and commands != {Command.UNDO}:
+        return None
     return found[0] if len(commands) == 1 else None
 
 
@@ -193,6 +210,14 @@ _FIRST_WORDS = frozenset(word for language in LANGUAGES for word in language.anc
 
 def _agrees(text: str) -> bool:
     return _AGREES.fullmatch(" ".join(words_in(text))) is not None
+
+
+def _without_dislike(text: str) -> str:
+    """A clause without an `I don't like it` before its first comma, or as all of it."""
+    plain = re.sub(r"^(?:hmm+|no|nope|sorry|oh no|oh|oops|well)\W+", "", text, flags=re.I)
+    first, _, rest = plain.partition(",")
+    said = first.casefold().replace("\u2019", "'").strip(" .!")
+    return rest.strip() if _DISLIKES.fullmatch(said) else text
 
 
 def _command(clause: Clause) -> tuple[Command, re.Match[str]] | None:

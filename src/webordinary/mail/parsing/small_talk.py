@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 
-_OPENING = re.compile(r"[“\"«„]|(?<![\w'\u2019])[\u2018']")
+_OPENING = re.compile(r"[“\"«»„]|(?<![\w'\u2019])[\u2018']")
 _SINGLE = re.compile(r"[\u2019'](?!\w)|[\u2018]|\n\s*\n")
 _CLOSING = {
     "“": re.compile(r"”|\"(?=[\s.,;:!?)]|\Z)|\n\s*\n"),
     '"': re.compile(r"[\"”]|\n\s*\n"),
     "«": re.compile(r"»|\n\s*\n"),
+    "»": re.compile(r"«|\n\s*\n"),
     "„": re.compile(r"[“”\"]|\n\s*\n"),
     "\u2018": _SINGLE,
     "'": _SINGLE,
@@ -102,7 +103,12 @@ _PHRASES = {
     "speak soon": "thanks", "talk soon": "thanks", "that's all": "thanks", "that's it": "thanks",
     "long time no see": "hello", "that is all": "thanks", "how was": "hope",
     "go up": "hope", "gone up": "hope", "me again": "hello", "by the way": "also", "it's finally": "hope",
-    "how is": "hope",
+    "how is": "hope", "let me know": "thanks", "if you have any questions": "thanks",
+    "if anything is unclear": "thanks",
+    "if you need anything": "thanks", "do not hesitate to contact me": "thanks", "feel free to contact me": "thanks",
+    "don't hesitate to contact me": "thanks", "don't hesitate to ask": "thanks", "in advance": "thanks",
+    "im voraus": "danke", "d'avance": "merci", "de antemano": "gracias", "in anticipo": "grazie", "alvast": "bedankt",
+    "see you": "bye", "look forward": "hope", "looking forward": "hope", "we've moved house": "hope",
     "how are": "hope", "we've moved": "hope", "we have moved": "hope", "we moved": "hope", "it was moved": "hope",
     "we have changed": "hope", "we've changed": "hope", "we changed": "hope", "has changed": "hope",
     "have changed": "hope", "s'il te plaît": "svp", "s'il vous plaît": "svp", "mit freundlichen": "freundliche",
@@ -117,14 +123,14 @@ LANGUAGES = (
         "warmly smashing splendid marvellous impressed enjoy enjoyed kudos bravo",
         "i i'm im i've you you're youre you've we we're the a an this that that's thats these it it's its is are was "
         "were am be been have has had having my your yours' our us me all everything everyone everybody so very much "
-        "really just again for of to in on with and as at always from there here how day week weekend evening morning "
-        "afternoon night year time today work working works job help helping site website web site's new look looks "
-        "looking sound sounds feel feels doing going sun sunny weather rain raining family kids holiday holidays "
+        "really just again about for of to in on with and as at always from there here how day week weekend evening "
+        "morning afternoon night year time today work working works job help helping site website web site's new look "
+        "looks looking sound sounds feel feels doing going sun sunny weather rain raining family kids holiday holidays "
         "christmas easter summer spring autumn winter busy quick quickly fast finding find finds team guys folks sir "
-        "madam sirs both lot lots many kind kindest warm warmest soon see speak talk hear hearing forward bother "
-        "bothering trouble keep keeping treating her him too also now already absolutely totally pretty quite such "
-        "what's up iphone ipad phone android samsung galaxy mobile monday friday bit done did made making turned out "
-        "customers clients everyone's star stars rock legend patience support effort since last long ago it'll "
+        "madam sirs both lot lots many kind kindly kindest warm warmest soon see speak talk hear hearing forward "
+        "bother bothering trouble keep keeping treating her him too also now already absolutely totally pretty quite "
+        "such what's up iphone ipad phone android samsung galaxy mobile monday friday bit done did made making turned "
+        "out customers clients everyone's star stars rock legend patience support effort since last long ago it'll "
         "address phone number opening hours prices price webmaster admin advance million bunch ever "
         "another message mail email got getting getting's sending sent hot cold enjoying bank "
         "confusion inconvenience",
@@ -167,8 +173,8 @@ LANGUAGES = (
     ),
 )
 _CLOSES = re.compile(
-    r"\b(?:thanks|thank you|thx|ta|cheers|regards|wishes|best|yours(?: \w+ly)?|sincerely|love|bye|take care|xx+"
-    r"|(?:speak|talk|see you) soon"
+    r"\b(?:thanks|thank you|thx|ta|cheers|regards|greetings|wishes|best|yours(?: \w+ly)?|sincerely|love|bye|xx+"
+    r"|take care|(?:speak|talk|see you) soon|have a (?:nice|lovely|good|great|wonderful) (?:day|evening|week(?:end)?)"
     r"|gr[üu](?:ß|ss)e?n?|danke|lg|vg|mfg|merci|cordialement|amicalement|salutations|bises|gracias|saludos|atentamente"
     r"|abrazo|grazie|saluti|cordialmente|groet(?:en|jes)?|bedankt|dank)\b",
     re.I,
@@ -232,13 +238,13 @@ def _nearest(word: str, language: Language) -> str:
     if not 4 <= len(word) <= 12 or not word.isalpha() or word in _NOT_A_TYPO:
         return word
     known = (*sorted(language.anchors), *sorted(language.fillers))
-    return next((one for one in known if _one_apart(word, one)), word)
+    return next((one for one in known if one_apart(word, one)), word)
 
 
 _NOT_A_TYPO = word_set("dont wont cant didnt isnt wait late later live text dark bold move wide mean tall more none")
 
 
-def _one_apart(word: str, known: str) -> bool:
+def one_apart(word: str, known: str) -> bool:
     """One letter added, left out, changed or swapped with its neighbour; the first letter is right."""
     if len(known) < 4 or word[0] != known[0] or abs(len(word) - len(known)) > 1:
         return False
@@ -326,9 +332,15 @@ def _peeled(sentence: str) -> str:
     pieces = re.split(r"(\s*,\s*|\s+[-–—]+\s+|:\s+(?=[A-Z]))", sentence)
     if len(pieces) > _MAX_PIECES:
         return sentence
+    if is_small_talk(pieces[0]) and is_small_talk(sentence):
+        return ""
     while pieces and (is_small_talk(pieces[-1]) or _thanks_a_person(pieces[-1]) or _signs(pieces)):
         pieces = pieces[:-2]
-    while pieces and (is_small_talk(pieces[0]) or _is_greeting(pieces[0])):
+    while (
+        pieces
+        and not pieces[0].lower().startswith("if ")
+        and (is_small_talk(pieces[0]) or _is_greeting(pieces[0]) or _thanks_a_person(pieces[0]))
+    ):
         pieces = pieces[2:]
     return "".join(pieces)
 
@@ -348,11 +360,8 @@ def _is_greeting(piece: str) -> bool:
 
 def _thanks_a_person(piece: str) -> bool:
     thanks = _CLOSES.match(piece.strip())
-    if thanks is None:
-        return False
-    talk, _, place = piece.strip().rpartition(" from ")
-    rest = place if talk and is_small_talk(talk) else piece.strip()[thanks.end() :].strip()
-    return rest != "" and _is_name(rest)
+    rest = piece.strip()[thanks.end() :].strip() if thanks else ""
+    return (rest != "" and _is_name(rest)) or _closes(piece)
 
 
 def _signs(pieces: list[str]) -> bool:
@@ -360,8 +369,20 @@ def _signs(pieces: list[str]) -> bool:
     return len(pieces) >= 3 and _closes(pieces[-3]) and _is_name(pieces[-1])
 
 
+_ABOUT_WHAT = re.compile(r"\s(?:from|aus|for)\s")
+
+
 def _closes(piece: str) -> bool:
-    return _CLOSES.search(piece) is not None and is_small_talk(piece)
+    """`Thanks`, `Kind regards from the barn`, `Thanks for yesterday`; not `Thanks for adding …`."""
+    talk, *about = _ABOUT_WHAT.split(piece.strip(), maxsplit=1)
+    words = about[0].split() if about else []
+    asks = any(_means_something(word) or word.endswith("ing") or re.search(MARK, word) for word in words)
+    short = len(words) <= _MAX_NAME_WORDS and not asks
+    return _CLOSES.search(piece) is not None and (is_small_talk(piece) or (short and _closing_words(talk)))
+
+
+def _closing_words(talk: str) -> bool:
+    return _CLOSES.search(talk) is not None and is_small_talk(talk)
 
 
 def _last_piece(sentence: str) -> str:
@@ -372,7 +393,11 @@ def _is_name(line: str) -> bool:
     """Whether a line below a closing may be a name, a company or an address: few words with capitals."""
     rest = _CONTACT.sub(" ", line)
     words = re.findall(r"[^\s,.|·/()&:-]+", rest)
-    if len(words) > _MAX_NAME_WORDS or re.search(MARK, line) or line.rstrip().endswith("?"):
+    if (
+        any(len(one.split()) > _MAX_NAME_WORDS for one in re.split("[|·]", rest))
+        or re.search(MARK, line)
+        or line.rstrip().endswith("?")
+    ):
         return False
     if len(words) == 1 and words[0].islower():
         return len(words[0]) <= 12 and words[0].isalpha() and not _means_something(words[0])

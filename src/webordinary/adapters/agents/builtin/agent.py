@@ -148,8 +148,14 @@ def _without(unclear: Misunderstood, mail: str, grammar: Grammar) -> Asked | Non
 def _follow_all(mail: OpenQuestion, wishes: list[Wish], context: EditContext, token: CancelToken) -> AgentResult:
     """Do all wishes on the draft, then write it; the first one that is unclear stops all of them."""
     words, then = [], ""
+    settled: dict[str, Wish] = {}
     for number, wish in enumerate(wishes):
         token.check()
+        if settled.setdefault(wish.target, wish).slots != wish.slots:
+            return Asked(
+                f"“{_begin(settled[wish.target].said)}” and “{_begin(wish.said)}” are about the same thing, so nothing "
+                "was changed. Which of them shall I do?"
+            )
         if wish.kind in ("publish", "undo"):
             if number < len(wishes) - 1 or (wish.kind == "undo" and number):
                 return NotUnderstood(f"Please send “{wish.said}” in a mail of its own. Nothing was changed.")

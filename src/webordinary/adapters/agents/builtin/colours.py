@@ -50,7 +50,7 @@ def colour_of(words: str) -> str | None:
     """A colour as CSS writes it, from a name (`dark green`) or a hex number; None if it is neither."""
     if _HEX.fullmatch(words.strip()):
         return words.strip().lower()
-    name = re.sub(r"[\s-]+", "", words.lower()).replace("grey", "gray")
+    name = re.sub(r"[\s-]+", "", words.lower()).replace("grey", "gray").replace("navyblue", "navy")
     return name if name in COLOUR_NAMES else None
 
 

@@ -82,8 +82,9 @@ class EditContext:
         if not pages:
             raise Unclear("I found no page on your site that I could change: I change pages in HTML and in Markdown.")
         page = wish.page or (pages[0] if len(pages) == 1 or wish.kind == "title" else "")
-        if not page and (under := wish.get("under")):
-            found = {place[0] for place in self.find(wish, *HEADINGS) if self.words(place).lower() == under.lower()}
+        if not page and (under := wish.get("under").lower()):
+            found = {place[0] for place in self.find(wish, *HEADINGS) if self.words(place).lower() == under}
+            found = found or {place[0] for place in self.find(wish, "p", "li") if under in self.words(place).lower()}
             page = found.pop() if len(found) == 1 else ""
         if not page:
             raise Unclear(f"On which page? Your site has {self.labels(pages)}.", ((one, 0) for one in pages))
@@ -365,14 +366,14 @@ def add(wish: Wish, context: EditContext) -> str:
     text = wish.get("text")
     if wish.get("list") and wish.get("kind") == "paragraph":
         raise Unclear(f"Shall “{_short(text)}” be a paragraph or a list item? Please write which.")
-    if wish.get("list") or (wish.get("kind") and _kinds(wish) == ("li",) and not wish.get("nth")):
+    below_item = wish.get("under") and any(wish.get("under") == context.words(one) for one in context.find(wish, "li"))
+    listed = wish.get("list") or (wish.get("kind") and _kinds(wish) == ("li",) and not wish.get("nth"))
+    if listed and not below_item:
         return _add_item(wish, context)
     name = context.target(wish)
     page, place = context.draft.page(name), _place(wish, context)
     if place is not None and place.name == "li":
-        items = next((one for one in page.lists() if one[-1] is place), None)
-        if items is None:
-            raise Unclear(f"I can only add to the end of a list. Shall “{_short(text)}” stand there?")
+        items = next(one[: one.index(place) + 1] for one in page.lists() if place in one)
         context.draft.replace(name, page.markup.item(page, items, text))
         return f"Added “{text}” to the list on {context.label(name)}."
     if wish.get("kind") == "heading" or (not wish.get("kind") and text[-1:] not in ".!?…"):
@@ -388,6 +389,11 @@ def _place(wish: Wish, context: EditContext) -> Element | None:
     page = context.draft.page(name)
     if wish.get("nth"):
         return _counted(context, name, wish)
+    if wish.get("top"):
+        first = [one for one in page.all("h1") if one.parent and "main" in one.parent.outer | {one.parent.name}]
+        if len(first) != 1:
+            raise Unclear(f"Below which heading or paragraph of {context.label(name)} should it stand?")
+        return first[0]
     if not under:
         return None
     headings = [one for one in page.all(*HEADINGS) if page.words(one).lower() == under.lower()]
@@ -506,7 +512,7 @@ def replace_photo(wish: Wish, context: EditContext) -> str:
             "Several photos are attached. Which one should be shown there?" if context.photos else _NONE_ATTACHED
         )
     wanted, page = wish.get("subject"), context.draft.page(name)
-    picture = _picture(context, context.photos[0], name, re.sub(r"\Athe (?=\w)", "The ", wanted))
+    picture = _picture(context, context.photos[0], name, re.sub(r"\Athe (?=\w)", "The ", wish.get("alt") or wanted))
     context.draft.replace(name, page.markup.other_picture(page, image, picture))
     _drop_unused(context, name, image.attributes.get("src", ""))
     return f"Replaced the photo{f' of “{wanted}”' if wanted else ''} on {context.label(name)}.{_wordless([picture])}"

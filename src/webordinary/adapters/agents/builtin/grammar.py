@@ -6,46 +6,59 @@ quotation marks is taken as it is; text without them only if it cannot be prose,
 
 from __future__ import annotations
 
+# ruff: noqa: RUF001  dashes of all kinds
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from webordinary.adapters.agents.builtin.colours import colour_of
+from webordinary.adapters.agents.builtin.languages import in_english
 from webordinary.mail.parsing.commands import publishes_or_undoes
-from webordinary.mail.parsing.small_talk import MARK, Clause, Quotations, clauses_of, word_set
+from webordinary.mail.parsing.small_talk import MARK, Clause, Quotations, clauses_of, one_apart, word_set
 
 _ATTACHED_PHOTO = (
-    "(?:(?:this|the|these|my|our|a|an|attached|enclosed|new|following) )*(?:photo|picture|image|pic|photograph)"
+    "(?:(?:this|the|these|my|our|a|an|attached|enclosed|new|old|current|following) )*"
+    "(?:photo|picture|image|pic|photograph)"
 )
+_MUST = "(?:should|must|needs? to|ha(?:s|ve) to|ought to)(?: now)?"
 _WITH_MAIL = "(?: (?:that |which )?(?:i(?:'ve| have)? )?(?:attached|enclosed)| here)?"
 RULES = """
 words    CHANGE the [new] [<what>] [[from] <old>] TO <new>
 words    CHANGE the [<what>] <quoted> TO the SENTENCE <text>
+words    in the (list|text|section) [,] CHANGE [<what>] <quoted> TO <new>
 words    CHANGE the <quoted> <what> TO <new>
 words    CHANGE <quoted> TO <new> (in|as) the <what>
-words    CHANGE the [<what>] <quoted> [,] it SHOULD <new>
+words    CHANGE the [<what>] <quoted> [,] [but] it SHOULD <new>
+words    CHANGE [<what>] [so] [that] [<quoted>] SAYS <new>
 words    CHANGE the <thing> (of|for) the <near> [from] <old> TO <new>
-words    the [new] [<what>] [[from] <quoted>] (SHOULD|BECOMES|changed to) <new> [instead]
-words    the [new] <title> (:|: make it|=) <new>
-words    the (<what>|<thing> (of|for) the <near>) SHOULD <new> instead of <quoted>
-words    instead of <quoted> [,] (it|the <what>) SHOULD <new>
-words    [instead of <quoted> [,]] WRITE <new> [as the <what>]
-words    WRITE <new> instead of <quoted>
-words    (it|where it|the [<what>]) SAYS <quoted> [,] [but] [it] (SHOULD|WRITE) <new>
-words    ([should|must|could|can] have|give [it]|make) the <what> <text>
+words    the [new] [<what>] [,] [[from] <quoted>] [,] (SHOULD|BECOMES|changed to) <new> [instead]
+words    a <title> (:|: make it|=) <new>
+words    the (<what>|<thing> (of|for) the <near>) SHOULD <new> INSTEAD <quoted>
+words    INSTEAD <quoted> [,] [it|the <what>] SHOULD <new>
+words    [INSTEAD <quoted> [,]] WRITE <new> [as the <what>]
+words    (WRITE|ADD) <new> (INSTEAD|where it SAYS) <quoted>
+words    [it|where it] [the <what>] SAYS <quoted> [,] [but] [it|this|that] (SHOULD|WRITE) <new>
+words    the [<what>] <quoted> [is|are] WRONG [,] [it|this|that] (SHOULD|WRITE) <new>
+words    ([should|must|could|can] have|give [it]|make|let) the <what> [say|read|be] <text>
 words    have the [<what>] [<quoted>] changed to <new>
 words    make <quoted> <text>
+words    make [it] say <new> (INSTEAD|where it [now] SAYS) <quoted>
 block    CHANGE the BLOCK TO <text>
 block    the BLOCK SHOULD <text>
-add      (ADD a <kind.added>|a new <kind.new>) [SAYING] <text> [PLACE]
+add      (ADD a <kind.added>|a new <kind.new>) [SAYING] <text> [as a <kind.added>] [PLACE] [as a <kind.added>]
 add      (ADD a <kind.added>|a new <kind.new>) PLACE [SAYING] <text>
-add      ADD <text> [as a <kind.added>] [PLACE]
-remove   REMOVE the [<kind>] [:] <text> [(of|from|off) the [<name>] <list>]
+add      PLACE [,] ADD [a <kind.added>] [SAYING] <text>
+add      ADD [:] <text> [as a <kind.added>] [PLACE] [as a <kind.added>]
+remove   REMOVE the [<kind>] [:] <text> [(of|from|off|in) the [<name>] <list>]
 remove   take the [<kind>] <text> (out|off|away) [[of] the [<name>] <list>]
 remove   the [<kind>] <text> ((should|can|must|may) (go|be GONE)|GONE)
+remove   the [<kind>] <text> [is|are] WRONG [,] REMOVE (it|that|this)
+remove   we (don't|no longer) (need|want) the [<kind>] <text> [any more|anymore] [,] REMOVE (it|that|this)
+remove   have the [<kind>] <text> GONE
 remove   REMOVE the BLOCK
 photo    ADD PHOTOS [of <alt>] [SPOT]
+photo    this (photo|picture|image) [of <alt>] [SPOT]
 photo    ADD (it|them) [there] [SPOT]
 photo    PHOTOS (should|must|can) (go|be (added|shown|put)) [SPOT]
 note     [with] PHOTOS [is|are] attached
@@ -53,10 +66,12 @@ note     (here|here's|attached|enclosed|find attached) [is|are] PHOTOS [of <alt>
 note     ([i] have|i've|i) attached PHOTOS [of <alt>]
 swap     SWAP PHOTO [(of|showing) <subject>] [TO IT]
 swap     SWAP the <subject> (photo|picture|image) [TO IT]
-swap     ADD IT instead of (the one|PHOTO) [(of|showing) <subject>]
+swap     [ADD] (IT|it|PHOTO) (to|should|must) SWAP PHOTO [(of|showing) <subject>]
+swap     ADD (IT|it) INSTEAD (the one|PHOTO) [(of|showing) <subject>]
 unphoto  (REMOVE PHOTO [(of|showing) <subject>]|take PHOTO [(of|showing) <subject>] (off|away|out))
 unphoto  REMOVE the <subject> (photo|picture|image)
 alt      PHOTO (shows|is) <text>
+shows    (it|they|PHOTOS) (shows|show) <shown>
 colour   [CHANGE] the <part> COLOUR (TO|SHOULD) <tint>
 colour   [CHANGE] the COLOUR of the <part> (TO|SHOULD) <tint>
 colour   (make|paint|colour|color) the (<part>|<heading>) [COLOUR] <tint>
@@ -69,16 +84,18 @@ WORDS = {
     "the": "(?:the|our|my|your|this|that|its) ",
     "a": "(?:(?:a|an|another|one|the|this|that|my|our|your|following)(?: new| following)?|new|following) ",
     "CHANGE": "change|set|update|make|rename|replace|swap|switch|correct|fix|edit|amend|modify|turn|exchange|adjust"
-    "|alter|raise|lower|increase|reduce",
+    "|alter|raise|lower|increase|reduce|reword|rewrite|revise|convert|rephrase",
     "SWAP": "change|replace|swap|switch|exchange|update",
     "TO": "be changed to|to say|to read|to be|to|into|with|by|for|as|say|read|be|:|to :|->|=>|→|=",
+    "INSTEAD": "instead of|in place of|rather than",
+    "WRONG": "(?:is |are )?(?:wrong|(?:not|no longer) (?:true|right|correct|needed|valid)|out of date|outdated)",
     "BECOMES": "to say|to read|to be|to become|to|becomes?|into|->|=>|→",
-    "SHOULD": "(?:should|must|needs to|has to)(?: now)? be (?:changed to|replaced (?:by|with)|called)"
-    "|(?:should|must|needs to|has to)(?: now)?(?: be| say| read| become| have)?",
-    "SAYS": "says|reads|is",
-    "WRITE": "write|put|use|have|say",
-    "ADD": "add|put|place|insert|use|include|show|post|upload|display",
-    "REMOVE": "remove|delete|take out|get rid of|erase|drop|cut",
+    "SHOULD": f"(?:{_MUST} )?be (?:changed to|replaced (?:by|with)|called)|{_MUST}(?: be| say| read| become| have)?"
+    "|be|say|read",
+    "SAYS": "(?:now |currently |still )?(?:says|reads|is)(?: now| currently| at the moment)?",
+    "WRITE": "write|put|use|have|say|(?:change|correct|update|make|let) (?:it|this|that)(?: to)?(?: be| say| read)?",
+    "ADD": "add|put|place|insert|use|include|show|post|upload|display|have|append|enter",
+    "REMOVE": "remove|delete|take out|get rid of|erase|drop|cut|strike|scrap|omit|strip|cross out|leave out",
     "GONE": "gone|removed|deleted|taken out",
     "SENTENCE": "text|words?|sentence|line",
     "SAYING": "saying|that says|which says|that reads|reading|with the (?:text|words)|called|:|saying :|with",
@@ -96,7 +113,9 @@ _HEADING = "(?:main |big |sub ?)?(?:heading|headline)"
 _NOUN = (
     f"(?:(?:text|label|wording|name) (?:of|on|in) the )?(?:old |current )?(?:{_PARAGRAPH}|{_ITEM}|section|name|price"
     "|address|date|year|time|number|(?:phone|telephone|mobile) number|e-?mail(?: address)?|opening (?:hours|times)"
-    "|hours|caption|slogan|spelling|button(?: text)?|link|menu item)(?: of)?"
+    "|hours|caption|slogan|spelling|button(?: text)?|link|menu item|wording|part|passage|bit|quote|label"
+    "|message|description"
+    "|greeting|opening times|details|fee|cost|amount|figure|age|size|street|town|city|postcode|day)(?: of)?"
 )
 _NAME = (
     r"(?!(?:with|to|by|for|from|into|and|on|in|at|under|below|list|section|instead|should|the|a|an|our|my|first|second"
@@ -116,7 +135,9 @@ SLOTS = {
     **dict.fromkeys(
         ("near", "under", "name", "alt", "subject"), f"{MARK}|(?:(?:the|our|my) )?{_NAME}(?: {_NAME}){{0,5}}"
     ),
-    "end": "at the (?:very )?(?:end|bottom)",
+    "end": "(?:at|to) (?:the )?(?:very )?(?:end|bottom)",
+    "top": "(?:at|to) (?:the )?(?:very )?(?:top|beginning|start)",
+    "shown": rf"(?:the|our|my|a|an) {_NAME}(?: [\w'&-]+){{0,7}}",
     "list": "list",
     "part": "(?:page |site |website )?background|(?:main |big )heading|(?:all )?(?:the )?(?:headings|links?|buttons?)"
     "|text",
@@ -126,8 +147,9 @@ SLOTS = {
 }
 _PLACES = {
     "BLOCK": "(<kind> BEGINS <quoted>|<nth> <kind> [(of|in|from|on) the list])",
-    "PLACE": "((<end> of|to|on|in|into|of) the [<name>] <list> [(of|under|called|BEGINS) the [heading] <name>]|SPOT)",
-    "SPOT": "(<end>|UNDER the (<nth> <kind>|[heading|paragraph|item] <under>)"
+    "PLACE": "((<end> of|to|on|in|into|of|for) the [<name>] <list>"
+    " [(of|under|called|BEGINS) the [heading] <name>]|SPOT)",
+    "SPOT": "(<end>|<top>|UNDER the (<nth> <kind>|[heading|paragraph|sentence|text|line|item] <under>) [in the <list>]"
     "|(to|in|into) the [section] <under> section)",
 }
 
@@ -162,13 +184,22 @@ EXAMPLES = (
 )
 _REQUEST = (
     r"(?P<request>would you (?:please )?mind|(?:(?:would|could) you )?be so (?:kind|good) (?:as to|to|and)"
-    r"|(?:can|could|would|will) (?:you|we)|i was wondering (?:if|whether) you (?:could|can|would)"
-    r"|(?:is|would) it (?:be )?possible to|it would be (?:great|nice|lovely|good|wonderful) if you (?:could|can)"
-    r"|(?:i|we) would (?:be grateful|appreciate it) if you (?:could|can)|may i ask you to)"
+    r"|(?:can|could|would|will) (?:you|we)"
+    r"|(?:can|could|may)(?= .{1,200} be (?:changed|replaced|removed|deleted|added|corrected|updated|renamed) )"
+    r"|i was wondering (?:if|whether) you (?:could|can|would)"
+    r"|(?:would|are) you (?:be )?able to|(?:do you think|any chance) you (?:could|can)"
+    r"|(?:is|would) it (?:be )?possible to"
+    r"|it(?:'d| would) (?:be )?(?:great|nice|lovely|good|wonderful) if you (?:could|can)"
+    r"|(?:i am|i'm|we are|we're) (?:writing|asking|hoping)(?: to ask)?(?: for)? (?:you )?(?:to|if you (?:could|can))"
+    r"|it would help if you (?:could|can)"
+    r"|(?:i|we)(?:'d| would) (?:be grateful|appreciate it) if you (?:could|can)|may i ask you to)"
 )
 _POLITE = re.compile(
     rf"(?:please|kindly|just|simply|also|and|then|now|so|next|first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|lastly|ok"
-    rf"|actually|(?:can|could)(?= (?:the|our|my) )|{_REQUEST}|(?:i|we)(?:'d| would) (?:like|love)(?: you)?(?: to)?"
+    rf"|actually|as (?:discussed|agreed|mentioned|promised|(?:i|we) (?:said|discussed))"
+    rf"(?: on the phone| yesterday| earlier)?"
+    rf"|(?:the|our|this)(?: [\w'-]+){{1,6}} (?:is|are) (?:wrong|incorrect|outdated|out of date|not (?:right|correct)) ,"
+    rf"|{_REQUEST}|(?:can|could)(?= (?:the|our|my) )|(?:i|we)(?:'d| would) (?:like|love)(?: you)?(?: to)?"
     rf"|(?:i|we) (?:want|need)(?: you)?(?: to)?)(?: ,)?(?= )",
     re.I,
 )
@@ -191,7 +222,7 @@ _EVERYWHERE = re.compile(
     re.I,
 )
 _REGION = re.compile(r" (?:in|at|of|from) the (?P<region>footer|header|menu)(?= )", re.I)
-_ON_SITE = re.compile(r" (?:on|in|of) (?:the|my|our) (?:web ?)?site(?= )", re.I)
+_ON_SITE = re.compile(r" (?:on|in|of|from) (?:the|my|our) (?:web ?)?(?:site|page)(?= )", re.I)
 _HOME = r"home ?page|home-page|(?:home|index|front|main|landing|start|welcome) page|index\.(?:html?|md|astro)"
 _AND = re.compile(r"(?: ,)? (?:and then|and also|and please|and|then|plus|also|as well as)(?: ,)? | , ")
 _STARTS = re.compile(
@@ -200,16 +231,35 @@ _STARTS = re.compile(
     re.I,
 )
 """A line that begins so is a wish of its own, also in small letters."""
-_QUOTE_BELOW = re.compile(rf":[ \t]*\n\s*(?={MARK}\.?[ \t]*(?:\n|\Z))")
-"""`Add this paragraph:`, and the quotation on a line of its own."""
+_GOES_ON = re.compile(
+    r"(?:\.\)?|\s[-–—])\s+(?=(?:it|this|that) (?:should|must|needs to|ought to|has to)\b"
+    rf"|(?:please,? )?(?:change|correct|update|make|let) (?:it|this|that)(?: to)?(?: be| say| read)? {MARK})",
+    re.I,
+)
+"""`It says “…”. It should say “…”`, as one sentence."""
+_QUOTE_BELOW = re.compile(rf"(?<=[\w:])[ \t]*\n\s*(?={MARK}\.?[ \t]*(?:\n|\Z))")
+"""`Add this paragraph:`, and the quotation on a line of its own …"""
+_BELOW_QUOTE = re.compile(rf"(?<={MARK})[ \t]*\n\s*(?=(?:to|by|with|into|on|in|from)\b)")
+"""… and `to` on the next one."""
 _INTRODUCTION = word_set(
     "i we you have here are is my our the a an few two three four five some couple of small little quick tiny more new "
     "following move date just change update edit make these would like need want could can do for me us to on "
-    "site website one another simple minor next prices hours opening please"
+    "site website one another simple minor next prices hours opening please fix correct this that these it "
+    "again there there's it's noticed found seen last has needed required"
 )
+_FILLERS = word_set(
+    "the our my your its it this that there which now currently just so then actually simply also too old "
+    "current existing ,"
+)
+"""Words that a sentence means the same without, if all of its texts are in quotation marks."""
 _BEFORE_A_PAGE = word_set("on in for the our my please")
-_CHANGES = word_set("changes updates edits things requests wishes tweaks corrections")
+_CHANGES = word_set(
+    "changes updates edits thing things requests wishes tweaks corrections typo typos mistake mistakes error errors"
+)
 """`Three small changes please:` says that wishes follow, and nothing else."""
+_SHOWABLE = (["photo"], ["swap"], ["note"])
+SAME = "="
+"""In place of a page: the page of the wish before."""
 _MOST_JOINTS, _MOST_WISHES = 8, 4
 """In one sentence."""
 _LONGEST_CLAUSE, _LONGEST_PLAIN = 500, 5
@@ -275,6 +325,15 @@ class Wish:
         """The text of a slot, or nothing."""
         return self.slots.get(name, "")
 
+    @property
+    def target(self) -> str:
+        """What it gives one value to; two wishes of a mail with the same target contradict each other."""
+        if self.kind not in ("title", "heading", "colour"):
+            return self.said
+        return (
+            f"{self.kind} {self.page} {self.get('old')} {self.get('part') or self.get('plain') or self.get('heading')}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Misunderstood:
@@ -291,9 +350,10 @@ class Grammar:
         names = "|".join(re.escape(name) for name in sorted(pages, key=len, reverse=True) if name) or "(?!)"
         files = "|".join(re.escape(name) for name in pages if "." in name) or "(?!)"
         self._place = re.compile(
-            rf"(?P<end> (?:at|to|on) the (?:very )?(?:end|bottom)(?= of))?"
+            rf"(?P<end> (?:at|to|on) the (?:very )?(?:end|bottom|top|beginning|start)(?= of))?"
             rf"(?: (?:on|of|in|for|from|at|to|onto|into))?(?: (?:the|our|my|your))?"
-            rf" (?:(?P<home>{_HOME})|(?P<name>{names})(?:'s)? page|page (?P<called>{names})|(?P<file>{files}))"
+            rf" (?:(?P<home>{_HOME})(?: page)?|(?P<name>{names})(?:'s)? page|(?P<same>same page)"
+            rf"|page (?:of (?:the )?)?(?P<called>{names})|(?P<file>{files}))"
             rf"(?:'s)?(?: only)?(?: ,)?(?= |\Z)",
             re.I,
         )
@@ -302,13 +362,15 @@ class Grammar:
         """The wishes of a mail in order, without the parts left aside, or its first part that is not understood."""
         wishes: list[Wish] = []
         scope, blocks, opened = "", range(0), ""
-        for clause in clauses_of(_QUOTE_BELOW.sub(": ", quotes.set_aside(text)), "", _STARTS, name_below=True):
+        said = _GOES_ON.sub(", ", _BELOW_QUOTE.sub(" ", _QUOTE_BELOW.sub(" ", quotes.set_aside(text))))
+        for clause in clauses_of(said, "", _STARTS, name_below=True):
             shown = quotes.shown(clause.text)
             if shown in aside:
                 continue
             if len(clause.text) > _LONGEST_CLAUSE:
                 return Misunderstood(shown)
-            page, rest = self._introduced(clause.text)
+            text = self._with_page_names(clause.text, quotes)
+            page, rest = self._introduced(in_english(_normal(text), self._pages) or text)
             if page:
                 if opened:
                     break
@@ -316,12 +378,24 @@ class Grammar:
             if not rest.strip():
                 continue
             found = self._readings(replace(clause, text=rest), _normal(rest), quotes)
-            if found is None:
+            if found is None or (found[0].kind == "shows" and [one.kind for one in wishes[-1:]] not in _SHOWABLE):
                 return Misunderstood(shown)
             here, opened = scope if clause.block in blocks else "", ""
-            wishes += [one if one.page else replace(one, page=here) for one in found]
+            for one in found:
+                if one.page == SAME and not (wishes and wishes[-1].page):
+                    return Misunderstood(shown)
+                wishes.append(replace(one, page=wishes[-1].page if one.page == SAME else one.page or here))
             blocks = range(clause.block, clause.block + 1) if clause.block in blocks else range(0)
         return Misunderstood(opened) if opened else _joined(wishes)
+
+    def _with_page_names(self, text: str, quotes: Quotations) -> str:
+        """`the page “About”` as `the page About`, if the site has such a page."""
+
+        def named(found: re.Match[str]) -> str:
+            name = quotes.text(found["mark"])
+            return found[0].replace(found["mark"], name) if name.lower() in self._pages else found[0]
+
+        return re.sub(rf"(?i)(?<=page |eite |gina )(?P<mark>{MARK})", named, text)
 
     def _introduced(self, text: str) -> tuple[str, str]:
         """The page of `On the about page:`, and the clause without it and without `Three changes please:`."""
@@ -381,14 +455,11 @@ class Grammar:
         for part in (_EVERYWHERE, _REGION, _ON_SITE):
             rest = part.sub("", rest, count=1)
         verb, _, tail = rest.strip(" ,").partition(" ")
-        rest = f"{_GERUNDS.get(verb.lower(), verb)} {tail}".strip() + " "
-        matches = [(kind, match) for kind, pattern in PATTERNS if (match := pattern.fullmatch(rest))]
-        wishes = [_wish(kind, match, quotes) for kind, match in matches]
-        found = {repr(sorted(one.slots.items())) + one.kind: one for one in wishes if one is not None}
-        clear = [one for one in found.values() if not one.doubt] or list(found.values())
-        if len(clear) != 1:
+        rest = f"{_verb(verb.lower()) or verb} {tail}".strip() + " "
+        core = " ".join(word for word in rest.split() if word.lower() not in _FILLERS) + " "
+        wish = _only_reading(rest, quotes) or (_only_reading(core, quotes, exact=True) if core != rest else None)
+        if wish is None:
             return None
-        (wish,) = clear
         if ((everywhere or region) and wish.kind not in ("text", "remove")) or (wish.kind == "colour" and page):
             return None
         where = region["region"].lower() if region else ""
@@ -400,9 +471,36 @@ class Grammar:
         if len(found) != 1:
             return said, "" if not found else None
         name = found[0]["name"] or found[0]["called"] or found[0]["file"]
-        page = self._pages[""] if found[0]["home"] else self._pages[name.lower()]
+        page = SAME if found[0]["same"] else self._pages[""] if found[0]["home"] else self._pages[name.lower()]
         rest = said[found[0].end() :].lstrip(" " if found[0].start() else " :")
-        return said[: found[0].start()] + (" at the end " if found[0]["end"] else " ") + rest, page
+        return said[: found[0].start()] + (
+            f" at {found[0]['end'].split(maxsplit=1)[1]} " if found[0]["end"] else " "
+        ) + rest, page
+
+
+def _verb(word: str) -> str:
+    """`changing` and `chnge` as `change`, and not `changed`; nothing for any other word."""
+    known = (verb for verb in _GERUNDS.values() if len(verb) > 4 and word and not word.startswith(verb))
+    return _GERUNDS.get(word, "") or next((verb for verb in known if one_apart(word, verb)), "")
+
+
+def _only_reading(said: str, quotes: Quotations, *, exact: bool = False) -> Wish | None:
+    """What the rules that consume all of a sentence mean by it, if that is one thing. `exact` asks for quoted texts."""
+    matches = [(kind, match) for kind, pattern in PATTERNS if (match := pattern.fullmatch(said))]
+    if exact:
+        matches = [one for one in matches if _is_exact(one[1])]
+    wishes = [_wish(kind, match, quotes) for kind, match in matches]
+    found = {repr(sorted(one.slots.items())) + one.kind: one for one in wishes if one is not None}
+    clear = [one for one in found.values() if not one.doubt] or list(found.values())
+    return clear[0] if len(clear) == 1 else None
+
+
+def _is_exact(match: re.Match[str]) -> bool:
+    return all(
+        re.fullmatch(MARK, value.strip())
+        for name, value in match.groupdict().items()
+        if value and name.partition("_")[0] in ("old", "new", "alt", "shown", "near")
+    )
 
 
 def _wish(kind: str, match: re.Match[str], quotes: Quotations) -> Wish | None:
@@ -451,10 +549,13 @@ def _on_page_of(left: Wish, wish: Wish) -> Wish:
 
 
 def _joined(wishes: list[Wish]) -> list[Wish]:
-    """The wishes with `I attached a photo. Please add it …` as one."""
+    """The wishes with `I attached a photo. Please add it … It shows …` as one."""
     found: list[Wish] = []
     for wish in wishes:
-        note = found.pop() if wish.kind == "photo" and found and found[-1].kind == "note" else wish
+        if wish.kind == "shows":
+            found[-1] = replace(found[-1], slots={"alt": wish.get("shown"), **found[-1].slots})
+            continue
+        note = found.pop() if wish.kind in ("photo", "swap") and found and found[-1].kind == "note" else wish
         found.append(replace(wish, slots={**note.slots, **wish.slots}, page=wish.page or note.page))
     return found
 
