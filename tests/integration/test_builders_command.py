@@ -13,6 +13,8 @@ from tests.integration.builders_world import Yard, source, yard
 from webordinary.adapters.builders import BuildEnv, Dependencies, builders
 from webordinary.adapters.builders.outside import OutputLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
+from webordinary.compose.sandbox import builders_of
+from webordinary.config import Config
 from webordinary.jobs.source import BuildFailed, Built
 from webordinary.model.errors import Interrupted
 
@@ -159,3 +161,11 @@ def test_a_program_that_is_not_installed_is_named(tmp_path: Path) -> None:
     assert isinstance(refused, BuildFailed)
     assert not refused.mendable
     assert "no-such-program" in refused.reason
+
+
+def test_what_a_killed_worker_left_of_a_build_is_removed_by_the_next_worker_in_its_home(tmp_path: Path) -> None:
+    left = tmp_path / ".builds" / "build-abc" / "node_modules"
+    left.mkdir(parents=True)
+    jail = BubblewrapSandbox("w-2", tmp_path / ".jail")
+    builders_of(Config(data=tmp_path / "data"), jail, tmp_path)
+    assert not left.parent.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import tempfile
 from contextlib import suppress
 from dataclasses import replace
@@ -51,10 +52,15 @@ def _why_none_works(jail: BubblewrapSandbox) -> str:
 
 
 def builders_of(config: Config, jail: Sandbox, home: Path) -> dict[str, Builder]:
-    """All builders; those that run outside programs do so in the jail, or say why they cannot."""
+    """All builders; those that run outside programs do so in the jail, or say why they cannot.
+
+    `home` is this process's alone: what a killed worker left of a build in it is removed.
+    """
+    builds = home / ".builds"
+    shutil.rmtree(builds, ignore_errors=True)
     build_env = BuildEnv(
         SandboxedPrograms(jail, config.interrupt_grace_seconds),
-        home / ".builds",
+        builds,
         jail.why_not if isinstance(jail, BubblewrapSandbox) else str,
         config.build_seconds,
     )
