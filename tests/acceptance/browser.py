@@ -26,14 +26,14 @@ expect.set_options(timeout=TIMEOUT_MS)  # five seconds if nobody says, whatever 
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*flags: str) -> Iterator[Browser]:
     """The browser of this machine; without one the test is skipped."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         words = "no chromium on this machine: install it (Debian: apt install chromium) to test in a browser"
         pytest.skip(words)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS, timeout=TIMEOUT_MS)
+        browser = playwright.chromium.launch(executable_path=found, args=[*FLAGS, *flags], timeout=TIMEOUT_MS)
         try:
             yield browser
         finally:

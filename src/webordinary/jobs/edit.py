@@ -37,6 +37,7 @@ from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import Settlement
 from webordinary.model.mail import Command
+from webordinary.model.projects import Project
 from webordinary.model.text import clean, without_secrets
 
 MAIN_MOVED_TRIES = 5
@@ -146,10 +147,11 @@ def build(run: JobRun, tree: SourceTree, into: Path, previous: Path | None) -> B
 
 def build_silently(run: JobRun, tree: SourceTree, into: Path, previous: Path | None) -> Built | BuildFailed:
     """Build with the project's builder, or with the first one that fits the source; keep the log."""
+    tree = tree.of(run.project)
     builder = choose_builder(run.deps.builders, run.project.builder, tree)
     if isinstance(builder, BuildFailed):
         return builder
-    built = builder.build(replace(tree, project_id=run.project.project_id), into, previous, run.token)
+    built = builder.build(tree, into, previous, run.token)
     if built.log:
         run.deps.build_logs.add(run.job.job_id, built.log)
     return built
@@ -157,11 +159,14 @@ def build_silently(run: JobRun, tree: SourceTree, into: Path, previous: Path | N
 
 def choose_builder(builders: Mapping[str, Builder], name: str, tree: SourceTree) -> Builder | BuildFailed:
     """The named builder, or the first one that fits; BuildFailed if there is none."""
+    site = tree.site
+    if tree.folder and not site.files:
+        return BuildFailed(f"There is no folder {tree.folder} in the site's repository.")
     if name:
         known = ", ".join(sorted(builders))
         return builders.get(name) or BuildFailed(f"This site is set to be built by {name!r}; known are: {known}.")
     for builder in builders.values():
-        if builder.fits(tree):
+        if builder.fits(site):
             return builder
     return BuildFailed("No way to build this site was found: it needs an index.html at its top, in public/ or site/.")
 
@@ -256,7 +261,7 @@ def run_agent(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
         instruction=run.request,
         note=note,
         wishes=run.project.wishes,
-        workspace=workspace.path,
+        workspace=agent_folder(run.project, workspace),
         attachments=tuple(AttachedFile(a, run.deps.attachment_path(a)) for a in run.instruction.attachments),
         session=run.deps.sessions.session_of(thread_id),
         limits=limits,
@@ -278,6 +283,14 @@ def run_agent(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
         cost_usd=result.cost_usd,
     )
     return result
+
+
+def agent_folder(project: Project, workspace: Workspace) -> Path:
+    """Where the agent works, and the one folder that it can change. Raises Permanent if the repository lacks it."""
+    folder = workspace.path / project.folder
+    if folder.resolve() != workspace.path.resolve() / project.folder or not folder.is_dir():
+        raise Permanent(f"{project.project_id}: there is no folder {project.folder} in its repository: put it back")
+    return folder
 
 
 def _cleaned(result: AgentResult) -> AgentResult:

@@ -38,6 +38,7 @@ from webordinary.model.errors import JobTimedOut, MachineFault, Permanent, Trans
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import JobOutcome, Settlement
 from webordinary.model.mail import Command
+from webordinary.model.projects import Project
 
 _log = logging.getLogger(__name__)
 MOST_PREVIEWS = 20
@@ -335,10 +336,15 @@ def _meant(files: set[str], named: str) -> set[str]:
     return ending if len(ending) == 1 else set()
 
 
+def _named_in_site(project: Project, past: PastChange) -> PastChange:
+    return replace(past, change=replace(past.change, changed_files=project.names_of(past.change.changed_files)))
+
+
 def undo(run: JobRun, workspace: Workspace) -> Settlement:
     """Revert the change that the mail names or answers, else the last one; ask back if that is ambiguous."""
     if workspace.made is None:
-        named, past = run.instruction.named, run.deps.workspaces.changes(workspace)
+        named = run.instruction.named
+        past = tuple(_named_in_site(run.project, one) for one in run.deps.workspaces.changes(workspace))
         chosen = choose(past, named, run.instruction.answers)
         if isinstance(chosen, AmbiguousChange):
             return report.of_ambiguous_undo(named, chosen.choices)

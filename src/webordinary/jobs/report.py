@@ -109,7 +109,7 @@ def of_deployment(
             )
             return Settlement(JobOutcome.FAILED, JobResult(words, error=f"{change.commit} was rolled back or undone"))
         case EditDeployment(change=change, page=page, pictures=pictures):
-            files = change.changed_files[:LISTED_FILES]
+            files = run.project.names_of(change.changed_files)[:LISTED_FILES]
             result = JobResult(change.summary, change.commit, run.edit_url(page), None, files, pictures=pictures)
             return Settlement(JobOutcome.SUCCEEDED, _compared(result, outcome.comparison))
         case Flawed(refused=refused):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from webordinary.model.names import ProjectUser
@@ -72,6 +72,21 @@ class SourceTree:
     files: Mapping[str, str]
     project_id: str = ""
     """Set for a build: caches of builders are kept by project."""
+    folder: str = ""
+    """Where the site lies in it; empty: at the top."""
+
+    def of(self, project: Project) -> SourceTree:
+        """The same for a build of this project."""
+        return replace(self, project_id=project.project_id, folder=project.folder)
+
+    @property
+    def site(self) -> SourceTree:
+        """The part below the site's folder, as if that were all there is."""
+        if not self.folder:
+            return self
+        prefix = f"{self.folder}/"
+        files = {name.removeprefix(prefix): oid for name, oid in self.files.items() if name.startswith(prefix)}
+        return SourceTree(self.path / self.folder, files, self.project_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import PurePosixPath
 
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import InvalidName, Permanent
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
@@ -53,10 +55,16 @@ class Project:
     """What the last build of main by the operator said, if it failed; bounded."""
     build_failed_at: float = 0.0
     """When that was, as a Unix time."""
+    folder: str = ""
+    """Where the site lies in its repository, such as `apps/web`; empty: at the top."""
 
     def __post_init__(self) -> None:
         for name in ("domains", "allowed_hosts", "wishes"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # stores return a list
+
+    def names_of(self, files: Sequence[str]) -> tuple[str, ...]:
+        """Files of the repository as the site's people know them: below the site's folder."""
+        return tuple(file.removeprefix(f"{self.folder}/") if self.folder else file for file in files)
 
 
 _CHANGES = (Command.EDIT, Command.UNDO, Command.REMEMBER, Command.FORGET)
@@ -94,6 +102,18 @@ class Thread:
     key: ProjectUser
     subject: str
     agent_session: str = ""
+
+
+MOST_FOLDER_CHARACTERS = 200
+
+
+def site_folder(text: str) -> str:
+    """A folder of a repository as a project keeps it; empty for the top. Raises InvalidName."""
+    path = PurePosixPath(text.strip().strip("/"))
+    odd = any(part == ".." or part.lower().startswith(".git") for part in path.parts)
+    if odd or len(str(path)) > MOST_FOLDER_CHARACTERS or not str(path).isprintable():
+        raise InvalidName(f"{text[:MOST_FOLDER_CHARACTERS]!r} is no folder of a repository, such as apps/web")
+    return "" if str(path) == "." else str(path)
 
 
 def existing(project: Project | None, project_id: str) -> Project:

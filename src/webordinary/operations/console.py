@@ -18,7 +18,7 @@ from webordinary.model.errors import Permanent, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.model.projects import Project, Sender
+from webordinary.model.projects import Project, Sender, site_folder
 from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, Spent
 from webordinary.operations import mails, onboarding, pool, releases
 from webordinary.operations.onboarding import SiteHealth
@@ -65,6 +65,7 @@ class NewSite:
     repo: str
     sender: str
     credential: str = ""
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +353,7 @@ class Console:
             )
         if self._services.directory.project(name):
             raise Permanent(f"there is a site {name} already; `webordinary project add` adds people to it")
+        site_folder(site.folder)
         with self._guard:
             for old in [one for one, stands in self._adding.items() if stands.problem][: -MOST_BUILDS // 2]:
                 del self._adding[old]
@@ -370,8 +372,9 @@ class Console:
             with self._one_build:
                 secret = site.credential.encode() or None
                 onboarding.onboard(
-                    self._services, name, site.repo, site.key.user_id, site.sender, say, credential=secret, by=by
-                )
+                    self._services, name, site.repo, site.key.user_id, site.sender, say, credential=secret, by=by,
+                    folder=site.folder,
+                )  # fmt: skip
             problem = ""
         except WebOrdinaryError as error:
             problem = str(error)

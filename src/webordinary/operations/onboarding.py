@@ -36,7 +36,7 @@ from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import DomainFinding, Project, Sender, existing
+from webordinary.model.projects import DomainFinding, Project, Sender, existing, site_folder
 from webordinary.operations import sample
 from webordinary.operations.ports import OwnDomains
 from webordinary.pool.ports import RESUMED
@@ -54,13 +54,14 @@ def show_main(
     """Build main as it is now and show it on the edit site; returns the commit. What is shown already stays."""
     with tempfile.TemporaryDirectory(prefix="webordinary-") as scratch:
         commit, tree = export(project, Path(scratch) / "export")
+        tree = tree.of(project)
         release = releases.find(project.project_id, Stage.EDIT, commit)
         if release is None:
             builder = choose_builder(builders, project.builder, tree)
             if isinstance(builder, BuildFailed):
                 return builder
             staged = releases.stage(project.project_id, Stage.EDIT, fence)
-            built = builder.build(replace(tree, project_id=project.project_id), staged, None, OperatorToken("operator"))
+            built = builder.build(tree, staged, None, OperatorToken("operator"))
             if isinstance(built, BuildFailed):
                 return built
             release = releases.finish(project.project_id, Stage.EDIT, staged, commit)
@@ -112,10 +113,11 @@ def onboard(
     credential: bytes | None = None,
     builder: str = "",
     by: str = "operator",
+    folder: str | None = None,
 ) -> Onboarded:
     """Add a site and one person who may change it; doing it again changes only what differs.
 
-    Without `agent` a new site gets the one of the settings, and a known one keeps its own.
+    Without `agent` a new site gets the one of the settings, and a known one keeps its own. So does its `folder`.
     """
     key = ProjectUser(project_id, user_id)
     origins = origins_of(services)
@@ -126,6 +128,9 @@ def onboard(
     if known and known.repo != address:
         raise Permanent(f"{project_id} lives in {known.repo} already: use that as --repo, or another name")
     project = known or Project(project_id, address, agent=services.config.agent)
+    _refuse_repository_of_another(services, project)
+    if folder is not None:
+        project = _in_folder(services, project, folder)
     if agent:
         project = replace(project, agent=agent)
     if builder:
@@ -150,6 +155,21 @@ def onboard(
         # The lowest fence there is: a release of a worker, made meanwhile or later, wins.
         problem = _build_and_note(services, project, LOWEST_FENCE)
     return Onboarded(unshown, problem)
+
+
+def _refuse_repository_of_another(services: Container, project: Project) -> None:
+    """Publishing and going back move branches of a repository whole: two sites would move each other's."""
+    for other in services.directory.projects():
+        if other.repo == project.repo and other.project_id != project.project_id:
+            raise Permanent(f"{project.repo} is the repository of {other.project_id}: each site needs one of its own")
+
+
+def _in_folder(services: Container, project: Project, folder: str) -> Project:
+    moved = replace(project, folder=site_folder(folder))
+    if moved != project and services.releases.current(project.project_id, Stage.EDIT) is not None:
+        where = project.folder or "the top"
+        raise Permanent(f"{project.project_id} shows {where} of its repository: remove it, then add it with its folder")
+    return moved
 
 
 def rebuild(services: Container, project_id: str) -> str:

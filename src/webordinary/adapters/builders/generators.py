@@ -1,16 +1,20 @@
-"""Builders that run a generator: Hugo, MkDocs, a command of the operator's, and npm for Astro and other packages."""
+"""Builders that run a generator: Hugo, MkDocs, a command of the operator's, and npm for Astro and other packages.
+
+Packages are installed by the package manager whose lock file is there: npm, pnpm, yarn or bun.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -150,16 +154,65 @@ def registry_of(npm: str) -> NpmRegistry:
     return NpmRegistry(url, str(authorities) if files else "", files)
 
 
+@dataclass(frozen=True, slots=True)
+class PackageManager:
+    """How one package manager installs what its lock file says."""
+
+    name: str
+    locks: tuple[str, ...]
+    install: tuple[str, ...]
+    no_scripts: tuple[str, ...] = ("--ignore-scripts",)
+    env: tuple[tuple[str, str], ...] = ()
+    cache: str = "npm_config_cache"
+    """The variable that names its cache."""
+
+
+MANAGERS = (
+    PackageManager(
+        "npm", ("package-lock.json", "npm-shrinkwrap.json"), ("ci", "--no-audit", "--no-fund", "--no-update-notifier")
+    ),
+    PackageManager(
+        "pnpm", ("pnpm-lock.yaml",), ("install", "--frozen-lockfile"), cache="npm_config_store_dir",
+        env=(("npm_config_manage_package_manager_versions", "false"), ("npm_config_package_import_method", "copy")),
+    ),
+    PackageManager(
+        "yarn", ("yarn.lock",), ("install", "--frozen-lockfile", "--non-interactive"), cache="YARN_CACHE_FOLDER",
+    ),
+    PackageManager(
+        "bun", ("bun.lock", "bun.lockb"), ("install", "--frozen-lockfile"), cache="BUN_INSTALL_CACHE_DIR"
+    ),
+)  # fmt: skip
+YARN_2 = replace(
+    MANAGERS[2], install=("install", "--immutable"), no_scripts=(),
+    env=(("YARN_NODE_LINKER", "node-modules"), ("YARN_ENABLE_GLOBAL_CACHE", "false"), ("YARN_ENABLE_TELEMETRY", "0")),
+)  # fmt: skip
+"""Has other flags; `.yarnrc.yml` tells that a repository is written for it."""
+LOCKS = tuple(lock for manager in MANAGERS for lock in manager.locks)
+
+
+def manager_of(files: Container[str]) -> PackageManager | None:
+    """The package manager whose lock file is at the top; npm where several are."""
+    found = next((one for one in MANAGERS if any(lock in files for lock in one.locks)), None)
+    return YARN_2 if found and found.name == "yarn" and ".yarnrc.yml" in files else found
+
+
+def package_source(tree: SourceTree) -> SourceTree:
+    """The site's folder; the whole repository if only its top has a lock file, as a workspace of packages has."""
+    site = tree.site
+    return tree if manager_of(site.files) is None and manager_of(tree.files) else site
+
+
 MODULES = "node_modules"
 KEPT_INSTALLS = 20
 IN_USE_SECONDS = 7200.0
 """Longer than any job: what was used since may be in use still."""
-_INPUTS = ("package-lock.json", ".npmrc")
+_INPUTS = (*LOCKS, ".npmrc", ".yarnrc", "bunfig.toml")
 _KINDS = (
     "dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "bundleDependencies",
     "overrides", "workspaces", "engines",
 )  # fmt: skip
-_QUIET = ("--no-audit", "--no-fund", "--no-update-notifier")
+_OWN_PACKAGES = re.compile(r"\b(file|link|portal|workspace):|patch")
+"""In a lock file of another manager than npm: packages that are part of the source."""
 _INSTALL_BYTES = 2_000_000_000
 
 
@@ -170,16 +223,20 @@ class Dependencies:
     folder: Path
     scripts: bool = False
 
-    def provide(self, build_dir: BuildDir, package: dict[str, Any], npm: str, token: CancelToken) -> tuple[Path, ...]:
-        """Put `node_modules` into the build directory; returns the paths that the build must be able to read."""
-        if not build_dir.tree.project_id or _has_own_packages(build_dir.path / "package-lock.json"):
-            self._install(build_dir, build_dir.path, npm, token)
+    def provide(
+        self, build_dir: BuildDir, package: dict[str, Any], manager: PackageManager, token: CancelToken
+    ) -> tuple[Path, ...]:
+        """Put `node_modules` into the build directory; returns what the build must be able to read for it."""
+        if not build_dir.tree.project_id or build_dir.tree.folder or _has_own_packages(build_dir, manager):
+            self._install(build_dir, build_dir.path, manager, token)
             return ()
         kept = self.folder / build_dir.tree.project_id / self._name(build_dir, package)
         if not (kept / MODULES).is_dir():
-            self._install_and_keep(build_dir, kept, npm, token)
+            self._install_and_keep(build_dir, kept, manager, token)
         else:
-            build_dir.said.append(f"$ npm ci\nthe same lock file was installed before: {kept.name[:12]}\n")
+            build_dir.said.append(
+                f"$ {manager.name} {manager.install[0]}\nthe same lock file was installed before: {kept.name[:12]}\n"
+            )
         os.utime(kept)
         _link_packages(kept / MODULES, build_dir.path / MODULES)
         return (kept.resolve(),)
@@ -197,7 +254,7 @@ class Dependencies:
         digest.update(json.dumps(about, sort_keys=True).encode())
         return digest.hexdigest()
 
-    def _install_and_keep(self, build_dir: BuildDir, kept: Path, npm: str, token: CancelToken) -> None:
+    def _install_and_keep(self, build_dir: BuildDir, kept: Path, manager: PackageManager, token: CancelToken) -> None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         fresh = kept.parent / f".new-{secrets.token_hex(6)}"
         fresh.mkdir()
@@ -205,28 +262,33 @@ class Dependencies:
             for name in ("package.json", *_INPUTS):
                 if name in build_dir.tree.files:
                     shutil.copyfile(build_dir.path / name, fresh / name)
-            self._install(build_dir, fresh, npm, token)
+            self._install(build_dir, fresh, manager, token)
             (fresh / MODULES).mkdir(exist_ok=True)
             os.sync()  # a power cut must not leave half an install under its final name
             if not kept.exists():
                 fresh.rename(kept)
         except OSError as problem:
             if not kept.exists():
-                raise NotBuilt(f"What npm installed cannot be kept ({problem.strerror}).", mendable=False) from problem
+                raise NotBuilt(
+                    f"What {manager.name} installed cannot be kept ({problem.strerror}).", mendable=False
+                ) from problem
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
         self._forget_old(time.time())
 
-    def _install(self, build_dir: BuildDir, where: Path, npm: str, token: CancelToken) -> None:
-        registry = registry_of(npm)
+    def _install(self, build_dir: BuildDir, where: Path, manager: PackageManager, token: CancelToken) -> None:
+        program, node, registry = find_program(manager.name), find_program("node"), registry_of(find_program("npm"))
         cache = where / ".npm-cache"
-        scripts = () if self.scripts else ("--ignore-scripts",)
-        node = find_program("node")
-        readable = (*files_of(npm, node), *registry.files)
+        scripts = () if self.scripts else manager.no_scripts
+        readable = (*files_of(program, node), *registry.files)
         policy = SandboxPolicy(readable=readable, network=Network(hosts=registry.hosts, bytes=_INSTALL_BYTES))
-        env = {**registry.env, **search_path(node), "npm_config_cache": str(cache)}
+        env = {**registry.env, **dict(manager.env), **search_path(node), manager.cache: str(cache)}
+        if manager.name == "yarn":
+            _use_registry(where / "yarn.lock", registry.url)
+        if manager is YARN_2:
+            env |= {"YARN_NPM_REGISTRY_SERVER": registry.url, "YARN_ENABLE_SCRIPTS": str(self.scripts).lower()}
         try:
-            build_dir.run([npm, "ci", *_QUIET, *scripts], token, env=env, policy=policy, cwd=where.resolve())
+            build_dir.run([program, *manager.install, *scripts], token, env=env, policy=policy, cwd=where.resolve())
         finally:
             shutil.rmtree(cache, ignore_errors=True)
 
@@ -240,8 +302,22 @@ class Dependencies:
                 shutil.rmtree(entry, ignore_errors=True)
 
 
-def _has_own_packages(lock: Path) -> bool:
+_RESOLVED = re.compile(r'^(  resolved ")https?://[^/"]+/(?=[^"#]+/-/)', re.MULTILINE)
+
+
+def _use_registry(lock: Path, registry: str) -> None:
+    """Yarn fetches packages from where its lock file says; all come from the one registry that may be reached."""
+    kept = lock.read_bytes().decode(errors="surrogateescape")
+    moved = _RESOLVED.sub(lambda found: f"{found[1]}{registry.rstrip('/')}/", kept)
+    lock.write_bytes(moved.encode(errors="surrogateescape"))
+
+
+def _has_own_packages(build_dir: BuildDir, manager: PackageManager) -> bool:
     """Workspaces and `file:` packages are links into the source: such an install serves one build only."""
+    lock = next(build_dir.path / name for name in manager.locks if name in build_dir.tree.files)
+    if manager.name != "npm":
+        told = lock.read_bytes().decode(errors="replace")
+        return manager is YARN_2 or "pnpm-workspace.yaml" in build_dir.tree.files or bool(_OWN_PACKAGES.search(told))
     try:
         packages = json.loads(lock.read_bytes())["packages"]
         return any(isinstance(entry, dict) and entry.get("link") for entry in packages.values())
@@ -260,7 +336,6 @@ def _link_packages(kept: Path, modules: Path) -> None:
             (modules / entry.name).symlink_to(entry.resolve())
 
 
-LOCK = "package-lock.json"
 _PACKAGE = "package.json"
 _PACKAGE_BYTES, MAX_LOCK_BYTES = 1_000_000, 10_000_000
 """They are read in the worker's own process, where JSON takes up to 25 times its size."""
@@ -273,7 +348,7 @@ _ENV = {
 
 
 class Npm:
-    """`npm ci` by the committed lock file, then `npm run build` without any network."""
+    """An install by the committed lock file, such as `npm ci`, then `npm run build` without any network."""
 
     name = "npm"
 
@@ -286,24 +361,32 @@ class Npm:
 
     def make(self, build_dir: BuildDir, token: CancelToken) -> Path:
         """Install what the lock file says, or use what was installed for the same one; then build."""
-        package = _read(build_dir.path / _PACKAGE)
+        folder = build_dir.tree.folder
+        home = build_dir.path / folder
+        package = _read(home / _PACKAGE)
         if not _scripts(package).get("build"):
             raise NotBuilt("package.json has no build script.")
-        npm, node = find_program("npm"), find_program("node")
-        readable = (*files_of(npm, node), *self._installed(build_dir, package, npm, token))
-        env = {**_ENV, **search_path(node), "npm_config_cache": str(build_dir.path / ".npm-cache")}
-        build_dir.run([npm, "run", "build"], token, env=env, policy=SandboxPolicy(readable=readable))
-        return find_output(build_dir.path, build_dir.tree.files)
+        manager, npm, node = manager_of(build_dir.tree.files), find_program("npm"), find_program("node")
+        programs = [npm, node, *([find_program(manager.name)] if manager else [])]
+        readable = (*files_of(*programs), *self._installed(build_dir, package, manager, token))
+        env = {**_ENV, **search_path(*programs), "npm_config_cache": str(build_dir.path / ".npm-cache")}
+        inside = ("--prefix", folder) if folder else ()
+        build_dir.run([npm, "run", "build", *inside], token, env=env, policy=SandboxPolicy(readable=readable))
+        return find_output(home, build_dir.tree.site.files)
 
     def _installed(
-        self, build_dir: BuildDir, package: dict[str, Any], npm: str, token: CancelToken
+        self, build_dir: BuildDir, package: dict[str, Any], manager: PackageManager | None, token: CancelToken
     ) -> tuple[Path, ...]:
-        if LOCK in build_dir.tree.files:
-            if (build_dir.path / LOCK).stat().st_size > MAX_LOCK_BYTES:
-                raise NotBuilt(f"{LOCK} has more than {MAX_LOCK_BYTES // 1_000_000} MB: remove what is not needed.")
-            return self._dependencies.provide(build_dir, package, npm, token)
+        if manager:
+            lock = next(name for name in manager.locks if name in build_dir.tree.files)
+            if (build_dir.path / lock).stat().st_size > MAX_LOCK_BYTES:
+                raise NotBuilt(f"{lock} has more than {MAX_LOCK_BYTES // 1_000_000} MB: remove what is not needed.")
+            return self._dependencies.provide(build_dir, package, manager, token)
         if any(package.get(kind) for kind in ("dependencies", "devDependencies")):
-            raise NotBuilt(f"There is no {LOCK}: run `npm install` and commit it, so that every build is the same.")
+            words = (
+                "There is no package-lock.json, nor a lock file of pnpm, yarn or bun: run `npm install` and commit it"
+            )
+            raise NotBuilt(f"{words}, so that every build is the same.")
         return ()
 
 

@@ -211,11 +211,17 @@ class BuildEnv:
     limits: OutputLimits = field(default_factory=OutputLimits)
 
 
+def _folder_of_site(tree: SourceTree) -> SourceTree:
+    return tree.site
+
+
 class OutsideBuilder:
     """A builder that runs `BuildSteps` in the sandbox; only the site and the log remain of it."""
 
-    def __init__(self, steps: BuildSteps, build_env: BuildEnv) -> None:
-        self._steps, self._build_env = steps, build_env
+    def __init__(
+        self, steps: BuildSteps, build_env: BuildEnv, source: Callable[[SourceTree], SourceTree] = _folder_of_site
+    ) -> None:
+        self._steps, self._build_env, self._source = steps, build_env, source
         self.fits = steps.fits
 
     def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
@@ -225,7 +231,9 @@ class OutsideBuilder:
             words = f"This site is built by {self._steps.name}, and no such program may run here; the operator knows."
             return BuildFailed(words, refusal, mendable=False)
         try:
-            with open_build_dir(build_env.scratch, tree, build_env.programs, build_env.seconds) as build_dir:
+            with open_build_dir(
+                build_env.scratch, self._source(tree), build_env.programs, build_env.seconds
+            ) as build_dir:
                 return self._build(build_dir, into, previous, token)
         except NotBuilt as problem:
             return BuildFailed(problem.reason, mendable=problem.mendable)

@@ -150,6 +150,7 @@ class PlainFiles:
 
     def build(self, tree: SourceTree, into: Path, previous: Path | None, token: CancelToken) -> Built | BuildFailed:
         """Fill `into`. Never links to the workspace: an agent may change a file there in place."""
+        tree = tree.site
         root = site_root(tree.files)
         if root is None:
             return BuildFailed("The site has no index.html, so there would be no home page to show.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
@@ -42,7 +44,7 @@ class GitSourceRollback:
             head = git.attempt("rev-parse", "--verify", "--quiet", ref).out.decode().strip()
             if not head:
                 return None
-            tree = self._tree(git, branch, head, name)
+            tree = self._tree(git, project.folder, branch, head, name)
             if tree == objects.tree_of(git, head):
                 return None
             message = f"Go back to {name}\n\nAn operator put the site back to this release.\n\nRolled-Back-To: {name}\n"
@@ -51,10 +53,18 @@ class GitSourceRollback:
                 return commit
         raise Transient(f"{project.project_id}: {branch} moved {_TRIES} times meanwhile; try again")
 
-    def _tree(self, git: Git, branch: str, head: str, name: str) -> str:
+    def _tree(self, git: Git, folder: str, branch: str, head: str, name: str) -> str:
+        """The content that the branch gets: all of the release's, or its site's folder beside the newest of others."""
         if git.attempt("merge-base", "--is-ancestor", f"{name}^{{commit}}", head).code != 0:
             raise Permanent(f"the commit of release {name} is not on {branch} any more; {branch} stays as it is")
-        return objects.tree_of(git, name)
+        if not folder:
+            return objects.tree_of(git, name)
+        with tempfile.TemporaryDirectory(prefix="webordinary-") as scratch:
+            index = replace(git, tree=Path(scratch), extra_env={**git.extra_env, "GIT_INDEX_FILE": f"{scratch}/index"})
+            index("read-tree", head)
+            index("rm", "-r", "--cached", "--quiet", "--ignore-unmatch", "--", f":(literal,top){folder}")
+            index("read-tree", "-i", f"--prefix={folder}/", f"{name}:{folder}")
+            return index("write-tree").strip()
 
     def _pushed(self, git: Git, project: Project, lease: ProjectLease, branch: str, head: str, commit: str) -> bool:
         ref = project_fence_ref(lease.project_id)

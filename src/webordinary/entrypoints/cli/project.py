@@ -104,6 +104,7 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
         ("edit site", container.site_url(config, project.project_id, Stage.EDIT)),
         ("public site", container.site_url(config, project.project_id, Stage.PUBLIC, project.domains)),
         ("repository", project.repo),
+        ("folder in it", project.folder or "-"),
         ("credential for it", credential),
         ("built by", project.builder or "what fits its files"),
         ("edited by", f"the agent {project.agent}"),
@@ -336,6 +337,7 @@ def add_to(commands: Commands) -> None:
     add.add_argument(
         "--builder", choices=(onboarding.DETECTED, *onboarding.BUILDER_NAMES), help="what builds it; auto finds out"
     )
+    add.add_argument("--folder", metavar="PATH", help="where the site lies in its repository, such as apps/web")
     add.add_argument("--credential", metavar="FILE", type=Path, help=CREDENTIAL)
     send.add_sample_mail_flag(add)
     credential = add_command(parts, "credential", keep_credential, "give a site's repository another token or ssh key")
@@ -364,7 +366,7 @@ def add_project(args: argparse.Namespace) -> int:
     _refuse_own_folder(config, answers["repo"])
     with open_container(config) as services, progress(f"adding {key.project_id}") as report:
         secret = _secret(args.credential) if args.credential else None
-        chosen = (args.agent or "", secret, args.builder or "")
+        chosen = (args.agent or "", secret, args.builder or "", "operator", args.folder)
         new = services.directory.project(key.project_id) is None
         left = onboarding.repository_left_by(services, key.project_id)
         done = onboarding.onboard(services, key.project_id, answers["repo"], key.user_id, sender, report, *chosen)

@@ -186,7 +186,13 @@ class ActionPages:
     def _add_site(self, fields: Mapping[str, str], by: str) -> None:
         given = {name: value.strip() for name, value in fields.items()}
         key = ProjectUser(given.get("name", ""), given.get("user", ""))
-        site = NewSite(key, given.get("repo", ""), _address(given.get("sender", "")), fields.get("credential", ""))
+        site = NewSite(
+            key,
+            given.get("repo", ""),
+            _address(given.get("sender", "")),
+            fields.get("credential", ""),
+            given.get("folder", ""),
+        )
         self._console.add_site(site, by)
 
     async def _sites(self, request: Request, typed: Mapping[str, str], problem: str) -> Response:
