@@ -184,7 +184,8 @@ MANAGERS = (
 )  # fmt: skip
 YARN_2 = replace(
     MANAGERS[2], install=("install", "--immutable"), no_scripts=(),
-    env=(("YARN_NODE_LINKER", "node-modules"), ("YARN_ENABLE_GLOBAL_CACHE", "false"), ("YARN_ENABLE_TELEMETRY", "0")),
+    env=(("YARN_NODE_LINKER", "node-modules"), ("YARN_ENABLE_GLOBAL_CACHE", "false"), ("YARN_ENABLE_TELEMETRY", "0"),
+         ("YARN_HTTPS_PROXY", "${HTTPS_PROXY}")),
 )  # fmt: skip
 """Has other flags; `.yarnrc.yml` tells that a repository is written for it."""
 LOCKS = tuple(lock for manager in MANAGERS for lock in manager.locks)
@@ -287,6 +288,7 @@ class Dependencies:
             _use_registry(where / "yarn.lock", registry.url)
         if manager is YARN_2:
             env |= {"YARN_NPM_REGISTRY_SERVER": registry.url, "YARN_ENABLE_SCRIPTS": str(self.scripts).lower()}
+            env |= {"YARN_HTTPS_CA_FILE_PATH": registry.authorities} if registry.authorities else {}
         try:
             build_dir.run([program, *manager.install, *scripts], token, env=env, policy=policy, cwd=where.resolve())
         finally:
