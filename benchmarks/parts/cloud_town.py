@@ -15,11 +15,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.aws.cloud_house import CloudHouse, CloudWriter, answer, opened  # noqa: E402
 from tests.aws.emulator import running_ministack  # noqa: E402
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy  # noqa: E402
 from tests.aws.lambdas import until  # noqa: E402
 from tests.aws.proxied_calls import ProxiedCall  # noqa: E402
+from tests.harness.cloud import CloudHarness, CloudWriter, answer, opened  # noqa: E402
 
 from parts.aws_calls import boto3_name, counted, invocation_usage, workflow_usage  # noqa: E402
 from webordinary.operations.capacity.costs import UsageProfile  # noqa: E402
@@ -34,7 +34,7 @@ CannotRun = pytest.skip.Exception
 class CloudTown:
     """One customer with the built-in agent, one whose agent waits at a gate, and one worker with one slot."""
 
-    def __init__(self, house: CloudHouse, proxy: FaultyProxy, poll_seconds: int) -> None:
+    def __init__(self, house: CloudHarness, proxy: FaultyProxy, poll_seconds: int) -> None:
         self.house, self._proxy, self._poll_seconds = house, proxy, poll_seconds
         house.onboard("amelia", "scott", SCOTT, agent="builtin")
         house.onboard("bakery", "ann", ANN)
@@ -112,7 +112,7 @@ def cloud_town(folder: Path, poll_seconds: int) -> Iterator[CloudTown]:
     (folder / "house").mkdir()
     with running_ministack(folder / "emulator") as emulator, faulty_proxy(emulator.endpoint) as proxy:
         settings = {**SETTINGS, "aws_poll_seconds": poll_seconds}
-        house = CloudHouse(folder / "house", settings, endpoint=proxy.endpoint, calm=emulator.endpoint)
+        house = CloudHarness(folder / "house", settings, endpoint=proxy.endpoint, calm=emulator.endpoint)
         with opened(house):
             yield CloudTown(house, proxy, poll_seconds)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from tests.acceptance.chaos_house import Hand, House, Writer, until
 from tests.acceptance.world import in_flight
+from tests.harness.chaos import ChaosHarness, Hand, Writer, until
 from webordinary.model.errors import WebOrdinaryError
 
 LEASE_SECONDS = 3.0
@@ -49,8 +49,8 @@ class Promise:
 class Postbox:
     """The Maildir outbox, read on from where it was: which mail was answered, and how."""
 
-    def __init__(self, house: House) -> None:
-        self._folder = house.data / "outbox" / "new"
+    def __init__(self, harness: ChaosHarness) -> None:
+        self._folder = harness.data / "outbox" / "new"
         self._seen: set[str] = set()
         self._guard = threading.Lock()
         self.answers: dict[str, list[str]] = {}
@@ -74,7 +74,7 @@ class Postbox:
 class Customers:
     """They write on several threads at a time; a follow-up may come at once."""
 
-    house: House
+    harness: ChaosHarness
     postbox: Postbox
     rng: random.Random
     promises: list[Promise] = field(default_factory=list)
@@ -121,7 +121,7 @@ class Customers:
 class Trouble:
     """Does to the processes what machines and operators do, one thing at a time."""
 
-    house: House
+    harness: ChaosHarness
     rng: random.Random
     done: Counter[str] = field(default_factory=Counter)
     ends_workers: ClassVar[bool] = True
@@ -132,7 +132,7 @@ class Trouble:
         while not over.wait(self.rng.uniform(0.1, 1.5)):
             [act] = self.rng.choices([act for act, _ in acts], [weight for _, weight in acts])
             self.done[act.__name__] += 1
-            act(self.rng.choice(self.house.hands), over)
+            act(self.rng.choice(self.harness.hands), over)
             self._hire()
         self.mend()
         self._hire()
@@ -163,15 +163,15 @@ class Trouble:
         assert code in STOPPED, f"{hand.name} was told to stop and ended with {code}"
 
     def kill_server(self, hand: Hand, over: threading.Event) -> None:
-        self.house.kill_server()
-        self.house.open()
+        self.harness.kill_server()
+        self.harness.open()
 
     def _hire(self) -> None:
-        if self.house.up and self.house.up.process.poll() is not None:
-            self.house.open()
-        self.house.hands[:] = [hand for hand in self.house.hands if hand.process.poll() is None]
-        while len(self.house.hands) < WORKERS:
-            self.house.hire()
+        if self.harness.up and self.harness.up.process.poll() is not None:
+            self.harness.open()
+        self.harness.hands[:] = [hand for hand in self.harness.hands if hand.process.poll() is None]
+        while len(self.harness.hands) < WORKERS:
+            self.harness.hire()
 
 
 @dataclass
@@ -181,26 +181,26 @@ class Chaos:
     folder: Path
     seed: int
     say: Callable[[str], None] = lambda line: None
-    furnish: Callable[[Path], House] = lambda folder: House(folder, SETTINGS)
-    trouble_of: Callable[[House, random.Random], Trouble] = Trouble
+    furnish: Callable[[Path], ChaosHarness] = lambda folder: ChaosHarness(folder, SETTINGS)
+    trouble_of: Callable[[ChaosHarness, random.Random], Trouble] = Trouble
 
     def __post_init__(self) -> None:
-        self.house = self.furnish(self.folder)
-        self.postbox = Postbox(self.house)
+        self.harness = self.furnish(self.folder)
+        self.postbox = Postbox(self.harness)
         rng = random.Random(self.seed)
-        self.customers = Customers(self.house, self.postbox, random.Random(rng.random()))
-        self.trouble = self.trouble_of(self.house, random.Random(rng.random()))
+        self.customers = Customers(self.harness, self.postbox, random.Random(rng.random()))
+        self.trouble = self.trouble_of(self.harness, random.Random(rng.random()))
         self._failures: list[BaseException] = []
 
     def run(self, seconds: float, report_each: float = 10.0) -> None:
         """Load and trouble for that long, then quiet until all is answered; raises what went wrong on the way."""
-        house, over = self.house, threading.Event()
-        house.open()
-        house.onboard("amelia", "bob", "bob@example.com")
-        house.onboard("bakery", "ann", "ann@example.com")
+        harness, over = self.harness, threading.Event()
+        harness.open()
+        harness.onboard("amelia", "bob", "bob@example.com")
+        harness.onboard("bakery", "ann", "ann@example.com")
         for _ in range(WORKERS):
-            house.hire()
-        threads = [self._beside(self.customers.run, Writer(house, address), over) for address in KEYS]
+            harness.hire()
+        threads = [self._beside(self.customers.run, Writer(harness, address), over) for address in KEYS]
         threads.append(self._beside(self.trouble.run, over))
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0 and not self._failures:
@@ -226,8 +226,8 @@ class Chaos:
         return {promise.message_id for promise in self.customers.promises} <= self.postbox.read().keys()
 
     def _at_rest(self) -> bool:
-        assert self.house.up
-        return in_flight(self.house.up) == 0
+        assert self.harness.up
+        return in_flight(self.harness.up) == 0
 
     def _beside(self, run: Callable[..., None], *args: object) -> threading.Thread:
         def guarded() -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tests.acceptance.chaos import Promise
-from tests.acceptance.chaos_house import House
 from tests.acceptance.world import get
+from tests.harness.chaos import ChaosHarness
 
 DONE = "Wrote note {}."
 GAVE_UP = "We could not do this"
@@ -41,12 +41,12 @@ class Faults:
 
 
 def faults(
-    house: House, promises: Sequence[Promise], answers: Mapping[str, list[str]], excused: Collection[str] = ()
+    harness: ChaosHarness, promises: Sequence[Promise], answers: Mapping[str, list[str]], excused: Collection[str] = ()
 ) -> Faults:
     """Counts; `excused` are mails that may be given up."""
     shown = Counter[str]()
     for project in sorted({promise.project for promise in promises}):
-        shown += Counter(commit.mark for commit in _commits(house, project))
+        shown += Counter(commit.mark for commit in _commits(harness, project))
     texts = {promise.mark: answers.get(promise.message_id, []) for promise in promises}
     done = {mark for mark, said in texts.items() if DONE.format(mark) in "".join(said)}
     kept = {mark for mark, said in texts.items() if GAVE_UP in "".join(said)}
@@ -60,23 +60,23 @@ def faults(
 MOST_STARTS = 3
 
 
-def lost_workers_of(house: House) -> Counter[str]:
+def lost_workers_of(harness: ChaosHarness) -> Counter[str]:
     """How many workers each mail's job was started by; more than one only if the one before was lost."""
-    started = {(logged.event.email_id or "", logged.event.worker) for logged in house.events("JobStarted")}
+    started = {(logged.event.email_id or "", logged.event.worker) for logged in harness.events("JobStarted")}
     return Counter(email_id for email_id, _ in started)
 
 
-def problems(house: House, promises: Sequence[Promise], answers: Mapping[str, list[str]]) -> list[str]:
+def problems(harness: ChaosHarness, promises: Sequence[Promise], answers: Mapping[str, list[str]]) -> list[str]:
     """Everything that is wrong, in words; empty when all is well."""
     found = [*_answers(promises, answers)]
     for project in sorted({promise.project for promise in promises}):
         ours = [promise for promise in promises if promise.project == project]
-        commits = _commits(house, project)
+        commits = _commits(harness, project)
         found += [f"{project}: {problem}" for problem in _history(commits)]
         found += [f"{project}: {problem}" for problem in _changes(ours, answers, commits)]
-        found += [f"{project}: {problem}" for problem in _pages(house, project, ours, commits)]
-        found += [f"{project}: {problem}" for problem in _releases(house, project, commits)]
-    found += [f"two agents at a time: {line}" for line in house.journal("overlapped")]
+        found += [f"{project}: {problem}" for problem in _pages(harness, project, ours, commits)]
+        found += [f"{project}: {problem}" for problem in _releases(harness, project, commits)]
+    found += [f"two agents at a time: {line}" for line in harness.journal("overlapped")]
     return found
 
 
@@ -121,13 +121,15 @@ def _changes(promises: Sequence[Promise], answers: Mapping[str, list[str]], comm
                 yield f"{file}: {later.mark} overtook {earlier.mark}"
 
 
-def _pages(house: House, project: str, promises: Sequence[Promise], commits: Sequence[Commit]) -> Iterator[str]:
+def _pages(
+    harness: ChaosHarness, project: str, promises: Sequence[Promise], commits: Sequence[Commit]
+) -> Iterator[str]:
     """Each change shows once, whole, and in order; read as a visitor reads it."""
-    assert house.up
+    assert harness.up
     published = [commit.mark for commit in commits]
     steps = {promise.mark: promise.steps for promise in promises}
     for file in sorted({promise.file for promise in promises if promise.mark in published}):
-        shown = _STEP.findall(get(house.up, f"/{file}", project))
+        shown = _STEP.findall(get(harness.up, f"/{file}", project))
         order = list(dict.fromkeys(mark for mark, _, _ in shown))
         wanted = [(mark, str(n), of) for mark in order for of in [_of(shown, mark)] for n in range(1, int(of) + 1)]
         if shown != wanted:
@@ -141,8 +143,8 @@ def _of(shown: Sequence[tuple[str, str, str]], mark: str) -> str:
     return next(of for found, _, of in shown if found == mark)
 
 
-def _releases(house: House, project: str, commits: Sequence[Commit]) -> Iterator[str]:
-    place = house.data / "sites" / project / "edit"
+def _releases(harness: ChaosHarness, project: str, commits: Sequence[Commit]) -> Iterator[str]:
+    place = harness.data / "sites" / project / "edit"
     for release in (place / "releases").iterdir():
         if not any(commit.sha.startswith(release.name) for commit in commits):
             yield f"release {release.name} belongs to no commit of main"
@@ -151,9 +153,9 @@ def _releases(house: House, project: str, commits: Sequence[Commit]) -> Iterator
         yield f"visitors see {shown}, main is at {commits[-1].sha}"
 
 
-def _commits(house: House, project: str) -> list[Commit]:
+def _commits(harness: ChaosHarness, project: str) -> list[Commit]:
     """Main, oldest first."""
-    log = house.git(project, "log", "--reverse", "--format=%x00%H %P%n%B", "main")
+    log = harness.git(project, "log", "--reverse", "--format=%x00%H %P%n%B", "main")
     return [_commit(text) for text in log.split("\0")[1:]]
 
 

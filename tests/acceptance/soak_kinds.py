@@ -24,14 +24,14 @@ from pathlib import Path
 
 from tests.acceptance import forgetful_disk
 from tests.acceptance.chaos import SETTINGS, Act, Trouble
-from tests.acceptance.chaos_house import Hand, House, agents
 from tests.acceptance.forgetful_disk import ForgetfulDisk
 from tests.acceptance.killing import descendants, kill_tree
+from tests.harness.chaos import ChaosHarness, Hand, agents
 
 DISK_MB = 512
 HOUR, DAY = 3600.0, 24 * 3600.0
-FURNISH = Callable[[Path], House]
-TROUBLE = Callable[[House, random.Random], Trouble]
+FURNISH = Callable[[Path], ChaosHarness]
+TROUBLE = Callable[[ChaosHarness, random.Random], Trouble]
 
 
 class MeansMissing(Exception):
@@ -45,19 +45,19 @@ class Kills(Trouble):
         return [(self.kill, 4), (self.kill_agent, 6), (self.kill_git, 6), (self.kill_server, 1), (self.kill_all, 1)]
 
     def kill_agent(self, hand: Hand, over: threading.Event) -> None:
-        self._kill_one(list(agents(self.house)))
+        self._kill_one(list(agents(self.harness)))
 
     def kill_git(self, hand: Hand, over: threading.Event) -> None:
         self._kill_one([pid for pid in self._programs() if _name(pid).startswith("git")])
 
     def kill_all(self, hand: Hand, over: threading.Event) -> None:
-        for one in self.house.hands:
+        for one in self.harness.hands:
             kill_tree(one.pid)
             one.process.wait(timeout=60)
         self.kill_server(hand, over)
 
     def _programs(self) -> list[int]:
-        return [pid for hand in self.house.hands for pid in descendants(hand.pid)]
+        return [pid for hand in self.harness.hands for pid in descendants(hand.pid)]
 
     def _kill_one(self, pids: Sequence[int]) -> None:
         if pids:
@@ -72,8 +72,8 @@ class Freezes(Trouble):
         return [(self.freeze, 8), (self.kill_frozen, 1), (self.freeze_server, 2)]
 
     def freeze_server(self, hand: Hand, over: threading.Event) -> None:
-        assert self.house.up
-        self.freeze(Hand("server", self.house.up.process), over)  # type: ignore[arg-type]  # its output is text
+        assert self.harness.up
+        self.freeze(Hand("server", self.harness.up.process), over)  # type: ignore[arg-type]  # its output is text
 
 
 class FullDisk(Trouble):
@@ -85,7 +85,7 @@ class FullDisk(Trouble):
         return [(self.fill, 1)]
 
     def fill(self, hand: Hand, over: threading.Event) -> None:
-        ballast = self.house.data.parent / "ballast"
+        ballast = self.harness.data.parent / "ballast"
         try:
             with ballast.open("wb") as file:
                 _take_all_space(file.fileno())
@@ -107,7 +107,7 @@ class Clock(Trouble):
         self._set(0.0, over)
 
     def _set(self, seconds: float, over: threading.Event) -> None:
-        with Path(self.house.env[_CLOCK_FILE]).open("r+b") as file, mmap.mmap(file.fileno(), 8) as shared:
+        with Path(self.harness.env[_CLOCK_FILE]).open("r+b") as file, mmap.mmap(file.fileno(), 8) as shared:
             shared[:8] = struct.pack("q", int(seconds))
         over.wait(self.rng.uniform(0.5, 5.0))
 
@@ -123,13 +123,13 @@ class PowerCuts(Trouble):
     def cut(self, hand: Hand, over: threading.Event) -> None:
         over.wait(self.rng.uniform(2.0, 8.0))
         self.disk.cut_power(self._end_all)
-        self.house.open()
+        self.harness.open()
 
     def _end_all(self) -> None:
-        for one in self.house.hands:
+        for one in self.harness.hands:
             kill_tree(one.pid)
             one.process.wait(timeout=60)
-        self.house.kill_server()
+        self.harness.kill_server()
 
 
 class _Limits(Kills):
@@ -145,8 +145,8 @@ class _Limits(Kills):
             resource.prlimit(pid, what, before)
 
     def pids(self) -> list[int]:
-        assert self.house.up
-        return [self.house.up.process.pid, *(hand.pid for hand in self.house.hands)]
+        assert self.harness.up
+        return [self.harness.up.process.pid, *(hand.pid for hand in self.harness.hands)]
 
 
 class Memory(_Limits):
@@ -164,7 +164,7 @@ class Memory(_Limits):
 
     def mend(self) -> None:
         """Python may wait for ever for a thread that had no memory to start; `up` ends its workers that hang."""
-        for hand in self.house.hands:
+        for hand in self.harness.hands:
             if hand.process.poll() is None:
                 hand.kill()
 
@@ -199,13 +199,15 @@ def prepared(kind: str, folder: Path) -> Iterator[Prepared]:
         case "disk" | "power":
             with _own_disk(folder) as disk:
                 prefix = _rebooted(disk, folder / "house" / "bin") if kind == "power" else tuple
-                furnish = partial(House, settings=SETTINGS, disk=disk.path, prefix=prefix)
+                furnish = partial(ChaosHarness, settings=SETTINGS, disk=disk.path, prefix=prefix)
                 yield Prepared(furnish, partial(_on_disk, disk, PowerCuts if kind == "power" else FullDisk))
         case "clock":
             settings = SETTINGS | {"retention_days": 3650}  # mails of now are old for a clock that is far ahead
-            yield Prepared(partial(House, settings=settings, env=_settable_clock(folder)), Clock)
+            yield Prepared(partial(ChaosHarness, settings=settings, env=_settable_clock(folder)), Clock)
         case _:
-            yield Prepared(partial(House, settings=SETTINGS), _PLAIN[kind], impatient=kind in ("kills", "freezes"))
+            yield Prepared(
+                partial(ChaosHarness, settings=SETTINGS), _PLAIN[kind], impatient=kind in ("kills", "freezes")
+            )
 
 
 _PLAIN: Mapping[str, type[Trouble]] = {
@@ -214,8 +216,8 @@ _PLAIN: Mapping[str, type[Trouble]] = {
 KINDS = ("kills", "freezes", "disk", "clock", "power", "memory", "descriptors")
 
 
-def _on_disk(disk: ForgetfulDisk, kind: type[Trouble], house: House, rng: random.Random) -> Trouble:
-    trouble = kind(house, rng)
+def _on_disk(disk: ForgetfulDisk, kind: type[Trouble], harness: ChaosHarness, rng: random.Random) -> Trouble:
+    trouble = kind(harness, rng)
     if isinstance(trouble, PowerCuts):
         trouble.disk = disk
     return trouble

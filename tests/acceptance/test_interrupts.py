@@ -7,34 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.chaos_house import House, Writer, answer, lives, opened, page, until, written
+from tests.harness.chaos import ChaosHarness, Writer, answer, lives, opened, page, until, written
 
 GRACE_SECONDS = 3.0  # a deaf agent has to write down in it that it was asked
 JOB_LIMIT_SECONDS = 15.0  # one agent has to reach its gate in it, another to come to its end
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosHarness]:
     """A server and one worker. The tests use it one after another, each with notes of its own."""
-    with opened(House(tmp_path_factory.mktemp("interrupts") / "house")) as house:
-        yield house
-        assert house.close() == [0, 0]
-        assert not house.journal("overlapped")
+    with opened(ChaosHarness(tmp_path_factory.mktemp("interrupts") / "house")) as harness:
+        yield harness
+        assert harness.close() == [0, 0]
+        assert not harness.journal("overlapped")
 
 
-def answered_in_order(house: House) -> list[str]:
+def answered_in_order(harness: ChaosHarness) -> list[str]:
     """The Message-IDs that were answered, in the order in which the answers left."""
-    paths = sorted((house.data / "outbox" / "new").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    paths = sorted((harness.data / "outbox" / "new").iterdir(), key=lambda path: path.stat().st_mtime_ns)
     lines = [line for path in paths for line in path.read_text().splitlines() if line.startswith("In-Reply-To:")]
     return [line.split(":", 1)[1].strip() for line in lines]
 
 
-def queued(house: House) -> int:
+def queued(harness: ChaosHarness) -> int:
     """How many mails have reached their key's queue so far."""
-    return len({logged.event.job_id for logged in house.events("JobQueued")})
+    return len({logged.event.job_id for logged in harness.events("JobQueued")})
 
 
-def test_a_mail_on_another_thread_interrupts_and_the_interrupted_work_goes_on_from_where_it_was(home: House) -> None:
+def test_a_mail_on_another_thread_interrupts_and_the_interrupted_work_goes_on_from_where_it_was(
+    home: ChaosHarness,
+) -> None:
     scott = Writer(home)
     first = scott.note("a", steps=5, gate=1)
     [waiting] = home.told("waits", "a")
@@ -55,14 +57,14 @@ def test_a_mail_on_another_thread_interrupts_and_the_interrupted_work_goes_on_fr
     assert "Saved-For" not in home.git("amelia", "log", "--format=%B", "main")
 
 
-def saved_branch(house: House) -> str:
+def saved_branch(harness: ChaosHarness) -> str:
     """The one thread's branch whose newest commit is unfinished work."""
-    names = house.git("amelia", "for-each-ref", "--format=%(refname)", "refs/heads/thread-*").split()
-    [name] = [name for name in names if "\nSaved-For: " in house.git("amelia", "log", "-1", "--format=%B", name)]
+    names = harness.git("amelia", "for-each-ref", "--format=%(refname)", "refs/heads/thread-*").split()
+    [name] = [name for name in names if "\nSaved-For: " in harness.git("amelia", "log", "-1", "--format=%B", name)]
     return name
 
 
-def test_a_mail_on_the_same_thread_waits_its_turn(home: House) -> None:
+def test_a_mail_on_the_same_thread_waits_its_turn(home: ChaosHarness) -> None:
     scott, before = Writer(home), queued(home)
     first = scott.note("c", gate=1)
     home.told("waits", "c")
@@ -79,7 +81,7 @@ def test_a_mail_on_the_same_thread_waits_its_turn(home: House) -> None:
     assert not home.journal("interrupted", "c")
 
 
-def test_after_three_interruptions_a_job_runs_to_its_end(home: House) -> None:
+def test_after_three_interruptions_a_job_runs_to_its_end(home: ChaosHarness) -> None:
     scott, before = Writer(home), queued(home)
     first = scott.note("e", steps=3, gate=1)
     for times in range(1, 4):
@@ -99,7 +101,7 @@ def test_after_three_interruptions_a_job_runs_to_its_end(home: House) -> None:
     assert page(home, "e") == written("e", range(1, 4), 3)
 
 
-def test_stop_ends_its_threads_jobs_for_good(home: House) -> None:
+def test_stop_ends_its_threads_jobs_for_good(home: ChaosHarness) -> None:
     scott, before = Writer(home), queued(home)
     running = scott.note("g", gate=1)
     home.told("waits", "g")
@@ -116,7 +118,7 @@ def test_stop_ends_its_threads_jobs_for_good(home: House) -> None:
     assert "note=g" not in home.git("amelia", "log", "--format=%B", "main")
 
 
-def test_stop_on_another_thread_ends_nothing_here(home: House) -> None:
+def test_stop_on_another_thread_ends_nothing_here(home: ChaosHarness) -> None:
     scott = Writer(home)
     first = scott.note("j", gate=1)
     home.told("waits", "j")
@@ -127,7 +129,7 @@ def test_stop_on_another_thread_ends_nothing_here(home: House) -> None:
 
 
 def test_an_agent_that_ignores_the_interrupt_is_killed_after_the_grace_and_its_work_kept(tmp_path: Path) -> None:
-    with opened(House(tmp_path / "house", {"interrupt_grace_seconds": GRACE_SECONDS})) as home:
+    with opened(ChaosHarness(tmp_path / "house", {"interrupt_grace_seconds": GRACE_SECONDS})) as home:
         scott = Writer(home)
         first = scott.note("a", steps=3, gate=1, deaf=1)
         [waiting] = home.told("waits", "a")
@@ -143,7 +145,7 @@ def test_an_agent_that_ignores_the_interrupt_is_killed_after_the_grace_and_its_w
 
 def test_a_job_that_takes_too_long_is_ended_and_its_customer_told(tmp_path: Path) -> None:
     settings = {"job_limit_seconds": JOB_LIMIT_SECONDS, "interrupt_grace_seconds": GRACE_SECONDS}
-    with opened(House(tmp_path / "house", settings)) as home:
+    with opened(ChaosHarness(tmp_path / "house", settings)) as home:
         scott = Writer(home)
         endless = scott.note("a", gate=1, deaf=1)
         [waiting] = home.told("waits", "a")

@@ -21,9 +21,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.acceptance.browser import chromium, visitor
-from tests.acceptance.chaos_house import until
 from tests.acceptance.test_proxies import EXAMPLES, ports_of, running
 from tests.conftest import Up
+from tests.harness.chaos import until
 from tests.integration.dovecot import PASSWORD, USER, Dovecot, running_dovecot
 from tests.integration.git_over_http import GitServer, serving
 from webordinary.entrypoints.running import free_port

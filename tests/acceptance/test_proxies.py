@@ -14,8 +14,8 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from tests.acceptance.chaos_house import until
 from tests.conftest import Up
+from tests.harness.chaos import until
 from tests.processes import own_port
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "server"

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.chaos_house import House, Writer, agents, answer, lives, opened, page, until, written
 from tests.acceptance.world import replies
+from tests.harness.chaos import ChaosHarness, Writer, agents, answer, lives, opened, page, until, written
 
-Opened = Callable[..., House]
+Opened = Callable[..., ChaosHarness]
 SHORT_LEASE = {"lease_seconds": 5.0, "renew_seconds": 1.0}
 NO_END_OF_LEASE = {"lease_seconds": 3600.0}
 GAVE_UP = "We could not do this"
@@ -41,31 +41,31 @@ os.execv({git!r}, sys.argv)
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[Opened]:
-    """A house with a server and some workers, with such settings."""
+def harness(tmp_path: Path) -> Iterator[Opened]:
+    """Opens a data folder with a server and some workers, with such settings."""
     with ExitStack() as closing:
 
-        def open_house(workers: int = 1, **settings: object) -> House:
-            return closing.enter_context(opened(House(tmp_path / "house", settings), workers))
+        def open_harness(workers: int = 1, **settings: object) -> ChaosHarness:
+            return closing.enter_context(opened(ChaosHarness(tmp_path / "house", settings), workers))
 
-        yield open_house
+        yield open_harness
 
 
-def jobs_on_main(house: House, mark: str) -> int:
+def jobs_on_main(harness: ChaosHarness, mark: str) -> int:
     """How many commits of main carry out this note."""
-    log = house.git("amelia", "log", "--format=%x00%B", "main")
+    log = harness.git("amelia", "log", "--format=%x00%B", "main")
     return sum(1 for message in log.split("\0") if f"note={mark} " in message and "\nJob-Id: " in message)
 
 
-def dead_letter(house: House) -> str:
+def dead_letter(harness: ChaosHarness) -> str:
     """Why the one mail was given up."""
-    until(lambda: house.events("DeadLettered"), "the dead letter")
-    [letter] = house.events("DeadLettered")
+    until(lambda: harness.events("DeadLettered"), "the dead letter")
+    [letter] = harness.events("DeadLettered")
     return str(letter.event.data["reason"])
 
 
-def test_what_a_killed_worker_left_running_is_ended_before_its_job_runs_again(house: Opened) -> None:
-    home = house(workers=2, **NO_END_OF_LEASE)
+def test_what_a_killed_worker_left_running_is_ended_before_its_job_runs_again(harness: Opened) -> None:
+    home = harness(workers=2, **NO_END_OF_LEASE)
     mail = Writer(home).note("a", steps=3, gate=1)
     [orphan] = home.told("waits", "a")
     home.hand_of(orphan["worker"]).kill()
@@ -79,8 +79,8 @@ def test_what_a_killed_worker_left_running_is_ended_before_its_job_runs_again(ho
     assert jobs_on_main(home, "a") == 1
 
 
-def test_a_frozen_worker_loses_its_key_and_does_nothing_when_it_wakes(house: Opened) -> None:
-    home = house(workers=2, **SHORT_LEASE)
+def test_a_frozen_worker_loses_its_key_and_does_nothing_when_it_wakes(harness: Opened) -> None:
+    home = harness(workers=2, **SHORT_LEASE)
     mail = Writer(home).note("a", steps=3, gate=1)
     [first] = home.told("waits", "a")
     frozen = home.hand_of(first["worker"])
@@ -101,9 +101,9 @@ def test_a_frozen_worker_loses_its_key_and_does_nothing_when_it_wakes(house: Ope
 
 
 @pytest.mark.needs("bwrap")
-def test_a_frozen_workers_jailed_agent_is_ended_too(house: Opened, tmp_path: Path) -> None:
+def test_a_frozen_workers_jailed_agent_is_ended_too(harness: Opened, tmp_path: Path) -> None:
     diary = str(tmp_path / "house" / "diary")
-    home = house(workers=0, **SHORT_LEASE, jail_readable=[sys.prefix, str(Path(__file__).parent), diary])
+    home = harness(workers=0, **SHORT_LEASE, jail_readable=[sys.prefix, str(Path(__file__).parent), diary])
     for _ in range(2):
         home.hire(env={"PATH": os.environ["PATH"]})
     mail = Writer(home).note("a", gate=1)
@@ -116,8 +116,8 @@ def test_a_frozen_workers_jailed_agent_is_ended_too(house: Opened, tmp_path: Pat
     assert "Wrote note a" in answer(home, mail)
 
 
-def test_a_push_from_the_past_is_refused_by_the_origin(house: Opened, tmp_path: Path) -> None:
-    home = house(workers=0, **SHORT_LEASE)
+def test_a_push_from_the_past_is_refused_by_the_origin(harness: Opened, tmp_path: Path) -> None:
+    home = harness(workers=0, **SHORT_LEASE)
     waiting = tmp_path / "bin" / "git"
     waiting.parent.mkdir()
     script = WAITING_GIT.format(python=sys.executable, folder=str(tmp_path), git=str(home.path / "git"))
@@ -141,8 +141,8 @@ def test_a_push_from_the_past_is_refused_by_the_origin(house: Opened, tmp_path: 
     assert len(replies(home.data)[mail]) == 1
 
 
-def test_a_worker_told_to_stop_saves_its_job_and_another_goes_on_from_there(house: Opened) -> None:
-    home = house(interrupt_grace_seconds=2.0)
+def test_a_worker_told_to_stop_saves_its_job_and_another_goes_on_from_there(harness: Opened) -> None:
+    home = harness(interrupt_grace_seconds=2.0)
     mail = Writer(home).note("a", steps=4, gate=1)
     home.told("waits", "a")
     [leaving] = home.hands
@@ -157,7 +157,7 @@ def test_a_worker_told_to_stop_saves_its_job_and_another_goes_on_from_there(hous
 
 
 def test_all_of_it_told_to_stop_saves_its_jobs_and_goes_on_with_them_when_it_is_started_again(tmp_path: Path) -> None:
-    home = House(tmp_path / "house")
+    home = ChaosHarness(tmp_path / "house")
     try:
         stopped = home.open(workers=1)
         mail = Writer(home).note("a", steps=4, gate=1)
@@ -175,8 +175,8 @@ def test_all_of_it_told_to_stop_saves_its_jobs_and_goes_on_with_them_when_it_is_
         home.raze()
 
 
-def test_a_worker_told_to_stop_saves_even_what_a_deaf_agent_did(house: Opened) -> None:
-    home = house(interrupt_grace_seconds=1.0)
+def test_a_worker_told_to_stop_saves_even_what_a_deaf_agent_did(harness: Opened) -> None:
+    home = harness(interrupt_grace_seconds=1.0)
     mail = Writer(home).note("a", steps=4, gate=1, deaf=1)
     [orphan] = home.told("waits", "a")
     [leaving] = home.hands
@@ -189,8 +189,8 @@ def test_a_worker_told_to_stop_saves_even_what_a_deaf_agent_did(house: Opened) -
     assert [line["found"] for line in home.journal("started", "a")] == [0, 3]
 
 
-def test_a_worker_told_to_stop_lets_a_quick_job_finish(house: Opened) -> None:
-    home = house()
+def test_a_worker_told_to_stop_lets_a_quick_job_finish(harness: Opened) -> None:
+    home = harness()
     mail = Writer(home).note("a", gate=1)
     home.told("waits", "a")
     [leaving] = home.hands
@@ -203,8 +203,8 @@ def test_a_worker_told_to_stop_lets_a_quick_job_finish(house: Opened) -> None:
     assert all(line["at"] - told > 2.0 for line in home.journal("interrupted")), "so long it may take"
 
 
-def test_a_job_whose_origin_is_away_is_tried_again_until_it_is_back(house: Opened) -> None:
-    home = house()
+def test_a_job_whose_origin_is_away_is_tried_again_until_it_is_back(harness: Opened) -> None:
+    home = harness()
     origin = home.data / "origins" / "amelia.git"
     origin.rename(origin.with_suffix(".away"))
     mail = Writer(home).note("a")
@@ -218,8 +218,8 @@ def test_a_job_whose_origin_is_away_is_tried_again_until_it_is_back(house: Opene
     assert attempts == list(range(1, len(attempts) + 1))
 
 
-def test_a_job_that_always_fails_is_given_up_with_one_honest_answer(house: Opened) -> None:
-    home = house()
+def test_a_job_that_always_fails_is_given_up_with_one_honest_answer(harness: Opened) -> None:
+    home = harness()
     origin = home.data / "origins" / "amelia.git"
     origin.rename(origin.with_suffix(".away"))
     scott = Writer(home)
@@ -235,8 +235,8 @@ def test_a_job_that_always_fails_is_given_up_with_one_honest_answer(house: Opene
     assert len(replies(home.data)[mail]) == 1
 
 
-def test_an_agent_that_says_no_is_not_asked_again(house: Opened) -> None:
-    home = house()
+def test_an_agent_that_says_no_is_not_asked_again(harness: Opened) -> None:
+    home = harness()
     scott = Writer(home)
     mail = scott.note("a", code=3)
     assert GAVE_UP in answer(home, mail)
@@ -246,8 +246,8 @@ def test_an_agent_that_says_no_is_not_asked_again(house: Opened) -> None:
     assert len(replies(home.data)[mail]) == 1
 
 
-def test_a_job_that_takes_its_workers_down_with_it_is_given_up_after_three(house: Opened) -> None:
-    home = house()
+def test_a_job_that_takes_its_workers_down_with_it_is_given_up_after_three(harness: Opened) -> None:
+    home = harness()
     scott = Writer(home)
     mail = scott.note("a", gate=1)
     for times in range(1, 4):

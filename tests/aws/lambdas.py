@@ -20,9 +20,9 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-from tests.acceptance import chaos_house
 from tests.aws.accounts import session_of
 from tests.aws.emulator import REGION
+from tests.harness import chaos
 from webordinary.adapters.aws.clients import Clients, connect
 from webordinary.adapters.aws.functions import FUNCTIONS, RECONCILE
 from webordinary.adapters.aws.provision.deployment import (
@@ -56,7 +56,7 @@ def packaged(target: Target = EMULATOR) -> Path:
 
 def until(happened: Callable[[], object], what: str) -> None:
     """Look until lambdas have made it happen."""
-    chaos_house.until(happened, what, TIMEOUT_SECONDS)
+    chaos.until(happened, what, TIMEOUT_SECONDS)
 
 
 @contextmanager

@@ -15,11 +15,11 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from tests.acceptance.chaos_house import until
 from tests.aws.accounts import session_of
 from tests.aws.emulator import ACCOUNT, REGION, Emulator
 from tests.aws.faulty_proxy import DROP_REQUEST, RESET, Fault, FaultyProxy, faulty_proxy, late, refusal, s3_refusal
 from tests.aws.pool_world import PoolWorld
+from tests.harness.chaos import until
 from webordinary.adapters.aws.blobs import fetch, put_once
 from webordinary.adapters.aws.clients import MAX_TRIES, Clients, config_of, connect
 from webordinary.adapters.aws.dynamo import Dynamo

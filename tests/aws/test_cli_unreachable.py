@@ -15,7 +15,7 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-from tests.acceptance.chaos_house import until
+from tests.harness.chaos import until
 from webordinary.entrypoints.cli import main
 
 COMMANDS = [

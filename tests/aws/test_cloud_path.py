@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from tests.aws.accounts import session_of
-from tests.aws.cloud_house import MAILBOX, SHORT_LEASE, CloudHouse, CloudWriter, Nobody, answer, opened, written
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, THROTTLED, faulty_proxy
 from tests.aws.lambdas import until
 from tests.extras import needs_extra
+from tests.harness.cloud import MAILBOX, SHORT_LEASE, CloudHarness, CloudWriter, Nobody, answer, opened, written
 from webordinary.adapters.aws import names
 from webordinary.compose.aws import AwsContainer
 from webordinary.compose.lambdas import acknowledgements
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.xdist_group("cloud"), pytest.mark.timeout(400)]
 @pytest.fixture(scope="module", params=["calm", "faulty"])
 def town(
     request: pytest.FixtureRequest, ministack: Emulator, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[CloudHouse]:
+) -> Iterator[CloudHarness]:
     """An account with three customers and no workers; each test hires its own and lets them go.
 
     Faulty: what lambdas and workers say to AWS is lost, refused or throttled now and then, and so is what they hear.
@@ -46,26 +46,26 @@ def town(
     folder.mkdir()
     with (
         faulty_proxy(ministack.endpoint) as proxy,
-        opened(CloudHouse(folder, endpoint=proxy.endpoint, calm=ministack.endpoint)) as house,
+        opened(CloudHarness(folder, endpoint=proxy.endpoint, calm=ministack.endpoint)) as harness,
     ):
-        house.onboard("amelia", "scott", SCOTT)
-        house.onboard("amelia", "bob", BOB)
-        house.onboard("bakery", "ann", ANN)
+        harness.onboard("amelia", "scott", SCOTT)
+        harness.onboard("amelia", "bob", BOB)
+        harness.onboard("bakery", "ann", ANN)
         if request.param == "faulty":
-            house.faulty = True
+            harness.faulty = True
             # A reply of which SES did not say whether it left waits for ten minutes: test_mail_ses.py shows that.
             proxy.at_random(SEED, FAULTS, spare="outbound-emails")
-        yield house
+        yield harness
         assert request.param == "calm" or proxy.done, "no fault was met"
 
 
-def interruptions(house: CloudHouse, email_id: str) -> list[dict[str, Any]]:
+def interruptions(harness: CloudHarness, email_id: str) -> list[dict[str, Any]]:
     """What the audit has of a mail's job."""
-    return [row for row in house.rows(names.INTERRUPTIONS) if row["messageId"] == email_id]
+    return [row for row in harness.rows(names.INTERRUPTIONS) if row["messageId"] == email_id]
 
 
 @pytest.fixture
-def house(town: CloudHouse) -> Iterator[CloudHouse]:
+def harness(town: CloudHarness) -> Iterator[CloudHarness]:
     try:
         yield town
         assert set(town.close()) <= {0}
@@ -74,215 +74,217 @@ def house(town: CloudHouse) -> Iterator[CloudHouse]:
         town.hands.clear()
 
 
-def test_a_raw_mail_in_the_bucket_changes_the_site_bucket_and_is_answered_once(house: CloudHouse) -> None:
-    house.hire()
-    mail = CloudWriter(house).note("first")
-    assert "Wrote note first." in answer(house, mail)
-    assert house.object("amelia", "notes/first.html") == written("first", range(1, 3), 2)
+def test_a_raw_mail_in_the_bucket_changes_the_site_bucket_and_is_answered_once(harness: CloudHarness) -> None:
+    harness.hire()
+    mail = CloudWriter(harness).note("first")
+    assert "Wrote note first." in answer(harness, mail)
+    assert harness.object("amelia", "notes/first.html") == written("first", range(1, 3), 2)
 
 
-def test_email_is_routed_to_the_correct_project_queue(house: CloudHouse) -> None:
-    scott, ann = CloudWriter(house).note("r1"), CloudWriter(house, ANN).note("r2")
-    until(lambda: house.jobs(AMELIA_SCOTT) and house.jobs(BAKERY_ANN), "both jobs")
-    assert [job.email_id for job in house.jobs(AMELIA_SCOTT)] == [scott]
-    assert [job.email_id for job in house.jobs(BAKERY_ANN)] == [ann]
-    queues = house.cloud.queues
+def test_email_is_routed_to_the_correct_project_queue(harness: CloudHarness) -> None:
+    scott, ann = CloudWriter(harness).note("r1"), CloudWriter(harness, ANN).note("r2")
+    until(lambda: harness.jobs(AMELIA_SCOTT) and harness.jobs(BAKERY_ANN), "both jobs")
+    assert [job.email_id for job in harness.jobs(AMELIA_SCOTT)] == [scott]
+    assert [job.email_id for job in harness.jobs(BAKERY_ANN)] == [ann]
+    queues = harness.cloud.queues
     until(lambda: queues.depth(names.queues_of(AMELIA_SCOTT).input) == 1, "scott's ticket")
     until(lambda: queues.depth(names.queues_of(BAKERY_ANN).input) == 1, "ann's ticket")
-    house.hire()
-    assert answer(house, scott)
-    assert answer(house, ann)
+    harness.hire()
+    assert answer(harness, scott)
+    assert answer(harness, ann)
 
 
-def test_unclaimed_gets_one_request_when_nobody_owns_and_none_when_somebody_does(house: CloudHouse) -> None:
-    scott, queues = CloudWriter(house), house.cloud.queues
-    with house.without_reconciler():
+def test_unclaimed_gets_one_request_when_nobody_owns_and_none_when_somebody_does(harness: CloudHarness) -> None:
+    scott, queues = CloudWriter(harness), harness.cloud.queues
+    with harness.without_reconciler():
         lying = queues.depth(names.UNCLAIMED)
         first, second = scott.note("u1"), scott.note("u2")
-        until(lambda: len([job for job in house.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
+        until(lambda: len([job for job in harness.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
         # A send whose answer is lost is sent again.
-        until(lambda: queues.depth(names.UNCLAIMED) == lying + 1 or house.faulty, "the request")
-        house.hire()
-        assert answer(house, first)
-        assert answer(house, second)
-        said = house.rows(names.CLAIM_REQUESTS)
-        assert answer(house, scott.note("u3"))
-        assert house.rows(names.CLAIM_REQUESTS) == said, "the owner was not asked again through the unclaimed queue"
+        until(lambda: queues.depth(names.UNCLAIMED) == lying + 1 or harness.faulty, "the request")
+        harness.hire()
+        assert answer(harness, first)
+        assert answer(harness, second)
+        said = harness.rows(names.CLAIM_REQUESTS)
+        assert answer(harness, scott.note("u3"))
+        assert harness.rows(names.CLAIM_REQUESTS) == said, "the owner was not asked again through the unclaimed queue"
 
 
-def test_a_mail_that_waits_for_90_seconds_is_acknowledged_once_with_its_place(house: CloudHouse) -> None:
-    first, second = CloudWriter(house).note("a1"), CloudWriter(house).note("a2")
-    until(lambda: len([job for job in house.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
+def test_a_mail_that_waits_for_90_seconds_is_acknowledged_once_with_its_place(harness: CloudHarness) -> None:
+    first, second = CloudWriter(harness).note("a1"), CloudWriter(harness).note("a2")
+    until(lambda: len([job for job in harness.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
     service = acknowledgements(AwsContainer(
-        replace(house.cloud.config, acknowledge_seconds=90), process="test", scratch=house.folder / "acknowledging",
-        events=Nobody(), session=session_of(house.account),
+        replace(harness.cloud.config, acknowledge_seconds=90), process="test", scratch=harness.folder / "acknowledging",
+        events=Nobody(), session=session_of(harness.account),
     ))  # fmt: skip
-    now = house.cloud.clock.now()
+    now = harness.cloud.clock.now()
     assert service.run_once(now + timedelta(seconds=60)) == 0
     service.run_once(now + timedelta(seconds=120))
     service.run_once(now + timedelta(seconds=180))
-    kinds = {mail: [entry.reply.kind for entry in house.cloud.outbox.of(mail)] for mail in (first, second)}
+    kinds = {mail: [entry.reply.kind for entry in harness.cloud.outbox.of(mail)] for mail in (first, second)}
     assert kinds == {first: ["waiting"], second: ["waiting"]}
-    assert b"second in line" in house.cloud.outbox.of(second)[0].reply.raw
-    house.hire()
-    until(lambda: all(len(house.answers(mail)) == 2 for mail in (first, second)), "an answer to each")
+    assert b"second in line" in harness.cloud.outbox.of(second)[0].reply.raw
+    harness.hire()
+    until(lambda: all(len(harness.answers(mail)) == 2 for mail in (first, second)), "an answer to each")
 
 
-def test_the_ownership_check_never_writes(house: CloudHouse) -> None:
-    before = house.rows(names.OWNERSHIP)
-    mail = CloudWriter(house).note("o1")
-    until(lambda: [job for job in house.jobs(AMELIA_SCOTT) if job.task_token], "the job to be awaited")
-    assert house.rows(names.OWNERSHIP) == before
-    house.hire()
-    assert answer(house, mail)
+def test_the_ownership_check_never_writes(harness: CloudHarness) -> None:
+    before = harness.rows(names.OWNERSHIP)
+    mail = CloudWriter(harness).note("o1")
+    until(lambda: [job for job in harness.jobs(AMELIA_SCOTT) if job.task_token], "the job to be awaited")
+    assert harness.rows(names.OWNERSHIP) == before
+    harness.hire()
+    assert answer(harness, mail)
 
 
-def test_a_single_container_serves_several_customers_without_waiting_for_an_idle_release(house: CloudHouse) -> None:
-    house.hire("--slots", "1")
+def test_a_single_container_serves_several_customers_without_waiting_for_an_idle_release(harness: CloudHarness) -> None:
+    harness.hire("--slots", "1")
     for turn in range(2):
-        assert answer(house, CloudWriter(house).note(f"s{turn}"))
-        assert answer(house, CloudWriter(house, ANN).note(f"t{turn}"))
-    [worker] = {line["worker"] for mark in ("s0", "t0", "s1", "t1") for line in house.journal("ended", mark)}
+        assert answer(harness, CloudWriter(harness).note(f"s{turn}"))
+        assert answer(harness, CloudWriter(harness, ANN).note(f"t{turn}"))
+    [worker] = {line["worker"] for mark in ("s0", "t0", "s1", "t1") for line in harness.journal("ended", mark)}
     assert worker
 
 
-def test_two_containers_share_two_customers_in_parallel(house: CloudHouse) -> None:
-    house.hire("--slots", "1")
-    house.hire("--slots", "1")
-    mails = CloudWriter(house).note("p1", gate=1), CloudWriter(house, ANN).note("p2", gate=1)
-    [one], [other] = house.told("waits", "p1"), house.told("waits", "p2")
+def test_two_containers_share_two_customers_in_parallel(harness: CloudHarness) -> None:
+    harness.hire("--slots", "1")
+    harness.hire("--slots", "1")
+    mails = CloudWriter(harness).note("p1", gate=1), CloudWriter(harness, ANN).note("p2", gate=1)
+    [one], [other] = harness.told("waits", "p1"), harness.told("waits", "p2")
     assert one["worker"] != other["worker"]
-    house.open_gate("p1")
-    house.open_gate("p2")
-    assert all(answer(house, mail) for mail in mails)
+    harness.open_gate("p1")
+    harness.open_gate("p2")
+    assert all(answer(harness, mail) for mail in mails)
 
 
-def test_an_interrupt_saves_requeues_and_resumes(house: CloudHouse) -> None:
-    house.hire()
-    scott = CloudWriter(house)
+def test_an_interrupt_saves_requeues_and_resumes(harness: CloudHarness) -> None:
+    harness.hire()
+    scott = CloudWriter(harness)
     first = scott.note("i1", steps=4, gate=1)
-    house.told("waits", "i1")
+    harness.told("waits", "i1")
     second = scott.note("i2")
-    house.told("waits", "i1", times=2)  # before the second is answered, if what befell its last step has it tried again
-    assert [line["mark"] for line in house.journal("started")[-2:]] == ["i2", "i1"]
-    house.open_gate("i1")
-    assert answer(house, second)
-    assert answer(house, first)
-    assert [line["found"] for line in house.journal("started", "i1")] == [0, 3]
-    assert house.object("amelia", "notes/i1.html") == written("i1", range(1, 5), 4)
-    until(lambda: interruptions(house, first), "the interruption to be on record")
-    [record] = interruptions(house, first)
+    harness.told(
+        "waits", "i1", times=2
+    )  # before the second is answered, if what befell its last step has it tried again
+    assert [line["mark"] for line in harness.journal("started")[-2:]] == ["i2", "i1"]
+    harness.open_gate("i1")
+    assert answer(harness, second)
+    assert answer(harness, first)
+    assert [line["found"] for line in harness.journal("started", "i1")] == [0, 3]
+    assert harness.object("amelia", "notes/i1.html") == written("i1", range(1, 5), 4)
+    until(lambda: interruptions(harness, first), "the interruption to be on record")
+    [record] = interruptions(harness, first)
     assert record["interruptedContainer"]
 
 
-def test_a_container_killed_in_mid_job_is_taken_over_with_the_same_token_and_one_reply(house: CloudHouse) -> None:
-    doomed = house.hire(*SHORT_LEASE)
-    mail = CloudWriter(house).note("k1", gate=1)
-    house.told("waits", "k1")
-    until(lambda: house.jobs(AMELIA_SCOTT)[0].task_token, "the job to be awaited")
-    token = house.jobs(AMELIA_SCOTT)[0].task_token
+def test_a_container_killed_in_mid_job_is_taken_over_with_the_same_token_and_one_reply(harness: CloudHarness) -> None:
+    doomed = harness.hire(*SHORT_LEASE)
+    mail = CloudWriter(harness).note("k1", gate=1)
+    harness.told("waits", "k1")
+    until(lambda: harness.jobs(AMELIA_SCOTT)[0].task_token, "the job to be awaited")
+    token = harness.jobs(AMELIA_SCOTT)[0].task_token
     doomed.kill()
-    house.hire(*SHORT_LEASE)
-    with house.prompt_reconciler():
-        house.told("waits", "k1", times=2)
-    assert house.jobs(AMELIA_SCOTT)[0].task_token == token
-    house.open_gate("k1")
-    assert "Wrote note k1." in answer(house, mail)
-    assert house.git("amelia", "log", "--format=%B", "main").count(f"Job-Id: job-{mail[:20]}") == 1
-    house.hands.remove(doomed)
+    harness.hire(*SHORT_LEASE)
+    with harness.prompt_reconciler():
+        harness.told("waits", "k1", times=2)
+    assert harness.jobs(AMELIA_SCOTT)[0].task_token == token
+    harness.open_gate("k1")
+    assert "Wrote note k1." in answer(harness, mail)
+    assert harness.git("amelia", "log", "--format=%B", "main").count(f"Job-Id: job-{mail[:20]}") == 1
+    harness.hands.remove(doomed)
 
 
-def test_a_job_that_waits_behind_another_is_not_timed_out(house: CloudHouse) -> None:
-    house.hire()
-    scott = CloudWriter(house)
+def test_a_job_that_waits_behind_another_is_not_timed_out(harness: CloudHarness) -> None:
+    harness.hire()
+    scott = CloudWriter(harness)
     first = scott.note("w1", gate=1)
-    house.told("waits", "w1")
+    harness.told("waits", "w1")
     second = scott.note("w2", scott.last_id)
-    until(lambda: len([job for job in house.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
-    house.open_gate("w1")
-    assert "Wrote note w1." in answer(house, first)
-    assert "Wrote note w2." in answer(house, second)
-    assert not house.journal("interrupted", "w1")
+    until(lambda: len([job for job in harness.jobs(AMELIA_SCOTT) if job.task_token]) == 2, "both to be awaited")
+    harness.open_gate("w1")
+    assert "Wrote note w1." in answer(harness, first)
+    assert "Wrote note w2." in answer(harness, second)
+    assert not harness.journal("interrupted", "w1")
 
 
-def test_the_same_thread_continues_its_session_also_on_another_container(house: CloudHouse) -> None:
+def test_the_same_thread_continues_its_session_also_on_another_container(harness: CloudHarness) -> None:
     needs_extra("acp", "acp")
-    house.onboard("gallery", "eve", EVE, agent="acp")
+    harness.onboard("gallery", "eve", EVE, agent="acp")
     with_memory = ("--agent-command", shlex.join([sys.executable, str(ACP_AGENT)]))
-    first, eve = house.hire(*with_memory), CloudWriter(house, EVE)
-    assert answer(house, eve.write("edit", "A title"))
+    first, eve = harness.hire(*with_memory), CloudWriter(harness, EVE)
+    assert answer(harness, eve.write("edit", "A title"))
     assert first.stop() == 0
-    shutil.rmtree(house.data / "workspaces")  # what a container has on its disk goes with it
-    house.hire(*with_memory)
-    assert "You asked before: edit" in answer(house, eve.write("reply", "Re: A title", eve.last_id))
+    shutil.rmtree(harness.data / "workspaces")  # what a container has on its disk goes with it
+    harness.hire(*with_memory)
+    assert "You asked before: edit" in answer(harness, eve.write("reply", "Re: A title", eve.last_id))
 
 
-def test_a_mail_that_cannot_be_parsed_becomes_a_dead_letter(house: CloudHouse) -> None:
+def test_a_mail_that_cannot_be_parsed_becomes_a_dead_letter(harness: CloudHarness) -> None:
     deep = b"".join(b'Content-Type: multipart/mixed; boundary="%d"\r\n\r\n--%d\r\n' % (n, n) for n in range(2000))
     raw = b"From: scott@example.com\r\nTo: edit@example.net\r\nMessage-ID: <deep@example.com>\r\n" + deep
-    mail = house.cloud.send_mail(raw, SCOTT, MAILBOX).email_id
-    until(lambda: [letter for letter in house.cloud.dead_letters.all(50) if letter.email_id == mail], "a dead letter")
-    said = answer(house, mail)
+    mail = harness.cloud.send_mail(raw, SCOTT, MAILBOX).email_id
+    until(lambda: [letter for letter in harness.cloud.dead_letters.all(50) if letter.email_id == mail], "a dead letter")
+    said = answer(harness, mail)
     assert "We could not read your mail" in said
     assert "errorMessage" not in said
 
 
-def test_poison_becomes_a_dead_letter_and_an_honest_reply(house: CloudHouse) -> None:
-    house.hire()
-    mail = CloudWriter(house).note("x1", code=1)
-    said = answer(house, mail)
+def test_poison_becomes_a_dead_letter_and_an_honest_reply(harness: CloudHarness) -> None:
+    harness.hire()
+    mail = CloudWriter(harness).note("x1", code=1)
+    said = answer(harness, mail)
     assert "Wrote note" not in said
-    [letter] = [letter for letter in house.cloud.dead_letters.all(50) if letter.email_id == mail]
+    [letter] = [letter for letter in harness.cloud.dead_letters.all(50) if letter.email_id == mail]
     assert "the test said so" in letter.reason
 
 
-def test_an_expired_active_job_is_not_active(house: CloudHouse) -> None:
-    old = CloudWriter(house).write("status", "status")  # answered at once, without a worker
-    assert answer(house, old)
-    now, jobs = house.cloud.clock.now(), house.cloud.jobs
+def test_an_expired_active_job_is_not_active(harness: CloudHarness) -> None:
+    old = CloudWriter(harness).write("status", "status")  # answered at once, without a worker
+    assert answer(harness, old)
+    now, jobs = harness.cloud.clock.now(), harness.cloud.jobs
     jobs.record(NewJob("job-expired", AMELIA_SCOTT, "t" * 16, "e" * 64, Command.EDIT), now, ready=True)
     ended = jobs.settle_waiting("job-expired", Settlement(JobOutcome.SUCCEEDED, JobResult("long ago")), now)
-    house.cloud.clients.dynamodb.update_item(  # past its time, and not yet collected
+    harness.cloud.clients.dynamodb.update_item(  # past its time, and not yet collected
         TableName=names.JOBS,
         Key={"projectUserId": {"S": str(AMELIA_SCOTT)}, "order": {"N": str(-ended.order)}},
         UpdateExpression="SET expiresAt = :past",
         ExpressionAttributeValues={":past": {"N": "1"}},
     )
-    mail = CloudWriter(house).note("e1")
-    until(lambda: [job for job in house.jobs(AMELIA_SCOTT) if job.task_token], "the job to be awaited")
-    assert house.cloud.queues.depth(names.queues_of(AMELIA_SCOTT).interrupts) == 0
-    house.hire()
-    assert answer(house, mail)
+    mail = CloudWriter(harness).note("e1")
+    until(lambda: [job for job in harness.jobs(AMELIA_SCOTT) if job.task_token], "the job to be awaited")
+    assert harness.cloud.queues.depth(names.queues_of(AMELIA_SCOTT).interrupts) == 0
+    harness.hire()
+    assert answer(harness, mail)
 
 
-def test_concurrent_users_of_one_project_both_see_their_change(house: CloudHouse) -> None:
-    house.hire("--slots", "1")
-    house.hire("--slots", "1")
-    mails = CloudWriter(house).note("c1", gate=1), CloudWriter(house, BOB).note("c2", gate=1)
-    house.told("waits", "c1")
-    house.told("waits", "c2")
-    house.open_gate("c1")
-    house.open_gate("c2")
-    assert all("Wrote note" in answer(house, mail) for mail in mails)
-    assert house.object("amelia", "notes/c1.html") == written("c1", range(1, 3), 2)
-    assert house.object("amelia", "notes/c2.html") == written("c2", range(1, 3), 2)
+def test_concurrent_users_of_one_project_both_see_their_change(harness: CloudHarness) -> None:
+    harness.hire("--slots", "1")
+    harness.hire("--slots", "1")
+    mails = CloudWriter(harness).note("c1", gate=1), CloudWriter(harness, BOB).note("c2", gate=1)
+    harness.told("waits", "c1")
+    harness.told("waits", "c2")
+    harness.open_gate("c1")
+    harness.open_gate("c2")
+    assert all("Wrote note" in answer(harness, mail) for mail in mails)
+    assert harness.object("amelia", "notes/c1.html") == written("c1", range(1, 3), 2)
+    assert harness.object("amelia", "notes/c2.html") == written("c2", range(1, 3), 2)
 
 
-def test_one_user_with_several_projects_says_which_one(house: CloudHouse) -> None:
-    house.onboard("bakery", "scott", SCOTT)
-    house.hire()
+def test_one_user_with_several_projects_says_which_one(harness: CloudHarness) -> None:
+    harness.onboard("bakery", "scott", SCOTT)
+    harness.hire()
     for project in ("amelia", "bakery"):
-        writer = CloudWriter(house, mailbox=MAILBOX.replace("@", f"+{project}@"))
-        assert "Wrote note" in answer(house, writer.note(f"v-{project}"))
-        assert house.object(project, f"notes/v-{project}.html")
+        writer = CloudWriter(harness, mailbox=MAILBOX.replace("@", f"+{project}@"))
+        assert "Wrote note" in answer(harness, writer.note(f"v-{project}"))
+        assert harness.object(project, f"notes/v-{project}.html")
 
 
-def test_a_stale_ownership_row_of_a_vanished_container_is_taken_over(house: CloudHouse) -> None:
-    gone = house.hire(*SHORT_LEASE)
-    assert answer(house, CloudWriter(house, ANN).note("g1"))
+def test_a_stale_ownership_row_of_a_vanished_container_is_taken_over(harness: CloudHarness) -> None:
+    gone = harness.hire(*SHORT_LEASE)
+    assert answer(harness, CloudWriter(harness, ANN).note("g1"))
     gone.kill()  # idle, and its claim with it
-    house.hands.remove(gone)
-    mail = CloudWriter(house, ANN).note("g2")
-    house.hire(*SHORT_LEASE)
-    with house.prompt_reconciler():
-        assert "Wrote note g2." in answer(house, mail)
+    harness.hands.remove(gone)
+    mail = CloudWriter(harness, ANN).note("g2")
+    harness.hire(*SHORT_LEASE)
+    with harness.prompt_reconciler():
+        assert "Wrote note g2." in answer(harness, mail)

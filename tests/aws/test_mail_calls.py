@@ -14,10 +14,10 @@ needs_extra("aws_lambda_powertools", "aws")
 
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy  # noqa: E402
 from tests.aws.mail_world import MailWorld  # noqa: E402
+from tests.fakes.events import EventRecorder  # noqa: E402
 from tests.fakes.parser import InProcessParser  # noqa: E402
 from tests.unit.lambdas.cloud import Cloud  # noqa: E402
 from tests.unit.mail.letters import SCOTT, multipart, raw_mail  # noqa: E402
-from tests.unit.mail.test_delivery import Told  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.mail.directory import FRESH_SECONDS, AwsDirectory  # noqa: E402
 from webordinary.adapters.aws.mail.emulated import Reception, as_received  # noqa: E402
@@ -61,14 +61,15 @@ class Counted:
 
     def reading(self) -> Reading:
         room = self.room()
-        return Reading(room, self.pool.jobs, Told(), lambda: NOON, began=room.raw_mails.mark_started)
+        return Reading(room, self.pool.jobs, EventRecorder(), lambda: NOON, began=room.raw_mails.mark_started)
 
     def answering(self) -> Answering:
         room, cloud, now = self.room(), Cloud(), lambda: NOON
         ses = SesTransport(self.world.clients.ses, EDIT.address, REGION)
-        outbox = PromptOutbox(self.world.outbox(), ses, Told(), now)
+        outbox = PromptOutbox(self.world.outbox(), ses, EventRecorder(), now)
         return Answering(
-            room, outbox, self.pool, cloud.dead_letters, cloud.interruptions, Told(), now, outbox.deliver_written,
+            room, outbox, self.pool, cloud.dead_letters, cloud.interruptions, EventRecorder(), now,
+            outbox.deliver_written,
             renamed=True,
         )  # fmt: skip
 
@@ -76,7 +77,7 @@ class Counted:
         seen = Reception(SCOTT, EDIT.address)
         key, mails = self.world.put_raw(seen.ses_id, as_received(raw, seen)), self.world.raw_mails()
         self.proxy.forget_calls()
-        (accepted,) = AwsIntake(mails, EDIT, Told()).take(key, NOON)
+        (accepted,) = AwsIntake(mails, EDIT, EventRecorder()).take(key, NOON)
         return accepted.email_id
 
     def settle(self) -> None:

@@ -13,8 +13,8 @@ needs_extra("boto3", "aws")
 
 from tests.aws.faulty_proxy import DROP_REQUEST, DROP_RESPONSE, THROTTLED, faulty_proxy  # noqa: E402
 from tests.aws.mail_world import MailWorld  # noqa: E402
+from tests.fakes.events import EventRecorder  # noqa: E402
 from tests.unit.mail.letters import SCOTT, parsed, raw_mail  # noqa: E402
-from tests.unit.mail.test_delivery import Told  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.mail.emulated import Reception, as_received  # noqa: E402
 from webordinary.adapters.aws.mail.mails import (  # noqa: E402
@@ -53,12 +53,12 @@ def received(world: MailWorld, raw: bytes | None = None, recipient: str = "edit@
     return world.put_raw(seen.ses_id, as_received(raw or raw_mail(), seen))
 
 
-def intake(mails: AwsRawMails, events: Told | None = None) -> AwsIntake:
-    return AwsIntake(mails, EDIT, events if events is not None else Told())
+def intake(mails: AwsRawMails, events: EventRecorder | None = None) -> AwsIntake:
+    return AwsIntake(mails, EDIT, events if events is not None else EventRecorder())
 
 
 def test_a_mail_in_the_bucket_is_accepted_with_what_ses_found(world: MailWorld) -> None:
-    events, mails = Told(), world.raw_mails()
+    events, mails = EventRecorder(), world.raw_mails()
     key = received(world)
     (accepted,) = intake(mails, events).take(key, NOON)
     email = world.raw_mails().load(accepted.email_id)
@@ -72,7 +72,7 @@ def test_a_mail_in_the_bucket_is_accepted_with_what_ses_found(world: MailWorld) 
 
 
 def test_a_mail_that_is_told_of_twice_or_comes_twice_is_one(world: MailWorld) -> None:
-    events, mails = Told(), world.raw_mails()
+    events, mails = EventRecorder(), world.raw_mails()
     key, other = received(world), received(world)
     (first,) = intake(mails, events).take(key, NOON)
     (again,) = intake(mails, events).take(key, NOON + timedelta(minutes=1))
@@ -95,7 +95,7 @@ def test_each_of_our_addresses_gets_its_own(world: MailWorld) -> None:
 
 
 def test_what_is_no_mail_of_ours_is_left_alone(world: MailWorld) -> None:
-    events, mails = Told(), world.raw_mails()
+    events, mails = EventRecorder(), world.raw_mails()
     for key in ("raw/AMAZON_SES_SETUP_NOTIFICATION", "raw/", "stored/x", "raw/../x", "x"):
         assert intake(mails, events).take(key, NOON) == ()
         assert ses_id_of(key) == ""
@@ -136,7 +136,7 @@ def test_mails_that_nobody_was_told_of_are_found_by_looking(world: MailWorld) ->
 
 def test_a_lost_answer_loses_no_mail_and_tells_of_it_once(world: MailWorld, ministack: Emulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
-        events, mails = Told(), world.through(proxy.endpoint).raw_mails()
+        events, mails = EventRecorder(), world.through(proxy.endpoint).raw_mails()
         proxy.inject(DROP_RESPONSE, "dynamodb:TransactWriteItems")
         proxy.inject(THROTTLED, "dynamodb:TransactWriteItems")
         proxy.inject(DROP_REQUEST, "s3:GET")

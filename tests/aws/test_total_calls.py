@@ -15,7 +15,7 @@ from tests.extras import needs_extra
 needs_extra("boto3", "aws")
 needs_extra("aws_lambda_powertools", "aws")
 
-from tests.aws.counted_house import CountedHouse
+from tests.aws.counting_harness import CountingHarness
 from tests.aws.emulator import Emulator
 from tests.aws.patient_worker import patient_worker
 from webordinary.model.names import ProjectUser
@@ -30,7 +30,7 @@ SCOTT, ANN = ProjectUser("kiln", "scott"), ProjectUser("kiln", "ann")
 def test_a_mail_keeps_to_its_bar_whether_its_key_is_held_or_has_to_be_claimed(
     ministack: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int, more: int
 ) -> None:
-    house = CountedHouse(ministack.endpoint, tmp_path, monkeypatch)
+    house = CountingHarness(ministack.endpoint, tmp_path, monkeypatch)
     house.onboard(SCOTT)
     house.onboard(ANN)
     with house.working(slots):

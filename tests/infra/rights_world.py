@@ -72,7 +72,7 @@ class Listening(io.StringIO):
         return len(text)
 
 
-class House:
+class RightsHarness:
     """An account of its own with a sample site in it; its workflow is walked by hand."""
 
     def __init__(self, endpoint: str, folder: Path, patch: pytest.MonkeyPatch, domain: str = DOMAIN) -> None:
@@ -160,52 +160,52 @@ class House:
             thread.join(TIMEOUT_SECONDS)
 
 
-def walk(house: House) -> None:
+def walk(harness: RightsHarness) -> None:
     """All that may happen to mails, so that every function makes every call that it knows."""
-    first = house.mail("Set the title to Spring Sale.\n\nOn Monday we wrote:\n" + "> We make pots.\n" * 2000, PICTURE)
-    job_id, thread_id = _through(house, first)
-    house.work()
-    house.step("AwaitResult", jobId=job_id, taskToken="a" * 64)
-    house.step("Reply", emailId=first, redrive=0, job={"route": "edit", "jobId": job_id, "threadId": thread_id})
-    _through(house, house.mail("publish"))
-    house.work()
-    second = house.mail("Set the title to Winter Sale.")
-    waiting, other_thread = _through(house, second)
-    house.step("SendInterrupt", jobId=waiting, activeJobId=job_id)
-    house.interrupt()
-    house.step("RecordInterruption", emailId=second, jobId=waiting)
-    house.step("HandleTimeout", emailId=second, jobId=waiting)
-    house.step("RunCommand", emailId=second, command="stop", threadId=other_thread)
-    wish = house.mail("remember: British spelling")
+    first = harness.mail("Set the title to Spring Sale.\n\nOn Monday we wrote:\n" + "> We make pots.\n" * 2000, PICTURE)
+    job_id, thread_id = _through(harness, first)
+    harness.work()
+    harness.step("AwaitResult", jobId=job_id, taskToken="a" * 64)
+    harness.step("Reply", emailId=first, redrive=0, job={"route": "edit", "jobId": job_id, "threadId": thread_id})
+    _through(harness, harness.mail("publish"))
+    harness.work()
+    second = harness.mail("Set the title to Winter Sale.")
+    waiting, other_thread = _through(harness, second)
+    harness.step("SendInterrupt", jobId=waiting, activeJobId=job_id)
+    harness.interrupt()
+    harness.step("RecordInterruption", emailId=second, jobId=waiting)
+    harness.step("HandleTimeout", emailId=second, jobId=waiting)
+    harness.step("RunCommand", emailId=second, command="stop", threadId=other_thread)
+    wish = harness.mail("remember: British spelling")
     for step in ("AuthenticateSender", "ParseEmail"):
-        house.step(step, emailId=wish)
-    kept = house.step("IdentifyProjectUser", emailId=wish, redrive=0, retries=0)
-    house.step("RunCommand", emailId=wish, command=kept["command"], threadId=kept["threadId"])
-    house.step("Reply", emailId=second, redrive=0, job={"route": "edit", "jobId": waiting, "threadId": other_thread})
-    house.step("GiveUp", emailId=second, job={"jobId": waiting}, error={"Error": "Broken", "Cause": "it broke"})
+        harness.step(step, emailId=wish)
+    kept = harness.step("IdentifyProjectUser", emailId=wish, redrive=0, retries=0)
+    harness.step("RunCommand", emailId=wish, command=kept["command"], threadId=kept["threadId"])
+    harness.step("Reply", emailId=second, redrive=0, job={"route": "edit", "jobId": waiting, "threadId": other_thread})
+    harness.step("GiveUp", emailId=second, job={"jobId": waiting}, error={"Error": "Broken", "Cause": "it broke"})
     failed = recorded("execution_failed")
-    failed["detail"]["input"] = json.dumps({"emailId": house.mail("Set the title to Last Sale."), "redrive": 0})
-    house.invoke(names.ABANDONED, failed)
-    house.invoke(names.BOUNCES, json.loads(json.dumps(recorded("sns_bounce")).replace("e" * 64, first)))
-    house.mail("Set the title to No Sale.")
-    house.invoke(names.RECONCILE, recorded("schedule"))
-    late = house.mail("Set the title to Too Late.")
-    assert house.step("AuthenticateSender", emailId=late) == {"verdict": "admitted"}
-    house.step("ParseEmail", emailId=late)
-    house.directory.remove_sender(SCOTT, KEY.project_id)
-    assert house.step("IdentifyProjectUser", emailId=late, redrive=0, retries=0) == {"route": "refused"}
+    failed["detail"]["input"] = json.dumps({"emailId": harness.mail("Set the title to Last Sale."), "redrive": 0})
+    harness.invoke(names.ABANDONED, failed)
+    harness.invoke(names.BOUNCES, json.loads(json.dumps(recorded("sns_bounce")).replace("e" * 64, first)))
+    harness.mail("Set the title to No Sale.")
+    harness.invoke(names.RECONCILE, recorded("schedule"))
+    late = harness.mail("Set the title to Too Late.")
+    assert harness.step("AuthenticateSender", emailId=late) == {"verdict": "admitted"}
+    harness.step("ParseEmail", emailId=late)
+    harness.directory.remove_sender(SCOTT, KEY.project_id)
+    assert harness.step("IdentifyProjectUser", emailId=late, redrive=0, retries=0) == {"route": "refused"}
 
 
-def _through(house: House, email_id: str) -> tuple[str, str]:
+def _through(harness: RightsHarness, email_id: str) -> tuple[str, str]:
     """Up to where the workflow awaits the result."""
-    assert house.step("AuthenticateSender", emailId=email_id) == {"verdict": "admitted"}
-    attachments = house.step("ParseEmail", emailId=email_id)["attachments"]
-    found = house.step("IdentifyProjectUser", emailId=email_id, redrive=0, retries=0)
+    assert harness.step("AuthenticateSender", emailId=email_id) == {"verdict": "admitted"}
+    attachments = harness.step("ParseEmail", emailId=email_id)["attachments"]
+    found = harness.step("IdentifyProjectUser", emailId=email_id, redrive=0, retries=0)
     for attachment in attachments:
-        house.step("StoreAttachment", **attachment)
+        harness.step("StoreAttachment", **attachment)
     job_id = found["jobId"]
-    house.step("SendToContainer", emailId=email_id, jobId=job_id)
-    house.step("CheckOwnership", jobId=job_id)
-    house.step("SendClaimRequest", jobId=job_id)
-    house.step("CheckActiveJob", jobId=job_id)
+    harness.step("SendToContainer", emailId=email_id, jobId=job_id)
+    harness.step("CheckOwnership", jobId=job_id)
+    harness.step("SendClaimRequest", jobId=job_id)
+    harness.step("CheckActiveJob", jobId=job_id)
     return job_id, found["threadId"]

@@ -9,7 +9,7 @@ from tests.infra.templates import Cloud  # first: it skips where something is mi
 # isort: split
 from tests.aws.emulator import Emulator
 from tests.infra.calls import WORKER, Right, allowed
-from tests.infra.rights_world import KEY, House, walk
+from tests.infra.rights_world import KEY, RightsHarness, walk
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.functions import FUNCTIONS, Function
 
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.xdist_group("infra")
 def used(ministack: Emulator, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[Right]]:
     """What everybody needed, by name."""
     with pytest.MonkeyPatch.context() as patch:
-        house = House(ministack.endpoint, tmp_path_factory.mktemp("house"), patch)
-        walk(house)
-        return house.recorder.used
+        harness = RightsHarness(ministack.endpoint, tmp_path_factory.mktemp("house"), patch)
+        walk(harness)
+        return harness.recorder.used
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.unit.jobs.world import SCOTT, THREAD, Heard, TestHold, leases, started
+from tests.fakes.events import EventRecorder
+from tests.unit.jobs.world import SCOTT, THREAD, TestHold, leases, started
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.releases import FolderReleases
@@ -34,7 +35,7 @@ class Amelia:
         self.releases = FolderReleases(folder / "sites")
         self.dead: set[str] = set()
         self.leases = leases(self.dead)
-        self.heard = Heard()
+        self.heard = EventRecorder()
         self.photo = folder / "photo"
         self.photo.write_bytes(sample_photo())
 

@@ -8,55 +8,55 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import House, open_house
+from tests.harness.embedded import EmbeddedHarness, open_harness
 from webordinary.compose.background import acknowledgements
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path) as house:
-        yield house
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path) as harness:
+        yield harness
 
 
-def look(house: House, after: timedelta) -> int:
-    (loop,) = acknowledgements(house.services)
-    return loop._service.run_once(house.services.clock.now() + after)
+def look(harness: EmbeddedHarness, after: timedelta) -> int:
+    (loop,) = acknowledgements(harness.services)
+    return loop._service.run_once(harness.services.clock.now() + after)
 
 
-def kinds(house: House, email_id: str) -> list[str]:
-    return [entry.reply.kind for entry in house.replies(email_id)]
+def kinds(harness: EmbeddedHarness, email_id: str) -> list[str]:
+    return [entry.reply.kind for entry in harness.replies(email_id)]
 
 
-def test_a_mail_that_waits_for_90_seconds_is_acknowledged_once_with_its_place(house: House) -> None:
-    mails = [house.receive() for _ in range(3)]
-    assert look(house, timedelta(seconds=60)) == 0
-    look(house, timedelta(seconds=100))
-    look(house, timedelta(seconds=200))
-    assert [kinds(house, mail) for mail in mails] == [["waiting"]] * 3
-    third = house.replies(mails[2])[0].reply.raw
+def test_a_mail_that_waits_for_90_seconds_is_acknowledged_once_with_its_place(harness: EmbeddedHarness) -> None:
+    mails = [harness.receive() for _ in range(3)]
+    assert look(harness, timedelta(seconds=60)) == 0
+    look(harness, timedelta(seconds=100))
+    look(harness, timedelta(seconds=200))
+    assert [kinds(harness, mail) for mail in mails] == [["waiting"]] * 3
+    third = harness.replies(mails[2])[0].reply.raw
     assert b"Your mail is third in line" in third
     assert b"Auto-Submitted: auto-replied" in third
     assert b"Reply-To: " in third
 
 
-def test_the_answer_follows_the_acknowledgement_and_there_is_one_of_each(house: House) -> None:
-    email_id = house.receive()
-    look(house, timedelta(seconds=100))
-    house.work()
-    look(house, timedelta(seconds=300))
-    assert kinds(house, email_id) == ["waiting", "answer"]
+def test_the_answer_follows_the_acknowledgement_and_there_is_one_of_each(harness: EmbeddedHarness) -> None:
+    email_id = harness.receive()
+    look(harness, timedelta(seconds=100))
+    harness.work()
+    look(harness, timedelta(seconds=300))
+    assert kinds(harness, email_id) == ["waiting", "answer"]
 
 
-def test_a_mail_that_was_answered_or_started_is_not_acknowledged(house: House) -> None:
-    email_id = house.receive()
-    house.work()
-    look(house, timedelta(seconds=100))
-    assert kinds(house, email_id) == ["answer"]
+def test_a_mail_that_was_answered_or_started_is_not_acknowledged(harness: EmbeddedHarness) -> None:
+    email_id = harness.receive()
+    harness.work()
+    look(harness, timedelta(seconds=100))
+    assert kinds(harness, email_id) == ["answer"]
 
 
 def test_acknowledgements_can_be_switched_off(tmp_path: Path) -> None:
-    with open_house(tmp_path, acknowledge_seconds=0) as house:
-        assert list(acknowledgements(house.services)) == []
-    with open_house(tmp_path) as house:
-        (loop,) = acknowledgements(house.services)
+    with open_harness(tmp_path, acknowledge_seconds=0) as harness:
+        assert list(acknowledgements(harness.services)) == []
+    with open_harness(tmp_path) as harness:
+        (loop,) = acknowledgements(harness.services)
         assert loop.name == "acknowledgements"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.chaos_house import until
 from tests.extras import needs_extra
+from tests.harness.chaos import until
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents import acp_agent as driver
 from webordinary.adapters.agents.acp_agent import AcpAgent, AcpSettings

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.chaos_house import until
 from tests.extras import needs_extra
+from tests.harness.chaos import until
 from tests.integration.claude_world import KEY, World, ends
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents.scripted_model import ApiError, Say, ScriptedApi, Stall, Use

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
 from webordinary.compose.background import alert_mailer
 from webordinary.compose.embedded import EmbeddedContainer
 from webordinary.mail.replies.compose import OPERATOR
@@ -27,94 +27,94 @@ def mail_alerts(services: EmbeddedContainer) -> int:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path / "data", operator="ops+web@example.com") as house:
-        yield house
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path / "data", operator="ops+web@example.com") as harness:
+        yield harness
 
 
-def told(house: House) -> list[str]:
+def told(harness: EmbeddedHarness) -> list[str]:
     """What the operator's mails say."""
-    raws = [entry.reply.raw for entry in house.services.outbox.of(OPERATOR)]
+    raws = [entry.reply.raw for entry in harness.services.outbox.of(OPERATOR)]
     return [
         str(email.message_from_bytes(raw, policy=email.policy.default).get_content())  # type: ignore[attr-defined]
         for raw in raws
     ]
 
 
-def queue_long_ago(house: House, name: str, minutes: float) -> None:
-    services = house.services
+def queue_long_ago(harness: EmbeddedHarness, name: str, minutes: float) -> None:
+    services = harness.services
     at = services.clock.now() - timedelta(minutes=minutes)
     services.jobs.record(NewJob(name, ProjectUser("amelia", name), "t", "e" * 64, Command.EDIT), at)
     services.jobs.enqueue(name, at)
 
 
-def test_a_dead_letter_is_mailed_once_with_its_reason_and_first_command(house: House) -> None:
-    email_id = house.give_up()
-    assert mail_alerts(house.services) == 1
-    assert mail_alerts(house.services) == 0
-    [text] = told(house)
+def test_a_dead_letter_is_mailed_once_with_its_reason_and_first_command(harness: EmbeddedHarness) -> None:
+    email_id = harness.give_up()
+    assert mail_alerts(harness.services) == 1
+    assert mail_alerts(harness.services) == 0
+    [text] = told(harness)
     assert f"Mail {email_id[:12]} was given up: JobDied: the kiln exploded" in text
     assert "webordinary dlq show 1" in text
-    [entry] = house.services.outbox.of(OPERATOR)
+    [entry] = harness.services.outbox.of(OPERATOR)
     raw = email.message_from_bytes(entry.reply.raw, policy=email.policy.default)
     assert (raw["To"], raw["Auto-Submitted"]) == ("ops+web@example.com", "auto-generated")
 
 
-def test_a_job_that_waits_for_the_machine_is_mailed_once_a_day(house: House) -> None:
-    house.services.events.emit(Event("JobWaits", data={"reason": "a colleague publishes"}))
-    house.services.events.close()
-    assert mail_alerts(house.services) == 0
+def test_a_job_that_waits_for_the_machine_is_mailed_once_a_day(harness: EmbeddedHarness) -> None:
+    harness.services.events.emit(Event("JobWaits", data={"reason": "a colleague publishes"}))
+    harness.services.events.close()
+    assert mail_alerts(harness.services) == 0
     for _ in range(2):
         waits = Event("JobWaits", data={"reason": "OSError: No space left on device", "machine_fault": True})
-        house.services.events.emit(waits)
-    house.services.events.close()
-    assert mail_alerts(house.services) == 1
-    assert mail_alerts(house.services) == 0
-    [text] = told(house)
+        harness.services.events.emit(waits)
+    harness.services.events.close()
+    assert mail_alerts(harness.services) == 1
+    assert mail_alerts(harness.services) == 0
+    [text] = told(harness)
     assert "No space left on device" in text
 
 
-def test_work_without_an_owner_is_mailed_after_five_minutes_once(house: House) -> None:
-    queue_long_ago(house, "early", 4)
-    assert mail_alerts(house.services) == 0
-    queue_long_ago(house, "late", 6)
-    assert [mail_alerts(house.services) for _ in range(3)] == [1, 0, 0]
-    assert "No worker owns the work of amelia#late, for 6 minutes now (1 open job)." in told(house)[0]
+def test_work_without_an_owner_is_mailed_after_five_minutes_once(harness: EmbeddedHarness) -> None:
+    queue_long_ago(harness, "early", 4)
+    assert mail_alerts(harness.services) == 0
+    queue_long_ago(harness, "late", 6)
+    assert [mail_alerts(harness.services) for _ in range(3)] == [1, 0, 0]
+    assert "No worker owns the work of amelia#late, for 6 minutes now (1 open job)." in told(harness)[0]
 
 
-def test_work_that_a_worker_owns_is_no_alarm(house: House) -> None:
-    queue_long_ago(house, "scott", 60)
-    assert house.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, house.services.clock.now())
-    assert mail_alerts(house.services) == 0
+def test_work_that_a_worker_owns_is_no_alarm(harness: EmbeddedHarness) -> None:
+    queue_long_ago(harness, "scott", 60)
+    assert harness.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, harness.services.clock.now())
+    assert mail_alerts(harness.services) == 0
 
 
 def test_without_an_operator_nobody_is_told_and_once_there_is_one_he_is(tmp_path: Path) -> None:
-    with open_house(tmp_path / "data") as silent:
+    with open_harness(tmp_path / "data") as silent:
         silent.give_up()
         assert mail_alerts(silent.services) == 0
-    with open_house(tmp_path / "data", operator="ops@example.com") as house:
-        assert mail_alerts(house.services) == 1
+    with open_harness(tmp_path / "data", operator="ops@example.com") as harness:
+        assert mail_alerts(harness.services) == 1
 
 
-def test_a_flood_is_summed_up_and_an_hour_has_at_most_ten_mails(house: House) -> None:
-    services = house.services
+def test_a_flood_is_summed_up_and_an_hour_has_at_most_ten_mails(harness: EmbeddedHarness) -> None:
+    services = harness.services
     for number in range(300):
         services.dead_letters.add(f"{number:064x}", None, "flood", services.clock.now())
     assert mail_alerts(services) == 1
-    assert "and 180 more" in told(house)[0]
+    assert "and 180 more" in told(harness)[0]
     for _ in range(5):
         mail_alerts(services)
-    assert len(told(house)) == 2, "the other hundred of them"
+    assert len(told(harness)) == 2, "the other hundred of them"
     for number in range(300, 330):
         services.dead_letters.add(f"{number:064x}", None, "drop by drop", services.clock.now())
         mail_alerts(services)
-    assert len(told(house)) == MAX_MAILS
+    assert len(told(harness)) == MAX_MAILS
 
 
-def test_what_cannot_be_written_whole_is_not_written_at_all(house: House) -> None:
+def test_what_cannot_be_written_whole_is_not_written_at_all(harness: EmbeddedHarness) -> None:
     """The mail and the memory of it are one transaction: killed in between, neither is there."""
-    house.give_up()
-    services = house.services
+    harness.give_up()
+    services = harness.services
     with services.db.write() as conn:
         conn.execute("CREATE TRIGGER full BEFORE INSERT ON outbox BEGIN SELECT raise(ABORT, 'disk full'); END")
     with pytest.raises(sqlite3.IntegrityError):
@@ -124,9 +124,9 @@ def test_what_cannot_be_written_whole_is_not_written_at_all(house: House) -> Non
     assert [mail_alerts(services) for _ in range(2)] == [1, 0]
 
 
-def test_what_is_told_is_forgotten_only_when_the_letter_is_gone(house: House) -> None:
-    services = house.services
-    house.give_up()
+def test_what_is_told_is_forgotten_only_when_the_letter_is_gone(harness: EmbeddedHarness) -> None:
+    services = harness.services
+    harness.give_up()
     mail_alerts(services)
     later = services.clock.now() + timedelta(days=40)
     assert services.alerts.forget(later) == 0
@@ -134,10 +134,10 @@ def test_what_is_told_is_forgotten_only_when_the_letter_is_gone(house: House) ->
     assert services.alerts.forget(later) == 1
 
 
-def test_the_operators_mail_is_no_reply_to_any_customer(house: House) -> None:
-    email_id = house.give_up()
-    mail_alerts(house.services)
-    detail = house.services.overview.mail(email_id)
+def test_the_operators_mail_is_no_reply_to_any_customer(harness: EmbeddedHarness) -> None:
+    email_id = harness.give_up()
+    mail_alerts(harness.services)
+    detail = harness.services.overview.mail(email_id)
     assert detail
     assert [reply.kind for reply in detail.replies] == ["answer"]
-    assert {mail.email_id for mail in house.services.overview.mails_in_flight(10)} == {email_id}
+    assert {mail.email_id for mail in harness.services.overview.mails_in_flight(10)} == {email_id}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import House, open_house
-from tests.integration.site_house import open_site_house
+from tests.harness.embedded import EmbeddedHarness, open_harness
+from tests.harness.site import open_site_harness
 from webordinary.entrypoints.cli.main import main
 from webordinary.mail.parsing.message import parse
 from webordinary.model.names import job_id_of
@@ -22,7 +22,7 @@ from webordinary.operations.mails import _csv_line
 
 @dataclass
 class Operator:
-    house: House
+    harness: EmbeddedHarness
     data: Path
     capsys: pytest.CaptureFixture[str]
 
@@ -43,12 +43,12 @@ class Operator:
 
 @pytest.fixture
 def operator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Operator]:
-    with open_house(tmp_path, trusted_peers=()) as house:
-        yield Operator(house, tmp_path, capsys)
+    with open_harness(tmp_path, trusted_peers=()) as harness:
+        yield Operator(harness, tmp_path, capsys)
 
 
 def test_mails_are_found_by_state_sender_project_and_time(operator: Operator) -> None:
-    held, strange = operator.house.receive(), operator.house.receive(sender="eve@evil.example")
+    held, strange = operator.harness.receive(), operator.harness.receive(sender="eve@evil.example")
     assert set(operator.ids()) == {held, strange}
     assert operator.ids("--state", "held") == [held]
     assert operator.ids("--state", "refused") == [strange]
@@ -64,7 +64,7 @@ def test_mails_are_found_by_state_sender_project_and_time(operator: Operator) ->
 
 
 def test_a_held_mail_is_shown_with_its_reason_and_the_next_command(operator: Operator) -> None:
-    held = operator.house.receive()
+    held = operator.harness.receive()
     operator.ids()
     code, out, _ = operator.run("show", held[:12])
     assert code == 0
@@ -74,18 +74,18 @@ def test_a_held_mail_is_shown_with_its_reason_and_the_next_command(operator: Ope
 
 
 def test_a_released_mail_is_done_once(operator: Operator) -> None:
-    held = operator.house.receive()
+    held = operator.harness.receive()
     for _ in range(2):
         assert operator.json("release", held[:12]) == [{"mail": held}]
-    operator.house.engine.run_ready()
-    assert operator.house.services.jobs.get(job_id_of(held))
+    operator.harness.engine.run_ready()
+    assert operator.harness.services.jobs.get(job_id_of(held))
     assert operator.ids("--state", "held") == []
-    operator.house.work()
-    assert [entry.reply.kind for entry in operator.house.replies(held)] == ["confirm", "answer"]
+    operator.harness.work()
+    assert [entry.reply.kind for entry in operator.harness.replies(held)] == ["confirm", "answer"]
 
 
 def test_a_dropped_mail_is_never_done(operator: Operator) -> None:
-    held = operator.house.receive()
+    held = operator.harness.receive()
     assert operator.json("drop", held[:12]) == [{"mail": held}]
     assert operator.ids("--state", "dropped") == [held]
     code, _, err = operator.run("release", held[:12])
@@ -94,7 +94,7 @@ def test_a_dropped_mail_is_never_done(operator: Operator) -> None:
 
 
 def test_a_mail_of_a_stranger_cannot_be_released(operator: Operator) -> None:
-    strange = operator.house.receive(sender="eve@evil.example")
+    strange = operator.harness.receive(sender="eve@evil.example")
     code, _, err = operator.run("release", strange[:12])
     assert code != 0
     assert "entitled to no project" in err
@@ -111,15 +111,15 @@ def test_a_time_that_is_none_is_named(operator: Operator) -> None:
 def test_a_mail_that_no_agent_understood_waits_for_a_person_whose_answer_goes_out_in_the_thread(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with open_site_house(tmp_path) as site:
-        operator = Operator(site.house, tmp_path, capsys)
+    with open_site_harness(tmp_path) as site:
+        operator = Operator(site.harness, tmp_path, capsys)
         job = site.mail("Could you make everything a bit more festive?")
         site.mail("change the homepage title to Spring Sale", "<other@example.com>")
-        told = parse(site.house.replies(job.email_id)[-1].reply.raw)
+        told = parse(site.harness.replies(job.email_id)[-1].reply.raw)
         assert "the person who looks after your site" in " ".join(told.text.split())
         assert operator.ids("--needs-person") == [job.email_id]
         assert operator.run("answer", job.email_id[:12], "Gladly: which page first?")[0] == 0
-        answer = site.house.replies(job.email_id)[-1].reply
+        answer = site.harness.replies(job.email_id)[-1].reply
         assert "Gladly: which page first?" in parse(answer.raw).text
         assert answer.thread_id == job.thread_id
         assert parse(answer.raw).in_reply_to == told.in_reply_to
@@ -127,7 +127,7 @@ def test_a_mail_that_no_agent_understood_waits_for_a_person_whose_answer_goes_ou
 
 
 def test_mails_are_exported_as_csv_that_no_spreadsheet_runs(operator: Operator) -> None:
-    operator.house.receive(sender="=cmd@evil.example")
+    operator.harness.receive(sender="=cmd@evil.example")
     code, out, _ = operator.run("export", "--csv", "--state", "refused")
     head, row = out.splitlines()
     assert (code, head.split(",")[:3]) == (0, ["mail", "received_at", "state"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import House, open_house
+from tests.harness.embedded import EmbeddedHarness, open_harness
 from webordinary.entrypoints.cli import main
 from webordinary.entrypoints.cli.main import parser
 
@@ -49,15 +49,17 @@ GIVEN_NOTHING_TO_LOOK_FOR = {
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with open_house(tmp_path_factory.mktemp("house") / "data") as house:
-        house.receive()
-        yield house
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path_factory.mktemp("house") / "data") as harness:
+        harness.receive()
+        yield harness
 
 
-def told(command: tuple[str, ...], house: House, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+def told(
+    command: tuple[str, ...], harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
     try:
-        code = main([*command, "--data", str(house.services.config.data)])
+        code = main([*command, "--data", str(harness.services.config.data)])
     except SystemExit as ended:
         code = int(ended.code or 0)
     said = capsys.readouterr()
@@ -67,10 +69,10 @@ def told(command: tuple[str, ...], house: House, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("nothing", [*NOTHING, ""], ids=lambda nothing: repr(nothing[:24]))
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_what_is_not_there_is_told(
-    command: tuple[str, ...], nothing: str, house: House, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...], nothing: str, harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = tuple(nothing if part == IT else part for part in command)
-    code, out, err = told(given, house, capsys)
+    code, out, err = told(given, harness, capsys)
     assert code in (1, 2, 3), out
     assert out == ""
     assert "webordinary" in err
@@ -96,17 +98,19 @@ def test_no_command_is_left_out() -> None:
     ids=" ".join,
 )  # fmt: skip
 def test_a_senseless_value_is_a_wrong_flag(
-    command: tuple[str, ...], house: House, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...], harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = told(command, house, capsys)
+    code, out, err = told(command, harness, capsys)
     assert (code, out) == (2, "")
     assert "Traceback" not in err
 
 
 @pytest.mark.parametrize("repo", ["/nowhere/at/all", "~nobody-of-that-name/site", "x" * 5000, "README.nowhere"])
-def test_a_repository_that_is_nowhere_is_told(repo: str, house: House, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repository_that_is_nowhere_is_told(
+    repo: str, harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
     command = ("project", "add", "kiln", "--repo", repo, "--user", "ann", "--sender", "ann@example.com")
-    code, out, err = told(command, house, capsys)
+    code, out, err = told(command, harness, capsys)
     assert (code, out) == (2, "")
     assert f"there is no folder {repo[:200]}; name one that is there, or the address of a git repository" in err
 
@@ -120,16 +124,16 @@ def test_a_repository_that_is_nowhere_is_told(repo: str, house: House, capsys: p
     ids=lambda part: part[0],
 )
 def test_what_the_machine_refuses_is_told_without_the_number_of_its_error(
-    command: tuple[str, ...], place: str, house: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...], place: str, harness: EmbeddedHarness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    [mail] = house.services.overview.recent_mails(None, 1)
+    [mail] = harness.services.overview.recent_mails(None, 1)
     real = {"FOLDER": str(tmp_path), "FILE": str(tmp_path / "file"), "MAIL": mail.email_id}
     for name, value in real.items():
         command = tuple(part.replace(name, value) for part in command)
         place = place.replace(name, value)
     where = () if command[0] != "restore" else ("--data", str(tmp_path / "new"))
-    code = main([*command, "--data", str(house.services.config.data), *where])
+    code = main([*command, "--data", str(harness.services.config.data), *where])
     err = capsys.readouterr().err
     assert code == 1
     assert f"{place} cannot be used (" in err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import DEAD, open_house
+from tests.harness.embedded import DEAD, open_harness
 from webordinary.entrypoints.cli import main
 
 
@@ -26,11 +26,11 @@ def switch(data: Path, to: str) -> None:
 def test_programs_read_the_result_of_each_mail_once_a_command_switched_that_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with open_house(tmp_path) as house:
-        done = house.receive("Change the title to Spring Sale")
-        house.settle()  # its worker is killed before it tells anybody
-        given_up = house.receive("Change the title to Summer Sale")
-        house.work(DEAD)
+    with open_harness(tmp_path) as harness:
+        done = harness.receive("Change the title to Spring Sale")
+        harness.settle()  # its worker is killed before it tells anybody
+        given_up = harness.receive("Change the title to Summer Sale")
+        harness.work(DEAD)
     assert main(["outputs", "--data", str(tmp_path)]) != 0
     assert "--output on" in capsys.readouterr().err
     switch(tmp_path, "on")
@@ -43,17 +43,17 @@ def test_programs_read_the_result_of_each_mail_once_a_command_switched_that_on(
 
 
 def test_a_program_that_follows_reads_a_result_as_soon_as_a_mail_ends_and_never_twice(tmp_path: Path) -> None:
-    with open_house(tmp_path) as house:
+    with open_harness(tmp_path) as harness:
         switch(tmp_path, "on")
-        ended = [house.receive("Change the title to Spring Sale")]
-        house.work()
+        ended = [harness.receive("Change the title to Spring Sale")]
+        harness.work()
         command = [sys.executable, "-m", "webordinary", "outputs", "amelia", "--follow", "--data", str(tmp_path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
             assert following.stdout
             read = [json.loads(following.stdout.readline())["messageId"]]
             for title in ("Summer", "Autumn"):
-                ended.append(house.receive(f"Change the title to {title} Sale"))
-                house.work()
+                ended.append(harness.receive(f"Change the title to {title} Sale"))
+                harness.work()
                 read.append(json.loads(following.stdout.readline())["messageId"])
             following.terminate()
     assert read == ended

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
 from tests.processes import stop_between_writes
 from webordinary.entrypoints.cli import main
 from webordinary.model.claims import StartedJob
@@ -26,18 +26,18 @@ from webordinary.pool.reconciler import deliver_pending_callbacks
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path / "data") as house:
-        yield house
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path / "data") as harness:
+        yield harness
 
 
-def plain(house: House, capsys: pytest.CaptureFixture[str], *command: str) -> object:
-    assert main([*command, "--json", "--data", str(house.services.config.data)]) == 0
+def plain(harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str], *command: str) -> object:
+    assert main([*command, "--json", "--data", str(harness.services.config.data)]) == 0
     return json.loads(capsys.readouterr().out)
 
 
-def claim(house: House) -> StartedJob:
-    services = house.services
+def claim(harness: EmbeddedHarness) -> StartedJob:
+    services = harness.services
     services.workers.enter(WORKER)
     services.worker_rows.enter(WorkerEntry(WORKER, "worker 7", os.getpid(), 4), services.clock.now())
     started = services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
@@ -45,10 +45,12 @@ def claim(house: House) -> StartedJob:
     return started
 
 
-def test_queues_show_what_waits_and_that_nobody_owns_it(house: House, capsys: pytest.CaptureFixture[str]) -> None:
-    house.receive()
-    house.receive()
-    look = plain(house, capsys, "queues")
+def test_queues_show_what_waits_and_that_nobody_owns_it(
+    harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness.receive()
+    harness.receive()
+    look = plain(harness, capsys, "queues")
     assert isinstance(look, dict)
     [queue] = look["queues"]
     assert {name: queue[name] for name in ("key", "preparing", "queued", "running", "owner")} == {
@@ -61,72 +63,76 @@ def test_queues_show_what_waits_and_that_nobody_owns_it(house: House, capsys: py
     assert queue["oldest_age_seconds"] >= queue["unowned_seconds"] >= 0
     assert look["unclaimed"]["depth"] == 1
     assert look["unclaimed"]["oldest_age_seconds"] >= 0
-    assert main(["queues", "--data", str(house.services.config.data)]) == 0
+    assert main(["queues", "--data", str(harness.services.config.data)]) == 0
     out = capsys.readouterr().out
     assert "no worker" in out
     assert "unclaimed: 1 waiting, the oldest for" in out
 
 
 def test_the_claim_of_a_dead_worker_is_neither_live_nor_busy_and_its_queue_has_no_owner(
-    house: House, capsys: pytest.CaptureFixture[str]
+    harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    house.receive()
-    claim(house)
-    house.services.workers.leave(WORKER)
-    [shown] = plain(house, capsys, "claims")  # type: ignore[misc]
+    harness.receive()
+    claim(harness)
+    harness.services.workers.leave(WORKER)
+    [shown] = plain(harness, capsys, "claims")  # type: ignore[misc]
     assert (shown["live"], shown["busy"]) == (False, False)
-    look = plain(house, capsys, "queues")
+    look = plain(harness, capsys, "queues")
     assert isinstance(look, dict)
     assert look["queues"][0]["owner"] is None
-    assert main(["claims", "--data", str(house.services.config.data)]) == 0
+    assert main(["claims", "--data", str(harness.services.config.data)]) == 0
     assert "its worker is dead" in capsys.readouterr().out
 
 
-def test_interruptions_tell_which_thread_a_job_made_way_for(house: House, capsys: pytest.CaptureFixture[str]) -> None:
-    email_id = house.receive()
-    started = claim(house)
-    newcomer = house.services.jobs.get(job_id_of(house.receive("Change the title to Autumn")))
+def test_interruptions_tell_which_thread_a_job_made_way_for(
+    harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    email_id = harness.receive()
+    started = claim(harness)
+    newcomer = harness.services.jobs.get(job_id_of(harness.receive("Change the title to Autumn")))
     assert newcomer
-    services, now = house.services, house.services.clock.now()
+    services, now = harness.services, harness.services.clock.now()
     services.pool.claims.end_and_take_next(started, Requeue(RequeueReason.INTERRUPTED), now, more=True)
     deliver_pending_callbacks(services.pool)
-    house.engine.run_ready()
-    [told] = plain(house, capsys, "interruptions", email_id)  # type: ignore[misc]
+    harness.engine.run_ready()
+    [told] = plain(harness, capsys, "interruptions", email_id)  # type: ignore[misc]
     assert (told["email_id"], told["new_thread_id"]) == (email_id, newcomer.thread_id)
     assert main(["interruptions", "--data", str(services.config.data)]) == 0
     assert newcomer.thread_id in capsys.readouterr().out
 
 
 def test_a_claim_is_shown_with_its_worker_fence_and_lease_and_the_queue_with_its_owner(
-    house: House, capsys: pytest.CaptureFixture[str]
+    harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    house.receive()
-    started = claim(house)
-    [shown] = plain(house, capsys, "claims")  # type: ignore[misc]
+    harness.receive()
+    started = claim(harness)
+    [shown] = plain(harness, capsys, "claims")  # type: ignore[misc]
     assert (shown["key"], shown["worker"], shown["worker_id"]) == ("amelia#scott", "worker 7", WORKER)
     assert (shown["fence"], shown["status"], shown["live"], shown["busy"]) == (started.claim.fence, "held", True, True)
-    look = plain(house, capsys, "queues")
+    look = plain(harness, capsys, "queues")
     assert isinstance(look, dict)
     assert (look["queues"][0]["owner"], look["unclaimed"]["depth"]) == ("worker 7", 0)
-    assert main(["claims", "--data", str(house.services.config.data)]) == 0
+    assert main(["claims", "--data", str(harness.services.config.data)]) == 0
     assert "busy" in capsys.readouterr().out
 
 
-def test_a_claim_whose_lease_ran_out_is_told_and_owns_nothing(house: House, capsys: pytest.CaptureFixture[str]) -> None:
-    house.receive()
-    started = claim(house)
-    services = house.services
+def test_a_claim_whose_lease_ran_out_is_told_and_owns_nothing(
+    harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    harness.receive()
+    started = claim(harness)
+    services = harness.services
     long_ago = services.clock.now() - timedelta(seconds=services.config.lease_seconds + 5)
     services.pool.claims.renew([started.claim], long_ago)
     assert main(["claims", "--data", str(services.config.data)]) == 0
     assert "(over)" in capsys.readouterr().out
-    look = plain(house, capsys, "queues")
+    look = plain(harness, capsys, "queues")
     assert isinstance(look, dict)
     assert look["queues"][0]["owner"] is None
 
 
-def test_a_worker_that_died_without_goodbye_is_shown_nowhere_as_alive(house: House) -> None:
-    services = house.services
+def test_a_worker_that_died_without_goodbye_is_shown_nowhere_as_alive(harness: EmbeddedHarness) -> None:
+    services = harness.services
     services.worker_rows.enter(WorkerEntry("container-gone", "worker 1", 1, 4), services.clock.now())
     assert services.overview.pool(services.clock.now()).workers == ()
     assert [entry.worker for entry in services.workers.present()] == ["container-gone"]
@@ -163,7 +169,7 @@ def wait_for_health(data: Path, wanted: int, *flags: str) -> None:
 
 def test_health_tells_a_live_a_hung_and_a_dead_worker_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
-    with open_house(data):
+    with open_harness(data):
         pass
     assert health(data) == 3
     assert "there is no worker; start one with `webordinary worker`" in capsys.readouterr().err

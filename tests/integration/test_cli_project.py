@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import open_house
+from tests.harness.embedded import open_harness
 from webordinary.entrypoints import running
 from webordinary.entrypoints.cli import main
 
@@ -261,8 +261,8 @@ def test_a_site_with_open_jobs_is_removed_only_by_force(
     tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "data"
-    with open_house(data) as house:
-        house.receive()
+    with open_harness(data) as harness:
+        harness.receive()
     assert main(["project", "remove", "amelia", "--yes", "--data", str(data)]) == 1
     assert "amelia has open jobs (amelia#scott)" in capsys.readouterr().err
     assert main(["project", "remove", "amelia", "--yes", "--force", "--data", str(data)]) == 0

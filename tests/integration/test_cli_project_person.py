@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.chaos_house import until
-from tests.integration.house import AMELIA_SCOTT, SCOTT, WORKER, House, open_house
+from tests.harness.chaos import until
+from tests.harness.embedded import AMELIA_SCOTT, SCOTT, WORKER, EmbeddedHarness, open_harness
 from webordinary.compose.steps import answering_of, steps_of
 from webordinary.entrypoints.cli import main
 from webordinary.model.jobs import Job, JobOutcome, JobState
@@ -28,7 +28,7 @@ BOB, AMELIA_BOB = "bob@example.com", ProjectUser("amelia", "bob")
 class Operator:
     """Somebody at a shell, beside a house whose site bob may change as well."""
 
-    house: House
+    harness: EmbeddedHarness
     data: Path
     capsys: pytest.CaptureFixture[str]
 
@@ -40,27 +40,27 @@ class Operator:
         return code, said.out, said.err
 
     def mail(self, text: str = "Change the title to Autumn", answers: str = "", sender: str = BOB) -> str:
-        return self.house.receive(text, sender=sender, answers=answers)
+        return self.harness.receive(text, sender=sender, answers=answers)
 
     def job(self, email_id: str) -> Job:
-        job = self.house.services.jobs.get(job_id_of(email_id))
+        job = self.harness.services.jobs.get(job_id_of(email_id))
         assert job
         return job
 
     def sees_refused(self, email_id: str) -> None:
         def told() -> bool:
-            detail = self.house.services.overview.mail(email_id)
+            detail = self.harness.services.overview.mail(email_id)
             return detail is not None and "MailRefused" in detail.summary.milestones
 
         until(told, "the page to show it as refused")
-        assert not self.house.replies(email_id), "a stranger gets no answer"
+        assert not self.harness.replies(email_id), "a stranger gets no answer"
 
 
 @pytest.fixture
 def operator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Operator]:
-    with open_house(tmp_path / "data") as house:
-        house.services.directory.add_sender(Sender(BOB, AMELIA_BOB), house.services.clock.now())
-        yield Operator(house, tmp_path / "data", capsys)
+    with open_harness(tmp_path / "data") as harness:
+        harness.services.directory.add_sender(Sender(BOB, AMELIA_BOB), harness.services.clock.now())
+        yield Operator(harness, tmp_path / "data", capsys)
 
 
 def test_who_is_removed_from_a_site_is_a_stranger_to_it(operator: Operator) -> None:
@@ -69,7 +69,7 @@ def test_who_is_removed_from_a_site_is_a_stranger_to_it(operator: Operator) -> N
     assert f"{BOB} is removed from amelia: mail from there changes nothing of it any more." in out
     assert f"{SCOTT} (scott) may change amelia." in out
     operator.sees_refused(operator.mail())
-    assert operator.house.services.jobs.open_jobs(AMELIA_BOB) == []
+    assert operator.harness.services.jobs.open_jobs(AMELIA_BOB) == []
     assert operator.job(operator.mail(sender=SCOTT)).open, "others go on as before"
 
 
@@ -84,7 +84,7 @@ def test_removing_somebody_twice_is_harmless_and_said(operator: Operator) -> Non
 def test_nobody_is_removed_without_a_yes(operator: Operator) -> None:
     code, _, err = operator.run()
     assert (code, "say --yes" in err) == (2, True)
-    assert operator.house.services.directory.entries(BOB)
+    assert operator.harness.services.directory.entries(BOB)
 
 
 def test_a_question_comes_first_on_a_terminal(operator: Operator) -> None:
@@ -99,14 +99,14 @@ def test_a_question_comes_first_on_a_terminal(operator: Operator) -> None:
     assert f"mail from {BOB} will be treated as a stranger's" in out
     assert f"Remove {BOB} from amelia? [y/N]" in out
     assert "nothing was removed" in out
-    assert operator.house.services.directory.entries(BOB)
+    assert operator.harness.services.directory.entries(BOB)
 
 
 @pytest.mark.parametrize("sender", ["", "bob"])
 def test_an_address_that_is_none_removes_no_site(operator: Operator, sender: str) -> None:
     code, _, err = operator.run("--yes", sender=sender)
     assert (code, f"{sender!r} is not a mail address" in err) == (2, True)
-    assert operator.house.services.directory.project("amelia")
+    assert operator.harness.services.directory.project("amelia")
 
 
 def test_a_site_that_is_not_there_is_told(operator: Operator) -> None:
@@ -120,7 +120,7 @@ def test_the_last_person_goes_with_words_about_what_stays(operator: Operator) ->
     assert code == 0, err
     assert "No person may change amelia now. It is still shown, with its releases and repository" in out
     assert "`webordinary project remove amelia` removes the site" in out
-    assert operator.house.services.directory.project("amelia")
+    assert operator.harness.services.directory.project("amelia")
 
 
 def test_while_jobs_are_open_nobody_is_removed_unless_by_force_and_each_is_answered(operator: Operator) -> None:
@@ -128,19 +128,19 @@ def test_while_jobs_are_open_nobody_is_removed_unless_by_force_and_each_is_answe
     code, _, err = operator.run("--yes")
     assert code == 1
     assert f"{BOB} has open jobs on amelia (1): wait until they are done" in err
-    assert operator.house.services.directory.entries(BOB)
+    assert operator.harness.services.directory.entries(BOB)
     code, out, err = operator.run("--yes", "--force")
     assert code == 0, err
     assert "what was under way for it is stopped, and answered so: 1" in out
-    operator.house.engine.run_ready()
+    operator.harness.engine.run_ready()
     assert operator.job(waiting).outcome is JobOutcome.CANCELLED
-    [reply] = operator.house.replies(waiting)
+    [reply] = operator.harness.replies(waiting)
     assert b"Your address may not change this site any more" in reply.reply.raw
 
 
 def test_the_worker_of_a_running_job_hears_that_it_is_to_end(operator: Operator) -> None:
     running = operator.mail()
-    services = operator.house.services
+    services = operator.harness.services
     services.pool.claims.claim_and_start(AMELIA_BOB, WORKER, services.clock.now())
     assert operator.run("--yes", "--force")[0] == 0
     job = operator.job(running)
@@ -149,9 +149,9 @@ def test_the_worker_of_a_running_job_hears_that_it_is_to_end(operator: Operator)
 
 
 def test_only_what_they_asked_for_is_stopped_whoever_s_conversation_it_is_in(operator: Operator) -> None:
-    theirs = operator.house.receive("Change the title to Autumn", "<bobs@example.com>", sender=BOB)
+    theirs = operator.harness.receive("Change the title to Autumn", "<bobs@example.com>", sender=BOB)
     by_scott_in_bobs = operator.mail(sender=SCOTT, answers="<bobs@example.com>")
-    operator.house.receive("Change the title to Winter", "<scotts@example.com>")
+    operator.harness.receive("Change the title to Winter", "<scotts@example.com>")
     by_bob_in_scotts = operator.mail(answers="<scotts@example.com>")
     assert operator.job(by_scott_in_bobs).key == AMELIA_BOB
     assert operator.job(by_bob_in_scotts).key == AMELIA_SCOTT
@@ -164,10 +164,10 @@ def test_only_what_they_asked_for_is_stopped_whoever_s_conversation_it_is_in(ope
 
 
 def test_who_is_removed_between_two_steps_of_their_mail_gets_no_job_and_no_answer(operator: Operator) -> None:
-    services = operator.house.services
+    services = operator.harness.services
     answering = answering_of(services, lambda: None)
     steps = steps_of(services, answering)
-    email_id = operator.house.accept("Change the title to Autumn", sender=BOB)
+    email_id = operator.harness.accept("Change the title to Autumn", sender=BOB)
     payload = {"emailId": email_id, "redrive": 0, "retries": 0}
     admitted = steps["AuthenticateSender"](payload)
     assert admitted == {"verdict": "admitted"}
@@ -180,7 +180,7 @@ def test_who_is_removed_between_two_steps_of_their_mail_gets_no_job_and_no_answe
 
 
 def test_somebody_with_two_sites_keeps_the_other_one(operator: Operator) -> None:
-    services = operator.house.services
+    services = operator.harness.services
     services.directory.add_project(Project("bakery", "elsewhere"), services.clock.now())
     services.directory.add_sender(Sender(BOB, ProjectUser("bakery", "bob")), services.clock.now())
     assert operator.run("--yes")[0] == 0

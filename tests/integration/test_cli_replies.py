@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import House, open_house
+from tests.harness.embedded import EmbeddedHarness, open_harness
 from webordinary.adapters.files.transports import MaildirTransport
 from webordinary.entrypoints.cli import main
 from webordinary.mail.outbox import RETRIES, deliver_due
@@ -18,9 +18,9 @@ from webordinary.model.mail import Reply
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path / "data") as house:
-        yield house
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path / "data") as harness:
+        yield harness
 
 
 class Refusing:
@@ -31,57 +31,59 @@ class Refusing:
         raise self._problem
 
 
-def deliver(house: House, transport: Refusing | MaildirTransport) -> int:
-    services = house.services
+def deliver(harness: EmbeddedHarness, transport: Refusing | MaildirTransport) -> int:
+    services = harness.services
     return deliver_due(services.outbox, transport, services.clock.now(), services.events)
 
 
-def answered(house: House, problem: Exception) -> str:
-    """A mail whose answer does not leave the house."""
-    email_id = house.receive()
-    house.work()
-    assert deliver(house, Refusing(problem)) == 0
+def answered(harness: EmbeddedHarness, problem: Exception) -> str:
+    """A mail whose answer is not delivered."""
+    email_id = harness.receive()
+    harness.work()
+    assert deliver(harness, Refusing(problem)) == 0
     return email_id
 
 
-def replies(house: House, *args: str) -> int:
-    return main(["replies", *args, "--data", str(house.services.config.data)])
+def replies(harness: EmbeddedHarness, *args: str) -> int:
+    return main(["replies", *args, "--data", str(harness.services.config.data)])
 
 
 def test_a_reply_that_was_given_up_is_listed_and_sent_again(
-    house: House, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    email_id = answered(house, Permanent("550 no such user"))
-    assert replies(house, "list") == 0
+    email_id = answered(harness, Permanent("550 no such user"))
+    assert replies(harness, "list") == 0
     listed = capsys.readouterr().out
     for expected in (email_id[:12], "scott@example.com", "given up", "550 no such user"):
         assert expected in listed
-    assert deliver(house, MaildirTransport(tmp_path / "outbox")) == 0, "it is not due by itself"
-    assert replies(house, "send-again", email_id[:8], email_id) == 0
+    assert deliver(harness, MaildirTransport(tmp_path / "outbox")) == 0, "it is not due by itself"
+    assert replies(harness, "send-again", email_id[:8], email_id) == 0
     told = f"the reply to scott@example.com for mail {email_id[:12]} is sent again as soon as `webordinary up` runs\n"
     assert capsys.readouterr().out == told, "named twice, it is one reply"
-    assert deliver(house, MaildirTransport(tmp_path / "outbox")) == 1
-    assert replies(house, "list", "--json") == 0
+    assert deliver(harness, MaildirTransport(tmp_path / "outbox")) == 1
+    assert replies(harness, "list", "--json") == 0
     assert json.loads(capsys.readouterr().out) == []
-    assert replies(house, "send-again", "--all") == 0
+    assert replies(harness, "send-again", "--all") == 0
     assert capsys.readouterr().out == "no reply waits to be sent again\n"
-    assert deliver(house, MaildirTransport(tmp_path / "outbox")) == 0, "it has left once"
+    assert deliver(harness, MaildirTransport(tmp_path / "outbox")) == 0, "it has left once"
 
 
-def test_a_reply_that_waits_for_its_next_try_need_not_wait(house: House, capsys: pytest.CaptureFixture[str]) -> None:
-    before = house.services.clock.now()
-    email_id = answered(house, Transient("the mail server is asleep"))
-    assert replies(house, "list", "--json") == 0
+def test_a_reply_that_waits_for_its_next_try_need_not_wait(
+    harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = harness.services.clock.now()
+    email_id = answered(harness, Transient("the mail server is asleep"))
+    assert replies(harness, "list", "--json") == 0
     [waiting] = json.loads(capsys.readouterr().out)
     assert (waiting["email_id"], waiting["attempts"]) == (email_id, 1)
     assert datetime.fromisoformat(waiting["next_try_at"]) >= before + timedelta(seconds=RETRIES.base)
-    assert replies(house, "send-again", "--all") == 0
-    [entry] = house.services.outbox.due(house.services.clock.now() + timedelta(seconds=0.1), 10)
+    assert replies(harness, "send-again", "--all") == 0
+    [entry] = harness.services.outbox.due(harness.services.clock.now() + timedelta(seconds=0.1), 10)
     assert (entry.reply.email_id, entry.attempts) == (email_id, 0)
 
 
-def test_what_is_not_there_is_told(house: House, capsys: pytest.CaptureFixture[str]) -> None:
-    assert replies(house, "send-again") == 2
-    assert replies(house, "send-again", "--all", "abc123") == 2
-    assert replies(house, "send-again", "abc123") == 1
+def test_what_is_not_there_is_told(harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replies(harness, "send-again") == 2
+    assert replies(harness, "send-again", "--all", "abc123") == 2
+    assert replies(harness, "send-again", "abc123") == 1
     assert "no undelivered reply is for a mail that begins with 'abc123'" in capsys.readouterr().err

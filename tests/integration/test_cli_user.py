@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import open_house
+from tests.harness.embedded import open_harness
 from webordinary.entrypoints.cli import main
 from webordinary.model.console import Role
 
@@ -14,9 +14,9 @@ from webordinary.model.console import Role
 def test_a_new_user_only_looks_and_a_known_one_keeps_the_role(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with open_house(tmp_path / "data") as house:
-        data = ["--data", str(house.services.config.data)]
+    with open_harness(tmp_path / "data") as harness:
+        data = ["--data", str(harness.services.config.data)]
         for words in (["vera"], ["olga", "--role", "operator"], ["olga"]):
             assert main(["user", "add", *words, *data]) == 0, capsys.readouterr().err
-        users = {user.name: user.role for user in house.services.access.users.all()}
+        users = {user.name: user.role for user in harness.services.access.users.all()}
     assert users == {"vera": Role.VIEWER, "olga": Role.OPERATOR}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.integration.house import House, open_house
+from tests.harness.embedded import EmbeddedHarness, open_harness
 from tests.integration.test_confirmation import answer, is_done, question_of, stopped
 from webordinary.adapters.files.transports import MaildirTransport
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
@@ -27,55 +27,55 @@ FORM = {"Origin": URL}
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path, trusted_peers=(), public_url=URL) as made:
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path, trusted_peers=(), public_url=URL) as made:
         yield made
 
 
 @contextmanager
-def visitor(house: House) -> Iterator[TestClient]:
+def visitor(harness: EmbeddedHarness) -> Iterator[TestClient]:
     """Somebody without a login."""
-    dashboard: Dashboard = _dashboard(house.services, EventFeed())  # type: ignore[arg-type]
+    dashboard: Dashboard = _dashboard(harness.services, EventFeed())  # type: ignore[arg-type]
     with TestClient(create_app(dashboard), base_url=URL, client=("192.0.2.1", 40000)) as page:
         yield page
 
 
-def links_in(house: House, email_id: str) -> list[str]:
-    [entry] = house.replies(email_id)
+def links_in(harness: EmbeddedHarness, email_id: str) -> list[str]:
+    [entry] = harness.replies(email_id)
     return re.findall(rf"{URL}(/wrote/confirm-[0-9a-f]+)", quopri.decodestring(entry.reply.raw).decode())
 
 
-def link_of(house: House, email_id: str) -> str:
-    [link] = set(links_in(house, email_id))
+def link_of(harness: EmbeddedHarness, email_id: str) -> str:
+    [link] = set(links_in(harness, email_id))
     return link
 
 
-def test_the_page_shows_the_mail_and_only_its_button_releases_it(house: House) -> None:
-    email_id, other = house.receive("Change the title to <b>Spring</b>"), house.receive("Change the title to Other")
-    link = link_of(house, email_id)
-    with visitor(house) as page:
+def test_the_page_shows_the_mail_and_only_its_button_releases_it(harness: EmbeddedHarness) -> None:
+    email_id, other = harness.receive("Change the title to <b>Spring</b>"), harness.receive("Change the title to Other")
+    link = link_of(harness, email_id)
+    with visitor(harness) as page:
         for _ in range(2):
             shown = page.get(link)
             assert "Change the title to &lt;b&gt;Spring" in shown.text
             assert shown.headers["cache-control"] == "no-store"
-        assert not is_done(house, email_id)
+        assert not is_done(harness, email_id)
         assert page.get("/mails").status_code == 401, "the link opens nothing else"
         assert "is being done" in page.post(link, data={"said": "yes"}, headers=FORM).text
-        assert is_done(house, email_id)
+        assert is_done(harness, email_id)
         assert page.post(link, data={"said": "yes"}, headers=FORM).status_code == 404, "a link counts once"
         assert page.get(link).status_code == 404
-    assert not is_done(house, other)
-    assert stopped(house, other) == "held"
+    assert not is_done(harness, other)
+    assert stopped(harness, other) == "held"
 
 
-def test_the_console_shows_its_users_no_token_that_would_release_a_mail(house: House) -> None:
+def test_the_console_shows_its_users_no_token_that_would_release_a_mail(harness: EmbeddedHarness) -> None:
     """Neither in a question that is not sent yet, nor in an answer that says neither yes nor no."""
-    email_id = house.receive()
-    unclear = answer(house, question_of(house, email_id), "Perhaps")
-    token = link_of(house, email_id).rpartition("/")[2]
-    house.services.access.users.put(ConsoleUser("vic", Role.VIEWER, house.services.clock.now()), "")
-    secret = house.services.access.issue_token("vic", "a test", timedelta(hours=1))
-    with visitor(house) as page:
+    email_id = harness.receive()
+    unclear = answer(harness, question_of(harness, email_id), "Perhaps")
+    token = link_of(harness, email_id).rpartition("/")[2]
+    harness.services.access.users.put(ConsoleUser("vic", Role.VIEWER, harness.services.clock.now()), "")
+    secret = harness.services.access.issue_token("vic", "a test", timedelta(hours=1))
+    with visitor(harness) as page:
         page.headers["Authorization"] = f"Bearer {secret}"
         addresses = [
             f"/mails/{email_id}/replies/0",
@@ -87,78 +87,80 @@ def test_the_console_shows_its_users_no_token_that_would_release_a_mail(house: H
         assert "Spring" in page.get(f"/wrote/{token}").text, "the token counts"
 
 
-def test_a_no_on_the_page_drops_the_mail_for_good(house: House) -> None:
-    email_id = house.receive()
-    address = question_of(house, email_id)
-    with visitor(house) as page:
-        assert page.post(link_of(house, email_id), data={"said": "no"}, headers=FORM).status_code == 200
-    answer(house, address)
-    assert not is_done(house, email_id)
-    assert stopped(house, email_id) == "dropped"
+def test_a_no_on_the_page_drops_the_mail_for_good(harness: EmbeddedHarness) -> None:
+    email_id = harness.receive()
+    address = question_of(harness, email_id)
+    with visitor(harness) as page:
+        assert page.post(link_of(harness, email_id), data={"said": "no"}, headers=FORM).status_code == 200
+    answer(harness, address)
+    assert not is_done(harness, email_id)
+    assert stopped(harness, email_id) == "dropped"
 
 
-def test_a_page_of_another_site_cannot_press_the_button(house: House) -> None:
-    email_id = house.receive()
-    link = link_of(house, email_id)
-    with visitor(house) as page:
+def test_a_page_of_another_site_cannot_press_the_button(harness: EmbeddedHarness) -> None:
+    email_id = harness.receive()
+    link = link_of(harness, email_id)
+    with visitor(harness) as page:
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {}):
             assert page.post(link, data={"said": "yes"}, headers=headers).status_code == 403
-    assert not is_done(house, email_id)
+    assert not is_done(harness, email_id)
 
 
 @pytest.mark.parametrize("data", [{"said": "maybe"}, {}], ids=str)
-def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(house: House, data: dict[str, str]) -> None:
-    email_id = house.receive()
-    link = link_of(house, email_id)
-    with visitor(house) as page:
+def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(
+    harness: EmbeddedHarness, data: dict[str, str]
+) -> None:
+    email_id = harness.receive()
+    link = link_of(harness, email_id)
+    with visitor(harness) as page:
         again = page.post(link, data=data, headers=FORM)
         assert (again.status_code, "Did you write this?" in again.text) == (400, True)
         assert "is being done" in page.post(link, data={"said": "yes"}, headers=FORM).text
-    assert is_done(house, email_id)
+    assert is_done(harness, email_id)
 
 
-def test_an_answer_by_mail_uses_the_link_up(house: House) -> None:
-    email_id = house.receive()
-    link = link_of(house, email_id)
-    answer(house, question_of(house, email_id))
-    with visitor(house) as page:
+def test_an_answer_by_mail_uses_the_link_up(harness: EmbeddedHarness) -> None:
+    email_id = harness.receive()
+    link = link_of(harness, email_id)
+    answer(harness, question_of(harness, email_id))
+    with visitor(harness) as page:
         assert page.get(link).status_code == 404
 
 
-def test_a_link_is_worth_nothing_after_two_days(house: House) -> None:
-    email_id = house.receive()
-    link = link_of(house, email_id)
-    with house.services.db.write() as conn:
+def test_a_link_is_worth_nothing_after_two_days(harness: EmbeddedHarness) -> None:
+    email_id = harness.receive()
+    link = link_of(harness, email_id)
+    with harness.services.db.write() as conn:
         conn.execute("UPDATE confirmations SET expires_at = expires_at - ?", ((VALID + timedelta(1)).total_seconds(),))
-    with visitor(house) as page:
+    with visitor(harness) as page:
         assert page.post(link, data={"said": "yes"}, headers=FORM).status_code == 404
-    assert not is_done(house, email_id)
+    assert not is_done(harness, email_id)
 
 
-def test_guesses_are_slowed_down(house: House) -> None:
-    email_id = house.receive()
-    with visitor(house) as page:
+def test_guesses_are_slowed_down(harness: EmbeddedHarness) -> None:
+    email_id = harness.receive()
+    with visitor(harness) as page:
         answers = [page.get(f"/wrote/confirm-{number:032x}").status_code for number in range(8)]
         assert answers[0] == 404
         assert answers[-1] == 429
-    assert not is_done(house, email_id)
+    assert not is_done(harness, email_id)
 
 
-def test_a_question_that_was_sent_keeps_no_link(house: House, tmp_path: Path) -> None:
-    email_id = house.receive()
-    link, services = link_of(house, email_id), house.services
+def test_a_question_that_was_sent_keeps_no_link(harness: EmbeddedHarness, tmp_path: Path) -> None:
+    email_id = harness.receive()
+    link, services = link_of(harness, email_id), harness.services
     sent = MaildirTransport(tmp_path / "sent")
     assert deliver_due(services.outbox, sent, services.clock.now(), services.events) == 1
-    assert links_in(house, email_id) == []
-    with visitor(house) as page:
+    assert links_in(harness, email_id) == []
+    with visitor(harness) as page:
         assert page.get(link).status_code == 200, "the link that left still works"
 
 
-def test_a_mail_that_cannot_be_shown_whole_has_no_link(house: House) -> None:
-    assert links_in(house, house.receive("Change the title. " + "More words. " * 200)) == []
+def test_a_mail_that_cannot_be_shown_whole_has_no_link(harness: EmbeddedHarness) -> None:
+    assert links_in(harness, harness.receive("Change the title. " + "More words. " * 200)) == []
 
 
 def test_there_is_no_link_where_the_page_is_not_encrypted(tmp_path: Path) -> None:
-    with open_house(tmp_path, trusted_peers=(), public_url="http://console.example.com") as house:
-        [entry] = house.replies(house.receive())
+    with open_harness(tmp_path, trusted_peers=(), public_url="http://console.example.com") as harness:
+        [entry] = harness.replies(harness.receive())
         assert b"wrote/" not in entry.reply.raw

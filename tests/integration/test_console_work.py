@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.integration.house import AMELIA_SCOTT, DONE, WORKER, House, open_house
+from tests.harness.embedded import AMELIA_SCOTT, DONE, WORKER, EmbeddedHarness, open_harness
 from webordinary.compose.embedded import COPIES
 from webordinary.entrypoints.cli import main
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
@@ -32,14 +32,14 @@ FORM = {"Origin": PAGE}
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path / "data") as house:
-        yield house
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path / "data") as harness:
+        yield harness
 
 
 @pytest.fixture
-def page(house: House) -> Iterator[TestClient]:
-    services = house.services
+def page(harness: EmbeddedHarness) -> Iterator[TestClient]:
+    services = harness.services
     dashboard = Dashboard(
         overview=services.overview,
         feed=EventFeed(),
@@ -54,9 +54,9 @@ def page(house: House) -> Iterator[TestClient]:
         yield client
 
 
-def started(house: House) -> StartedJob:
+def started(harness: EmbeddedHarness) -> StartedJob:
     """A worker of this process takes the next job."""
-    services = house.services
+    services = harness.services
     services.workers.enter(WORKER)
     services.worker_rows.enter(WorkerEntry(WORKER, "worker 7", os.getpid(), 4), services.clock.now())
     begun = services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
@@ -64,89 +64,93 @@ def started(house: House) -> StartedJob:
     return begun
 
 
-def command(house: House, *words: str) -> int:
-    return main([*words, "--data", str(house.services.config.data)])
+def command(harness: EmbeddedHarness, *words: str) -> int:
+    return main([*words, "--data", str(harness.services.config.data)])
 
 
-def test_a_waiting_mail_is_cancelled_by_one_click_and_its_customer_is_told(house: House, page: TestClient) -> None:
-    email_id = house.receive()
+def test_a_waiting_mail_is_cancelled_by_one_click_and_its_customer_is_told(
+    harness: EmbeddedHarness, page: TestClient
+) -> None:
+    email_id = harness.receive()
     assert ">Cancel<" in page.get(f"/mails/{email_id}").text
     back = page.post(f"/mails/{email_id}/cancellations", headers=FORM, data={"back": f"/mails/{email_id}"})
     assert (back.status_code, back.headers["location"]) == (303, f"/mails/{email_id}")
-    house.engine.run_ready()
-    job = house.services.jobs.get(job_id_of(email_id))
+    harness.engine.run_ready()
+    job = harness.services.jobs.get(job_id_of(email_id))
     assert job
     assert job.outcome is JobOutcome.CANCELLED
-    assert len(house.replies(email_id)) == 1
+    assert len(harness.replies(email_id)) == 1
     assert page.post(f"/mails/{email_id}/cancellations", headers=FORM).status_code == 409
 
 
-def test_a_running_mail_is_asked_to_end_by_command(house: House) -> None:
-    email_id = house.receive()
-    started(house)
-    assert command(house, "mails", "cancel", email_id) == 0
-    job = house.services.jobs.get(job_id_of(email_id))
+def test_a_running_mail_is_asked_to_end_by_command(harness: EmbeddedHarness) -> None:
+    email_id = harness.receive()
+    started(harness)
+    assert command(harness, "mails", "cancel", email_id) == 0
+    job = harness.services.jobs.get(job_id_of(email_id))
     assert job
     assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
 
 
-def test_a_running_mail_is_asked_to_make_way_by_click_and_by_command(house: House, page: TestClient) -> None:
-    email_id = house.receive()
+def test_a_running_mail_is_asked_to_make_way_by_click_and_by_command(
+    harness: EmbeddedHarness, page: TestClient
+) -> None:
+    email_id = harness.receive()
     assert page.post(f"/mails/{email_id}/interrupts", headers=FORM).status_code == 409, "it does not run yet"
-    begun = started(house)
+    begun = started(harness)
     assert page.post(f"/mails/{email_id}/interrupts", headers=FORM).status_code == 303
-    [asked] = house.services.pool.interrupts.take(AMELIA_SCOTT)
+    [asked] = harness.services.pool.interrupts.take(AMELIA_SCOTT)
     assert asked.job_id == begun.job.job_id
-    assert command(house, "mails", "interrupt", email_id) == 0
-    assert house.services.pool.interrupts.take(AMELIA_SCOTT) == [asked]
-    [written] = house.services.interruptions.listing(10, email_id)
+    assert command(harness, "mails", "interrupt", email_id) == 0
+    assert harness.services.pool.interrupts.take(AMELIA_SCOTT) == [asked]
+    [written] = harness.services.interruptions.listing(10, email_id)
     assert written.reason == "by the operator", "asked twice about one start, written once"
 
 
-def test_an_idle_claim_is_released_and_a_busy_one_is_not(house: House, page: TestClient) -> None:
-    assert command(house, "pool", "release", "amelia#scott") == 1, "no worker holds it"
-    house.receive()
-    begun = started(house)
-    assert command(house, "pool", "release", "amelia#scott") == 1, "it is busy"
-    house.services.pool.claims.end_and_take_next(begun, DONE, house.services.clock.now(), more=False)
+def test_an_idle_claim_is_released_and_a_busy_one_is_not(harness: EmbeddedHarness, page: TestClient) -> None:
+    assert command(harness, "pool", "release", "amelia#scott") == 1, "no worker holds it"
+    harness.receive()
+    begun = started(harness)
+    assert command(harness, "pool", "release", "amelia#scott") == 1, "it is busy"
+    harness.services.pool.claims.end_and_take_next(begun, DONE, harness.services.clock.now(), more=False)
     assert page.post("/claims/amelia%23scott/releases", headers=FORM).status_code == 303
-    assert house.services.pool.claims.look(AMELIA_SCOTT) is None
+    assert harness.services.pool.claims.look(AMELIA_SCOTT) is None
 
 
-def test_a_claim_that_its_worker_gives_up_by_itself_is_not_said_to_be_released(house: House) -> None:
-    house.receive()
-    begun = started(house)
-    house.services.pool.claims.end_and_take_next(begun, DONE, house.services.clock.now(), more=False)
-    assert house.services.pool.claims.begin_release(begun.claim)
+def test_a_claim_that_its_worker_gives_up_by_itself_is_not_said_to_be_released(harness: EmbeddedHarness) -> None:
+    harness.receive()
+    begun = started(harness)
+    harness.services.pool.claims.end_and_take_next(begun, DONE, harness.services.clock.now(), more=False)
+    assert harness.services.pool.claims.begin_release(begun.claim)
     with pytest.raises(Permanent, match="changed meanwhile"):
-        pool.release_claim(house.services, AMELIA_SCOTT, "olga")
-    house.services.events.close()
-    found = house.services.overview.events_after(0, 100)
+        pool.release_claim(harness.services, AMELIA_SCOTT, "olga")
+    harness.services.events.close()
+    found = harness.services.overview.events_after(0, 100)
     assert EventKind.CLAIM_RELEASED not in [one.kind for one in found]
 
 
-def test_a_worker_ends_by_itself_once_it_is_asked_to(house: House) -> None:
-    argv = [sys.executable, "-m", "webordinary", "worker", "--name", "w9", "--data", str(house.services.config.data)]
+def test_a_worker_ends_by_itself_once_it_is_asked_to(harness: EmbeddedHarness) -> None:
+    argv = [sys.executable, "-m", "webordinary", "worker", "--name", "w9", "--data", str(harness.services.config.data)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
         assert worker.stdout
         assert "w9 serves" in worker.stdout.readline()
-        assert command(house, "pool", "drain", "w9") == 0
+        assert command(harness, "pool", "drain", "w9") == 0
         _, errors = worker.communicate(timeout=60)
     assert (worker.returncode, errors) == (0, "")
-    assert command(house, "pool", "drain", "w9") == 1, "it is gone"
+    assert command(harness, "pool", "drain", "w9") == 1, "it is gone"
 
 
 def test_the_way_of_a_mail_through_the_workflow_stays_when_its_history_is_forgotten(
-    house: House, page: TestClient
+    harness: EmbeddedHarness, page: TestClient
 ) -> None:
-    email_id = house.receive()
-    detail = house.services.overview.mail(email_id)
+    email_id = harness.receive()
+    detail = harness.services.overview.mail(email_id)
     assert detail
     assert detail.path[-1].state == "AwaitResult"
     assert 'class="node busy current"' in page.get(f"/mails/{email_id}").text
-    house.work()
-    assert house.services.executions.load(email_id).events == ()  # type: ignore[union-attr]
-    detail = house.services.overview.mail(email_id)
+    harness.work()
+    assert harness.services.executions.load(email_id).events == ()  # type: ignore[union-attr]
+    detail = harness.services.overview.mail(email_id)
     assert detail
     way = [visit.state for visit in detail.path]
     assert way[0] == "AuthenticateSender"
@@ -154,9 +158,9 @@ def test_the_way_of_a_mail_through_the_workflow_stays_when_its_history_is_forgot
     assert "now at" not in page.get(f"/mails/{email_id}").text
 
 
-def test_the_html_of_a_reply_is_shown_where_nothing_can_run(house: House, page: TestClient) -> None:
-    email_id = house.receive("Change <script>alert(1)</script>")
-    house.work()
+def test_the_html_of_a_reply_is_shown_where_nothing_can_run(harness: EmbeddedHarness, page: TestClient) -> None:
+    email_id = harness.receive("Change <script>alert(1)</script>")
+    harness.work()
     shown = page.get(f"/mails/{email_id}/replies/0")
     assert shown.status_code == 200
     assert "title is now Spring Sale" in shown.text
@@ -167,24 +171,26 @@ def test_the_html_of_a_reply_is_shown_where_nothing_can_run(house: House, page: 
     assert page.get(f"/mails/{email_id}/replies/7").status_code == 404
 
 
-def test_the_pool_shows_workers_claims_and_queues_with_what_can_be_done(house: House, page: TestClient) -> None:
-    house.receive()
-    begun = started(house)
-    house.receive()
+def test_the_pool_shows_workers_claims_and_queues_with_what_can_be_done(
+    harness: EmbeddedHarness, page: TestClient
+) -> None:
+    harness.receive()
+    begun = started(harness)
+    harness.receive()
     text = page.get("/pool").text
     for shown in ("worker 7", "1 of 4 slots work", str(begun.claim.fence), "works", "Stop when done", "1 waiting"):
         assert shown in text, shown
     assert "/claims/" not in text, "a busy claim cannot be released"
-    house.services.pool.claims.end_and_take_next(begun, DONE, house.services.clock.now(), more=False)
+    harness.services.pool.claims.end_and_take_next(begun, DONE, harness.services.clock.now(), more=False)
     assert 'action="/claims/amelia%23scott/releases"' in page.get("/pool").text
     assert page.post("/workers/nobody/drains", headers=FORM).status_code == 409
     assert page.post("/claims/no key/releases", headers=FORM).status_code == 404
 
 
-def test_the_charts_of_the_pool_are_made_of_what_is_sampled(house: House, page: TestClient) -> None:
-    services = house.services
-    house.receive()
-    begun = started(house)
+def test_the_charts_of_the_pool_are_made_of_what_is_sampled(harness: EmbeddedHarness, page: TestClient) -> None:
+    services = harness.services
+    harness.receive()
+    begun = started(harness)
     services.events.emit(Event(EventKind.JOB_SETTLED, data={"outcome": "succeeded", "latency_ms": 700}))
     services.events.close()
     assert Sampling(services.metrics, services.samples).run_once(services.clock.now()) == 1
@@ -195,23 +201,23 @@ def test_the_charts_of_the_pool_are_made_of_what_is_sampled(house: House, page: 
         assert "succeeded 1, cancelled 0" in text
 
 
-def test_a_mail_is_shown_although_the_repository_of_its_site_cannot_be_read(house: House) -> None:
-    assert onboarding.diff_of(house.services, "amelia", "c" * 40) == "", "its repository was never made"
+def test_a_mail_is_shown_although_the_repository_of_its_site_cannot_be_read(harness: EmbeddedHarness) -> None:
+    assert onboarding.diff_of(harness.services, "amelia", "c" * 40) == "", "its repository was never made"
 
 
-def test_the_copies_that_a_killed_rehearsal_left_are_removed_at_the_next_start(house: House) -> None:
-    data, now = house.services.config.data, house.services.clock.now().timestamp()
+def test_the_copies_that_a_killed_rehearsal_left_are_removed_at_the_next_start(harness: EmbeddedHarness) -> None:
+    data, now = harness.services.config.data, harness.services.clock.now().timestamp()
     for name in ("rehearsal-x", "replay-old", "replay-new", "upgrade-old"):
         (data / name / "sites").mkdir(parents=True)
         os.utime(data / name, (now - 7200 * name.endswith("old"),) * 2)
-    house.services.prepare()
+    harness.services.prepare()
     assert [path.name for pattern in COPIES for path in data.glob(pattern)] == ["replay-new"], "its command may run"
 
 
 def test_a_rehearsal_whose_thread_cannot_start_holds_the_next_one_up_no_longer(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: EmbeddedHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    email_id, console = house.receive(), Console(house.services)
+    email_id, console = harness.receive(), Console(harness.services)
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import AMELIA_SCOTT, SCOTT, open_house
+from tests.harness.embedded import AMELIA_SCOTT, SCOTT, open_harness
 from webordinary.adapters.sqlite.recovery import CommitsLost
 from webordinary.compose.checks import run_doctor
 from webordinary.config import Config
@@ -33,12 +33,12 @@ def wal_of(data: Path) -> Path:
 
 def killed_house(data: Path, copy: Path, *, mails: int = 2) -> list[str]:
     """A folder as a kill leaves it: the last mails are in the write-ahead log only; returns their ids."""
-    with open_house(data) as house:
-        house.receive()
+    with open_harness(data) as harness:
+        harness.receive()
         with closing(sqlite3.connect(data / "webordinary.db")) as conn:
             conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        ids = [house.accept(f"Change the title to {number}") for number in range(mails)]
-        house.services.events.close()
+        ids = [harness.accept(f"Change the title to {number}") for number in range(mails)]
+        harness.services.events.close()
         shutil.copytree(data, copy, ignore=shutil.ignore_patterns("run"))
     return ids
 
@@ -58,7 +58,7 @@ def test_a_write_ahead_log_that_was_lost_while_stopped_is_noticed_at_start_and_b
 ) -> None:
     killed_house(tmp_path / "data", tmp_path / "killed", mails=20)
     lose(wal_of(tmp_path / "killed"))
-    with pytest.raises(CommitsLost, match="webordinary recover"), open_house(tmp_path / "killed"):
+    with pytest.raises(CommitsLost, match="webordinary recover"), open_harness(tmp_path / "killed"):
         pass
     [database] = [run for run in run_doctor(Config(data=tmp_path / "killed"), running=False) if run.name == "database"]
     assert database.finding.verdict is Verdict.FAIL
@@ -67,8 +67,8 @@ def test_a_write_ahead_log_that_was_lost_while_stopped_is_noticed_at_start_and_b
 
 def test_a_kill_alone_loses_nothing_and_is_no_reason_to_refuse(tmp_path: Path) -> None:
     ids = killed_house(tmp_path / "data", tmp_path / "killed")
-    with open_house(tmp_path / "killed") as house:
-        assert sorted(house.services.raw_mails.without_workflow(10)) == sorted(ids)
+    with open_harness(tmp_path / "killed") as harness:
+        assert sorted(harness.services.raw_mails.without_workflow(10)) == sorted(ids)
 
 
 def test_recover_takes_up_accepted_mails_whose_rows_are_lost_and_they_are_done(
@@ -82,20 +82,20 @@ def test_recover_takes_up_accepted_mails_whose_rows_are_lost_and_they_are_done(
     told = json.loads(capsys.readouterr().out)
     assert sorted(told["mails"]) == sorted(ids)
     assert told["unreadable"] == []
-    with open_house(data) as house:
-        assert {email_id: house.services.raw_mails.load(email_id) for email_id in ids} == before
-        start_missing(house.engine, house.services.raw_mails)
-        house.engine.run_ready()
-        assert {job.email_id for job in house.services.jobs.open_jobs(AMELIA_SCOTT)} >= set(ids)
+    with open_harness(data) as harness:
+        assert {email_id: harness.services.raw_mails.load(email_id) for email_id in ids} == before
+        start_missing(harness.engine, harness.services.raw_mails)
+        harness.engine.run_ready()
+        assert {job.email_id for job in harness.services.jobs.open_jobs(AMELIA_SCOTT)} >= set(ids)
 
 
 def house_mail(data: Path, email_id: str) -> object:
-    with open_house(data) as house:
-        return house.services.raw_mails.load(email_id)
+    with open_harness(data) as harness:
+        return harness.services.raw_mails.load(email_id)
 
 
 def test_a_site_whose_settings_are_lost_is_named_by_recover(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with open_house(tmp_path):
+    with open_harness(tmp_path):
         pass
     (tmp_path / "sites" / "bakery").mkdir(parents=True)
     assert main(["recover", "--data", str(tmp_path)]) == 0
@@ -103,8 +103,8 @@ def test_a_site_whose_settings_are_lost_is_named_by_recover(tmp_path: Path, caps
 
 
 def test_a_damaged_database_answers_451_so_that_senders_keep_their_mail(tmp_path: Path) -> None:
-    with open_house(tmp_path) as house:
-        services = house.services
+    with open_harness(tmp_path) as harness:
+        services = harness.services
         mailbox = services.mailroom.mailbox
         server = SmtpServer(SmtpSettings(mailbox, port=0), services.accept_mail, lambda _: None, services.clock.now)
         server.start()
@@ -128,10 +128,10 @@ def damage(database: Path) -> None:
 
 
 def test_jobs_wait_while_the_database_is_damaged(tmp_path: Path) -> None:
-    with open_house(tmp_path) as house:
+    with open_harness(tmp_path) as harness:
         damage(tmp_path / "webordinary.db")
         with pytest.raises(DatabaseDamaged) as raised:
-            house.services.directory.projects()
+            harness.services.directory.projects()
     assert is_machine_fault(raised.value)
 
 
@@ -143,9 +143,9 @@ def test_a_folder_of_the_first_day_is_upgraded_and_its_mails_in_flight_are_answe
         (tmp_path / path).parent.mkdir(parents=True)
         letter = CustomerMail(SCOTT, "edit@localhost", "Title", "Set the title to Spring", message_id=f"<{number}@x>")
         (tmp_path / path).write_bytes(write_mail(letter, datetime.now(UTC)))
-    with open_house(tmp_path) as house:
-        house.engine.run_ready()
+    with open_harness(tmp_path) as harness:
+        harness.engine.run_ready()
         for _ in paths:
-            house.work()
-        assert [len(house.replies(email_id)) for email_id in paths] == [1, 1, 1]
-        assert not house.services.dead_letters.all(10)
+            harness.work()
+        assert [len(harness.replies(email_id)) for email_id in paths] == [1, 1, 1]
+        assert not harness.services.dead_letters.all(10)

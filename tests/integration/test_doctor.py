@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Up
-from tests.integration.house import open_house
+from tests.harness.embedded import open_harness
 from webordinary.compose.checks import checks_of
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
@@ -50,14 +50,14 @@ def test_a_machine_with_a_browser_but_no_jail_is_told_why_there_are_no_pictures(
 
 
 def test_a_folder_with_a_customer_is_looked_at_from_disk_to_repository(tmp_path: Path) -> None:
-    with open_house(tmp_path / "data") as house:
-        house.receive()
+    with open_harness(tmp_path / "data") as harness:
+        harness.receive()
     (tmp_path / "data").chmod(0o700)  # as `up` makes it
     lines = doctor(tmp_path / "data", *PORTS)
     for start in ("ok data folder", "ok git", "ok database", "ok clock"):
         found(lines, start)
     assert "name a mail server in relay_host" in found(lines, "warn replies")
-    assert "amelia" in found(lines, "fail repository of amelia")  # the house has no repository
+    assert "amelia" in found(lines, "fail repository of amelia")  # the site has no repository
 
 
 def test_each_line_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

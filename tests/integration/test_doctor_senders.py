@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.integration.house import open_house
+from tests.harness.embedded import open_harness
 from tests.signed_mail import Zone
 from webordinary.compose.checks import sender_checks
 from webordinary.model.checks import Verdict
@@ -13,8 +13,8 @@ from webordinary.model.projects import Sender
 
 
 def test_each_domain_is_told_with_what_the_dns_says_and_offline_says_so(tmp_path: Path) -> None:
-    with open_house(tmp_path, trusted_peers=()) as house:
-        services, now = house.services, house.services.clock.now()
+    with open_harness(tmp_path, trusted_peers=()) as harness:
+        services, now = harness.services, harness.services.clock.now()
         for user, address in (("ann", "ann@shop.strict.example"), ("bob", "bob@bare.example")):
             services.directory.add_sender(Sender(address, ProjectUser("amelia", user)), now)
         services.dns = zone = Zone(
@@ -37,5 +37,5 @@ def test_each_domain_is_told_with_what_the_dns_says_and_offline_says_so(tmp_path
 
 
 def test_a_trial_on_localhost_asks_the_dns_nothing(tmp_path: Path) -> None:
-    with open_house(tmp_path) as house:
-        assert list(sender_checks(house.services)) == []
+    with open_harness(tmp_path) as harness:
+        assert list(sender_checks(harness.services)) == []

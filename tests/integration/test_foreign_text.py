@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.site_house import SiteHouse, open_site_house
+from tests.harness.site import SiteHarness, open_site_harness
 from tests.integration.test_cli_project import add
 from tests.integration.test_site_job import Amelia
 from webordinary.adapters.agents.builtin import BuiltinAgent
@@ -135,24 +135,24 @@ def test_a_name_of_old_that_is_not_utf_8_harms_nobody_and_can_be_taken_away(tmp_
     "result", [Changed("\ud800 caf\udce9"), Answered("\ud800 caf\udce9"), Asked("\ud800 caf\udce9")]
 )
 def test_what_an_agent_says_is_clean_before_anybody_stores_it(tmp_path: Path, result: AgentResult) -> None:
-    with open_site_house(tmp_path) as house:
-        house.deps = replace(house.deps, agents={"auto": Doing(_writes(b"a.html", b"A"), result)})
-        job = house.mail("what is new?")
+    with open_site_harness(tmp_path) as harness:
+        harness.deps = replace(harness.deps, agents={"auto": Doing(_writes(b"a.html", b"A"), result)})
+        job = harness.mail("what is new?")
         assert job.outcome is JobOutcome.SUCCEEDED
         assert job.result
         assert job.result.summary.endswith("? caf?")
-        house.services.events.close()
-        words = [event.data["words"] for event in _told(house) if event.kind == "AgentProgress"]
+        harness.services.events.close()
+        words = [event.data["words"] for event in _told(harness) if event.kind == "AgentProgress"]
         assert words == ["looks at caf?.html"]
 
 
 def test_a_question_about_a_page_in_another_encoding_reaches_its_customer(tmp_path: Path) -> None:
     page = "<title>Käse</title><h2>Würste</h2><ul><li>Käse</li></ul><h2>Brötchen</h2><ul><li>Brot</li></ul>"
-    with open_site_house(tmp_path) as house:
+    with open_site_harness(tmp_path) as harness:
         origin = tmp_path / "origins" / "amelia.git"
         _commit_by_hand(origin, b"index.html", page.encode("latin-1"), tmp_path / "scratch")
-        house.deps = replace(house.deps, agents={"auto": BuiltinAgent()})
-        job = house.mail("add “Wurst” to the list")
+        harness.deps = replace(harness.deps, agents={"auto": BuiltinAgent()})
+        job = harness.mail("add “Wurst” to the list")
         assert job.result
         assert "begins with “K" in job.result.summary
 
@@ -170,5 +170,5 @@ def test_a_site_with_a_name_that_is_not_utf_8_is_added_and_the_operator_is_told(
     assert "not shown, as no address leads to a name that is not UTF-8: caf?.html" in said.out
 
 
-def _told(house: SiteHouse) -> list[Event]:
-    return [logged.event for logged in house.services.event_log.after(0, 1000)]
+def _told(harness: SiteHarness) -> list[Event]:
+    return [logged.event for logged in harness.services.event_log.after(0, 1000)]

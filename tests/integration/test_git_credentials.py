@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.events import EventRecorder
 from tests.harness.stores import LeasesOfRunningJobs
 from tests.integration.git_over_http import GitServer, serving
-from tests.unit.jobs.world import PAGE, Heard, TestHold, started, work
+from tests.unit.jobs.world import PAGE, TestHold, started, work
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.backup import pack
@@ -86,7 +87,7 @@ class Watching:
 
 def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: World) -> None:
     world.keep(f"{TOKEN}\n")
-    heard, agent, repository = Heard(), Watching(), world.repository()
+    heard, agent, repository = EventRecorder(), Watching(), world.repository()
     deps = JobDeps(
         workspaces=repository, main=repository, live=repository,
         leases=LeasesOfRunningJobs(MemoryDatabase(), lambda _: False),
@@ -99,7 +100,7 @@ def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: W
     assert settled.outcome is JobOutcome.SUCCEEDED
     log = ["git", "-C", str(world.folder / "served" / "site.git"), "log", "-1", "--format=%s", "main"]
     assert subprocess.run(log, capture_output=True, text=True, check=True).stdout.startswith("change the homepage")
-    for place in (agent.seen, repr(heard.events), repr(settled), world.everything_written()):
+    for place in (agent.seen, repr(heard), repr(settled), world.everything_written()):
         assert TOKEN not in place
 
 

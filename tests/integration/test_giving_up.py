@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
 from webordinary.adapters.files.wake import listener_name
 from webordinary.compose.steps import answering_of
 from webordinary.model.errors import Permanent, Transient
@@ -25,49 +25,51 @@ ERROR = {"Error": "Transient", "Cause": '{"errorMessage": "the disk is full"}'}
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path / "data") as house:
-        yield house
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path / "data") as harness:
+        yield harness
 
 
 @pytest.fixture
-def answering(house: House) -> Answering:
-    return answering_of(house.services, lambda: None)
+def answering(harness: EmbeddedHarness) -> Answering:
+    return answering_of(harness.services, lambda: None)
 
 
-def test_a_job_that_no_step_could_tell_of_is_ended_with_its_mail(house: House, answering: Answering) -> None:
-    email_id = house.receive()
+def test_a_job_that_no_step_could_tell_of_is_ended_with_its_mail(
+    harness: EmbeddedHarness, answering: Answering
+) -> None:
+    email_id = harness.receive()
     answer = answering.give_up({"emailId": email_id, "error": ERROR})
-    job = house.services.jobs.get(job_id_of(email_id))
+    job = harness.services.jobs.get(job_id_of(email_id))
     assert job
     assert (job.outcome, answer) == (JobOutcome.DEAD, {"gaveUp": True})
-    [letter] = house.services.dead_letters.all(10)
+    [letter] = harness.services.dead_letters.all(10)
     assert letter.job_id == job.job_id
 
 
 def test_a_mail_whose_job_was_done_before_its_workflow_gave_up_is_answered_so(
-    house: House, answering: Answering
+    harness: EmbeddedHarness, answering: Answering
 ) -> None:
-    email_id = house.receive()
-    house.settle()
+    email_id = harness.receive()
+    harness.settle()
     answer = answering.give_up({"emailId": email_id, "error": ERROR})
     assert answer == {"gaveUp": False}
-    assert house.services.dead_letters.all(10) == [], "nobody is sent to look at what was done"
+    assert harness.services.dead_letters.all(10) == [], "nobody is sent to look at what was done"
     answering.reply({"emailId": email_id, "error": ERROR, "redrive": 0, "answer": answer})
-    [reply] = house.replies(email_id)
+    [reply] = harness.replies(email_id)
     assert b"The title is now Spring Sale." in reply.reply.raw
 
 
-def test_a_mail_that_never_became_a_job_is_given_up(house: House, answering: Answering) -> None:
-    email_id = house.receive("status")
+def test_a_mail_that_never_became_a_job_is_given_up(harness: EmbeddedHarness, answering: Answering) -> None:
+    email_id = harness.receive("status")
     assert answering.give_up({"emailId": email_id, "error": ERROR}) == {"gaveUp": True}
-    [letter] = house.services.dead_letters.all(10)
+    [letter] = harness.services.dead_letters.all(10)
     assert letter.job_id is None
 
 
-def test_a_worker_hears_at_once_that_its_job_is_given_up(house: House, answering: Answering) -> None:
-    email_id = house.receive()
-    services = house.services
+def test_a_worker_hears_at_once_that_its_job_is_given_up(harness: EmbeddedHarness, answering: Answering) -> None:
+    email_id = harness.receive()
+    services = harness.services
     services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
     with closing(services.bus.listen(listener_name(WORKER))) as ear:
         answering.give_up({"emailId": email_id, "error": ERROR})
@@ -78,32 +80,32 @@ def test_a_worker_hears_at_once_that_its_job_is_given_up(house: House, answering
 
 
 def test_a_job_over_its_limit_leaves_a_dead_letter_that_can_be_redriven_and_an_answer_that_says_so(
-    house: House,
+    harness: EmbeddedHarness,
 ) -> None:
-    email_id = house.receive()
+    email_id = harness.receive()
     limit = "ran longer than 3600 seconds"
-    house.work(Settlement(JobOutcome.TIMED_OUT, JobResult("It took too long.", error=limit)))
-    [letter] = house.services.dead_letters.all(10)
+    harness.work(Settlement(JobOutcome.TIMED_OUT, JobResult("It took too long.", error=limit)))
+    [letter] = harness.services.dead_letters.all(10)
     assert (letter.email_id, letter.reason) == (email_id, f"JobTimedOut: {limit}")
-    [reply] = house.replies(email_id)
+    [reply] = harness.replies(email_id)
     assert b"It took too long." in reply.reply.raw
-    [audited] = house.services.interruptions.listing(10)
+    [audited] = harness.services.interruptions.listing(10)
     assert (audited.email_id, audited.reason, audited.new_thread_id) == (email_id, letter.reason, "")
-    redrive(letter, house.engine, house.services.dead_letters)
-    house.engine.run_ready()
-    house.work()
-    assert len(house.replies(email_id)) == 2
+    redrive(letter, harness.engine, harness.services.dead_letters)
+    harness.engine.run_ready()
+    harness.work()
+    assert len(harness.replies(email_id)) == 2
 
 
 def test_an_execution_that_broke_after_its_job_was_done_leaves_no_dead_letter(
-    house: House, answering: Answering
+    harness: EmbeddedHarness, answering: Answering
 ) -> None:
-    email_id = house.receive()
-    house.settle()
+    email_id = harness.receive()
+    harness.settle()
     assert answering.owes_answer({"emailId": email_id})
     answering.abandon({"emailId": email_id}, BrokenExecution(email_id, "FAILED", "States.Runtime"))
-    assert house.services.dead_letters.all(10) == []
-    [reply] = house.replies(email_id)
+    assert harness.services.dead_letters.all(10) == []
+    [reply] = harness.replies(email_id)
     assert b"The title is now Spring Sale." in reply.reply.raw
     assert not answering.owes_answer({"emailId": email_id})
 
@@ -118,10 +120,10 @@ def test_an_execution_that_broke_after_its_job_was_done_leaves_no_dead_letter(
     ],
 )
 def test_a_dead_letter_tells_how_its_execution_ended(
-    house: House, answering: Answering, ended: BrokenExecution, reason: str
+    harness: EmbeddedHarness, answering: Answering, ended: BrokenExecution, reason: str
 ) -> None:
-    answering.abandon({"emailId": house.receive()}, ended)
-    [letter] = house.services.dead_letters.all(10)
+    answering.abandon({"emailId": harness.receive()}, ended)
+    [letter] = harness.services.dead_letters.all(10)
     assert letter.reason == reason
 
 
@@ -139,36 +141,38 @@ class Endings:
 
 
 def test_a_mail_whose_execution_the_engine_lost_is_answered_when_its_job_is_done(
-    house: House, answering: Answering
+    harness: EmbeddedHarness, answering: Answering
 ) -> None:
-    email_id, now = house.receive(), house.services.clock.now()
+    email_id, now = harness.receive(), harness.services.clock.now()
     lost = BrokenExecution(email_id, "FAILED", "States.ServiceRestart", lost_by_engine=True)
     duty = BrokenWorkflows(Endings(lost), answering)
     assert duty.run_once(now) == 0, "its job has not ended"
-    house.settle()
+    harness.settle()
     assert duty.run_once(now) == 1
-    assert len(house.replies(email_id)) == 1
+    assert len(harness.replies(email_id)) == 1
     assert duty.run_once(now + timedelta(minutes=6)) == 0
 
 
-def test_a_dead_letter_that_was_dropped_does_not_come_back(house: House, answering: Answering) -> None:
-    email_id, now = house.receive(), house.services.clock.now()
+def test_a_dead_letter_that_was_dropped_does_not_come_back(harness: EmbeddedHarness, answering: Answering) -> None:
+    email_id, now = harness.receive(), harness.services.clock.now()
     endings = Endings(BrokenExecution(email_id, "FAILED", "States.Runtime"))
     BrokenWorkflows(endings, answering).run_once(now)
-    [letter] = house.services.dead_letters.all(10)
-    house.services.dead_letters.remove(letter.letter_id)
+    [letter] = harness.services.dead_letters.all(10)
+    harness.services.dead_letters.remove(letter.letter_id)
     BrokenWorkflows(endings, answering).run_once(now)
-    assert house.services.dead_letters.all(10) == []
+    assert harness.services.dead_letters.all(10) == []
 
 
-def test_an_answered_mail_is_not_under_way_although_no_worker_runs(house: House, answering: Answering) -> None:
-    email_id = house.receive()
+def test_an_answered_mail_is_not_under_way_although_no_worker_runs(
+    harness: EmbeddedHarness, answering: Answering
+) -> None:
+    email_id = harness.receive()
     answering.abandon({"emailId": email_id}, BrokenExecution(email_id, "TIMED_OUT"))
-    CallbackDelivery(house.services.pool).run_once(house.services.clock.now())
-    house.engine.run_ready()
-    [reply] = house.replies(email_id)
-    house.services.outbox.mark_sent(reply.reply, house.services.clock.now())
-    assert house.services.overview.mails_in_flight(10) == []
+    CallbackDelivery(harness.services.pool).run_once(harness.services.clock.now())
+    harness.engine.run_ready()
+    [reply] = harness.replies(email_id)
+    harness.services.outbox.mark_sent(reply.reply, harness.services.clock.now())
+    assert harness.services.overview.mails_in_flight(10) == []
 
 
 class Deaf:
@@ -187,16 +191,16 @@ class Deaf:
     "problem", [Transient("SQS is silent"), Permanent("the queue is gone")], ids=lambda problem: type(problem).__name__
 )
 def test_a_mail_is_given_up_and_answered_although_its_worker_cannot_be_told(
-    house: House, answering: Answering, problem: Exception
+    harness: EmbeddedHarness, answering: Answering, problem: Exception
 ) -> None:
-    email_id = house.receive()
-    services = house.services
+    email_id = harness.receive()
+    services = harness.services
     services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
     deaf = replace(answering, pool=replace(services.pool, tickets=Deaf(problem)))
     deaf.abandon({"emailId": email_id}, BrokenExecution(email_id, "FAILED", "States.Runtime", "no such path"))
     [letter] = services.dead_letters.all(10)
     assert letter.email_id == email_id
-    assert len(house.replies(email_id)) == 1
+    assert len(harness.replies(email_id)) == 1
     job = services.jobs.get(job_id_of(email_id))
     assert job
     assert job.cancel_requested, "its worker finds it when it looks"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.intake_house import EDIT, SCOTT, House, letter, now, open_house
+from tests.harness.intake import EDIT, SCOTT, IntakeHarness, letter, now, open_intake
 from webordinary.adapters.passwords import password_source
 from webordinary.entrypoints import http_intake, http_server
 from webordinary.entrypoints.http_intake import MAX_CONNECTIONS, PushIntake, PushServer, PushSettings, signature_of
@@ -28,23 +28,23 @@ WORKER = Path(__file__).parents[2] / "examples" / "cloudflare-email-worker" / "w
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    yield from open_house(tmp_path)
+def harness(tmp_path: Path) -> Iterator[IntakeHarness]:
+    yield from open_intake(tmp_path)
 
 
-def serving(house: House, secret_file: Path, accept: object = None) -> Iterator[int]:
+def serving(harness: IntakeHarness, secret_file: Path, accept: object = None) -> Iterator[int]:
     secret_file.write_text(SECRET)
     settings = PushSettings(EDIT, password_source(file=str(secret_file)), 100_000, now)
     sock = bound("127.0.0.1", 0)
-    server = PushServer(PushIntake(settings, Intake(accept or house.accept, house.begin)), sock)  # type: ignore[arg-type]
+    server = PushServer(PushIntake(settings, Intake(accept or harness.accept, harness.begin)), sock)  # type: ignore[arg-type]
     server.start()
     yield sock.getsockname()[1]
     server.stop()
 
 
 @pytest.fixture
-def port(house: House, tmp_path: Path) -> Iterator[int]:
-    yield from serving(house, tmp_path / "secret")
+def port(harness: IntakeHarness, tmp_path: Path) -> Iterator[int]:
+    yield from serving(harness, tmp_path / "secret")
 
 
 def post(
@@ -65,45 +65,45 @@ def post(
     return status, body
 
 
-def test_a_signed_mail_is_accepted_once_however_often_it_is_posted(house: House, port: int) -> None:
+def test_a_signed_mail_is_accepted_once_however_often_it_is_posted(harness: IntakeHarness, port: int) -> None:
     answers = [post(port, letter("wish"), to="edit+amelia@example.com") for _ in range(2)]
     assert [(status, body["new"]) for status, body in answers] == [(200, True), (200, False)]
-    (email_id,) = house.started
-    mail = house.mails.load(email_id)
+    (email_id,) = harness.started
+    mail = harness.mails.load(email_id)
     assert (mail.envelope.mail_from, mail.envelope.recipient) == (SCOTT, "edit+amelia@example.com")
     assert mail.envelope.peer == ""
     assert answers[0][1]["accepted"] == email_id
 
 
 @pytest.mark.parametrize("changed", ["From", "To", "Signature", "Timestamp"])
-def test_what_is_not_signed_is_refused(house: House, port: int, changed: str) -> None:
+def test_what_is_not_signed_is_refused(harness: IntakeHarness, port: int, changed: str) -> None:
     later = str(int(now().timestamp()) + 1)
     value = {"From": "eve@example.com", "To": "edit+eve@example.com", "Signature": "", "Timestamp": later}[changed]
     status, body = post(port, letter("wish"), **{f"X-WebOrdinary-{changed}": value})
     assert (status, "does not fit" in str(body["error"])) == (401, True)
     assert post(port, letter("wish"), secret="f" * 64)[0] == 401
-    assert house.started == []
+    assert harness.started == []
 
 
 @pytest.mark.parametrize("off", [timedelta(minutes=-6), timedelta(minutes=6)])
-def test_an_old_or_future_signature_is_refused(house: House, port: int, off: timedelta) -> None:
+def test_an_old_or_future_signature_is_refused(harness: IntakeHarness, port: int, off: timedelta) -> None:
     assert post(port, letter("wish"), at=now() + off)[0] == 401
-    assert house.started == []
+    assert harness.started == []
 
 
 @pytest.mark.parametrize("timestamp", ["", "soon", "-1", "1" * 30, "\u0664\u0662".encode().decode("latin-1")])
-def test_a_timestamp_that_is_none_is_refused(house: House, port: int, timestamp: str) -> None:
+def test_a_timestamp_that_is_none_is_refused(harness: IntakeHarness, port: int, timestamp: str) -> None:
     assert post(port, letter("wish"), **{"X-WebOrdinary-Timestamp": timestamp})[0] == 401
 
 
-def test_mail_that_is_not_ours_too_big_or_empty_is_refused_for_good(house: House, port: int) -> None:
+def test_mail_that_is_not_ours_too_big_or_empty_is_refused_for_good(harness: IntakeHarness, port: int) -> None:
     assert post(port, letter("wish"), to="nobody@example.com")[0] == 404
     assert post(port, letter("x" * 200_000))[0] == 413
     assert post(port, b"")[0] == 422
-    assert house.started == []
+    assert harness.started == []
 
 
-def test_a_new_secret_needs_no_restart(house: House, port: int, tmp_path: Path) -> None:
+def test_a_new_secret_needs_no_restart(harness: IntakeHarness, port: int, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("e" * 64)
     assert post(port, letter("wish"))[0] == 401
     assert post(port, letter("wish"), secret="e" * 64)[0] == 200
@@ -155,11 +155,11 @@ def signed_head(port: int, length: int) -> bytes:
     ).encode()
 
 
-def test_a_full_disk_means_try_again(house: House, tmp_path: Path) -> None:
+def test_a_full_disk_means_try_again(harness: IntakeHarness, tmp_path: Path) -> None:
     def full(raw: bytes, delivery: Delivery) -> None:
         raise Transient("the disk is full")
 
-    for port in serving(house, tmp_path / "secret", full):
+    for port in serving(harness, tmp_path / "secret", full):
         assert post(port, letter("wish"))[0] == 503
 
 
@@ -174,7 +174,7 @@ console.log("done");
 
 @pytest.mark.needs("node")
 def test_the_example_for_cloudflare_delivers_rejects_and_lets_the_sender_try_again(
-    house: House, port: int, tmp_path: Path
+    harness: IntakeHarness, port: int, tmp_path: Path
 ) -> None:
     (tmp_path / "worker.mjs").write_bytes(WORKER.read_bytes())
     program = tmp_path / "deliver.mjs"
@@ -185,6 +185,6 @@ def test_the_example_for_cloudflare_delivers_rejects_and_lets_the_sender_try_aga
         return subprocess.run(["node", str(program), *words], capture_output=True, text=True, check=False)
 
     assert deliver(EDIT.address).stdout == "done\n"
-    assert house.texts() == ["wish"]
+    assert harness.texts() == ["wish"]
     assert "rejected: no such mailbox here" in deliver("nobody@example.com").stdout
     assert deliver(EDIT.address, "wrong" * 10).returncode != 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.world import Heard
+from tests.fakes.events import EventRecorder
 from webordinary.adapters.files.liveness import LockFiles
 from webordinary.adapters.files.system import GAVE_UP
 from webordinary.config import Config
@@ -45,7 +45,7 @@ class Watched:
         os.mkfifo(folder / "starts")
         self._starts = (folder / "starts").open("rb+", buffering=0)
         self.said: queue.Queue[str] = queue.Queue()
-        self.heard = Heard()
+        self.heard = EventRecorder()
         child = Child("worker 1", (sys.executable, "-c", WORKER, str(folder / "workers"), str(folder / "starts")))
         self.supervisor = Supervisor([child], os.environ, 20, self.said.put)
         self.lock_files = LockFiles(folder / "workers")
@@ -87,7 +87,7 @@ def test_a_worker_whose_loop_stands_still_is_ended_and_started_again(watched: Wa
         f"worker 1 (process {pid}) ended with code -9; starting it again in 0.2 s",
     }
     assert watched.next_start() != pid
-    [event] = watched.heard.events
+    [event] = watched.heard
     assert (event.kind, event.worker) == ("WorkerHung", f"container-{pid}")
 
 
@@ -96,7 +96,7 @@ def test_a_worker_whose_loop_goes_round_is_left_alone(watched: Watched) -> None:
     for _ in range(5):
         watched.look_for(SILENCE_SECONDS - 2 * LOOK_SECONDS)
         watched.beat(pid)
-    assert watched.heard.events == []
+    assert watched.heard == []
     assert watched.supervisor.pids() == {"worker 1": pid}
 
 
@@ -105,7 +105,7 @@ def test_a_machine_that_slept_ends_nobody(watched: Watched) -> None:
     watched.look_for(LOOK_SECONDS)
     watched.now += 8 * 3600.0
     watched.look_for(LOOK_SECONDS)
-    assert watched.heard.events == []
+    assert watched.heard == []
     assert watched.supervisor.pids() == {"worker 1": pid}
 
 

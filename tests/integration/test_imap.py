@@ -18,8 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.harness.intake import SCOTT, IntakeHarness, letter, now, open_intake
 from tests.integration.dovecot import PASSWORD, TOKEN, USER, Dovecot, running_dovecot
-from tests.integration.intake_house import SCOTT, House, letter, now, open_house
 from webordinary.adapters.mailboxes import KEYWORD, ImapSettings
 from webordinary.adapters.passwords import password_source
 from webordinary.compose.background import mail_readers
@@ -37,8 +37,8 @@ LONG = 1500.0
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    yield from open_house(tmp_path)
+def harness(tmp_path: Path) -> Iterator[IntakeHarness]:
+    yield from open_intake(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -66,38 +66,38 @@ def settings_of(server: Dovecot, **changes: object) -> ImapSettings:
     return replace(settings, **changes)  # type: ignore[arg-type]
 
 
-def test_mails_of_a_mailbox_are_accepted_in_their_order_and_flagged(house: House, dovecot: Dovecot) -> None:
+def test_mails_of_a_mailbox_are_accepted_in_their_order_and_flagged(harness: IntakeHarness, dovecot: Dovecot) -> None:
     dovecot.put(*(letter(f"wish {n}") for n in range(5)))
-    reader = house.reader(house.open(settings_of(dovecot)))
+    reader = harness.reader(harness.open(settings_of(dovecot)))
     assert reader.run_once(now()) == 5
-    assert house.texts() == [f"wish {n}" for n in range(5)]
+    assert harness.texts() == [f"wish {n}" for n in range(5)]
     assert reader.run_once(now()) == 0
     flags = dovecot.flags()
     assert len(flags) == 5
     assert all(KEYWORD.encode() in line and b"\\Seen" not in line for line in flags)
 
 
-def test_the_envelope_comes_from_the_fields_of_the_delivering_server(house: House, dovecot: Dovecot) -> None:
+def test_the_envelope_comes_from_the_fields_of_the_delivering_server(harness: IntakeHarness, dovecot: Dovecot) -> None:
     trace = b"Return-Path: <bounce@example.net>\r\nDelivered-To: edit+amelia@example.com\r\n"
     dovecot.put(
         trace + letter("wish"), letter("to a token", to="edit+t1@example.com"), letter("alias", to="x@y.example")
     )
-    house.reader(house.open(settings_of(dovecot))).run_once(now())
-    envelopes = [house.mails.load(one).envelope for one in house.started]
+    harness.reader(harness.open(settings_of(dovecot))).run_once(now())
+    envelopes = [harness.mails.load(one).envelope for one in harness.started]
     assert [one.recipient for one in envelopes] == ["edit+amelia@example.com", "edit+t1@example.com", USER]
     assert [one.mail_from for one in envelopes] == ["bounce@example.net", SCOTT, SCOTT]
     assert {one.peer for one in envelopes} == {""}, "no host to be trusted by"
 
 
-def test_taken_mails_are_moved_where_a_folder_is_named(house: House, dovecot: Dovecot) -> None:
+def test_taken_mails_are_moved_where_a_folder_is_named(harness: IntakeHarness, dovecot: Dovecot) -> None:
     dovecot.put(letter("wish"))
-    reader = house.reader(house.open(settings_of(dovecot, taken_folder="Erledigte Wünsche")))
+    reader = harness.reader(harness.open(settings_of(dovecot, taken_folder="Erledigte Wünsche")))
     assert reader.run_once(now()) == 1
     assert dovecot.flags() == []
     assert len(dovecot.flags('"Erledigte W&APw-nsche"')) == 1
 
 
-def test_a_mail_that_another_reader_deletes_or_moves_disturbs_nobody(house: House, dovecot: Dovecot) -> None:
+def test_a_mail_that_another_reader_deletes_or_moves_disturbs_nobody(harness: IntakeHarness, dovecot: Dovecot) -> None:
     dovecot.put(*(letter(f"wish {n}") for n in range(3)))
     other, alone = dovecot.client(), threading.Lock()
     other.store("1", "+FLAGS", "\\Deleted")  # marked, and not expunged by its reader yet
@@ -105,18 +105,18 @@ def test_a_mail_that_another_reader_deletes_or_moves_disturbs_nobody(house: Hous
     def accept_while_another_reads(raw: bytes, delivery: Delivery) -> Sequence[Accepted]:
         with alone:
             other.store("3", "+FLAGS", "\\Seen")
-        return house.accept(raw, delivery)
+        return harness.accept(raw, delivery)
 
-    assert house.reader(house.open(settings_of(dovecot)), accept_while_another_reads).run_once(now()) == 2
+    assert harness.reader(harness.open(settings_of(dovecot)), accept_while_another_reads).run_once(now()) == 2
     other.logout()
-    assert house.texts() == ["wish 1", "wish 2"]
+    assert harness.texts() == ["wish 1", "wish 2"]
     assert [b"\\Deleted" in line for line in dovecot.flags()] == [True, False, False], "nothing is expunged by us"
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tests.integration.intake_house import ImapMailbox, ImapSettings, now, open_house
+from tests.harness.intake import ImapMailbox, ImapSettings, now, open_intake
 from webordinary.adapters.passwords import password_source
 
 class KilledBeforeMarking(ImapMailbox):
@@ -124,24 +124,24 @@ class KilledBeforeMarking(ImapMailbox):
         os.kill(os.getpid(), signal.SIGKILL)
 
 settings = ImapSettings("localhost", int(sys.argv[2]), sys.argv[3], password_source(file=sys.argv[4]))
-next(open_house(Path(sys.argv[1])), None).reader(KilledBeforeMarking(settings)).run_once(now())
+next(open_intake(Path(sys.argv[1])), None).reader(KilledBeforeMarking(settings)).run_once(now())
 """
 
 
-def test_nothing_is_lost_or_taken_twice_at_kill_9(house: House, dovecot: Dovecot, tmp_path: Path) -> None:
+def test_nothing_is_lost_or_taken_twice_at_kill_9(harness: IntakeHarness, dovecot: Dovecot, tmp_path: Path) -> None:
     dovecot.put(letter("wish 1"), letter("wish 2"))
     (tmp_path / "password").write_text(PASSWORD + "\n")
     program = [sys.executable, "-c", KILLED, str(tmp_path), str(dovecot.tls_port), USER, str(tmp_path / "password")]
     assert subprocess.run(program, check=False).returncode == -signal.SIGKILL
-    assert len(house.mails.without_workflow(10)) == 2, "stored before they were marked"
-    assert house.reader(house.open(settings_of(dovecot))).run_once(now()) == 2
-    assert house.started == [], "recognised, not taken a second time"
+    assert len(harness.mails.without_workflow(10)) == 2, "stored before they were marked"
+    assert harness.reader(harness.open(settings_of(dovecot))).run_once(now()) == 2
+    assert harness.started == [], "recognised, not taken a second time"
     assert all(KEYWORD.encode() in line for line in dovecot.flags())
 
 
-def test_a_mailbox_with_another_uidvalidity_brings_nothing_twice(house: House, dovecot: Dovecot) -> None:
+def test_a_mailbox_with_another_uidvalidity_brings_nothing_twice(harness: IntakeHarness, dovecot: Dovecot) -> None:
     dovecot.put(letter("wish 1"))
-    reader = house.reader(house.open(settings_of(dovecot)))
+    reader = harness.reader(harness.open(settings_of(dovecot)))
     reader.run_once(now())
     before = dovecot.uidvalidity()
     dovecot.forget_indexes()
@@ -149,82 +149,82 @@ def test_a_mailbox_with_another_uidvalidity_brings_nothing_twice(house: House, d
     dovecot.put(letter("wish 2"))
     while reader.run_once(now()) == 0:  # its connection broke with the server
         pass
-    assert house.texts() == ["wish 1", "wish 2"]
+    assert harness.texts() == ["wish 1", "wish 2"]
 
 
-def test_the_reader_connects_again_when_the_server_comes_back(house: House, dovecot: Dovecot) -> None:
-    source = house.open(settings_of(dovecot))
-    loop = Loop(house.reader(source), LONG, now, source)
+def test_the_reader_connects_again_when_the_server_comes_back(harness: IntakeHarness, dovecot: Dovecot) -> None:
+    source = harness.open(settings_of(dovecot))
+    loop = Loop(harness.reader(source), LONG, now, source)
     thread = threading.Thread(target=loop.run)
     thread.start()
     try:
         dovecot.put(letter("wish 1"))
-        assert house.arrived.acquire(timeout=60)
+        assert harness.arrived.acquire(timeout=60)
         dovecot.stop()
         dovecot.start()
         dovecot.put(letter("wish 2"))
-        assert house.arrived.acquire(timeout=60)
+        assert harness.arrived.acquire(timeout=60)
     finally:
         loop.stop()
         thread.join(60)
     assert not thread.is_alive()
-    assert house.texts() == ["wish 1", "wish 2"]
+    assert harness.texts() == ["wish 1", "wish 2"]
 
 
-def test_idle_tells_of_a_mail_at_once(house: House, dovecot: Dovecot) -> None:
-    source = house.open(settings_of(dovecot))
-    reader = house.reader(source)
+def test_idle_tells_of_a_mail_at_once(harness: IntakeHarness, dovecot: Dovecot) -> None:
+    source = harness.open(settings_of(dovecot))
+    reader = harness.reader(source)
     reader.run_once(now())
     threading.Thread(target=dovecot.put, args=(letter("wish"),)).start()
     source.wait(LONG)  # returns because of the mail: without it the test would time out
-    while not house.started:
+    while not harness.started:
         reader.run_once(now())
 
 
-def test_a_server_without_idle_is_polled(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_without_idle_is_polled(harness: IntakeHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     with running_dovecot(more="imap_capability = IMAP4rev1 UIDPLUS MOVE") as server:
         monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate.cert))
-        source = house.open(settings_of(server))
-        loop = Loop(house.reader(source), 0.2, now, source)
+        source = harness.open(settings_of(server))
+        loop = Loop(harness.reader(source), 0.2, now, source)
         thread = threading.Thread(target=loop.run)
         thread.start()
         try:
             for text in ("wish 1", "wish 2"):
                 server.put(letter(text))
-                assert house.arrived.acquire(timeout=60)
+                assert harness.arrived.acquire(timeout=60)
         finally:
             loop.stop()
             thread.join(60)
 
 
-def test_starttls_is_insisted_on(house: House, dovecot: Dovecot) -> None:
+def test_starttls_is_insisted_on(harness: IntakeHarness, dovecot: Dovecot) -> None:
     dovecot.put(letter("wish"))
     settings = settings_of(dovecot, port=dovecot.port, security="starttls")
-    assert house.reader(house.open(settings)).run_once(now()) == 1
+    assert harness.reader(harness.open(settings)).run_once(now()) == 1
 
 
 def test_a_certificate_that_is_not_trusted_gets_no_password(
-    house: House, dovecot: Dovecot, monkeypatch: pytest.MonkeyPatch
+    harness: IntakeHarness, dovecot: Dovecot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     dovecot.put(letter("wish"))
     for changes in ({}, {"port": dovecot.port, "security": "starttls"}):
         with pytest.raises(Transient, match="certificate verify failed"):
-            list(house.open(settings_of(dovecot, **changes)).batches(now()))
+            list(harness.open(settings_of(dovecot, **changes)).batches(now()))
 
 
 def test_a_refused_login_is_told_without_the_password_and_not_hurried(
-    house: House, dovecot: Dovecot, caplog: pytest.LogCaptureFixture
+    harness: IntakeHarness, dovecot: Dovecot, caplog: pytest.LogCaptureFixture
 ) -> None:
-    source = house.open(settings_of(dovecot, password=password_source("wrong secret")))
+    source = harness.open(settings_of(dovecot, password=password_source("wrong secret")))
     with caplog.at_level(logging.DEBUG):
-        assert house.reader(source).run_once(now()) == 0
+        assert harness.reader(source).run_once(now()) == 0
     assert "refused the login of edit@example.com" in caplog.text
     assert "wrong secret" not in caplog.text
     assert source._retry_delays.delay(0) >= 60
 
 
-def test_a_program_prints_the_token_for_xoauth2(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_prints_the_token_for_xoauth2(harness: IntakeHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     class TokenInfo(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             known = parse_qs(urlsplit(self.path).query).get("access_token") == [TOKEN]
@@ -242,53 +242,53 @@ def test_a_program_prints_the_token_for_xoauth2(house: House, monkeypatch: pytes
             monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate.cert))
             server.put(letter("wish"))
             stale = settings_of(server, password=password_source(program=["echo", "stale"]), is_token=True)
-            assert house.reader(house.open(stale)).run_once(now()) == 0
+            assert harness.reader(harness.open(stale)).run_once(now()) == 0
             fresh = replace(stale, password=password_source(program=["echo", TOKEN]))
-            assert house.reader(house.open(fresh)).run_once(now()) == 1
+            assert harness.reader(harness.open(fresh)).run_once(now()) == 1
     finally:
         info.shutdown()
         info.server_close()
 
 
-def test_a_mail_that_is_too_big_is_refused_where_the_operator_sees_it(house: House, dovecot: Dovecot) -> None:
+def test_a_mail_that_is_too_big_is_refused_where_the_operator_sees_it(harness: IntakeHarness, dovecot: Dovecot) -> None:
     dovecot.put(letter("x" * 50_000), letter("wish"))
-    reader = house.reader(house.open(settings_of(dovecot, max_bytes=20_000)))
+    reader = harness.reader(harness.open(settings_of(dovecot, max_bytes=20_000)))
     assert reader.run_once(now()) == 2
-    assert house.texts() == ["wish"]
-    (refused,) = [event for event in house.events if event.kind is EventKind.MAIL_REFUSED]
+    assert harness.texts() == ["wish"]
+    (refused,) = [event for event in harness.events if event.kind is EventKind.MAIL_REFUSED]
     assert "larger than 20,000 bytes" in refused.data["reason"]
     assert len(dovecot.flags()) == 2, "it is still there"
 
 
-def test_a_mail_that_cannot_be_stored_now_waits_and_holds_no_other_up(house: House, dovecot: Dovecot) -> None:
+def test_a_mail_that_cannot_be_stored_now_waits_and_holds_no_other_up(harness: IntakeHarness, dovecot: Dovecot) -> None:
     dovecot.put(*(letter(f"wish {n}") for n in range(3)))
     no_room = {"wish 1"}
 
     def accept_some(raw: bytes, delivery: Delivery) -> Sequence[Accepted]:
         if any(text.encode() in raw for text in no_room):
             raise Transient("no room for strangers")
-        return house.accept(raw, delivery)
+        return harness.accept(raw, delivery)
 
-    reader = house.reader(house.open(settings_of(dovecot)), accept_some)
+    reader = harness.reader(harness.open(settings_of(dovecot)), accept_some)
     assert reader.run_once(now()) == 2
     no_room.clear()
     assert reader.run_once(now()) == 1
-    assert house.texts() == ["wish 0", "wish 2", "wish 1"]
+    assert harness.texts() == ["wish 0", "wish 2", "wish 1"]
 
 
-def test_mails_older_than_the_memory_of_what_was_done_are_left_alone(house: House, dovecot: Dovecot) -> None:
+def test_mails_older_than_the_memory_of_what_was_done_are_left_alone(harness: IntakeHarness, dovecot: Dovecot) -> None:
     dovecot.put(letter("wish"))
-    reader = house.reader(house.open(settings_of(dovecot, oldest_days=30)))
+    reader = harness.reader(harness.open(settings_of(dovecot, oldest_days=30)))
     assert reader.run_once(now() + timedelta(days=32)) == 0
     assert reader.run_once(now()) == 1
 
 
-def test_hundreds_of_mails_come_in_batches(house: House, dovecot: Dovecot) -> None:
+def test_hundreds_of_mails_come_in_batches(harness: IntakeHarness, dovecot: Dovecot) -> None:
     dovecot.put(*(letter(f"wish {n}") for n in range(230)))
-    source = house.open(settings_of(dovecot))
+    source = harness.open(settings_of(dovecot))
     sizes = [len(batch) for batch in source.batches(now())]
     assert sizes == [100, 100, 30]
-    assert house.reader(source).run_once(now()) == 230
+    assert harness.reader(source).run_once(now()) == 230
 
 
 def test_up_reads_the_mailbox_of_the_settings(dovecot: Dovecot, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.embedded import AMELIA_SCOTT, SCOTT, EmbeddedHarness, open_harness
 from tests.integration.dovecot import PASSWORD, USER, running_dovecot
-from tests.integration.house import AMELIA_SCOTT, SCOTT, House, open_house
 from tests.processes import own_port
 from tests.signed_mail import Key, Provider, Zone, letter, name_server
 from webordinary.compose.background import mail_readers
@@ -45,10 +45,10 @@ def zone() -> Zone:
 
 
 @pytest.fixture
-def house(tmp_path: Path, zone: Zone) -> Iterator[House]:
+def harness(tmp_path: Path, zone: Zone) -> Iterator[EmbeddedHarness]:
     with (
         name_server(zone.records) as (address, _),
-        open_house(tmp_path, trusted_peers=(), dns_servers=(address,)) as made,
+        open_harness(tmp_path, trusted_peers=(), dns_servers=(address,)) as made,
     ):
         yield made
 
@@ -58,12 +58,12 @@ def evil(zone: Zone, key: Key) -> Provider:
     return Provider("evil.example", key).publish(zone)
 
 
-def arrive(house: House, raw: bytes, recipient: str = "edit@localhost", mail_from: str = EVE) -> str:
-    services = house.services
+def arrive(harness: EmbeddedHarness, raw: bytes, recipient: str = "edit@localhost", mail_from: str = EVE) -> str:
+    services = harness.services
     told = Delivery(TransportKind.SMTP, "192.0.2.66", mail_from, (recipient,), services.clock.now())
     [mail] = accept(raw, told, mails=services.raw_mails, events=services.events)
-    start(mail.email_id, house.engine, services.raw_mails)
-    house.engine.run_ready()
+    start(mail.email_id, harness.engine, services.raw_mails)
+    harness.engine.run_ready()
     return mail.email_id
 
 
@@ -118,10 +118,10 @@ def tricked(trick: str, evil: Provider) -> bytes:
 
 
 @pytest.mark.parametrize("trick", FROM_TRICKS)
-def test_no_trick_with_from_makes_a_mail_a_customers(house: House, evil: Provider, trick: str) -> None:
-    email_id = arrive(house, tricked(trick, evil))
-    assert house.services.jobs.get(job_id_of(email_id)) is None
-    assert {entry.reply.recipient for entry in house.replies(email_id)} <= {SCOTT}, "a stranger gets no answer"
+def test_no_trick_with_from_makes_a_mail_a_customers(harness: EmbeddedHarness, evil: Provider, trick: str) -> None:
+    email_id = arrive(harness, tricked(trick, evil))
+    assert harness.services.jobs.get(job_id_of(email_id)) is None
+    assert {entry.reply.recipient for entry in harness.replies(email_id)} <= {SCOTT}, "a stranger gets no answer"
 
 
 def test_the_list_of_tricks_is_whole() -> None:
@@ -147,15 +147,15 @@ class Conversation:
         return letter(EVE, datetime.now(UTC), words, recipient, message_id, **fields), recipient
 
 
-def two_customers(house: House, scott: Provider) -> Conversation:
-    services, now = house.services, house.services.clock.now()
+def two_customers(harness: EmbeddedHarness, scott: Provider) -> Conversation:
+    services, now = harness.services, harness.services.clock.now()
     services.directory.add_project(Project("bakery", "/nowhere.git"), now)
     services.directory.add_sender(Sender(EVE, ProjectUser("bakery", "eve")), now)
-    theirs = arrive(house, scott.sign(letter(SCOTT, now, message_id="<s1@example.com>")), mail_from=SCOTT)
-    house.work()
+    theirs = arrive(harness, scott.sign(letter(SCOTT, now, message_id="<s1@example.com>")), mail_from=SCOTT)
+    harness.work()
     second = letter(SCOTT, now, "Change the title to Two", message_id="<s2@example.com>", References="<s1@example.com>")
-    waiting = arrive(house, scott.sign(second), mail_from=SCOTT)
-    [reply] = house.replies(theirs)
+    waiting = arrive(harness, scott.sign(second), mail_from=SCOTT)
+    [reply] = harness.replies(theirs)
     thread = services.threads.find(["<s1@example.com>"])
     assert thread
     return Conversation(thread, reply.reply.message_id, waiting)
@@ -168,22 +168,22 @@ MEANS = ("in-reply-to", "our reply", "references", "thread token", "project toke
 @pytest.mark.parametrize("words", COMMANDS)
 @pytest.mark.parametrize("means", MEANS)
 def test_no_customer_enters_the_conversation_of_another(
-    house: House, zone: Zone, evil: Provider, key: Key, means: str, words: str
+    harness: EmbeddedHarness, zone: Zone, evil: Provider, key: Key, means: str, words: str
 ) -> None:
-    services = house.services
-    conversation = two_customers(house, Provider("example.com", key).publish(zone))
+    services = harness.services
+    conversation = two_customers(harness, Provider("example.com", key).publish(zone))
     waiting = conversation.waiting
     before = services.jobs.get(job_id_of(waiting))
 
     raw, recipient = conversation.hijack(means, words)
-    email_id = arrive(house, evil.sign(raw), recipient)
+    email_id = arrive(harness, evil.sign(raw), recipient)
 
     job = services.jobs.get(job_id_of(email_id))
     assert job is None or job.key.project_id == "bakery"
     assert services.jobs.get(job_id_of(waiting)) == before, "the other customer's job waits as it did"
     assert before
     assert before.key == AMELIA_SCOTT
-    mine = [entry.reply for entry in house.replies(email_id)]
+    mine = [entry.reply for entry in harness.replies(email_id)]
     assert all(one.recipient == EVE and b"Spring Sale" not in one.raw for one in mine)
 
 
@@ -192,32 +192,32 @@ Attack = list[tuple[bytes, str]]
 """Mails with their recipients."""
 
 
-def through_readers(house: House, closing: ExitStack) -> None:
-    (loop,) = mail_readers(house.services, closing)
-    loop._service.run_once(house.services.clock.now())
+def through_readers(harness: EmbeddedHarness, closing: ExitStack) -> None:
+    (loop,) = mail_readers(harness.services, closing)
+    loop._service.run_once(harness.services.clock.now())
 
 
-def from_mailbox(house: House, attack: Attack, closing: ExitStack) -> None:
+def from_mailbox(harness: EmbeddedHarness, attack: Attack, closing: ExitStack) -> None:
     server = closing.enter_context(running_dovecot())
     server.put(*(f"Return-Path: <{EVE}>\r\nDelivered-To: {to}\r\n".encode() + raw for raw, to in attack))
     given = {"imap_host": "127.0.0.1", "imap_port": server.port, "imap_security": "none", "imap_user": USER}
-    house.services.config = replace(house.services.config, **given, imap_password=PASSWORD)  # type: ignore[arg-type]
-    through_readers(house, closing)
+    harness.services.config = replace(harness.services.config, **given, imap_password=PASSWORD)  # type: ignore[arg-type]
+    through_readers(harness, closing)
 
 
-def from_folder(house: House, attack: Attack, closing: ExitStack) -> None:
-    folder = house.services.config.data / "drop"
+def from_folder(harness: EmbeddedHarness, attack: Attack, closing: ExitStack) -> None:
+    folder = harness.services.config.data / "drop"
     folder.mkdir()
     for n, (raw, to) in enumerate(attack):
         (folder / f"{n:04}.eml").write_bytes(f"Return-Path: <{EVE}>\r\nDelivered-To: {to}\r\n".encode() + raw)
-    house.services.config = replace(house.services.config, drop_folder=str(folder))
-    through_readers(house, closing)
+    harness.services.config = replace(harness.services.config, drop_folder=str(folder))
+    through_readers(harness, closing)
 
 
-def by_http(house: House, attack: Attack, closing: ExitStack) -> None:
+def by_http(harness: EmbeddedHarness, attack: Attack, closing: ExitStack) -> None:
     port = closing.enter_context(own_port())
-    house.services.config = replace(house.services.config, push_port=port, push_secret=SECRET)
-    server = push_server(house.services)
+    harness.services.config = replace(harness.services.config, push_port=port, push_secret=SECRET)
+    server = push_server(harness.services)
     server.start()
     closing.callback(server.stop)
     for raw, to in attack:
@@ -241,27 +241,31 @@ TRANSPORTS = [MAILBOX, pytest.param(from_folder, id="folder"), pytest.param(by_h
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_tricks_and_hijacks_fail_on_every_transport(
-    house: House, zone: Zone, evil: Provider, key: Key, transport: Callable[[House, Attack, ExitStack], None]
+    harness: EmbeddedHarness,
+    zone: Zone,
+    evil: Provider,
+    key: Key,
+    transport: Callable[[EmbeddedHarness, Attack, ExitStack], None],
 ) -> None:
-    services = house.services
-    conversation = two_customers(house, Provider("example.com", key).publish(zone))
+    services = harness.services
+    conversation = two_customers(harness, Provider("example.com", key).publish(zone))
     before = services.jobs.get(job_id_of(conversation.waiting))
     hijacks = [conversation.hijack(means, words) for means in MEANS for words in COMMANDS]
     attack = [(tricked(trick, evil), "edit@localhost") for trick in FROM_TRICKS]
     attack += [(evil.sign(raw), to) for raw, to in hijacks]
-    known = set(received(house))
+    known = set(received(harness))
     with ExitStack() as closing:
-        transport(house, attack, closing)
-    house.engine.run_ready()
-    came = [email_id for email_id in received(house) if email_id not in known]
+        transport(harness, attack, closing)
+    harness.engine.run_ready()
+    came = [email_id for email_id in received(harness) if email_id not in known]
     assert len(came) >= len(hijacks), "the mails came in and were judged"
     jobs = [job for email_id in came if (job := services.jobs.get(job_id_of(email_id)))]
     assert {job.key.project_id for job in jobs} <= {"bakery"}
     assert services.jobs.get(job_id_of(conversation.waiting)) == before
-    answered = {entry.reply.recipient for email_id in came for entry in house.replies(email_id)}
+    answered = {entry.reply.recipient for email_id in came for entry in harness.replies(email_id)}
     assert answered <= {SCOTT, EVE}, "a customer is asked or answered, and no stranger"
 
 
-def received(house: House) -> list[str]:
-    with house.services.db.read() as conn:
+def received(harness: EmbeddedHarness) -> list[str]:
+    with harness.services.db.read() as conn:
         return [str(row[0]) for row in conn.execute("SELECT email_id FROM raw_mails ORDER BY rowid")]

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.harness.embedded import SCOTT, EmbeddedHarness, open_harness
 from tests.hostile_mails import HOSTILE, mail, of_parts, one_photo, plain_text, quotes_and_answers, twenty_photos
-from tests.integration.house import SCOTT, House, open_house
 from tests.photos import HEIC, exif, opened, picture
 from tests.processes import children_of, wait_gone
 from webordinary.adapters.files import parser as parser_module
@@ -240,38 +240,38 @@ def test_a_child_ends_with_its_parent() -> None:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path / "data") as house:
-        yield house
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path / "data") as harness:
+        yield harness
 
 
-def received(house: House, raw: bytes, mail_from: str) -> str:
-    services = house.services
+def received(harness: EmbeddedHarness, raw: bytes, mail_from: str) -> str:
+    services = harness.services
     now = services.clock.now()
     delivery = Delivery(TransportKind.SMTP, "127.0.0.1", mail_from, ("edit@localhost",), now)
     [accepted] = accept(raw, delivery, mails=services.raw_mails, events=services.events)
-    start(accepted.email_id, house.engine, services.raw_mails)
-    house.engine.run_ready()
+    start(accepted.email_id, harness.engine, services.raw_mails)
+    harness.engine.run_ready()
     return accepted.email_id
 
 
-def kinds(house: House, email_id: str) -> set[str]:
-    house.services.events.close()  # writes what it holds
-    return {logged.event.kind for logged in house.services.event_log.after(0, 100, email_id)}
+def kinds(harness: EmbeddedHarness, email_id: str) -> set[str]:
+    harness.services.events.close()  # writes what it holds
+    return {logged.event.kind for logged in harness.services.event_log.after(0, 100, email_id)}
 
 
 @pytest.mark.parametrize("build", [HOSTILE["semicolons"], HOSTILE["quotes_and_answers"], HOSTILE["attached_mail"]])
-def test_a_strangers_mail_is_never_parsed_and_leaves_no_dead_letter(house: House, build: Any) -> None:  # noqa: ANN401
-    email_id = received(house, build("eve@example.com"), "eve@example.com")
-    assert "MailRefused" in kinds(house, email_id)
-    assert not {"MailParsed", "DeadLettered"} & kinds(house, email_id)
-    assert (house.services.dead_letters.all(10), house.replies(email_id)) == ([], [])
-    assert house.services.mailroom.parsed_mails.load(email_id) is None
+def test_a_strangers_mail_is_never_parsed_and_leaves_no_dead_letter(harness: EmbeddedHarness, build: Any) -> None:  # noqa: ANN401
+    email_id = received(harness, build("eve@example.com"), "eve@example.com")
+    assert "MailRefused" in kinds(harness, email_id)
+    assert not {"MailParsed", "DeadLettered"} & kinds(harness, email_id)
+    assert (harness.services.dead_letters.all(10), harness.replies(email_id)) == ([], [])
+    assert harness.services.mailroom.parsed_mails.load(email_id) is None
 
 
-def test_a_customer_is_told_why_their_mail_is_not_read(house: House) -> None:
-    email_id = received(house, HOSTILE["semicolons"](SCOTT), SCOTT)
-    [reply] = house.replies(email_id)
+def test_a_customer_is_told_why_their_mail_is_not_read(harness: EmbeddedHarness) -> None:
+    email_id = received(harness, HOSTILE["semicolons"](SCOTT), SCOTT)
+    [reply] = harness.replies(email_id)
     assert b"8000 parameters in the header field of a part" in reply.reply.raw.replace(b"=\r\n", b"").replace(
         b"\r\n", b" "
     )

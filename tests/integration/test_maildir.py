@@ -13,6 +13,7 @@ import dkim
 import pytest
 from aiosmtpd.controller import Controller
 
+from tests.fakes.events import EventRecorder
 from tests.processes import own_port
 from webordinary.adapters.files.transports import MaildirTransport, RelaySettings, RelayTransport, SigningTransport
 from webordinary.adapters.sqlite.database import MemoryDatabase
@@ -24,17 +25,11 @@ from webordinary.mail.outbox import LEAST_TRIES, deliver_due, next_try
 from webordinary.mail.replies.answers import held
 from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.events import Event
 from webordinary.model.mail import Command, Delivery, ParsedMail, Reply
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 RAW = b"Subject: Re: Title\r\nMessage-ID: <a@localhost>\r\n\r\nDone.\r\n"
 REPLY = Reply("e1", "answer", "scott@example.com", "<a@localhost>", RAW)
-
-
-class Told(list[Event]):
-    def emit(self, event: Event) -> None:
-        self.append(event)
 
 
 def delivered(folder: Path) -> list[str]:
@@ -48,7 +43,7 @@ def test_a_reply_becomes_one_mail_that_any_reader_understands(tmp_path: Path) ->
 
 
 def test_a_crash_after_delivery_does_not_deliver_twice(tmp_path: Path) -> None:
-    outbox, transport, events = SqliteOutbox(MemoryDatabase()), MaildirTransport(tmp_path), Told()
+    outbox, transport, events = SqliteOutbox(MemoryDatabase()), MaildirTransport(tmp_path), EventRecorder()
     outbox.put(REPLY, NOON)
     transport.send(REPLY)  # and the process died before it could note that
     assert deliver_due(outbox, transport, NOON, events) == 1
@@ -82,7 +77,7 @@ def test_what_a_killed_delivery_left_in_tmp_is_no_mail(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_used_is_worth_another_try(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    outbox, events = SqliteOutbox(MemoryDatabase()), Told()
+    outbox, events = SqliteOutbox(MemoryDatabase()), EventRecorder()
     outbox.put(REPLY, NOON)
     assert deliver_due(outbox, MaildirTransport(tmp_path / "file"), NOON, events) == 0
     (entry,) = outbox.of("e1")
@@ -235,7 +230,7 @@ def test_a_reply_that_the_relay_refuses_is_given_up(remote: Remote, relay: Relay
     remote.problem = Permanent("spam")
     with pytest.raises(Permanent, match="554"):
         relay.send(REPLY)
-    outbox, events = SqliteOutbox(MemoryDatabase()), Told()
+    outbox, events = SqliteOutbox(MemoryDatabase()), EventRecorder()
     outbox.put(REPLY, NOON)
     deliver_due(outbox, relay, NOON, events)
     assert outbox.of("e1")[0].given_up

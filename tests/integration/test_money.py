@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.site_house import SiteHouse, open_site_house
+from tests.harness.site import SiteHarness, open_site_harness
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.jobs.ports import AgentLimits, AgentResult, AgentTask
 from webordinary.model.claims import CancelToken
@@ -31,12 +31,12 @@ class Spendthrift:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[SiteHouse]:
-    with open_site_house(tmp_path / "data") as house:
-        yield house
+def site(tmp_path: Path) -> Iterator[SiteHarness]:
+    with open_site_harness(tmp_path / "data") as harness:
+        yield harness
 
 
-def test_the_cap_on_one_mail_holds_for_all_its_starts(site: SiteHouse) -> None:
+def test_the_cap_on_one_mail_holds_for_all_its_starts(site: SiteHarness) -> None:
     agent, claims, now = Spendthrift(), site.services.pool.claims, site.services.clock.now
     site.deps = replace(site.deps, agents={"auto": agent}, limits=AgentLimits(cost_usd=3.0))
     started = site.begin("change the homepage title to Sale")
@@ -55,7 +55,7 @@ def test_the_cap_on_one_mail_holds_for_all_its_starts(site: SiteHouse) -> None:
     assert agent.left == [3.0, 1.0]
 
 
-def test_a_day_without_a_setting_of_its_own_costs_at_most_20_dollars(site: SiteHouse) -> None:
+def test_a_day_without_a_setting_of_its_own_costs_at_most_20_dollars(site: SiteHarness) -> None:
     site.deps = replace(site.deps, agents={"auto": Spendthrift()})
     started, now = site.begin("change the homepage title to Sale"), site.services.clock.now()
     site.services.ledger.spend(started.job, 20.0, now)
@@ -64,7 +64,7 @@ def test_a_day_without_a_setting_of_its_own_costs_at_most_20_dollars(site: SiteH
     assert held.value.held is DeferReason.BUDGET
 
 
-def test_an_agent_that_costs_nothing_works_though_the_day_is_paid_for(site: SiteHouse) -> None:
+def test_an_agent_that_costs_nothing_works_though_the_day_is_paid_for(site: SiteHarness) -> None:
     started, now = site.begin("change the homepage title to Sale"), site.services.clock.now()
     site.services.ledger.spend(started.job, 20.0, now)
     site.deps = replace(site.deps, agents={"auto": BuiltinAgent()}, limits=AgentLimits(cost_usd=100.0))

@@ -7,70 +7,70 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
 from webordinary.model.claims import Claim, StartedJob
 from webordinary.model.jobs import Job
 from webordinary.pool.transitions import MAX_OUTAGES
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path) as opened:
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path) as opened:
         yield opened
 
 
-def start_and_die(house: House, over: Claim | None) -> Claim:
+def start_and_die(harness: EmbeddedHarness, over: Claim | None) -> Claim:
     """A worker without a lock file starts the customer's job: to everybody it is dead."""
-    started = house.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, house.services.clock.now(), over)
+    started = harness.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, harness.services.clock.now(), over)
     assert isinstance(started, StartedJob)
     return started.claim
 
 
-def the_job(house: House) -> Job:
-    [job] = house.services.jobs.open_jobs(AMELIA_SCOTT)
+def the_job(harness: EmbeddedHarness) -> Job:
+    [job] = harness.services.jobs.open_jobs(AMELIA_SCOTT)
     return job
 
 
-def test_a_start_that_an_outage_cut_off_is_given_back(house: House) -> None:
-    house.receive()
-    claim = start_and_die(house, None)
-    assert the_job(house).attempts == 1
-    house.services.prepare()
-    assert the_job(house).attempts == 0
-    start_and_die(house, claim)
-    assert the_job(house).attempts == 1
+def test_a_start_that_an_outage_cut_off_is_given_back(harness: EmbeddedHarness) -> None:
+    harness.receive()
+    claim = start_and_die(harness, None)
+    assert the_job(harness).attempts == 1
+    harness.services.prepare()
+    assert the_job(harness).attempts == 0
+    start_and_die(harness, claim)
+    assert the_job(harness).attempts == 1
 
 
-def test_a_start_of_a_living_worker_counts(house: House) -> None:
-    house.receive()
-    house.services.workers.enter(WORKER)
-    start_and_die(house, None)
-    house.services.prepare()
-    assert the_job(house).attempts == 1
-    house.services.workers.leave(WORKER)
+def test_a_start_of_a_living_worker_counts(harness: EmbeddedHarness) -> None:
+    harness.receive()
+    harness.services.workers.enter(WORKER)
+    start_and_die(harness, None)
+    harness.services.prepare()
+    assert the_job(harness).attempts == 1
+    harness.services.workers.leave(WORKER)
 
 
-def test_a_start_that_a_living_worker_lets_go_of_is_given_back(house: House) -> None:
-    house.receive()
-    claim = start_and_die(house, None)
-    assert house.services.pool.claims.begin_release(claim)
-    assert the_job(house).attempts == 0
-    again = start_and_die(house, claim)
-    assert (the_job(house).attempts, the_job(house).fence) == (1, again.fence)
+def test_a_start_that_a_living_worker_lets_go_of_is_given_back(harness: EmbeddedHarness) -> None:
+    harness.receive()
+    claim = start_and_die(harness, None)
+    assert harness.services.pool.claims.begin_release(claim)
+    assert the_job(harness).attempts == 0
+    again = start_and_die(harness, claim)
+    assert (the_job(harness).attempts, the_job(harness).fence) == (1, again.fence)
 
 
-def test_a_release_after_a_takeover_gives_nothing_back(house: House) -> None:
-    house.receive()
-    claim = start_and_die(house, None)
-    start_and_die(house, claim)
-    assert not house.services.pool.claims.begin_release(claim)
-    assert the_job(house).attempts == 2
+def test_a_release_after_a_takeover_gives_nothing_back(harness: EmbeddedHarness) -> None:
+    harness.receive()
+    claim = start_and_die(harness, None)
+    start_and_die(harness, claim)
+    assert not harness.services.pool.claims.begin_release(claim)
+    assert the_job(harness).attempts == 2
 
 
-def test_after_many_outages_its_starts_count_again(house: House) -> None:
-    house.receive()
+def test_after_many_outages_its_starts_count_again(harness: EmbeddedHarness) -> None:
+    harness.receive()
     claim = None
     for _ in range(MAX_OUTAGES + 2):
-        claim = start_and_die(house, claim)
-        house.services.prepare()
-    assert the_job(house).attempts == 2
+        claim = start_and_die(harness, claim)
+        harness.services.prepare()
+    assert the_job(harness).attempts == 2

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.world import SECRET, SMALL, working_jail
-from tests.integration.site_house import SiteHouse, open_site_house
+from tests.harness.site import SiteHarness, open_site_harness
 from webordinary.adapters.files.screenshots import (
     BROWSER_BYTES,
     CONNECTIONS,
@@ -260,7 +260,7 @@ def test_the_reply_to_a_quick_change_waits_less_unless_pictures_are_always_wante
 @pytest.mark.needs("git")
 @pytest.mark.timeout(300)
 def test_pictures_go_with_the_reply_and_stand_on_the_page(screenshotter: ChromiumScreenshotter, tmp_path: Path) -> None:
-    with open_site_house(tmp_path / "data", pictures="on", picture_seconds=60) as site:
+    with open_site_harness(tmp_path / "data", pictures="on", picture_seconds=60) as site:
         job = site.mail("change the homepage title to Spring Sale")
         assert job.result
         before, after = job.result.pictures
@@ -270,6 +270,6 @@ def test_pictures_go_with_the_reply_and_stand_on_the_page(screenshotter: Chromiu
         assert "Spring Sale" in reply.get_body(("plain",)).get_content()  # type: ignore[union-attr]
 
 
-def _replies(site: SiteHouse, email_id: str) -> list[EmailMessage]:
-    entries = site.house.replies(email_id)
+def _replies(site: SiteHarness, email_id: str) -> list[EmailMessage]:
+    entries = site.harness.replies(email_id)
     return [email.message_from_bytes(entry.reply.raw, policy=email.policy.default) for entry in entries]  # type: ignore[misc]

@@ -18,7 +18,7 @@ import pytest
 
 import webordinary
 from tests.certificates import certificate
-from tests.integration.house import AMELIA_SCOTT, SCOTT
+from tests.harness.embedded import AMELIA_SCOTT, SCOTT
 from tests.integration.postfix import running_postfix
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import FILE_NAME, Config

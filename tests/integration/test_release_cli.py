@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.site_house import SiteHouse, open_site_house
+from tests.harness.site import SiteHarness, open_site_harness
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.sqlite.claims import SqliteProjectLeases
@@ -28,24 +28,24 @@ pytestmark = pytest.mark.needs("git")
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[SiteHouse]:
-    with open_site_house(tmp_path / "data") as house:
-        yield house
+def site(tmp_path: Path) -> Iterator[SiteHarness]:
+    with open_site_harness(tmp_path / "data") as harness:
+        yield harness
 
 
-def git(site: SiteHouse, *args: str) -> str:
+def git(site: SiteHarness, *args: str) -> str:
     origin = site.data / "origins" / "amelia.git"
     return subprocess.run(["git", "-C", str(origin), *args], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def run(site: SiteHouse, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run(site: SiteHarness, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = main(["release", *words, "--data", str(site.data)])
     said = capsys.readouterr()
     return code, said.out, said.err
 
 
 def test_the_kept_releases_are_listed_with_the_shown_one_marked(
-    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+    site: SiteHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = site.shown()
     site.mail("change the homepage title to Spring Sale")
@@ -63,7 +63,7 @@ def test_the_kept_releases_are_listed_with_the_shown_one_marked(
 
 @pytest.mark.parametrize("words", [("list", "nope"), ("rollback", "nope")])
 def test_a_site_that_never_was_is_told(
-    site: SiteHouse, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+    site: SiteHarness, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     code, _, err = run(site, capsys, *words)
     assert code == 1
@@ -71,7 +71,7 @@ def test_a_site_that_never_was_is_told(
 
 
 def test_a_rollback_shows_the_earlier_release_and_the_next_change_starts_from_there(
-    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+    site: SiteHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site.mail("change the homepage title to Spring Sale")
     good, tree = site.shown(), git(site, "rev-parse", "main^{tree}")
@@ -90,7 +90,7 @@ def test_a_rollback_shows_the_earlier_release_and_the_next_change_starts_from_th
 
 
 def test_a_rollback_to_a_named_release_twice_changes_nothing_more(
-    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+    site: SiteHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = site.shown()
     site.mail("change the homepage title to Spring Sale")
@@ -118,7 +118,7 @@ class SlowBuilder(PlainFiles):
 
 
 def test_a_rollback_does_not_wait_for_a_build_which_goes_on_from_what_is_shown_then(
-    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+    site: SiteHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site.mail("change the homepage title to Spring Sale")
     good = site.shown()
@@ -146,7 +146,7 @@ def test_a_rollback_does_not_wait_for_a_build_which_goes_on_from_what_is_shown_t
 
 
 def test_the_public_site_goes_back_with_its_own_line_and_without_touching_main(
-    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+    site: SiteHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for text in ("change the homepage title to Spring Sale", "publish", "change the homepage title to Oops", "publish"):
         site.mail(text)
@@ -161,7 +161,7 @@ def test_the_public_site_goes_back_with_its_own_line_and_without_touching_main(
     assert all(one["change"].startswith("Publish: ") for one in json.loads(out))
 
 
-def test_an_undo_after_a_rollback_does_not_bring_it_back(site: SiteHouse, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_undo_after_a_rollback_does_not_bring_it_back(site: SiteHarness, capsys: pytest.CaptureFixture[str]) -> None:
     site.mail("change the homepage title to Oops", "<oops@example.com>")
     run(site, capsys, "rollback", "amelia")
     before = site.page()
@@ -170,7 +170,7 @@ def test_an_undo_after_a_rollback_does_not_bring_it_back(site: SiteHouse, capsys
 
 
 def test_when_the_source_cannot_follow_the_site_is_back_and_the_operator_is_told(
-    site: SiteHouse, capsys: pytest.CaptureFixture[str]
+    site: SiteHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = site.shown()
     site.mail("change the homepage title to Oops")
@@ -182,13 +182,15 @@ def test_when_the_source_cannot_follow_the_site_is_back_and_the_operator_is_told
 
 
 @pytest.mark.parametrize("words", [("rollback", "amelia"), ("rollback", "amelia", "fff"), ("list", "nobody")])
-def test_what_is_not_there_is_said(site: SiteHouse, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+def test_what_is_not_there_is_said(
+    site: SiteHarness, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
     code, _, err = run(site, capsys, *words)
     assert code == 1
     assert err.startswith("webordinary: ")
 
 
-def test_an_operators_lease_lasts_as_long_as_the_operators_process(site: SiteHouse) -> None:
+def test_an_operators_lease_lasts_as_long_as_the_operators_process(site: SiteHarness) -> None:
     dead: set[str] = set()
     leases = SqliteProjectLeases(site.services.db, dead.__contains__)
     now = site.services.clock.now()

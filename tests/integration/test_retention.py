@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Up
-from tests.integration.house import House, open_house
+from tests.harness.embedded import EmbeddedHarness, open_harness
 from tests.integration.test_smtp_intake import letter
 from webordinary.adapters.files import smtp_client
 from webordinary.adapters.files.transports import MaildirTransport
@@ -24,14 +24,14 @@ FOLDERS = ("mail", "blobs", "outbox")
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path / "data", unadmitted_mail_mb=1) as house:
-        yield house
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path / "data", unadmitted_mail_mb=1) as harness:
+        yield harness
 
 
-def forget(house: House, days: float) -> int:
+def forget(harness: EmbeddedHarness, days: float) -> int:
     """What the hourly sweep does with mails, so many days from now."""
-    services = house.services
+    services = harness.services
     now = services.clock.now() + timedelta(days=days)
     before = now - timedelta(days=services.config.retention_days)
     services.jobs.forget(before)
@@ -39,98 +39,98 @@ def forget(house: House, days: float) -> int:
     return forget_mails(services, before, now)
 
 
-def attach(house: House, email_id: str, content: bytes) -> str:
-    digest = house.services.blobs.put(content)
+def attach(harness: EmbeddedHarness, email_id: str, content: bytes) -> str:
+    digest = harness.services.blobs.put(content)
     photo = Attachment("mug.png", "image/png", AttachmentKind.IMAGE, len(content), digest)
-    house.services.mailroom.manifest.save(email_id, 0, photo)
+    harness.services.mailroom.manifest.save(email_id, 0, photo)
     return digest
 
 
-def deliver(house: House) -> None:
-    services = house.services
+def deliver(harness: EmbeddedHarness) -> None:
+    services = harness.services
     transport = MaildirTransport(services.config.data / "outbox")
     deliver_due(services.outbox, transport, services.clock.now(), services.events)
 
 
-def rows(house: House) -> dict[str, int]:
-    with house.services.db.read() as conn:
+def rows(harness: EmbeddedHarness) -> dict[str, int]:
+    with harness.services.db.read() as conn:
         return {table: conn.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}
 
 
-def files(house: House) -> list[Path]:
-    folders = (house.services.config.data / name for name in FOLDERS)
+def files(harness: EmbeddedHarness) -> list[Path]:
+    folders = (harness.services.config.data / name for name in FOLDERS)
     return [path for folder in folders for path in folder.rglob("*") if path.is_file()]
 
 
-def test_a_finished_mail_is_forgotten_with_its_attachments_and_replies(house: House) -> None:
-    attach(house, house.receive(), b"a photo of a mug")
-    house.work()
-    deliver(house)
-    assert all(rows(house).values())
-    assert len(files(house)) == 3
-    assert forget(house, days=29) == 0
-    assert all(rows(house).values())
-    assert len(files(house)) == 3
-    assert forget(house, days=31) == 1
-    assert not any(rows(house).values())
-    assert files(house) == []
+def test_a_finished_mail_is_forgotten_with_its_attachments_and_replies(harness: EmbeddedHarness) -> None:
+    attach(harness, harness.receive(), b"a photo of a mug")
+    harness.work()
+    deliver(harness)
+    assert all(rows(harness).values())
+    assert len(files(harness)) == 3
+    assert forget(harness, days=29) == 0
+    assert all(rows(harness).values())
+    assert len(files(harness)) == 3
+    assert forget(harness, days=31) == 1
+    assert not any(rows(harness).values())
+    assert files(harness) == []
 
 
-def test_a_reply_to_a_forgotten_mail_goes_on_in_its_thread(house: House) -> None:
-    house.receive(message_id="<root@example.com>")
-    thread_id = house.work().job.thread_id
-    deliver(house)
-    assert forget(house, days=31) == 1
-    known = house.services.threads.get(thread_id)
+def test_a_reply_to_a_forgotten_mail_goes_on_in_its_thread(harness: EmbeddedHarness) -> None:
+    harness.receive(message_id="<root@example.com>")
+    thread_id = harness.work().job.thread_id
+    deliver(harness)
+    assert forget(harness, days=31) == 1
+    known = harness.services.threads.get(thread_id)
     assert known
     assert known.subject == ""
-    house.receive("Change the title to Summer Sale", answers="<root@example.com>")
-    assert house.work().job.thread_id == thread_id
+    harness.receive("Change the title to Summer Sale", answers="<root@example.com>")
+    assert harness.work().job.thread_id == thread_id
 
 
-def test_a_mail_with_an_open_job_an_unsent_reply_or_a_dead_letter_stays(house: House) -> None:
-    house.give_up()
-    house.receive("Change the title to Summer Sale")
-    house.work()
-    house.receive("Change the title to Autumn Sale")
-    with house.services.db.write() as conn:  # the dead letter's own reply has left
+def test_a_mail_with_an_open_job_an_unsent_reply_or_a_dead_letter_stays(harness: EmbeddedHarness) -> None:
+    harness.give_up()
+    harness.receive("Change the title to Summer Sale")
+    harness.work()
+    harness.receive("Change the title to Autumn Sale")
+    with harness.services.db.write() as conn:  # the dead letter's own reply has left
         conn.execute("UPDATE outbox SET sent_at = created_at WHERE outbox_id = 1")
-    assert forget(house, days=31) == 0
-    assert rows(house)["raw_mails"] == 3
-    deliver(house)
-    assert forget(house, days=31) == 1
+    assert forget(harness, days=31) == 0
+    assert rows(harness)["raw_mails"] == 3
+    deliver(harness)
+    assert forget(harness, days=31) == 1
 
 
-def test_mails_that_were_not_admitted_are_forgotten_after_three_days(house: House) -> None:
-    stranger = house.receive(sender="stranger@example.org")
-    mine = house.receive()
-    assert house.services.raw_mails.unadmitted_bytes() > 4096
-    assert forget(house, days=2.9) == 0
-    assert forget(house, days=3.1) == 1
-    assert house.services.raw_mails.unadmitted_bytes() == 0
-    names = [file.stem for file in files(house)]
+def test_mails_that_were_not_admitted_are_forgotten_after_three_days(harness: EmbeddedHarness) -> None:
+    stranger = harness.receive(sender="stranger@example.org")
+    mine = harness.receive()
+    assert harness.services.raw_mails.unadmitted_bytes() > 4096
+    assert forget(harness, days=2.9) == 0
+    assert forget(harness, days=3.1) == 1
+    assert harness.services.raw_mails.unadmitted_bytes() == 0
+    names = [file.stem for file in files(harness)]
     assert stranger not in names
     assert mine in names
 
 
-def test_a_sweep_is_bounded_and_the_next_one_goes_on(house: House) -> None:
+def test_a_sweep_is_bounded_and_the_next_one_goes_on(harness: EmbeddedHarness) -> None:
     for number in range(5):
-        house.receive(sender=f"stranger{number}@example.org")
-    later = house.services.clock.now() + timedelta(days=4)
-    assert [house.services.retention.forget(later, later, limit=3) for _ in range(3)] == [3, 2, 0]
+        harness.receive(sender=f"stranger{number}@example.org")
+    later = harness.services.clock.now() + timedelta(days=4)
+    assert [harness.services.retention.forget(later, later, limit=3) for _ in range(3)] == [3, 2, 0]
 
 
-def test_a_file_that_another_mail_came_with_is_kept(house: House) -> None:
-    digest = attach(house, house.receive(), b"the same photo")
-    other = house.services.blobs.put(b"another photo")
-    later = house.services.clock.now() + timedelta(days=1)
-    assert house.services.blobs.forget(later, house.services.retention.attached()) == 1
-    assert house.services.blobs.get(digest) == b"the same photo"
-    assert not house.services.blobs.path(other).exists()
+def test_a_file_that_another_mail_came_with_is_kept(harness: EmbeddedHarness) -> None:
+    digest = attach(harness, harness.receive(), b"the same photo")
+    other = harness.services.blobs.put(b"another photo")
+    later = harness.services.clock.now() + timedelta(days=1)
+    assert harness.services.blobs.forget(later, harness.services.retention.attached()) == 1
+    assert harness.services.blobs.get(digest) == b"the same photo"
+    assert not harness.services.blobs.path(other).exists()
 
 
-def test_a_file_that_comes_again_is_as_young_as_a_new_one(house: House) -> None:
-    blobs, now = house.services.blobs, house.services.clock.now()
+def test_a_file_that_comes_again_is_as_young_as_a_new_one(harness: EmbeddedHarness) -> None:
+    blobs, now = harness.services.blobs, harness.services.clock.now()
     digest = blobs.put(b"photo")
     os.utime(blobs.path(digest), (0, 0))
     blobs.put(b"photo")

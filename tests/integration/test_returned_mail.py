@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import SCOTT, House, open_house
+from tests.harness.embedded import SCOTT, EmbeddedHarness, open_harness
 from webordinary.compose.background import alert_mailer
 from webordinary.mail.intake import accept
 from webordinary.mail.ports import OutboxEntry
@@ -48,48 +48,48 @@ Subject: Re: Mail 1\r
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path, operator="ops@example.org") as made:
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path, operator="ops@example.org") as made:
         yield made
 
 
-def answered(house: House) -> OutboxEntry:
+def answered(harness: EmbeddedHarness) -> OutboxEntry:
     """A mail whose answer has left."""
-    email_id = house.receive()
-    house.work()
-    [entry] = house.replies(email_id)
-    house.services.outbox.mark_sent(entry.reply, datetime.now(UTC))
+    email_id = harness.receive()
+    harness.work()
+    [entry] = harness.replies(email_id)
+    harness.services.outbox.mark_sent(entry.reply, datetime.now(UTC))
     return entry
 
 
-def report(house: House, entry: OutboxEntry, **changes: str) -> str | None:
+def report(harness: EmbeddedHarness, entry: OutboxEntry, **changes: str) -> str | None:
     """A report arrives; what the reply is noted with then."""
     fields = {
         "message_id": entry.reply.message_id, "recipient": SCOTT, "action": "failed", "kind": "delivery-status",
         **changes,
     }  # fmt: skip
-    services, now = house.services, house.services.clock.now()
+    services, now = harness.services, harness.services.clock.now()
     told = Delivery(TransportKind.SMTP, "192.0.2.1", "", ("edit@localhost",), now)
     raw = REPORT.format(**fields).encode()
     [mail] = accept(raw, told, mails=services.raw_mails, events=services.events)
-    start(mail.email_id, house.engine, services.raw_mails)
-    house.engine.run_ready()
-    assert house.replies(mail.email_id) == []
-    return house.replies(entry.reply.email_id)[0].bounced
+    start(mail.email_id, harness.engine, services.raw_mails)
+    harness.engine.run_ready()
+    assert harness.replies(mail.email_id) == []
+    return harness.replies(entry.reply.email_id)[0].bounced
 
 
-def test_a_bounce_is_noted_on_the_reply_and_told_once(house: House) -> None:
-    entry = answered(house)
-    noted = report(house, entry)
+def test_a_bounce_is_noted_on_the_reply_and_told_once(harness: EmbeddedHarness) -> None:
+    entry = answered(harness)
+    noted = report(harness, entry)
     assert noted is not None
     assert "550 5.1.1 no such user" in noted
-    house.services.events.close()
-    mailer, now = alert_mailer(house.services), house.services.clock.now()
+    harness.services.events.close()
+    mailer, now = alert_mailer(harness.services), harness.services.clock.now()
     assert [mailer.run_once(now), mailer.run_once(now)] == [1, 0]
 
 
-def test_a_complaint_is_noted(house: House) -> None:
-    noted = report(house, answered(house), kind="feedback-report")
+def test_a_complaint_is_noted(harness: EmbeddedHarness) -> None:
+    noted = report(harness, answered(harness), kind="feedback-report")
     assert noted is not None
     assert noted.startswith("complaint")
 
@@ -104,12 +104,14 @@ def test_a_complaint_is_noted(house: House) -> None:
         {"kind": "disposition-notification", "action": "displayed"},
     ],
 )
-def test_a_delay_a_receipt_and_a_forged_report_change_nothing(house: House, changes: dict[str, str]) -> None:
-    assert report(house, answered(house), **changes) is None
+def test_a_delay_a_receipt_and_a_forged_report_change_nothing(
+    harness: EmbeddedHarness, changes: dict[str, str]
+) -> None:
+    assert report(harness, answered(harness), **changes) is None
 
 
-def test_a_reply_that_never_left_cannot_bounce(house: House) -> None:
-    email_id = house.receive()
-    house.work()
-    [entry] = house.replies(email_id)
-    assert report(house, entry) is None
+def test_a_reply_that_never_left_cannot_bounce(harness: EmbeddedHarness) -> None:
+    email_id = harness.receive()
+    harness.work()
+    [entry] = harness.replies(email_id)
+    assert report(harness, entry) is None

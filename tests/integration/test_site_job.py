@@ -58,7 +58,7 @@ def test_a_mail_with_a_photo_changes_the_site(amelia: Amelia) -> None:
     assert amelia.heard.kinds() == [
         "WorkspacePrepared", "AgentFinished", "ChangeCommitted", "SiteBuilt", "SitePublished"
     ]  # fmt: skip
-    assert all("duration_ms" in event.data for event in amelia.heard.events)
+    assert all("duration_ms" in event.data for event in amelia.heard)
     amelia.check()
 
 
@@ -67,7 +67,7 @@ def test_the_timeline_names_the_agent_that_ran(amelia: Amelia, ready: bool, who:
     amelia.project = replace(amelia.project, agent="auto")
     auto = AutoAgent(BuiltinAgent(), BuiltinAgent(), lambda: ready)
     amelia.send(TITLE, "job-1", deps=replace(amelia.deps(), agents={"auto": auto}))
-    [finished] = [event for event in amelia.heard.events if event.kind == "AgentFinished"]
+    [finished] = [event for event in amelia.heard if event.kind == "AgentFinished"]
     assert finished.data["agent"] == who
 
 
@@ -223,7 +223,7 @@ def test_an_agent_that_took_long_is_not_asked_again(amelia: Amelia) -> None:
     with suppress(Crash):  # commit is the second call, take the third, enter the fourth
         amelia.send(TITLE, "job-1", deps=replace(deps, main=CrashingBefore(deps.main, count, 1, after=True)))
     amelia.dead.add("w-1")
-    amelia.heard.events.clear()
+    amelia.heard.clear()
     settled = amelia.send(TITLE, "job-1", deps=replace(amelia.deps("w-2"), agents={}), worker="w-2", fence=11)
     assert settled.outcome is JobOutcome.SUCCEEDED
     assert "AgentFinished" not in amelia.heard.kinds()

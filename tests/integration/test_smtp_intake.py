@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.certificates import Certificate, certificate
+from tests.fakes.events import EventRecorder
 from tests.photos import picture
 from webordinary.adapters.files import smtp_client
 from webordinary.adapters.sqlite.database import Database
@@ -29,7 +30,6 @@ from webordinary.mail.parsing.message import parse
 from webordinary.mail.ports import RawMails
 from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.events import Event
 from webordinary.model.mail import Delivery
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -37,15 +37,10 @@ EDIT = Mailbox.parse("edit@localhost")
 SCOTT = "scott@example.com"
 
 
-class Told(list[Event]):
-    def emit(self, event: Event) -> None:
-        self.append(event)
-
-
 @dataclass
 class House:
     mails: RawMails
-    events: Told = field(default_factory=Told)
+    events: EventRecorder = field(default_factory=EventRecorder)
     started: list[str] = field(default_factory=list)
 
     def server(self, **changes: object) -> SmtpServer:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
 from webordinary.compose.steps import answering_of
 from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobState, NewJob, Requeue, RequeueReason
@@ -18,14 +18,14 @@ from webordinary.pool.reconciler import deliver_pending_callbacks
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with open_house(tmp_path / "data") as house:
-        yield house
+def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
+    with open_harness(tmp_path / "data") as harness:
+        yield harness
 
 
-def put_back(house: House, why: RequeueReason) -> None:
+def put_back(harness: EmbeddedHarness, why: RequeueReason) -> None:
     """A worker starts the next job and puts it back."""
-    pool, now = house.services.pool, house.services.clock.now()
+    pool, now = harness.services.pool, harness.services.clock.now()
     started = pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, now)
     assert isinstance(started, StartedJob)
     held = DeferReason.PAUSE if why is RequeueReason.HELD else None
@@ -33,72 +33,72 @@ def put_back(house: House, why: RequeueReason) -> None:
     assert pool.claims.begin_release(started.claim)
     pool.claims.end_release(started.claim)
     deliver_pending_callbacks(pool)
-    house.engine.run_ready()
+    harness.engine.run_ready()
 
 
-def job_of(house: House, email_id: str) -> Job:
-    job = house.services.jobs.get(job_id_of(email_id))
+def job_of(harness: EmbeddedHarness, email_id: str) -> Job:
+    job = harness.services.jobs.get(job_id_of(email_id))
     assert job
     return job
 
 
 @pytest.mark.parametrize("why", RequeueReason)
 def test_of_a_job_that_was_put_back_its_next_worker_only_looks_what_it_has_published(
-    house: House, why: RequeueReason
+    harness: EmbeddedHarness, why: RequeueReason
 ) -> None:
-    asked = house.receive(message_id="<asked@example.com>")
-    put_back(house, why)
-    house.receive("stop", answers="<asked@example.com>")
-    job = job_of(house, asked)
+    asked = harness.receive(message_id="<asked@example.com>")
+    put_back(harness, why)
+    harness.receive("stop", answers="<asked@example.com>")
+    job = job_of(harness, asked)
     assert (job.state, job.cancel_requested) == (JobState.QUEUED, True)
-    started = house.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, house.services.clock.now())
+    started = harness.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, harness.services.clock.now())
     assert isinstance(started, StartedJob), "that is done before its time"
 
 
-def begun(house: House, *, hours: int) -> str:
-    email_id, services = house.receive(), house.services
+def begun(harness: EmbeddedHarness, *, hours: int) -> str:
+    email_id, services = harness.receive(), harness.services
     began = services.clock.now() - timedelta(hours=hours)
     assert isinstance(services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, began), StartedJob)
     return email_id
 
 
-def test_a_running_job_is_awaited_on(house: House) -> None:
-    email_id = begun(house, hours=1)
-    assert answering_of(house.services).handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": True}
-    assert not job_of(house, email_id).cancel_requested
+def test_a_running_job_is_awaited_on(harness: EmbeddedHarness) -> None:
+    email_id = begun(harness, hours=1)
+    assert answering_of(harness.services).handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": True}
+    assert not job_of(harness, email_id).cancel_requested
 
 
 def test_of_a_job_whose_worker_was_lost_long_ago_a_worker_looks_what_it_has_published_before_it_is_given_up(
-    house: House,
+    harness: EmbeddedHarness,
 ) -> None:
-    email_id = begun(house, hours=30)
-    answering = answering_of(house.services)
+    email_id = begun(harness, hours=30)
+    answering = answering_of(harness.services)
     assert answering.handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": True}
-    assert job_of(house, email_id).cancel_requested
+    assert job_of(harness, email_id).cancel_requested
     assert answering.handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": False}
 
 
-def test_nothing_is_given_up_for_its_waiting_before_the_system_has_been_up_for_a_day(house: House) -> None:
-    email_id = house.receive()
-    just_started = answering_of(house.services, uptime=lambda: timedelta(hours=1))
+def test_nothing_is_given_up_for_its_waiting_before_the_system_has_been_up_for_a_day(harness: EmbeddedHarness) -> None:
+    email_id = harness.receive()
+    just_started = answering_of(harness.services, uptime=lambda: timedelta(hours=1))
     assert just_started.handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": True}
-    assert answering_of(house.services).handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": False}
+    assert answering_of(harness.services).handle_timeout({"jobId": job_id_of(email_id)}) == {"awaitOn": False}
 
 
-def test_a_conversation_is_stopped_however_long_the_queue_before_it_is(house: House) -> None:
-    jobs, now = house.services.jobs, house.services.clock.now()
+def test_a_conversation_is_stopped_however_long_the_queue_before_it_is(harness: EmbeddedHarness) -> None:
+    jobs, now = harness.services.jobs, harness.services.clock.now()
     for number in range(1001):
         jobs.record(NewJob(f"job-{number}", AMELIA_SCOTT, "another", f"mail-{number}", Command.EDIT), now, ready=True)
-    asked = house.receive(message_id="<asked@example.com>")
-    house.receive("stop", answers="<asked@example.com>")
-    assert job_of(house, asked).outcome is JobOutcome.CANCELLED
+    asked = harness.receive(message_id="<asked@example.com>")
+    harness.receive("stop", answers="<asked@example.com>")
+    assert job_of(harness, asked).outcome is JobOutcome.CANCELLED
 
 
 @pytest.mark.parametrize("why", [RequeueReason.HELD, RequeueReason.INTERRUPTED])
-def test_only_an_interruption_is_kept_as_one(house: House, why: RequeueReason) -> None:
-    asked = house.receive()
-    put_back(house, why)
-    with house.services.db.read() as conn:
+def test_only_an_interruption_is_kept_as_one(harness: EmbeddedHarness, why: RequeueReason) -> None:
+    asked = harness.receive()
+    put_back(harness, why)
+    with harness.services.db.read() as conn:
         reasons = [row["reason"] for row in conn.execute("SELECT reason FROM interruptions")]
     assert reasons == (["a mail on another thread"] if why is RequeueReason.INTERRUPTED else [])
-    assert [entry.reply.kind for entry in house.replies(asked)] == (["held"] if why is RequeueReason.HELD else [])
+    assert [entry.reply.kind for entry in harness.replies(asked)] == (["held"] if why is RequeueReason.HELD else [])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.site_house import SiteHouse, open_site_house
+from tests.harness.site import SiteHarness, open_site_harness
 from webordinary.jobs.site_files import Stage
 from webordinary.model.jobs import Job, JobOutcome, JobResult
 from webordinary.operations.releases import roll_back
@@ -17,12 +17,12 @@ ROOT = "<root@example.com>"
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[SiteHouse]:
-    with open_site_house(tmp_path / "data") as house:
-        yield house
+def site(tmp_path: Path) -> Iterator[SiteHarness]:
+    with open_site_harness(tmp_path / "data") as harness:
+        yield harness
 
 
-def two_changes(site: SiteHouse) -> tuple[Job, Job]:
+def two_changes(site: SiteHarness) -> tuple[Job, Job]:
     """Of one conversation: the homepage, then the about page."""
     one = site.mail("change the homepage title to One", ROOT)
     two = site.mail("change the title of the about page to Two", answers=site.answer_to(one))
@@ -30,7 +30,7 @@ def two_changes(site: SiteHouse) -> tuple[Job, Job]:
     return one, two
 
 
-def changes(site: SiteHouse) -> set[str]:
+def changes(site: SiteHarness) -> set[str]:
     """What is to be seen of them."""
     pages = {"One": "index.html", "Two": "about.html"}
     return {word for word, page in pages.items() if f">{word}<" in site.page(name=page)}
@@ -41,7 +41,7 @@ def result_of(job: Job) -> JobResult:
     return job.result
 
 
-def test_without_a_hint_the_last_change_goes(site: SiteHouse) -> None:
+def test_without_a_hint_the_last_change_goes(site: SiteHarness) -> None:
     _, two = two_changes(site)
     site.mail("undo", answers="<lost@example.com>")
     assert changes(site) == {"One", "Two"}, "that was another conversation"
@@ -52,7 +52,7 @@ def test_without_a_hint_the_last_change_goes(site: SiteHouse) -> None:
 
 
 @pytest.mark.parametrize("way", ["our answer", "their mail"])
-def test_an_answer_about_a_change_takes_back_that_change(site: SiteHouse, way: str) -> None:
+def test_an_answer_about_a_change_takes_back_that_change(site: SiteHarness, way: str) -> None:
     one, _ = two_changes(site)
     undone = site.mail("undo", answers=site.answer_to(one) if way == "our answer" else ROOT)
     assert result_of(undone).commit
@@ -64,7 +64,7 @@ def test_an_answer_about_a_change_takes_back_that_change(site: SiteHouse, way: s
 
 
 @pytest.mark.parametrize("named", ["index.html", "/", "“homepage title”", "{commit}"])
-def test_a_change_can_be_named(site: SiteHouse, named: str) -> None:
+def test_a_change_can_be_named(site: SiteHarness, named: str) -> None:
     one, two = two_changes(site)
     named = named.replace("{commit}", (result_of(one).commit or "")[:8])
     undone = site.mail(f"undo {named}", answers=site.answer_to(two))
@@ -73,7 +73,7 @@ def test_a_change_can_be_named(site: SiteHouse, named: str) -> None:
 
 
 @pytest.mark.parametrize("named", ["/nowhere", "“title”", "deadbeef"])
-def test_what_is_not_clear_is_asked_back_with_what_can_be_undone(site: SiteHouse, named: str) -> None:
+def test_what_is_not_clear_is_asked_back_with_what_can_be_undone(site: SiteHarness, named: str) -> None:
     one, two = two_changes(site)
     asked = site.mail(f"undo {named}", answers=site.answer_to(two))
     assert changes(site) == {"One", "Two"}
@@ -83,7 +83,7 @@ def test_what_is_not_clear_is_asked_back_with_what_can_be_undone(site: SiteHouse
     assert changes(site) == {"Two"}
 
 
-def test_what_a_rollback_brought_back_is_undone_again(site: SiteHouse) -> None:
+def test_what_a_rollback_brought_back_is_undone_again(site: SiteHarness) -> None:
     _, two = two_changes(site)
     shown = site.shown()
     undone = site.mail("undo", answers=site.answer_to(two))
@@ -95,7 +95,7 @@ def test_what_a_rollback_brought_back_is_undone_again(site: SiteHouse) -> None:
     assert "nothing to undo" in result_of(site.mail("undo", answers=site.answer_to(undone))).summary
 
 
-def test_what_a_rollback_took_away_is_not_undone(site: SiteHouse) -> None:
+def test_what_a_rollback_took_away_is_not_undone(site: SiteHarness) -> None:
     one = site.mail("change the homepage title to One", ROOT)
     site.mail("change the title of the about page to Two", answers=site.answer_to(one))
     roll_back(site.services, "amelia", Stage.EDIT, "")
@@ -107,7 +107,7 @@ def test_what_a_rollback_took_away_is_not_undone(site: SiteHouse) -> None:
 @pytest.mark.parametrize("wish", ["change the homepage title to One", "undo"])
 @pytest.mark.parametrize("given_up", [False, True], ids=["tried again", "given up"])
 def test_what_a_rollback_took_away_before_its_job_ended_is_not_told_as_done(
-    site: SiteHouse, wish: str, given_up: bool
+    site: SiteHarness, wish: str, given_up: bool
 ) -> None:
     earlier = site.mail("change the title of the about page to Two", ROOT)
     started = site.begin(wish, answers=site.answer_to(earlier))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.events import EventRecorder
 from tests.fakes.releases import MemoryReleases
 from tests.fakes.repositories import MAIN, MemoryOrigin, MemoryRepository
 from tests.unit.jobs.world import (
@@ -19,7 +20,6 @@ from tests.unit.jobs.world import (
     Clock,
     Crash,
     CrashingBefore,
-    Heard,
     TestHold,
     leases,
     started,
@@ -83,7 +83,9 @@ def deploy(
     )  # fmt: skip
     begun = started(token.job_id, worker=token.worker, fence=token.fence)
     instruction = Instruction("please", "", "s@e.com", Command.EDIT)
-    return deploy_edit(JobRun(begun, instruction, PROJECT, token, deps, deployer, Heard(), deployer.now), workspace)
+    return deploy_edit(
+        JobRun(begun, instruction, PROJECT, token, deps, deployer, EventRecorder(), deployer.now), workspace
+    )
 
 
 class Site:

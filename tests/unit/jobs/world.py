@@ -12,7 +12,6 @@ from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.jobs.source import JobContext
 from webordinary.model.claims import Claim, ClaimStatus, StartedJob
 from webordinary.model.errors import WebOrdinaryError
-from webordinary.model.events import Event
 from webordinary.model.jobs import Job, JobState
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser, branch_of
@@ -56,19 +55,6 @@ class TestHold:
             yield
         finally:
             self.stops.remove(stop)
-
-
-class Heard:
-    """Collects events."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def emit(self, event: Event) -> None:
-        self.events.append(event)
-
-    def kinds(self) -> list[str]:
-        return [event.kind for event in self.events]
 
 
 class Clock:

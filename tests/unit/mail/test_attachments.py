@@ -8,6 +8,7 @@ import zlib
 import pytest
 
 from tests.fakes.blobs import MemoryBlobs
+from tests.fakes.events import EventRecorder
 from tests.photos import HEIC, opened, picture
 from tests.unit.mail.letters import JPEG, NOON, PNG, SCOTT, multipart
 from webordinary.adapters.sqlite.database import MemoryDatabase
@@ -16,13 +17,7 @@ from webordinary.mail.parsing.attachments import extract, safe_stem, store_attac
 from webordinary.mail.parsing.photos import prepared
 from webordinary.mail.ports import ExtractedFile
 from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
-from webordinary.model.events import Event
 from webordinary.model.mail import Attachment, AttachmentKind, RefusedAttachment
-
-
-class Told(list[Event]):
-    def emit(self, event: Event) -> None:
-        self.append(event)
 
 
 def with_files(*files: tuple[str, bytes]) -> bytes:
@@ -157,7 +152,7 @@ def test_a_cid_image_without_a_name_is_taken() -> None:
 
 
 def test_storing_twice_is_storing_once() -> None:
-    blobs, manifest, events = MemoryBlobs(), SqliteAttachmentManifest(MemoryDatabase()), Told()
+    blobs, manifest, events = MemoryBlobs(), SqliteAttachmentManifest(MemoryDatabase()), EventRecorder()
     raw = with_files(("mug.png", PNG), ("x.exe", b"MZ\0"))
     for _ in range(2):
         store_attachments("e1", extract(raw, prepared), blobs, manifest, events)

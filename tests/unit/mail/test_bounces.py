@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.events import EventRecorder
 from tests.unit.mail.letters import NOON
-from tests.unit.mail.test_delivery import REPLY, Told
+from tests.unit.mail.test_delivery import REPLY
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.mails import SqliteThreads
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
@@ -59,8 +60,8 @@ BOUNCE = notification(
 COMPLAINT = notification("Complaint", complainedRecipients=[{"emailAddress": "x"}], complaintFeedbackType="abuse")
 
 
-def taken(text: str, outbox: SqliteOutbox) -> Told:
-    events, notice = Told(), read_notification(text)
+def taken(text: str, outbox: SqliteOutbox) -> EventRecorder:
+    events, notice = EventRecorder(), read_notification(text)
     assert notice
     take_notice(notice, "us-east-1", outbox, events, NOON)
     return events

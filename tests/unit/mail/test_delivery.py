@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.fakes.events import EventRecorder
 from tests.unit.mail.letters import NOON
 from webordinary.adapters.files.smtp_client import email_id_in
 from webordinary.adapters.sqlite.database import MemoryDatabase
@@ -13,7 +14,6 @@ from webordinary.adapters.sqlite.outbox import SqliteOutbox
 from webordinary.mail.outbox import DOUBT_SECONDS, MAX_DOUBTFUL_TRIES, PromptOutbox, deliver_due
 from webordinary.mail.ports import PerhapsSent
 from webordinary.model.errors import Permanent, Transient
-from webordinary.model.events import Event
 from webordinary.model.mail import Reply
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Thread
@@ -21,11 +21,6 @@ from webordinary.model.projects import Thread
 REPLY = Reply("e1", "answer", "scott@example.com", "<ours@localhost>", b"raw", "t1")
 DOUBT = timedelta(seconds=DOUBT_SECONDS)
 THEIRS = "<0100@email.amazonses.com>"
-
-
-class Told(list[Event]):
-    def emit(self, event: Event) -> None:
-        self.append(event)
 
 
 @dataclass
@@ -47,7 +42,7 @@ def test_an_answer_to_the_name_that_a_transport_gave_is_recognised() -> None:
     outbox, threads = SqliteOutbox(database), SqliteThreads(database)
     threads.record(Thread("t1", ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
     outbox.put(REPLY, NOON)
-    assert deliver_due(outbox, Renaming(), NOON, Told()) == 1
+    assert deliver_due(outbox, Renaming(), NOON, EventRecorder()) == 1
     assert outbox.of("e1")[0].sent_as == THEIRS
     found = threads.find((THEIRS,))
     assert found
@@ -55,7 +50,7 @@ def test_an_answer_to_the_name_that_a_transport_gave_is_recognised() -> None:
 
 
 def test_a_reply_has_left_even_if_its_name_cannot_be_filed() -> None:
-    outbox, events = SqliteOutbox(MemoryDatabase()), Told()
+    outbox, events = SqliteOutbox(MemoryDatabase()), EventRecorder()
     outbox.put(REPLY, NOON)
     assert deliver_due(outbox, Renaming(), NOON, events) == 1
     assert [event.kind for event in events] == ["ReplySent"]
@@ -64,13 +59,13 @@ def test_a_reply_has_left_even_if_its_name_cannot_be_filed() -> None:
 def test_a_doubtful_reply_waits_long_before_it_is_sent_again() -> None:
     outbox, transport = SqliteOutbox(MemoryDatabase()), Renaming([PerhapsSent("no answer")])
     outbox.put(REPLY, NOON)
-    assert deliver_due(outbox, transport, NOON, Told()) == 0
-    assert deliver_due(outbox, transport, NOON + DOUBT / 2, Told()) == 0
-    assert deliver_due(outbox, transport, NOON + DOUBT, Told()) == 1
+    assert deliver_due(outbox, transport, NOON, EventRecorder()) == 0
+    assert deliver_due(outbox, transport, NOON + DOUBT / 2, EventRecorder()) == 0
+    assert deliver_due(outbox, transport, NOON + DOUBT, EventRecorder()) == 1
 
 
 def test_a_reply_is_in_doubt_twice_at_most() -> None:
-    outbox, events = SqliteOutbox(MemoryDatabase()), Told()
+    outbox, events = SqliteOutbox(MemoryDatabase()), EventRecorder()
     transport = Renaming([PerhapsSent("no answer") for _ in range(MAX_DOUBTFUL_TRIES)])
     outbox.put(REPLY, NOON)
     for tries in range(MAX_DOUBTFUL_TRIES + 3):
@@ -82,7 +77,7 @@ def test_a_reply_is_in_doubt_twice_at_most() -> None:
 
 def test_who_writes_a_reply_delivers_it_at_once_and_alone() -> None:
     store, transport = SqliteOutbox(MemoryDatabase()), Renaming()
-    mine, other = (PromptOutbox(store, transport, Told(), lambda: NOON) for _ in range(2))
+    mine, other = (PromptOutbox(store, transport, EventRecorder(), lambda: NOON) for _ in range(2))
     assert mine.put(REPLY, NOON)
     assert not other.put(REPLY, NOON)
     other.deliver_written()
@@ -96,7 +91,7 @@ def test_who_writes_a_reply_delivers_it_at_once_and_alone() -> None:
 
 @pytest.mark.parametrize("problem", [Transient("busy"), Permanent("no such user"), PerhapsSent("no answer")])
 def test_what_the_writer_could_not_deliver_is_left_to_others(problem: Exception) -> None:
-    outbox = PromptOutbox(SqliteOutbox(MemoryDatabase()), Renaming([problem]), Told(), lambda: NOON)
+    outbox = PromptOutbox(SqliteOutbox(MemoryDatabase()), Renaming([problem]), EventRecorder(), lambda: NOON)
     outbox.put(REPLY, NOON)
     outbox.deliver_written()
     (entry,) = outbox.of("e1")

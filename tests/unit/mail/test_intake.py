@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fakes.events import EventRecorder
 from tests.harness.stores import TemporaryRawMails
 from tests.unit.mail.letters import delivery, raw_mail
 from webordinary.adapters.sqlite.database import MemoryDatabase
@@ -9,12 +10,6 @@ from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import accept, name_of
 from webordinary.mail.parsing.headers import split, with_crlf
 from webordinary.model.errors import Permanent
-from webordinary.model.events import Event
-
-
-class Told(list[Event]):
-    def emit(self, event: Event) -> None:
-        self.append(event)
 
 
 def test_a_mail_is_named_by_what_it_is_and_to_whom_it_goes() -> None:
@@ -27,7 +22,7 @@ def test_a_mail_is_named_by_what_it_is_and_to_whom_it_goes() -> None:
 
 
 def test_each_new_mail_is_told_once() -> None:
-    mails, events = TemporaryRawMails(MemoryDatabase()), Told()
+    mails, events = TemporaryRawMails(MemoryDatabase()), EventRecorder()
     both = delivery("edit@localhost", "edit+amelia@localhost", "edit@localhost")
     first = accept(raw_mail(), both, mails=mails, events=events)
     again = accept(raw_mail(), both, mails=mails, events=events)
@@ -38,7 +33,7 @@ def test_each_new_mail_is_told_once() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"\r\n", b"\xff\xfe", b"no header at all", b"From: " + b"(" * 70_000])
 def test_anything_can_be_accepted(raw: bytes) -> None:
-    assert accept(raw, delivery(), mails=TemporaryRawMails(MemoryDatabase()), events=Told())[0].is_new
+    assert accept(raw, delivery(), mails=TemporaryRawMails(MemoryDatabase()), events=EventRecorder())[0].is_new
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 from botocore.client import BaseClient
 
-from tests.acceptance.chaos_house import until
+from tests.harness.chaos import until
 from tests.infra.calls import Recorder
-from tests.infra.rights_world import MAILBOX, House
+from tests.infra.rights_world import MAILBOX, RightsHarness
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.pool import claim_table
 from webordinary.adapters.aws.provision.shapes import create_key_queues
@@ -109,7 +109,7 @@ class Counting:
                 self._changed.notify_all()
 
 
-class CountedHouse(House):
+class CountingHarness(RightsHarness):
     """An account with customers whose mails nobody understands, so that nothing is published."""
 
     def __init__(self, endpoint: str, folder: Path, patch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from typing import Any
 
-from tests.acceptance.chaos_house import Hand, House
 from tests.acceptance.world import text_of
 from tests.aws.accounts import session_of
 from tests.aws.emulator import REGION
 from tests.aws.lambdas import ROOT, close_down, packaged, until
+from tests.harness.chaos import ChaosHarness, Hand
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import from_item
 from webordinary.adapters.aws.provision.deployment import Tools, connect_tools
@@ -40,7 +40,7 @@ class Nobody:
 
 
 @dataclass
-class CloudHouse(House):
+class CloudHarness(ChaosHarness):
     """An account with its settings, its journal of agents, and the workers started on it.
 
     `endpoint` is what lambdas and workers talk to; the test itself talks to `calm`, the emulator.
@@ -160,7 +160,7 @@ class CloudHouse(House):
 class CloudWriter:
     """A customer who writes about notes; what is written lies in the bucket as SES would have put it."""
 
-    house: CloudHouse
+    harness: CloudHarness
     address: str = "scott@example.com"
     mailbox: str = MAILBOX
     count: int = 0
@@ -171,7 +171,7 @@ class CloudWriter:
         self.last_id = f"<{self.count}.{time.time_ns()}.{self.address.partition('@')[0]}@mail.example>"
         references = (root,) if root else ()
         letter = CustomerMail(self.address, self.mailbox, subject, text, (), self.last_id, root, references)
-        return self.house.cloud.send_mail(write_mail(letter, datetime.now(UTC)), self.address, self.mailbox).email_id
+        return self.harness.cloud.send_mail(write_mail(letter, datetime.now(UTC)), self.address, self.mailbox).email_id
 
     def note(self, mark: str, root: str = "", *, file: str = "", steps: int = 2, **how: object) -> str:
         """Ask for a note, in a file of its own unless one is named."""
@@ -180,14 +180,14 @@ class CloudWriter:
         return self.write(text, f"Note {mark}", root)
 
 
-def answer(house: CloudHouse, email_id: str) -> str:
+def answer(harness: CloudHarness, email_id: str) -> str:
     """The one answer to a mail, once it was sent."""
     try:
-        until(lambda: house.answers(email_id), f"an answer to {email_id}")
+        until(lambda: harness.answers(email_id), f"an answer to {email_id}")
     except AssertionError as problem:
-        problem.add_note(house.standing(email_id))
+        problem.add_note(harness.standing(email_id))
         raise
-    [reply] = house.answers(email_id)
+    [reply] = harness.answers(email_id)
     return text_of(reply)
 
 
@@ -197,10 +197,10 @@ def written(mark: str, steps: range, of: int) -> str:
 
 
 @contextmanager
-def opened(house: CloudHouse) -> Iterator[CloudHouse]:
+def opened(harness: CloudHarness) -> Iterator[CloudHarness]:
     """Nothing of it runs after the block."""
     try:
-        yield house
+        yield harness
     finally:
-        house.raze()
-        close_down(house.tools)
+        harness.raze()
+        close_down(harness.tools)

@@ -1,4 +1,4 @@
-"""A house with a server and workers as real processes, each started, frozen and killed by itself."""
+"""A data folder with a server and workers as real processes, each started, frozen and killed by itself."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Hand:
 
 
 @dataclass
-class House:
+class ChaosHarness:
     """A data folder with its settings, its journal of agents, and the processes started on it."""
 
     folder: Path
@@ -229,7 +229,7 @@ class House:
 class Writer:
     """A customer who writes about notes; remembers the thread of each."""
 
-    house: House
+    harness: ChaosHarness
     address: str = "scott@example.com"
     count: int = 0
     email_id: str = ""
@@ -237,12 +237,12 @@ class Writer:
 
     def write(self, text: str, subject: str, root: str = "") -> str:
         """Send a mail, in the thread of `root` where one is named; raises unless it was accepted."""
-        assert self.house.up
+        assert self.harness.up
         self.count += 1
         message_id = f"<{self.count}.{time.time_ns()}.{self.address.partition('@')[0]}@mail.example>"
         references = (root,) if root else ()
         letter = CustomerMail(self.address, MAILBOX, subject, text, (), message_id, root, references)
-        raw, up = write_mail(letter, datetime.now(UTC)), self.house.up
+        raw, up = write_mail(letter, datetime.now(UTC)), self.harness.up
         answer = smtp_client.send(raw, self.address, MAILBOX, up.smtp_host, up.smtp_port)
         self.email_id = smtp_client.email_id_in(answer)
         return message_id
@@ -254,16 +254,16 @@ class Writer:
         return self.write(text, f"Note {mark}", root)
 
 
-def answer(house: House, message_id: str) -> str:
+def answer(harness: ChaosHarness, message_id: str) -> str:
     """The one answer to a mail, once it is there."""
-    until(lambda: message_id in replies(house.data), f"an answer to {message_id}")
-    [reply] = replies(house.data)[message_id]
+    until(lambda: message_id in replies(harness.data), f"an answer to {message_id}")
+    [reply] = replies(harness.data)[message_id]
     return text_of(reply)
 
 
-def page(house: House, mark: str, revision: str = "main") -> list[str]:
+def page(harness: ChaosHarness, mark: str, revision: str = "main") -> list[str]:
     """The steps of a note of amelia's as they stand in the origin."""
-    return house.git("amelia", "show", f"{revision}:notes/{mark}.html").splitlines()
+    return harness.git("amelia", "show", f"{revision}:notes/{mark}.html").splitlines()
 
 
 def written(mark: str, steps: range, of: int) -> list[str]:
@@ -271,13 +271,13 @@ def written(mark: str, steps: range, of: int) -> list[str]:
     return [f"<p>note {mark} step {step} of {of}</p>" for step in steps]
 
 
-def agents(house: House) -> dict[int, str]:
-    """The agents of this house that run now, jailed or not, each with its worker."""
+def agents(harness: ChaosHarness) -> dict[int, str]:
+    """The agents of this data folder that run now, jailed or not, each with its worker."""
     found = {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
-            if words[1:2] == [b"-I"] and str(house.diary).encode() in words[4:5]:
+            if words[1:2] == [b"-I"] and str(harness.diary).encode() in words[4:5]:
                 env = dict(item.partition(b"=")[::2] for item in (entry / "environ").read_bytes().split(b"\0"))
                 if worker := env.get(b"WEBORDINARY_WORKER"):  # who ends just now has none
                     found[int(entry.name)] = worker.decode()
@@ -293,15 +293,15 @@ def lives(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def opened(house: House, workers: int = 1) -> Iterator[House]:
-    """A house with its server and some workers; nothing of it runs after the block."""
+def opened(harness: ChaosHarness, workers: int = 1) -> Iterator[ChaosHarness]:
+    """A data folder with its server and some workers; none of its processes runs after the block."""
     try:
-        house.open()
+        harness.open()
         for _ in range(workers):
-            house.hire()
-        yield house
+            harness.hire()
+        yield harness
     finally:
-        house.raze()
+        harness.raze()
 
 
 def _environment() -> dict[str, str]:

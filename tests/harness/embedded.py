@@ -30,7 +30,7 @@ DEAD = Settlement(JobOutcome.DEAD, JobResult("", error="the kiln exploded"))
 
 
 @dataclass
-class House:
+class EmbeddedHarness:
     services: EmbeddedContainer
     engine: Engine
     _mails: int = 0
@@ -90,11 +90,11 @@ class House:
 
 
 @contextmanager
-def open_house(data: Path, **settings: object) -> Iterator[House]:
+def open_harness(data: Path, **settings: object) -> Iterator[EmbeddedHarness]:
     settings = {"trusted_peers": ("127.0.0.1",), "hourly_mails": 0} | settings
     config = Config(data=data, **({"pictures": "off"} | settings))  # type: ignore[arg-type]
     with open_embedded(config) as services:
         now = services.clock.now()
         services.directory.add_project(Project("amelia", str(data / "amelia.git")), now)
         services.directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), now)
-        yield House(services, background.engine(services, lambda: None))
+        yield EmbeddedHarness(services, background.engine(services, lambda: None))

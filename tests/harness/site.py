@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.integration.house import AMELIA_SCOTT, WORKER, House, open_house
+from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
 from tests.unit.jobs.world import TestHold
 from webordinary.compose import worker
 from webordinary.jobs.job import SiteJobs
@@ -17,12 +17,12 @@ from webordinary.operations import onboarding
 from webordinary.pool.reconciler import deliver_callback
 
 
-class SiteHouse:
-    """A house whose mails change a site."""
+class SiteHarness:
+    """An embedded system whose mails change a site."""
 
-    def __init__(self, house: House, data: Path) -> None:
-        self.house, self.services, self.data = house, house.services, data
-        self.deps = worker.site_kit(house.services, WORKER, data / "workspaces" / "w0")
+    def __init__(self, harness: EmbeddedHarness, data: Path) -> None:
+        self.harness, self.services, self.data = harness, harness.services, data
+        self.deps = worker.site_kit(harness.services, WORKER, data / "workspaces" / "w0")
 
     def mail(self, text: str, message_id: str = "", answers: str = "") -> Job:
         """A mail arrives and is done; `answers` is the Message-ID that it goes on from."""
@@ -31,7 +31,7 @@ class SiteHouse:
 
     def begin(self, text: str, message_id: str = "", answers: str = "") -> StartedJob:
         """A mail arrives, and its job is started."""
-        self.house.receive(text, message_id, answers=answers)
+        self.harness.receive(text, message_id, answers=answers)
         started = self.services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, self.services.clock.now())
         assert isinstance(started, StartedJob)
         return started
@@ -52,12 +52,12 @@ class SiteHouse:
         job = services.jobs.get(started.job.job_id)
         assert job
         deliver_callback(job, pool)
-        self.house.engine.run_ready()
+        self.harness.engine.run_ready()
         return job
 
     def answer_to(self, job: Job) -> str:
         """The Message-ID of our answer to a job's mail."""
-        return self.house.replies(job.email_id)[-1].reply.message_id
+        return self.harness.replies(job.email_id)[-1].reply.message_id
 
     def page(self, stage: Stage = Stage.EDIT, name: str = "index.html") -> str:
         current = self.services.releases.current("amelia", stage)
@@ -71,11 +71,11 @@ class SiteHouse:
 
 
 @contextmanager
-def open_site_house(data: Path, **settings: object) -> Iterator[SiteHouse]:
+def open_site_harness(data: Path, **settings: object) -> Iterator[SiteHarness]:
     """With the sample's origin, its owner and its first release."""
-    with open_house(data, **settings) as house:
-        with house.services.db.write() as conn:
+    with open_harness(data, **settings) as harness:
+        with harness.services.db.write() as conn:
             conn.execute("DELETE FROM senders")
             conn.execute("DELETE FROM projects")
-        onboarding.ensure_sample(house.services)
-        yield SiteHouse(house, data)
+        onboarding.ensure_sample(harness.services)
+        yield SiteHarness(harness, data)

@@ -8,23 +8,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.fakes.events import EventRecorder
 from webordinary.adapters.mailboxes import ImapMailbox, ImapSettings
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.mails import SqliteRawMails
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted, accept
 from webordinary.mail.write import CustomerMail, write_mail
-from webordinary.model.events import Event
 from webordinary.model.mail import Delivery, TransportKind
 from webordinary.services.mail_intake import Intake, MailReader, MailSource
 
 EDIT = Mailbox.parse("edit@example.com")
 SCOTT = "scott@example.com"
-
-
-class Told(list[Event]):
-    def emit(self, event: Event) -> None:
-        self.append(event)
 
 
 def now() -> datetime:
@@ -36,11 +31,11 @@ def letter(text: str, to: str = EDIT.address) -> bytes:
 
 
 @dataclass
-class House:
+class IntakeHarness:
     """A data folder, and what was accepted there."""
 
     mails: SqliteRawMails
-    events: Told = field(default_factory=Told)
+    events: EventRecorder = field(default_factory=EventRecorder)
     started: list[str] = field(default_factory=list)
     arrived: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
@@ -65,11 +60,11 @@ class House:
         return [self.mails.load(one).raw.rpartition(b"\r\n\r\n")[2].decode().strip() for one in self.started]
 
 
-def open_house(data: Path) -> Iterator[House]:
+def open_intake(data: Path) -> Iterator[IntakeHarness]:
     db = Database(data / "webordinary.db")
     db.migrate()
-    house = House(SqliteRawMails(db, data))
-    yield house
-    for source in house.opened:
+    harness = IntakeHarness(SqliteRawMails(db, data))
+    yield harness
+    for source in harness.opened:
         source.close()
     db.close()
