@@ -80,7 +80,7 @@ def soak(kind: str, folder: Path, seed: int, seconds: float, say: Callable[[str]
             try:
                 return _judged(kind, chaos, seconds, say)
             finally:
-                chaos.house.raze()
+                chaos.harness.raze()
     except MeansMissing as missing:
         return Row(kind, words=f"not run: {missing}", ran=False)
 
@@ -92,8 +92,8 @@ def _judged(kind: str, chaos: Chaos, seconds: float, say: Callable[[str], None])
     except (AssertionError, OSError, KeyboardInterrupt) as problem:
         wrong = [str(problem) or type(problem).__name__]
     promises, answers = chaos.customers.promises, chaos.postbox.read()
-    wrong += problems(chaos.house, promises, answers) if not wrong else []
-    found = faults(chaos.house, promises, answers, _excused(chaos, promises))
+    wrong += problems(chaos.harness, promises, answers) if not wrong else []
+    found = faults(chaos.harness, promises, answers, _excused(chaos, promises))
     wrong += [f"{found.given_up} mails were given up without fault"] if found.given_up else []
     for line in wrong[:MOST_SHOWN]:
         say(f"{kind}: WRONG: {line}")
@@ -104,7 +104,7 @@ def _judged(kind: str, chaos: Chaos, seconds: float, say: Callable[[str], None])
 def _excused(chaos: Chaos, promises: Sequence[Promise]) -> set[str]:
     """Mails that lost three workers to our kills: that looks as if they were the mail's own doing."""
     given_up = [p for p in promises if GAVE_UP in "".join(chaos.postbox.answers.get(p.message_id, ()))]
-    lost = lost_workers_of(chaos.house) if chaos.trouble.ends_workers and given_up else {}
+    lost = lost_workers_of(chaos.harness) if chaos.trouble.ends_workers and given_up else {}
     return {promise.mark for promise in given_up if lost.get(promise.email_id, 0) >= MOST_STARTS}
 
 

@@ -20,8 +20,8 @@ def test_workers_killed_frozen_and_stopped_at_random_lose_nothing_and_do_nothing
     chaos = Chaos(tmp_path / "house", SEED)
     try:
         chaos.run(SECONDS)
-        wrong = problems(chaos.house, chaos.customers.promises, chaos.postbox.read())
+        wrong = problems(chaos.harness, chaos.customers.promises, chaos.postbox.read())
         assert not wrong, "\n".join([f"CHAOS_SEED={SEED}, {chaos.progress()}", *wrong[:20]])
-        assert set(chaos.house.close()) <= set(STOPPED)
+        assert set(chaos.harness.close()) <= set(STOPPED)
     finally:
-        chaos.house.raze()
+        chaos.harness.raze()
