@@ -29,7 +29,7 @@ def test_an_undo_may_name_a_change(text: str, named: str) -> None:
     assert named_change(text, "My site") == named
 
 
-@pytest.mark.parametrize("command", set(Command) - {Command.EDIT, Command.REMEMBER, Command.FORGET})
+@pytest.mark.parametrize("command", sorted(set(Command) - {Command.EDIT, Command.REMEMBER, Command.FORGET}))
 @pytest.mark.parametrize("text", ["{}", "{} please", "Please {}.", "Hi,\n\nplease {}\n\nThanks, Scott"])
 def test_each_command_is_known_by_its_name_with_polite_words_around_it(text: str, command: Command) -> None:
     assert command_of(text.format(command), "My site", "Scott") is command
