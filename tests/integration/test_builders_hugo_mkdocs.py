@@ -72,6 +72,31 @@ def test_a_page_that_nobody_changed_is_built_the_same_by_mkdocs(place: Yard, tmp
     assert re.search(r"Build Date UTC : \d+-01-01 00:00:00", (place.site / "index.html").read_text())
 
 
+HOOK = """
+import os, shutil
+from pathlib import Path
+
+def on_post_build(config):
+    shutil.rmtree(config["site_dir"])
+    os.symlink("{outside}", config["site_dir"])
+"""
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_build_that_leaves_a_link_in_place_of_its_output_publishes_nothing_of_the_machine(
+    place: Yard, tmp_path: Path, *, is_there: bool
+) -> None:
+    draft = tmp_path / "the draft of another customer"
+    if is_there:
+        draft.mkdir()
+        (draft / "index.html").write_text("not public yet")
+    files = {**DOCS, "mkdocs.yml": f"{DOCS['mkdocs.yml']}hooks: [hook.py]\n", "hook.py": HOOK.format(outside=draft)}
+    failed = place.build(source(tmp_path / "tree", files))
+    assert isinstance(failed, BuildFailed)
+    assert "left a link in place of its output" in failed.reason
+    assert place.all() == ()
+
+
 def test_a_mkdocs_site_with_a_wrong_setting_is_explained(place: Yard, tmp_path: Path) -> None:
     failed = place.build(source(tmp_path / "tree", {**DOCS, "mkdocs.yml": "site_name: Pots\ntheme: nowhere\n"}))
     assert isinstance(failed, BuildFailed)

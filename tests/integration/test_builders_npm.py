@@ -111,6 +111,37 @@ def test_no_site_shapes_the_packages_of_another_by_its_install_scripts(cache: Pa
     assert {path.parent.name for path in cache.glob("*/*")} >= set(sites)
 
 
+@pytest.mark.parametrize("in_place_of_all", [True, False])
+def test_a_link_of_an_install_script_lists_no_folder_of_the_machine(
+    cache: Path, tmp_path: Path, *, in_place_of_all: bool
+) -> None:
+    outside = tmp_path / "outside"
+    (outside / "a-customer").mkdir(parents=True)
+    script = (
+        f"mkdir -p node_modules/real && ln -s '{outside}' node_modules/@evil && ln -s '{outside}' node_modules/evil"
+    )
+    lock = json.dumps({"name": "linking", "lockfileVersion": 3, "packages": {"": {"name": "linking"}}})
+    told = (
+        'let got = []; for (const f of ["", "/@evil"]) try { got.push(...fs.readdirSync("node_modules" + f)) } catch {}'
+    )
+    build = (
+        'const fs = require("fs"); '
+        + told
+        + COUNTING.replace('const fs = require("fs");', "").replace("process.version", "got.join()")
+    )
+    if in_place_of_all:
+        script = f"rm -rf node_modules; ln -s '{outside}' node_modules"
+    scripts = {"build": "node build.js", "postinstall": script}
+    files = {"package.json": package(scripts=scripts), "package-lock.json": lock, "build.js": build}
+    place = yard(tmp_path, cache=cache, limits=SandboxLimits(), seconds=600, scripts=True)
+    built = place.build(source(tmp_path / "tree", files))
+    if in_place_of_all:
+        assert isinstance(built, BuildFailed)
+        assert "left a link in place of node_modules" in built.reason
+    else:
+        assert (place.site / "index.html").read_text() == "made by real"
+
+
 def test_a_build_has_no_network(place: Yard, tmp_path: Path) -> None:
     script = (
         'require("net").connect(443, "192.0.2.1").on("error", e => { console.log(e.code); process.exit(7) })'

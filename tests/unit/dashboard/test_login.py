@@ -291,6 +291,8 @@ def test_a_trusted_proxy_names_the_user_and_nobody_else_can(console: Console) ->
     with console.visitor(trusted_proxies=frozenset({"127.0.0.1"}), forward_auth_header="X-Forwarded-User") as page:
         assert page.get("/", headers=named).status_code == 200
         assert page.get("/", headers={"X-Forwarded-User": "stranger"}).status_code == 401
+        for both in (("olga", "stranger"), ("stranger", "olga")):
+            assert page.get("/", headers=[("X-Forwarded-User", name) for name in both]).status_code == 401
     with console.visitor(trusted_proxies=frozenset({"127.0.0.2"}), forward_auth_header="X-Forwarded-User") as page:
         assert page.get("/", headers=named).status_code == 401
     with console.visitor(trusted_proxies=frozenset({"127.0.0.1"})) as page:

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Container, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,7 +52,8 @@ class Hugo:
             "--noBuildLock", "--cacheDir", str(build_dir.path / ".hugo-cache"),
         ]  # fmt: skip
         build_dir.run([hugo, *words], token, policy=SandboxPolicy(readable=files_of(hugo)))
-        output.mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            output.mkdir()
         return output
 
 
@@ -77,7 +79,8 @@ class MkDocs:
         env = {"PYTHONDONTWRITEBYTECODE": "1", "SOURCE_DATE_EPOCH": _this_year(), **search_path(mkdocs)}
         words = ["build", "--site-dir", str(output)]
         build_dir.run([mkdocs, *words], token, env=env, policy=SandboxPolicy(readable=files_of(mkdocs)))
-        output.mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            output.mkdir()
         return output
 
 
@@ -264,6 +267,8 @@ class Dependencies:
                 if name in build_dir.tree.files:
                     shutil.copyfile(build_dir.path / name, fresh / name)
             self._install(build_dir, fresh, manager, token)
+            if (fresh / MODULES).is_symlink():
+                raise NotBuilt(f"An install script left a link in place of {MODULES}.")
             (fresh / MODULES).mkdir(exist_ok=True)
             os.sync()  # a power cut must not leave half an install under its final name
             if not kept.exists():
@@ -330,6 +335,8 @@ def _has_own_packages(build_dir: BuildDir, manager: PackageManager) -> bool:
 def _link_packages(kept: Path, modules: Path) -> None:
     modules.mkdir()
     for entry in kept.iterdir():
+        if entry.is_symlink():  # of an install script: it may lead out of the jail, whose folders are not to be listed
+            continue
         if entry.name.startswith("@"):
             (modules / entry.name).mkdir()
             for package in entry.iterdir():

@@ -67,8 +67,9 @@ class ConsoleGuard:
             return None
         if by_token:
             return self._access.identify(by_token, kind=SecretKind.API)
-        if self._header and scope.get("peer", "") in self._proxies and (name := headers.get(self._header)):
-            return self._access.users.get(name.lower())
+        names = headers.getlist(self._header) if self._header and scope.get("peer", "") in self._proxies else []
+        if len(names) == 1 and names[0]:  # beside the proxy's own, a second one was written by its client
+            return self._access.users.get(names[0].lower())
         return self._access.identify(session_in(headers, self._cookie))
 
     def _record(self, user: ConsoleUser, action: str, client: str) -> None:
