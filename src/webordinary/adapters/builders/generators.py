@@ -335,7 +335,7 @@ def _has_own_packages(build_dir: BuildDir, manager: PackageManager) -> bool:
 def _link_packages(kept: Path, modules: Path) -> None:
     modules.mkdir()
     for entry in kept.iterdir():
-        if entry.is_symlink():  # of an install script: it may lead out of the jail, whose folders are not to be listed
+        if not entry.resolve().is_relative_to(kept.resolve()):  # an install script's way out of the jail
             continue
         if entry.name.startswith("@"):
             (modules / entry.name).mkdir()
