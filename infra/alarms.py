@@ -11,6 +11,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from infra import metrics
 from infra.metrics import ours
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.events import MACHINE_FAULTS
 
 Comparison = cloudwatch.ComparisonOperator
 Missing = cloudwatch.TreatMissingData
@@ -109,6 +110,13 @@ def _work() -> Iterator[Watch]:
         what="customers wait more than an hour for an answer",
         metric=ours(metrics.JOB_LATENCY, "p95", 15),
         threshold=3_600_000,
+    )
+    yield Watch(
+        name="machine-faults",
+        what="jobs wait, as a fault of a worker's machine keeps them from being done",
+        metric=ours(MACHINE_FAULTS),
+        threshold=1,
+        periods=2,
     )
     yield Watch(
         name="interrupts",

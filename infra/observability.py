@@ -17,6 +17,7 @@ from infra.alarms import Watch, all_watches
 from infra.metrics import ours
 from infra.settings import Settings
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.events import MACHINE_FAULTS
 
 WIDTH = 8
 
@@ -72,7 +73,7 @@ def _graphs() -> Iterator[cloudwatch.GraphWidget]:
     yield _graph("Time to claim, ms", *_percentiles(metrics.TIME_TO_CLAIM))
     yield _graph("Idle before release, ms", *_percentiles(metrics.IDLE_BEFORE_RELEASE))
     yield _graph("From mail to answer, ms", *_percentiles(metrics.JOB_LATENCY))
-    yield _graph("Interrupts", ours("JobInterrupted"))
+    yield _graph("Interrupts and faults of machines", ours("JobInterrupted"), ours(MACHINE_FAULTS))
     yield _graph(
         "Given up",
         ours("DeadLettered"),

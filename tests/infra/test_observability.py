@@ -11,9 +11,11 @@ import pytest
 
 from tests.infra.templates import Cloud, Resource, plain
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.events import metric_name
+from webordinary.adapters.aws.events import MACHINE_FAULTS, metric_name
+from webordinary.adapters.aws.provision import preflight
 from webordinary.adapters.aws.provision.shapes import SHARED_QUEUES, key_queues
 from webordinary.model.names import ProjectUser
+from webordinary.operations.capacity import costs
 from webordinary.pool.metrics import MEASURES
 
 pytestmark = pytest.mark.xdist_group("infra")
@@ -30,6 +32,7 @@ LISTED = {
     "JobLatency": "job latency",
     "JobInterrupted": "interrupts",
     "DeadLettered": "dead letters",
+    MACHINE_FAULTS: "faults of machines",
 }
 
 
@@ -76,8 +79,14 @@ def test_broken_executions_alarm_whatever_broke_them(cloud: Cloud) -> None:
     assert seen == {"ExecutionsFailed", "ExecutionsTimedOut", "ExecutionsAborted"}
 
 
+def test_the_costs_count_the_alarms_that_there_are(cloud: Cloud) -> None:
+    alarms = [one for stack in cloud.stacks.values() for one in stack.of_type("AWS::CloudWatch::Alarm").values()]
+    metrics = sum(len(_metrics(alarm)) for alarm in alarms)
+    assert (len(alarms), metrics, metrics) == (preflight.ALARMS, preflight.ALARM_METRICS, costs.ALARM_METRICS)
+
+
 def test_our_metrics_are_those_that_are_told(cloud: Cloud) -> None:
-    told = {metric_name(measure) for measure in MEASURES.values()} | {"ClaimsHeld"}
+    told = {metric_name(measure) for measure in MEASURES.values()} | {"ClaimsHeld", MACHINE_FAULTS}
     for alarm in _alarms(cloud).values():
         for seen in _metrics(alarm):
             if seen["Namespace"] == names.METRICS:

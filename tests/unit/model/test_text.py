@@ -40,6 +40,14 @@ def test_events_in_cloudwatch_name_nobody() -> None:
     assert said["email_id"] == "e1"
 
 
+def test_a_job_that_waits_for_its_machine_is_counted_for_an_alarm() -> None:
+    out = io.StringIO()
+    for fault in (True, False):
+        EventLines("w1", out).emit(Event(EventKind.JOB_WAITS, data={"reason": "No space left", "machine_fault": fault}))
+    counted, other = map(json.loads, out.getvalue().splitlines())
+    assert (counted["MachineFaults"], counted["JobWaits"], "MachineFaults" in other) == (1.0, 1.0, False)
+
+
 def test_log_records_of_a_worker_on_aws_name_nobody() -> None:
     out = io.StringIO()
     handler = logging.StreamHandler(out)

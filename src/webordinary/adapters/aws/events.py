@@ -79,7 +79,13 @@ def metric_name(measure: HistogramSpec) -> str:
     return measure.histogram.title().replace("_", "")
 
 
+MACHINE_FAULTS = "MachineFaults"
+"""How often a job was put off because of a full disk, too little memory or a killed program."""
+
+
 def _figures(event: Event) -> dict[str, tuple[str, float]]:
+    if event.data.get("machine_fault"):
+        return {MACHINE_FAULTS: ("Count", 1.0)}
     measure = MEASURES.get(event.kind)
     if measure is None or measure.value not in event.data:
         return {}

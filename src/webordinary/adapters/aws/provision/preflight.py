@@ -43,7 +43,7 @@ STUCK = {
     "DELETE_FAILED": "`webordinary aws destroy` again; the stack's events name what stays",
     "UPDATE_ROLLBACK_FAILED": "`aws cloudformation continue-update-rollback --stack-name {name}`",
 }
-ALARMS, ALARM_METRICS = 21, 27
+ALARMS, ALARM_METRICS = 23, 29
 ALARM_METRIC_USD, RECONCILE_USD, ZONE_USD = 0.10, 1.0, 0.50
 NAT_USD = {"gateway": 36.50, "instance": 7.0, "none": 0.0}
 """A month, us-east-1: gateway 0.045 an hour and its IPv4 address 0.005 an hour; t4g.nano with disk and address."""
