@@ -69,6 +69,7 @@ def test_the_markup_of_a_mail_program_tells_history_and_signatures(program: str)
             "Hi\n\n> Which?\n\nRed.\n\n> Size?\n\nLarge.",
         ),
         ("<p>Red title</p><hr><p>no news</p>", f"Red title\n{'_' * 32}\nno news"),
+        ("<div>Red title</div><hr><div>No news</div>", f"Red title\n{'_' * 32}\nNo news"),
         ('<div id="divRplyFwdMsg">From: Ann</div><div>All there is.</div>', "From: Ann\nAll there is."),
     ],
 )

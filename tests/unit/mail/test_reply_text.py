@@ -148,6 +148,7 @@ def test_the_line_above_an_introduction_is_no_part_of_it(body: str) -> None:
         "Change the title to “Spring”.\n\n--\n\nAlso remove the second photo.",
         "Publish this poem:\n\nThe river sleeps\n--\nthe bridge stands guard\n\nIt goes under the photo of the bridge.",
         "Publish this poem:\n\nRoses are red\n--\nViolets are blue\n\nThanks",
+        "Publish this invitation:\n\nTo: all\nFrom: Ann\nDate: 5 December, 2 pm\nSubject: open day\n\nCome and taste!",
         "Make the title red.\n\n________________________\n\nremove the old news",
         "Opening hours\n\n— Monday from 9\n—\n— Tuesday closed",
         "Change the signature of our newsletter to:\n\n--\nYour Potter family\nKiel",

@@ -231,6 +231,7 @@ class _Walk:
         elif tag == "li":
             writer.words(self._bullet(element), verbatim=True)
         elif tag == "hr":
+            writer.next_kind = writer.next_kind or ("" if writer.in_quote or writer.kinds else "r")
             writer.words("________________________________", verbatim=True)
             writer.end_line()
         elif tag == "img":

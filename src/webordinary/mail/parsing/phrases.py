@@ -403,7 +403,8 @@ LANGUAGES = (
         "|ileti başlangıcı|yönlendirilen ileti|yönlendirilmiş mesaj",
         above="yanıt…bu satırın üzerine|yanıt…bu satırın üstüne|cevap…bu satırın üzerine|cevap…bu satırın üstüne",
         device="iphone…dan gönderildi|ipad…den gönderildi|samsung…dan gönderildi|outlook…den gönderildi"
-        "|outlook…dan gönderildi|… için outlook'u edinin|… için outlook'u indirin",
+        "|outlook…dan gönderildi|galaxy…dan gönderildi|… cihazımdan gönderildi"
+        "|… için outlook'u edinin|… için outlook'u indirin",
         absent="otomatik yanıt|otomatik cevap|ofis dışında",
     ),
     Phrases(

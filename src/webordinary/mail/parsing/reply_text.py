@@ -212,7 +212,7 @@ def role_of(line: str) -> str:
 def _is_header(lines: Sequence[str], *, announced: bool) -> bool:
     """Are these header fields of a mail, and no list such as "From: 9, To: 17", nor an announced text for a form?"""
     roles = {role_of(line) for line in lines} - {""}
-    if announced and "sent" not in roles:
+    if announced and not any(_tells_when_it_was_sent(line) for line in lines):
         return False
     if not roles & {"sender", "sent"} or len(roles) < 2 or any(_HOURS.match(line) for line in lines):
         return False
@@ -226,6 +226,10 @@ def _is_header(lines: Sequence[str], *, announced: bool) -> bool:
 
 _HOURS = re.compile(r"[^\s:：]{1,12}\s?[:：]\s*\d{1,2}(?:[:.h]\d\d)?(?:\s?(?:[ap]m|uhr|h))?\s*$", re.I)
 """From: 10:00"""
+
+
+def _tells_when_it_was_sent(line: str) -> bool:
+    return role_of(line) == "sent" and (is_dated(line) or _names_sending(line))
 
 
 def _names_sending(line: str) -> bool:
