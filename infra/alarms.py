@@ -129,6 +129,12 @@ def _work() -> Iterator[Watch]:
 def _given_up() -> Iterator[Watch]:
     yield Watch(name="dead-letters", what="mails were given up", metric=ours("DeadLettered"), threshold=1)
     yield Watch(
+        name="held-mails",
+        what="mails of known senders are held: SES proves hardly any of them",
+        metric=ours("MailHeld", minutes=60),
+        threshold=10,
+    )
+    yield Watch(
         name="dead-letter-queue",
         what="events that no function could take",
         metric=metrics.queue_depth(names.DEAD_LETTERS),

@@ -21,6 +21,7 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import connect
 from webordinary.adapters.aws.provision.account_checks import MailChecks
 from webordinary.adapters.aws.provision.preflight import (
+    MAKES,
     DeploymentIntent,
     Preflight,
     allow_scaling,
@@ -172,12 +173,49 @@ def test_a_quota_that_cannot_be_asked_stops_nobody() -> None:
     assert refused.verdict is Verdict.WARN
 
 
-def test_buckets_and_distributions_are_counted() -> None:
-    def full(tape: Recorded) -> None:
-        tape.answers("service-quotas", "get_service_quota", {"Quota": {"Value": 2.0}})
-        tape.answers("s3", "list_buckets", {"Buckets": [{"Name": "a"}]})
+COUNTED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "network quota": ("ec2", "describe_vpcs", {"Vpcs": [{"VpcId": f"vpc-{n}"} for n in range(5)]}),
+    "address quota": ("ec2", "describe_addresses", {"Addresses": [{"PublicIp": "192.0.2.1"}] * 5}),
+    "bucket quota": ("s3", "list_buckets", {"Buckets": [{"Name": "a"}] * 5}),
+    "distribution quota": (
+        "cloudfront",
+        "list_distributions",
+        {"DistributionList": {"Marker": "", "MaxItems": 100, "IsTruncated": False, "Quantity": 5}},
+    ),
+}
 
-    assert look("bucket quota", full).verdict is Verdict.FAIL
+
+@pytest.mark.parametrize(
+    ("limit", "stacks", "verdict"),
+    [
+        (5.0, [], Verdict.FAIL),
+        (9.0, [], Verdict.OK),
+        (5.0, ["CREATE_COMPLETE"], Verdict.OK),
+        (5.0, ["ROLLBACK_COMPLETE"], Verdict.FAIL),
+    ],
+    ids=["full", "room", "ours are among them", "ours were removed again"],
+)
+@pytest.mark.parametrize("name", COUNTED)
+def test_what_an_account_has_few_of_is_counted(name: str, limit: float, stacks: list[str], verdict: Verdict) -> None:
+    """Service Quotas: 5 VPCs and 5 Elastic IP addresses in a region; a stack that is there needs no more of them."""
+    service, call, counted = COUNTED[name]
+    made = [stack(f"{names.PREFIX}-{MAKES[name]}", status) for status in stacks]
+
+    def tape(recorded: Recorded) -> None:
+        recorded.answers("service-quotas", "get_service_quota", {"Quota": {"Value": limit}})
+        recorded.answers(service, call, counted)
+        recorded.answers("cloudformation", "describe_stacks", {"Stacks": made})
+
+    assert look(name, tape).verdict is verdict
+
+
+def test_a_way_out_without_a_gateway_needs_no_address() -> None:
+    def tape(recorded: Recorded) -> None:
+        recorded.answers("service-quotas", "get_service_quota", {"Quota": {"Value": 5.0}})
+        recorded.answers("ec2", "describe_addresses", COUNTED["address quota"][2])
+        recorded.answers("cloudformation", "describe_stacks", {"Stacks": []})
+
+    assert look("address quota", tape, nat="instance").verdict is Verdict.OK
 
 
 def test_an_image_of_another_architecture_is_refused() -> None:

@@ -6,10 +6,12 @@ import json
 from dataclasses import replace
 
 import pytest
+from botocore.stub import Stubber
 
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
 from tests.aws.queue_world import MINUTE, NOON, SECOND, QueueWorld, queued, running, settled
+from tests.aws.site_world import clients_of
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.pool.claim_requests import BORROWED_SECONDS, ENOUGH_RECEIVES, SqsClaimRequests
 from webordinary.adapters.aws.pool.claim_table import RemoteLiveness
@@ -28,7 +30,7 @@ from webordinary.adapters.aws.provision.shapes import (
     remove_key_queues,
 )
 from webordinary.model.claims import ClaimRequest, Interrupt
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, Transient
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import RESUMED, STOP
 
@@ -451,3 +453,14 @@ def test_every_message_carries_its_type_project_and_user_as_attributes(world: Qu
             name: value["StringValue"] for name, value in received["Messages"][0]["MessageAttributes"].items()
         }
         assert attributes == {"type": kind, "projectId": key.project_id, "userId": key.user_id}
+
+
+def test_a_customer_who_comes_back_at_once_is_told_to_wait_a_minute() -> None:
+    """SQS, CreateQueue: QueueDeletedRecently, for 60 seconds after a removal."""
+    clients = clients_of("http://127.0.0.1:1")
+    with Stubber(clients.sqs) as answers:
+        answers.add_response("get_queue_url", {"QueueUrl": "http://127.0.0.1:1/dead"})
+        answers.add_response("get_queue_attributes", {"Attributes": {"QueueArn": "arn:aws:sqs:us-east-1:1:dead"}})
+        answers.add_client_error("create_queue", "AWS.SimpleQueueService.QueueDeletedRecently")
+        with pytest.raises(Transient, match="keeps its name for a minute"):
+            create_key_queues(clients, ProjectUser("kiln", "ann"))

@@ -76,7 +76,7 @@ EACH_MINUTE = {
 """Whatever happens: the reconciler. In each tenth minute it looks for the notes of 1,000 raw mails."""
 METRICS, BUSY_MAILS = 40.0, 100
 """Metrics of our own; they are paid for in hours in which something is told: all of them from so many mails a day."""
-ALARM_METRICS = 29.0
+ALARM_METRICS = 30.0
 EACH_MONTH = {"cloudwatch.alarm": ALARM_METRICS, "route53.zone": 1.0}
 STANDARD_PARAMETERS = 10_000
 """They are free; further ones become advanced."""

@@ -33,17 +33,23 @@ USUAL_CONCURRENCY = 100
 VCPUS_OF_A_WORKER = 2
 QUOTAS = {
     "machine quota": ("ec2", "L-1216C47A", ""),
+    "network quota": ("vpc", "L-F678F1CE", ""),
+    "address quota": ("ec2", "L-0263D0A3", ""),
     "distribution quota": ("cloudfront", "L-24B04930", CERTIFICATES),
     "bucket quota": ("s3", "L-DC2B2D3D", CERTIFICATES),
 }
-"""Service, code and region in Service Quotas."""
-BUCKETS, DISTRIBUTIONS = 4, 2
+"""Service, code and region in Service Quotas; of networks and addresses an account has 5 in a region."""
+NEEDED = {"network quota": 1, "address quota": 1, "distribution quota": 2, "bucket quota": 4}
+MAKES = {"network quota": "workers", "address quota": "workers", "distribution quota": "web", "bucket quota": "data"}
+"""The stack that has what is counted: once it is there, no more is needed."""
+NOT_MADE = "ROLLBACK"
+"""Begins the status of a stack whose creation failed."""
 STUCK = {
     "ROLLBACK_FAILED": "`webordinary aws destroy`, then deploy again",
     "DELETE_FAILED": "`webordinary aws destroy` again; the stack's events name what stays",
     "UPDATE_ROLLBACK_FAILED": "`aws cloudformation continue-update-rollback --stack-name {name}`",
 }
-ALARMS, ALARM_METRICS = 23, 29
+ALARMS, ALARM_METRICS = 24, 30
 ALARM_METRIC_USD, RECONCILE_USD, ZONE_USD = 0.10, 1.0, 0.50
 NAT_USD = {"gateway": 36.50, "instance": 7.0, "none": 0.0}
 """A month, us-east-1: gateway 0.045 an hour and its IPv4 address 0.005 an hour; t4g.nano with disk and address."""
@@ -70,11 +76,15 @@ class DeploymentIntent:
         return self.mailbox.rpartition("@")[2]
 
     @property
+    def way_out(self) -> str:
+        """How machines reach the net: tasks on Fargate have addresses of their own."""
+        return "none" if self.capacity == "fargate" else self.nat
+
+    @property
     def idle_usd(self) -> float:
         """What the deployment costs a month while no mail comes."""
-        way_out = "none" if self.capacity == "fargate" else self.nat
         return (
-            NAT_USD[way_out]
+            NAT_USD[self.way_out]
             + ALARM_METRICS * ALARM_METRIC_USD
             + RECONCILE_USD
             + (ZONE_USD if self.hosted_zone else 0.0)
@@ -224,17 +234,19 @@ class Preflight:
         return good(f"{limit} lambdas at a time")
 
     def quota(self, name: str) -> CheckResult:
-        """Of machines, distributions and buckets."""
+        """Of machines, networks, addresses, distributions and buckets."""
         service, code, region = QUOTAS[name]
         try:
             client = self._client_of("service-quotas", region) if region else self._client_of("service-quotas")
             limit = client.get_service_quota(ServiceCode=service, QuotaCode=code)["Quota"]["Value"]
         except (ClientError, BotoCoreError) as problem:
             return doubtful(f"the {name} ({service} {code}) cannot be asked: {problem}", "look in Service Quotas")
-        if service == "ec2":
+        if name == "machine quota":
             return self._machines(int(limit))
-        used = self._used(service)
-        needed = DISTRIBUTIONS if service == "cloudfront" else BUCKETS
+        used, needed = self._used(name), NEEDED[name]
+        made = our_stacks(self._client_of("cloudformation")).get(f"{names.PREFIX}-{MAKES[name]}", NOT_MADE)
+        if not made.startswith(NOT_MADE) or (name == "address quota" and self._intent.way_out != "gateway"):
+            needed = 0
         if used + needed > limit:
             return broken(f"{name}: {used} of {limit:.0f} are used, {needed} more are needed", "ask AWS for more")
         return good(f"{name}: {used} of {limit:.0f} are used")
@@ -248,10 +260,17 @@ class Preflight:
             return broken(words, "ask AWS for more (Service Quotas, EC2, Running On-Demand Standard instances)")
         return doubtful(words, "ask AWS for more (Service Quotas, EC2, Running On-Demand Standard instances)")
 
-    def _used(self, service: str) -> int:
-        if service == "s3":
-            return len(self._client_of("s3").list_buckets()["Buckets"])
-        return int(self._client_of("cloudfront").list_distributions(MaxItems="100")["DistributionList"]["Quantity"])
+    def _used(self, name: str) -> int:
+        with translated(f"counting for the {name}"):
+            match name:
+                case "network quota":
+                    return len(self._client_of("ec2").describe_vpcs()["Vpcs"])
+                case "address quota":
+                    return len(self._client_of("ec2").describe_addresses()["Addresses"])
+                case "bucket quota":
+                    return len(self._client_of("s3").list_buckets()["Buckets"])
+            listed = self._client_of("cloudfront").list_distributions(MaxItems="100")
+            return int(listed["DistributionList"]["Quantity"])
 
     def costs(self) -> CheckResult:
         """What is paid while no mail comes; mails, machines and models come on top."""

@@ -206,6 +206,7 @@ if TYPE_CHECKING:
 
 RETENTION_SECONDS = 14 * 24 * 3600
 MAX_RECEIVES = 100
+_QUEUE_SHAPES_LEAVING = frozenset({"QueueDeletedRecently", "AWS.SimpleQueueService.QueueDeletedRecently"})
 _QUEUE_SHAPES_EXISTS = frozenset({"QueueAlreadyExists", "QueueNameExists"})
 
 
@@ -295,6 +296,9 @@ def _create(clients: Clients, shape: QueueShape) -> None:
         try:
             clients.sqs.create_queue(QueueName=shape.name, Attributes=attributes)
         except ClientError as problem:
+            if code_of(problem) in _QUEUE_SHAPES_LEAVING:
+                words = f"the queue {shape.name} was removed a moment ago, and SQS keeps its name for a minute"
+                raise Transient(f"{words}: say it again then") from problem
             if code_of(problem) not in _QUEUE_SHAPES_EXISTS:
                 raise
             changeable = attributes.copy()
