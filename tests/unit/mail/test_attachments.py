@@ -129,6 +129,8 @@ def test_a_file_we_do_not_take_is_refused_with_what_to_do(name: str, data: bytes
 @pytest.mark.parametrize(
     ("name", "stem"),
     [
+        ("Bäckerei außen.JPG", "backerei-aussen"),
+        ("Smørrebrød & Łódź.png", "smorrebrod-lodz"),
         ("../../etc/passwd", "passwd"), ("C:\\photos\\Mug 1.JPG", "mug-1"), ("Töpferei.png", "topferei"),
         ("", "file"), ("...", "file"), ("con.png", "file-con"), ("陶器.png", "file"), (".htaccess", "htaccess"),
         ("a" * 300 + ".png", "a" * 80), ("x\r\ny.png", "x-y"),

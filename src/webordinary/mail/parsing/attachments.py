@@ -284,10 +284,17 @@ def store_attachments(
         events.emit(Event(EventKind.ATTACHMENT_STORED, email_id=email_id, data=shown))
 
 
+_LATIN = str.maketrans(
+    {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "\u0131": "i"}
+)
+"""Letters without an accent that could be taken off."""
+
+
 def safe_stem(name: str, fallback: str) -> str:
     """A file name without folders, spaces, ending or surprises."""
     base = name.replace("\\", "/").rpartition("/")[2]
-    plain = unicodedata.normalize("NFKD", base.rpartition(".")[0] or base).encode("ascii", "ignore").decode()
+    latin = (base.rpartition(".")[0] or base).casefold().translate(_LATIN)
+    plain = unicodedata.normalize("NFKD", latin).encode("ascii", "ignore").decode()
     stem = _UNSAFE.sub("-", plain).strip("-._")[:MAX_NAME].lower()
     return f"{fallback}-{stem}".rstrip("-") if not stem or _RESERVED.match(stem) else stem
 
