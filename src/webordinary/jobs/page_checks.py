@@ -24,6 +24,8 @@ MOST_ADDRESSES = 2_000
 """Of each kind on one page; further ones are not looked at."""
 MAX_VALUE = 4_000
 """Characters of an address or a title; the standard library raises on longer character references."""
+MOST_ESCAPES = 50_000
+"""Characters that one style sheet may write as escapes; those of the largest icon fonts have 10,000."""
 DETAIL_CHARACTERS = 120
 _TITLE_CHARACTERS = 100
 _S = r"[ \t\n\r\f]"
@@ -52,11 +54,24 @@ _CSS_COMMENT = re.compile(r"/\*(?:.*?\*/|.*+)", re.S)
 _CSS_HOST = re.compile(
     r"(?:@import|url\(|image-set\()[ \t\n\r\f]*+[\"']?+[ \t\n\r\f]*+(?:https?:)?[/\\]{2}([^/\\\"')\s:]++)", re.I
 )
-_SCRIPT_TYPES = frozenset({"", "module", "text/javascript", "application/javascript", "text/ecmascript"})
+_CSS_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})(?:\r\n|[ \t\n\r\f])?+|(\r\n|[\n\r\f])|(.))", re.S)
+_IMAGE_SET = re.compile(r"image-set\(((?:[^\"'{}]++|\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))*+)", re.I)
+_QUOTED_HOST = re.compile(r"[\"'][ \t\n\r\f]*+(?:https?:)?[/\\]{2}([^/\\\"')\s:]++)", re.I)
+_SCRIPT_TYPES = frozenset(
+    {"", "module", "importmap", "speculationrules", "text/jscript", "text/livescript"}
+    | {f"{kind}/{x}{name}script" for kind in ("text", "application") for x in ("", "x-") for name in ("java", "ecma")}
+    | {f"text/javascript1.{version}" for version in range(6)}
+)
+"""What browsers run, or take as directions for what they run."""
 _LOADED = ("src", "data", "action", "formaction", "poster", "background", "ping", "xlink:href")
 """Attributes with an address that a browser loads from, or sends a form to, on any element."""
-_LOADED_BY_HREF = frozenset({"base", "image", "use", "feimage"})
-_LOADED_RELATIONS = frozenset({"stylesheet", "preload", "modulepreload", "icon", "manifest", "prefetch"})
+_LOADED_BY_HREF = frozenset({"base", "image", "use", "feimage", "script"})
+_DATA_RUNS = frozenset({"iframe", "frame", "object", "embed", "use", "base"})
+"""Elements in which a `data:` address is more than a picture."""
+_SHEETS = frozenset({"stylesheet", "preload", "modulepreload", "manifest"})
+_LOADED_RELATIONS = _SHEETS | {
+    "icon", "prefetch", "prerender", "preconnect", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon",
+}  # fmt: skip
 _INVISIBLE = "".join(map(chr, range(33)))
 
 
@@ -89,9 +104,24 @@ def read_page(content: bytes) -> PageContents:
 
 
 def style_hosts(text: str) -> Iterator[str]:
-    """The hosts that a style sheet loads something from."""
-    for host in _CSS_HOST.findall(_CSS_COMMENT.sub(" ", text)):
+    """The hosts that a style sheet loads something from; TOO_LARGE where it is written in escapes."""
+    text = _CSS_COMMENT.sub(" ", text)
+    if escapes := text.count("\\"):
+        if escapes > MOST_ESCAPES:
+            yield TOO_LARGE
+            return
+        text = _CSS_ESCAPE.sub(_unescaped, text)
+    for host in _CSS_HOST.findall(text):
         yield host.lower()
+    for images in _IMAGE_SET.findall(text):
+        yield from map(str.lower, _QUOTED_HOST.findall(images))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    """What a style sheet writes out, if an address or a keyword may be made of it: never what ends a string."""
+    code = int(found[1], 16) if found[1] else 0
+    char = found[3] or ("" if found[2] else chr(code) if code < 0x80 else "_")
+    return char if char.isalnum() or char in "/\\:.@-" else "_"
 
 
 def _elements(text: str) -> Iterator[tuple[str, Mapping[str, str], str]]:
@@ -122,7 +152,9 @@ def _add(page: PageContents, tag: str, attributes: Mapping[str, str], inner: str
         return
     given = {name: unescape(value[:MAX_VALUE]) for name, value in attributes.items()}
     for name, value in given.items():
-        if name.startswith("on") or name == "srcdoc" or _plain(value).lower().startswith("javascript:"):
+        values = value.split(";") if name == "values" else [value]
+        runs = any(_plain(one).lower().startswith("javascript:") for one in values)
+        if name.startswith("on") or name == "srcdoc" or runs:
             page.scripts.add(_digest(f"{name}={attributes[name]}"))
     match tag:
         case "a" | "area" if "href" in given and len(page.links) < MOST_ADDRESSES:
@@ -152,7 +184,7 @@ def _add_picture(page: PageContents, given: Mapping[str, str]) -> None:
 
 
 def _add_script(page: PageContents, given: Mapping[str, str], inner: str) -> None:
-    if source := given.get("src"):
+    if source := given.get("src") or given.get("href") or given.get("xlink:href"):
         if not _host_of(source):  # bundlers put a digest into the name of each build
             page.scripts.add(_HASHED.sub("", posixpath.basename(_path_of(source))))
     elif given.get("type", "").strip().lower() in _SCRIPT_TYPES and inner.strip():
@@ -166,6 +198,9 @@ def _add_hosts(page: PageContents, tag: str, given: Mapping[str, str]) -> None:
         addresses.append(given.get("href", ""))
     addresses += (part for name in ("srcset", "imagesrcset") for part in given.get(name, "").split(","))
     page.hosts.update(filter(None, map(_host_of, addresses)))
+    if tag in _DATA_RUNS or (tag == "link" and not _SHEETS.isdisjoint(relations)):
+        held = [one for one in addresses if _plain(one).lower().startswith("data:")]
+        page.scripts.update(map(_digest, held))
     if style := given.get("style"):
         page.hosts.update(style_hosts(style))
 
