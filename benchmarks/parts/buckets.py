@@ -50,7 +50,13 @@ class LargeSite:
         """One that has never seen the site."""
         self.workers += 1
         copies = LocalCopies(self.folder / f"w-{self.workers}")
-        return S3Releases(lambda _: self.s3, lambda project, stage: OURS, copies, lambda: datetime.now(UTC))
+        return S3Releases(
+            lambda _: self.s3,
+            lambda project, stage: OURS,
+            lambda project: f"{OURS}/.previews/",
+            copies,
+            lambda: datetime.now(UTC),
+        )
 
     def write(self, name: str, words: str) -> None:
         content = (words * (PAGE_BYTES // len(words))).encode()
