@@ -52,7 +52,7 @@ class DataStack(Stack):
             sort_key=_attribute(shape.range) if shape.range else None,
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
             time_to_live_attribute=shape.ttl,
-            encryption=dynamodb.TableEncryption.AWS_MANAGED,
+            encryption=dynamodb.TableEncryption.DEFAULT,  # AWS's own key; others are billed by what is asked of them
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True
             ),

@@ -135,6 +135,13 @@ def test_the_owners_own_mail_is_never_taken_over_unless_told_so() -> None:
         assert Preflight(Recorded(), intent(), resolver).mx().verdict is Verdict.OK
 
 
+def test_a_region_in_which_ses_only_sends_is_told() -> None:
+    """SES, regions: email receiving endpoints are in some regions alone; the mail stack fails in the others."""
+    with name_server({("inbound-smtp.eu-west-1.amazonaws.com.", "A"): ["192.0.2.1"]}) as resolver:
+        for region, verdict in (("eu-west-1", Verdict.OK), ("eu-north-1", Verdict.WARN)):
+            assert Preflight(Recorded(), intent(region=region), resolver).receiving().verdict is verdict
+
+
 def test_the_operator_must_not_read_his_alarms_in_the_mailbox_of_the_system() -> None:
     assert look("operator", operator="me@mail.kiln.example").verdict is Verdict.FAIL
     assert look("operator", operator="me@kiln.example").verdict is Verdict.OK

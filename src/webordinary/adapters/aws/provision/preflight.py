@@ -115,6 +115,7 @@ class Preflight:
         yield Check("identity", self.identity)
         yield Check("image", self.image)
         if not self._emulated:
+            yield Check("receiving", self.receiving)
             yield Check("mx", self.mx)
             yield Check("receipt rules", self.receipt_rules)
             yield Check("sending", self.sending)
@@ -189,6 +190,15 @@ class Preflight:
                 f"the image {tag} is not for {ARCHITECTURE} machines", "`webordinary aws image` makes another"
             )
         return good(f"image {tag}")
+
+    def receiving(self) -> CheckResult:
+        """SES sends from nearly every region and receives in few; those have a server by this name (SES, regions)."""
+        region = self._intent.region
+        inbound = f"inbound-smtp.{region}.amazonaws.com"
+        if not ask(self._resolver, inbound, "A"):
+            words = f"{inbound} has no address: SES seems to receive no mail in {region}"
+            return doubtful(words, "take a region that SES receives in, such as us-east-1, us-west-2 or eu-west-1")
+        return good(f"SES receives mail in {region}")
 
     def mx(self) -> CheckResult:
         """Who gets the mail of this domain today?"""
