@@ -15,7 +15,7 @@ from webordinary.model.claims import CancelToken, ProjectLease
 
 RUNNING = """
 INSERT INTO jobs (job_id, key, ord, thread_ord, thread_id, email_id, command, state, recorded_at, fence)
-VALUES (:job_id, :job_id, 1, 1, 't', 'e', 'edit', 'running', 0, :fence)
+VALUES (:job_id, 'amelia#u' || (SELECT count(*) FROM jobs), 1, 1, 't', 'e', 'edit', 'running', 0, :fence)
 ON CONFLICT (job_id) DO UPDATE SET fence = max(fence, :fence)"""
 
 

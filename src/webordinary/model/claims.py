@@ -62,6 +62,26 @@ class ProjectLease:
     fence: int
 
 
+class LeaseStatus(StrEnum):
+    """A held lease may be overtaken by an operator; a showing one not: its site is about to change."""
+
+    HELD = "held"
+    SHOWING = "showing"
+    FREE = "free"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """A project's lease as a store keeps it: its holder, and the job and claim that it was taken for."""
+
+    fence: int
+    worker: str
+    job_id: str
+    """Empty for an operator's."""
+    job_fence: int
+    status: LeaseStatus
+
+
 @dataclass(frozen=True, slots=True)
 class StartedJob:
     """A job that has begun under a claim."""

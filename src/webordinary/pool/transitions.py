@@ -9,8 +9,11 @@ from webordinary.model.claims import (
     MAX_INTERRUPTIONS,
     PREPARING_WAIT_SECONDS,
     YIELD_AFTER_SECONDS,
+    CancelToken,
     Claim,
     ClaimStatus,
+    LeaseRecord,
+    LeaseStatus,
     next_fence,
 )
 from webordinary.model.jobs import Ending, Job, JobState, Requeue, RequeueReason, Settlement
@@ -231,6 +234,33 @@ def claimed(current: Claim | None, key: ProjectUser, worker: str, now: datetime,
 def is_unchanged(current: Claim, seen: Claim | None) -> bool:
     """Whether a claim stands as it was seen."""
     return seen is not None and (current.worker, current.fence, current.beat) == (seen.worker, seen.fence, seen.beat)
+
+
+def may_take_lease(
+    lease: LeaseRecord | None,
+    by: CancelToken,
+    job: Job | None,
+    claim_fence: int,
+    *,
+    overtaking: bool,
+    holder_is_dead: bool,
+) -> bool:
+    """Whether the right to publish a project may be taken, although `lease` stands.
+
+    `job` is the lease's job, and `claim_fence` the newest fence of that job's key: after a takeover another job of the
+    key may start first, while the old one is still recorded as running. A lease without a job is an operator's and ends
+    with that process. A job that is tried again under the same claim does not wait for its own lease.
+    """
+    if lease is None or lease.status is LeaseStatus.FREE or holder_is_dead:
+        return True
+    if overtaking and lease.status is LeaseStatus.HELD:
+        return True
+    if not lease.job_id:
+        return False
+    if (lease.job_id, lease.job_fence) == (by.job_id, by.fence):
+        return True
+    runs = job is not None and (job.state, job.fence) == (JobState.RUNNING, lease.job_fence)
+    return not runs or claim_fence > lease.job_fence
 
 
 def yields_after(claim: Claim, own: Job | None, now: datetime, *, empty: bool) -> datetime | None:

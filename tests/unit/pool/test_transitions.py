@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from tests.contract.test_project_leases import JobHold
+from webordinary.model.claims import LeaseRecord, LeaseStatus
 from webordinary.model.jobs import DeferReason, Job, JobState
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.pool.transitions import blocked_by, interrupting_job, next_due_at, next_job
+from webordinary.pool.transitions import blocked_by, interrupting_job, may_take_lease, next_due_at, next_job
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 KEY = ProjectUser("amelia", "scott")
@@ -84,3 +89,35 @@ def test_what_stands_behind_a_held_mail_of_its_thread_is_held_up_with_it() -> No
     first, second, later = job("a", 1, held=DeferReason.PAUSE), job("b", 2), job("c", 3, held=DeferReason.BUDGET)
     assert blocked_by(second, [first, second, later])
     assert not blocked_by(second, [second, later])
+
+
+OTHER = JobHold("w2", 8, "b")
+RUNNING = job("a", 1, state=JobState.RUNNING, fence=5)
+HELD = LeaseRecord(100, "w1", "a", 5, LeaseStatus.HELD)
+SHOWING = replace(HELD, status=LeaseStatus.SHOWING)
+OPERATORS = LeaseRecord(100, "operator", "", 0, LeaseStatus.HELD)
+
+
+@pytest.mark.parametrize(
+    ("lease", "held_job", "claim_fence", "more", "may"),
+    [
+        (None, None, 0, {}, True),
+        (replace(HELD, status=LeaseStatus.FREE), RUNNING, 5, {}, True),
+        (HELD, RUNNING, 5, {}, False),
+        (HELD, RUNNING, 5, {"overtaking": True}, True),
+        (SHOWING, RUNNING, 5, {"overtaking": True}, False),
+        (SHOWING, RUNNING, 5, {"holder_is_dead": True}, True),
+        (HELD, RUNNING, 6, {}, True),
+        (HELD, RUNNING._replace(fence=6), 6, {}, True),
+        (HELD, RUNNING._replace(state=JobState.SETTLED), 5, {}, True),
+        (HELD, None, 0, {}, True),
+        (replace(HELD, job_id="b", job_fence=8), RUNNING, 8, {}, True),
+        (OPERATORS, None, 0, {}, False),
+        (OPERATORS, None, 0, {"holder_is_dead": True}, True),
+    ],
+)
+def test_the_right_to_publish_ends_with_its_job_its_claim_or_its_process(
+    lease: LeaseRecord | None, held_job: Job | None, claim_fence: int, more: dict[str, bool], may: bool
+) -> None:
+    flags = {"overtaking": False, "holder_is_dead": False} | more
+    assert may_take_lease(lease, OTHER, held_job, claim_fence, **flags) is may

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import NamedTuple
@@ -16,7 +17,17 @@ from typing import NamedTuple
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.jobs import next_order
 from webordinary.adapters.sqlite.rows import JOBS, at, claim_of, job_of, key_of, save_changes
-from webordinary.model.claims import LEASE_SECONDS, CancelToken, Claim, FinishResult, ProjectLease, StartedJob
+from webordinary.model.claims import (
+    LEASE_SECONDS,
+    CancelToken,
+    Claim,
+    FinishResult,
+    LeaseRecord,
+    LeaseStatus,
+    ProjectLease,
+    StartedJob,
+    next_fence,
+)
 from webordinary.model.errors import ClaimLost
 from webordinary.model.jobs import Ending, Job, JobState
 from webordinary.model.names import ProjectUser
@@ -29,6 +40,7 @@ from webordinary.pool.transitions import (
     first_to_start,
     left_to_another,
     may_claim,
+    may_take_lease,
     requeues_at_tail,
     runs_under,
     sends_callback,
@@ -265,23 +277,15 @@ def _identity(claim: Claim) -> dict[str, object]:
     return {"key": claim.key.text, "worker": claim.worker, "fence": claim.fence}
 
 
-HOLDER = "SELECT worker FROM project_leases WHERE project_id = ? AND status <> 'free'"
+LEASE_OF = "SELECT * FROM project_leases WHERE project_id = ?"
+JOB_OF_LEASE = f"{JOBS} WHERE job_id = ?"
+NEWEST_FENCE = "SELECT fence FROM claims WHERE key = ?"
 
 TAKE = """
 INSERT INTO project_leases (project_id, fence, worker, job_id, job_fence, status)
-VALUES (:project_id, :epoch_seconds, :worker, :job_id, :job_fence, 'held')
+VALUES (:project_id, :fence, :worker, :job_id, :job_fence, 'held')
 ON CONFLICT (project_id) DO UPDATE
-SET fence = max(fence + 1, :epoch_seconds), worker = :worker, job_id = :job_id, job_fence = :job_fence, status = 'held'
-WHERE status = 'free' OR (status = 'held' AND :overtaking) OR worker = :dead_worker
-  OR (project_leases.job_id <> '' AND NOT EXISTS (
-  SELECT 1 FROM jobs
-  WHERE jobs.job_id = project_leases.job_id AND state = 'running' AND jobs.fence = project_leases.job_fence
-    AND NOT EXISTS (SELECT 1 FROM claims WHERE claims.key = jobs.key AND claims.fence > jobs.fence)))
-  OR (project_leases.job_id <> '' AND project_leases.job_id = :job_id AND project_leases.job_fence = :job_fence)
-RETURNING fence"""
-# After a takeover another job of the key may start first; the old job is still recorded as running.
-# A job that is tried again under the same claim does not wait for its own lease, which it could not give back.
-# Without a job it is an operator's, over as soon as that process is dead.
+SET fence = :fence, worker = :worker, job_id = :job_id, job_fence = :job_fence, status = 'held'"""
 
 # A lease is held, then showing: an operator does not overtake it any more; or it is free.
 CONFIRM = "UPDATE project_leases SET status = 'showing' WHERE project_id = ? AND fence = ? AND status <> 'free'"
@@ -304,18 +308,15 @@ class SqliteProjectLeases:
 
     def _take(self, project_id: str, token: CancelToken, now: datetime, *, overtaking: bool) -> ProjectLease | None:
         with self._db.write() as conn:
-            holder = conn.execute(HOLDER, (project_id,)).fetchone()
-            fields = {
-                "project_id": project_id,
-                "epoch_seconds": int(now.timestamp()),
-                "worker": token.worker,
-                "job_id": token.job_id,
-                "job_fence": token.fence,
-                "overtaking": overtaking,
-                "dead_worker": holder["worker"] if holder and self._is_dead(holder["worker"]) else None,
-            }
-            taken = conn.execute(TAKE, fields).fetchone()
-            return ProjectLease(project_id, token.worker, taken["fence"]) if taken else None
+            stands = _lease_of(conn, project_id)
+            job, claim_fence = _job_of_lease(conn, stands)
+            is_dead = stands is not None and stands.status is not LeaseStatus.FREE and self._is_dead(stands.worker)
+            if not may_take_lease(stands, token, job, claim_fence, overtaking=overtaking, holder_is_dead=is_dead):
+                return None
+            lease = ProjectLease(project_id, token.worker, next_fence(stands.fence if stands else 0, now))
+            job_fields = {"job_id": token.job_id, "job_fence": token.fence}
+            conn.execute(TAKE, {**asdict(lease), **job_fields})
+            return lease
 
     def confirm(self, lease: ProjectLease) -> None:
         """Make the lease final: no other lease replaces it. Raises ClaimLost when a newer lease exists."""
@@ -327,6 +328,22 @@ class SqliteProjectLeases:
         """Give it back; nothing happens if a newer lease exists."""
         with self._db.write() as conn:
             conn.execute(RELEASE_LEASE, (lease.project_id, lease.fence))
+
+
+def _lease_of(conn: sqlite3.Connection, project_id: str) -> LeaseRecord | None:
+    row = conn.execute(LEASE_OF, (project_id,)).fetchone()
+    if row is None:
+        return None
+    return LeaseRecord(row["fence"], row["worker"], row["job_id"], row["job_fence"], LeaseStatus(row["status"]))
+
+
+def _job_of_lease(conn: sqlite3.Connection, lease: LeaseRecord | None) -> tuple[Job | None, int]:
+    """The job that a lease was taken for, and the newest fence of that job's key."""
+    row = conn.execute(JOB_OF_LEASE, (lease.job_id,)).fetchone() if lease and lease.job_id else None
+    if row is None:
+        return None, 0
+    claim = conn.execute(NEWEST_FENCE, (row["key"],)).fetchone()
+    return job_of(row), claim["fence"] if claim else 0
 
 
 ENTER = """

@@ -10,9 +10,10 @@ from datetime import datetime
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import ConditionFailed, Fields, Place, epoch, moment, put, update
 from webordinary.adapters.aws.pool.job_table import JobTable
-from webordinary.model.claims import CancelToken, ProjectLease, next_fence
+from webordinary.model.claims import CancelToken, LeaseRecord, LeaseStatus, ProjectLease, next_fence
 from webordinary.model.errors import ClaimLost, Transient
-from webordinary.model.jobs import JobState
+from webordinary.model.jobs import Job
+from webordinary.pool.transitions import may_take_lease
 
 TAKEABLE = "attribute_not_exists(#projectKey) OR (#status = :free AND #fence < :fence)"
 OR_SEEN = " OR (#fence = :seen AND #status = :seenAs)"
@@ -57,8 +58,7 @@ class AwsProjectLeases:
             row = self._put(lease, token, seen, now)
             if row is None:
                 return lease
-            overtaken = overtaking and row["status"] == "held"
-            if row["status"] != "free" and not overtaken and self._goes_on(project_id, row, token):
+            if not self._may_take(project_id, row, token, overtaking=overtaking):
                 return None
             seen = row
         raise Transient(f"{project_id}: others keep taking the right to publish it")
@@ -102,20 +102,22 @@ class AwsProjectLeases:
             return None  # ours, even if the first answer was lost
         return written.by[0]
 
-    def _goes_on(self, project_id: str, row: Fields, token: CancelToken) -> bool:
-        if self._is_dead(row["publisher"]):
-            return False
-        if not row["jobId"]:
-            return not self._stood_still(project_id, row["fence"])
-        if (row["jobId"], row["jobFence"]) == (token.job_id, token.fence):
-            return False  # an earlier try got through unheard
-        record = self._jobs.find(row["jobId"])
-        if record is None or (record.job.state, record.job.fence) != (JobState.RUNNING, row["jobFence"]):
-            return False
-        # After a takeover another job of the key may start first; this one is still recorded as running.
+    def _may_take(self, project_id: str, row: Fields, token: CancelToken, *, overtaking: bool) -> bool:
+        stands = LeaseRecord(row["fence"], row["publisher"], row["jobId"], row["jobFence"], LeaseStatus(row["status"]))
+        if stands.status is LeaseStatus.FREE:
+            return True
+        job, claim_fence = self._job_of(stands)
+        is_dead = self._is_dead(stands.worker) or (not stands.job_id and self._stood_still(project_id, stands.fence))
+        return may_take_lease(stands, token, job, claim_fence, overtaking=overtaking, holder_is_dead=is_dead)
+
+    def _job_of(self, lease: LeaseRecord) -> tuple[Job | None, int]:
+        """The job that a lease was taken for, and the newest fence of that job's key."""
+        record = self._jobs.find(lease.job_id) if lease.job_id else None
+        if record is None:
+            return None, 0
         key = record.job.key
         claim = self._dynamo.get(f"looking who owns {key}", (self._table, {"projectKey": key.text}))
-        return claim is None or claim["fence"] <= row["jobFence"]
+        return record.job, claim["fence"] if claim else 0
 
     def _stood_still(self, project_id: str, fence: int) -> bool:
         now = self._monotonic()
