@@ -19,7 +19,7 @@ from infra.buckets import private_bucket
 from infra.nag import accept
 from infra.settings import Settings
 from webordinary.adapters.aws import names
-from webordinary.adapters.aws.provision.shapes import KEPT_DAYS, KEPT_VERSIONS, PREVIEW_DAYS, UNFINISHED_DAYS
+from webordinary.adapters.aws.provision.shapes import KEPT_DAYS, KEPT_VERSIONS, UNFINISHED_DAYS
 from webordinary.adapters.aws.site.deploy import NAMED_BY_CONTENT
 from webordinary.adapters.aws.site.own_domains import OWN_DOMAINS, OWN_DOMAINS_ADDRESS, OWN_DOMAINS_GROUP, PROJECT
 from webordinary.jobs.site_files import FOLDER
@@ -88,7 +88,7 @@ class SitesStack(Stack):
                 s3.LifecycleRule(
                     id="previews",
                     prefix=names.PREVIEWS,
-                    expiration=Duration.days(PREVIEW_DAYS),
+                    expiration=Duration.days(names.PREVIEW_DAYS),
                     noncurrent_version_expiration=Duration.days(1),
                 ),
             ],

@@ -13,6 +13,8 @@ from webordinary.model.names import ProjectUser
 
 MIN_RETENTION_DAYS = 14
 """A mail may wait for a week; what belongs to it must not expire before."""
+PREVIEW_DAYS = 90
+"""So long the bucket keeps the files of a preview."""
 USUAL_PREFIX = "webordinary"
 PREFIX_VARIABLE = "WEBORDINARY_AWS_PREFIX"
 

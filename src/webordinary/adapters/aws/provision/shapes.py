@@ -16,7 +16,6 @@ from botocore.exceptions import ClientError
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS, NOT_THERE, Clients, code_of, translated
 from webordinary.adapters.aws.pool.queues import VISIBILITY_SECONDS
-from webordinary.adapters.aws.site.previews import EXPIRES
 from webordinary.model.errors import InvalidName, Transient
 from webordinary.model.names import ProjectUser
 
@@ -321,7 +320,6 @@ def _url(clients: Clients, name: str) -> str:
 KEPT_VERSIONS = 60
 """Each of 20 kept releases needs at most one version of an object; of the manifest a publication takes two."""
 KEPT_DAYS = 30
-PREVIEW_DAYS = EXPIRES.days
 UNFINISHED_DAYS = 1
 """Unfinished multipart uploads cost money and are not listed as objects."""
 
@@ -349,7 +347,7 @@ def make_site_bucket(s3: S3Client, bucket: str) -> None:
                         "ID": "previews",
                         "Status": "Enabled",
                         "Filter": {"Prefix": names.PREVIEWS},
-                        "Expiration": {"Days": PREVIEW_DAYS},
+                        "Expiration": {"Days": names.PREVIEW_DAYS},
                         "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
                     },
                 ]

@@ -10,15 +10,16 @@ import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from webordinary.adapters.aws.names import PREVIEW_DAYS
 from webordinary.adapters.aws.site.deploy import DELETE_EACH, ManifestState, look
 from webordinary.adapters.aws.site.objects import MANIFEST, S3Objects
 from webordinary.jobs.site_files import Stage, is_page
 from webordinary.model.errors import Transient
 
-FRESH = timedelta(days=30)
-"""As long a preview's files are kept on when it changes, and as long after its last change it is of use."""
-EXPIRES = 3 * FRESH
+EXPIRES = timedelta(days=PREVIEW_DAYS)
 """The rule of the bucket. No file of a preview in use is older than twice FRESH."""
+FRESH = EXPIRES / 3
+"""As long a preview's files are kept on when it changes, and as long after its last change it is of use."""
 _TRIES = 5
 Shown = dict[Stage, datetime]
 """When the oldest files of each were written; the one that changed last is the last."""
