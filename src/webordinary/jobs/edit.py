@@ -287,6 +287,8 @@ def run_agent(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
 
 def agent_folder(project: Project, workspace: Workspace) -> Path:
     """Where the agent works, and the one folder that it can change. Raises Permanent if the repository lacks it."""
+    if not project.folder:
+        return workspace.path
     folder = workspace.path / project.folder
     if folder.resolve() != workspace.path.resolve() / project.folder or not folder.is_dir():
         raise Permanent(f"{project.project_id}: there is no folder {project.folder} in its repository: put it back")
