@@ -14,8 +14,14 @@ from tests.unit.jobs.world import TestHold
 from webordinary.adapters.git.command import Git, GitFailed
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimitExceeded, SandboxLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
-from webordinary.compose.background import MachineFaultRetries
-from webordinary.model.errors import MACHINE_FAULT_SECONDS, MachineFault, Permanent, ProgramKilled, is_machine_fault
+from webordinary.model.errors import (
+    MACHINE_FAULT_SECONDS,
+    MachineFault,
+    MachineFaultRetries,
+    Permanent,
+    ProgramKilled,
+    is_machine_fault,
+)
 
 
 def script(path: Path, text: str) -> Path:

@@ -23,7 +23,7 @@ from webordinary.compose.container import Runnable
 from webordinary.compose.embedded import MIRRORS, ORIGINS, EmbeddedContainer
 from webordinary.compose.mailboxes import imap_settings, intake_of
 from webordinary.compose.steps import answering_of, steps_of
-from webordinary.model.errors import MACHINE_FAULT_SECONDS, Backoff, WebOrdinaryError, is_machine_fault
+from webordinary.model.errors import Backoff, MachineFaultRetries, WebOrdinaryError
 from webordinary.model.mail import TransportKind
 from webordinary.model.names import ProjectUser
 from webordinary.pool.metrics import MetricsRecorder, Sampling
@@ -36,31 +36,8 @@ from webordinary.workflow.answering import Uptime
 from webordinary.workflow.definition import REPEATABLE, embedded
 from webordinary.workflow.start import BrokenExecution, start_missing
 
-_MOST_FAILING = 10_000
 RETRIES = Backoff(1.0, cap=300.0)
 """The delays before an execution that could not be advanced is tried again."""
-
-
-class MachineFaultRetries:
-    """Repeats a step that failed by a fault of the machine for a day; `Retry` in the workflow is for other errors."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._failing: dict[str, tuple[float, float]] = {}
-        """The first and the last failure of each call."""
-
-    def calls_again(self, call: str, problem: Exception) -> bool:
-        """True for a fault of the machine, unless the same call has failed by such faults for too long."""
-        if not is_machine_fault(problem):
-            return False
-        now = self._monotonic()
-        first, last = self._failing.pop(call, (now, now))
-        if now - last >= MACHINE_FAULT_SECONDS:  # the call went well in between
-            first = now
-        self._failing[call] = (first, now)
-        while len(self._failing) > _MOST_FAILING:
-            self._failing.pop(next(iter(self._failing)), None)
-        return now - first < MACHINE_FAULT_SECONDS
 
 
 def engine(services: EmbeddedContainer, wake_outbox: Callable[[], None] = lambda: None) -> Engine:

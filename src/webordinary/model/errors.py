@@ -9,7 +9,8 @@ import errno
 import os
 import random
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -155,6 +156,33 @@ def reason_of(problem: BaseException) -> str:
 
 MACHINE_FAULT_SECONDS = 86_400.0
 """Work that fails by faults of the machine only is tried again for this long."""
+_MOST_FAILING = 10_000
+
+
+class MachineFaultRetries:
+    """Repeats work that failed by a fault of the machine for a day, counted from its first failure in this process.
+
+    By a clock that does not jump: neither downtime nor the time that a job waited for its turn counts. Thread-safe.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic, self._guard = monotonic, threading.Lock()
+        self._failing: dict[str, tuple[float, float]] = {}
+        """The first and the last failure of each piece of work."""
+
+    def calls_again(self, work: str, problem: Exception) -> bool:
+        """True for a fault of the machine, unless the same work has failed by such faults for too long."""
+        if not is_machine_fault(problem):
+            return False
+        now = self._monotonic()
+        with self._guard:
+            first, last = self._failing.pop(work, (now, now))
+            if now - last >= MACHINE_FAULT_SECONDS:  # it went well in between
+                first = now
+            self._failing[work] = (first, now)
+            while len(self._failing) > _MOST_FAILING:
+                self._failing.pop(next(iter(self._failing)))
+        return now - first < MACHINE_FAULT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from webordinary.model import claims
 from webordinary.model.claims import CancelToken, StartedJob
+from webordinary.model.errors import MachineFaultRetries
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import Job, Settlement
 from webordinary.model.names import ProjectUser
@@ -116,6 +117,11 @@ class WorkerDeps:
     rng: random.Random
     reconciled_elsewhere: Callable[[datetime], bool] = never
     """Whether another process has reconciled a moment ago: then this worker need not."""
+    machine_faults: MachineFaultRetries = field(init=False, repr=False, compare=False)
+    """By job; all slots of a worker share it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "machine_faults", MachineFaultRetries(self.clock.monotonic))
 
     def ms_since_queued(self, job: Job) -> float:
         """Milliseconds since a job was queued, for metrics; clocks of two machines may differ by more."""

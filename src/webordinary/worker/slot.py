@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 from webordinary.model.claims import MAX_ATTEMPTS, Claim, FinishResult, StartedJob
 from webordinary.model.errors import (
-    MACHINE_FAULT_SECONDS,
     Backoff,
     Cancelled,
     ClaimLost,
@@ -24,7 +23,6 @@ from webordinary.model.errors import (
     Stopped,
     Transient,
     WebOrdinaryError,
-    is_machine_fault,
 )
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import Ending, Job, JobOutcome, JobResult, Requeue, RequeueReason, Settlement
@@ -60,8 +58,10 @@ def refusal_to_start(job: Job) -> Settlement | None:
     return None
 
 
-def outcome_of(problem: Exception, job: Job, now: datetime, retry_base_seconds: float, rng: random.Random) -> Ending:
-    """The settlement or requeue of a job that raised `problem`."""
+def outcome_of(
+    problem: Exception, job: Job, now: datetime, retry_base_seconds: float, rng: random.Random, *, machine_fault: bool
+) -> Ending:
+    """The settlement or requeue of a job that raised `problem`; a `machine_fault` is waited out."""
     match problem:
         case Stopped():
             return Requeue(RequeueReason.STOPPED)
@@ -76,9 +76,7 @@ def outcome_of(problem: Exception, job: Job, now: datetime, retry_base_seconds: 
             return Settlement(JobOutcome.CANCELLED, JobResult(STOPPED, error=str(problem)))
         case JobTimedOut():
             return Settlement(JobOutcome.TIMED_OUT, JobResult(TIMED_OUT_SUMMARY, error=str(problem)))
-        case _ if is_machine_fault(problem) and _waited(job, now) < timedelta(
-            seconds=MACHINE_FAULT_SECONDS
-        ):  # they do not count as attempts
+        case _ if machine_fault:  # they do not count as attempts
             return _wait_for_machine(problem, job, now, rng)
         case Permanent():
             return _dead(_words(problem))
@@ -102,10 +100,6 @@ def _wait_for_machine(problem: Exception, job: Job, now: datetime, rng: random.R
         seconds = min(max(seconds, ran * _KILLED_FACTOR), _LONGEST_MACHINE_SECONDS)
     again_at = now + timedelta(seconds=Backoff(seconds, cap=seconds).delay(0, rng))
     return Requeue(RequeueReason.WAITING, again_at, words=clean(_words(problem)), machine_fault=True)
-
-
-def _waited(job: Job, now: datetime) -> timedelta:
-    return now - (job.queued_at or job.recorded_at)
 
 
 def _dead(reason: str) -> Settlement:
@@ -205,7 +199,8 @@ class Slot:
     def _ending_of(self, problem: Exception, job: Job) -> Ending:
         deps = self._deps
         self._log_unexpected(job, problem)
-        return outcome_of(problem, job, deps.clock.now(), deps.settings.retry_base, deps.rng)
+        waits = deps.machine_faults.calls_again(job.job_id, problem)
+        return outcome_of(problem, job, deps.clock.now(), deps.settings.retry_base, deps.rng, machine_fault=waits)
 
     def _log_unexpected(self, job: Job, problem: Exception) -> None:
         if not isinstance(problem, WebOrdinaryError):

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from webordinary.model.errors import (
-    MACHINE_FAULT_SECONDS,
     Cancelled,
     Interrupted,
     JobTimedOut,
@@ -19,6 +18,7 @@ from webordinary.model.errors import (
     ProgramKilled,
     Stopped,
     Transient,
+    is_machine_fault,
 )
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobState, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
@@ -37,7 +37,7 @@ def job(attempts: int = 1, *, cancel: bool = False) -> Job:
 
 
 def ended(problem: Exception, attempts: int = 1) -> Settlement | Requeue:
-    return outcome_of(problem, job(attempts), NOON, 2.0, random.Random(1))
+    return outcome_of(problem, job(attempts), NOON, 2.0, random.Random(1), machine_fault=is_machine_fault(problem))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_fault_of_the_machine_is_waited_out_for_a_day_without_counting_attempt
     waiting = ended(problem, attempts=3)
     assert isinstance(waiting, Requeue)
     assert waiting.why is RequeueReason.WAITING
-    late = outcome_of(problem, job(3), NOON + timedelta(seconds=MACHINE_FAULT_SECONDS), 2.0, random.Random(1))
+    late = outcome_of(problem, job(3), NOON, 2.0, random.Random(1), machine_fault=False)
     assert isinstance(late, Settlement)
     assert late.outcome is JobOutcome.DEAD
 
@@ -105,7 +105,7 @@ def test_a_customer_who_stops_a_job_stops_it_on_a_full_disk_too() -> None:
 def test_a_killed_program_waits_longer_the_longer_it_had_run() -> None:
     def waits(ran: timedelta) -> timedelta:
         running = job()._replace(started_at=NOON - ran)
-        ending = outcome_of(ProgramKilled("the agent"), running, NOON, 2.0, random.Random(1))
+        ending = outcome_of(ProgramKilled("the agent"), running, NOON, 2.0, random.Random(1), machine_fault=True)
         assert isinstance(ending, Requeue)
         assert ending.not_before
         return ending.not_before - NOON

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -21,7 +21,7 @@ from webordinary.model.claims import (
     FinishResult,
     StartedJob,
 )
-from webordinary.model.errors import Interrupted, JobTimedOut
+from webordinary.model.errors import MACHINE_FAULT_SECONDS, Interrupted, JobTimedOut, MachineFault, Permanent
 from webordinary.model.jobs import Ending, Job, JobOutcome, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -104,6 +104,37 @@ def test_work_that_cannot_be_saved_for_an_unforeseen_reason_is_done_again_later(
     assert deps.claim_set.running() == []
 
 
+class StartedLater(VirtualClock):
+    """Of a worker that starts eight days after the job was recorded."""
+
+    passed = 0.0
+
+    def now(self) -> datetime:
+        return MIDNIGHT + timedelta(days=8, seconds=self.passed)
+
+    def monotonic(self) -> float:
+        return self.passed
+
+
+@pytest.mark.parametrize("problem", [OSError(28, "No space left"), Permanent("the jail's trial was killed")], ids=repr)
+def test_a_fault_of_the_machine_is_waited_out_for_a_day_also_after_eight_days_of_downtime(problem: Exception) -> None:
+    if isinstance(problem, Permanent):
+        problem.__cause__ = MachineFault("ended with -9")
+    deps, state = Troubled(performing=[problem] * 10), _queued()
+    clock = StartedLater()
+    surroundings = replace(deps.surroundings(state), clock=clock)
+    for clock.passed in (0.0, 60.0, 3600.0, 40_000.0, MACHINE_FAULT_SECONDS - 1):
+        _serve(deps, surroundings)
+        _wait_for_the_next_try(state)
+        assert (state.jobs["a"].open, state.jobs["a"].attempts) == (True, 0)
+    clock.passed = MACHINE_FAULT_SECONDS
+    for _ in range(MAX_ATTEMPTS):
+        if state.jobs["a"].open:
+            _serve(deps, surroundings)
+            _wait_for_the_next_try(state)
+    assert state.jobs["a"].outcome is JobOutcome.DEAD
+
+
 def test_a_look_for_what_was_published_that_fails_unforeseen_is_a_failed_attempt() -> None:
     deps, state = Troubled(performing=[JobTimedOut("too long")] * MAX_ATTEMPTS, finding=SURPRISE), _queued()
     surroundings = deps.surroundings(state)
@@ -162,7 +193,7 @@ def test_a_renewal_that_fails_unforeseen_does_not_end_the_lease_keeper() -> None
     started = surroundings.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
     assert isinstance(started, StartedJob)
     renewer = LeaseRenewer(surroundings, deps.claim_set)
-    renewer.confirm(SCOTT, started.claim.fence, 0.0)
+    renewer.confirm(SCOTT, started.claim.fence, surroundings.clock.monotonic())
     deps.claim_set.mark_idle(started.claim, 0.0)
     renewer.renew_once()
     assert "ClaimRenewalFailed" in deps.taken
@@ -346,7 +377,7 @@ def _serve(deps: Around, surroundings: WorkerDeps) -> None:
     started = surroundings.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT, claim)
     assert isinstance(started, StartedJob)
     renewer = LeaseRenewer(surroundings, deps.claim_set)
-    renewer.confirm(SCOTT, started.claim.fence, 0.0)
+    renewer.confirm(SCOTT, started.claim.fence, surroundings.clock.monotonic())
     slot = Slot(surroundings, deps.claim_set, renewer, NeverStops())
     slot.serve(slot.begin(started))
 
