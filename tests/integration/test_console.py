@@ -32,7 +32,7 @@ from webordinary.model.console import ConsoleUser, Role
 from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command, Delivery, TransportKind
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.model.projects import Project
+from webordinary.model.projects import Project, SenderRole
 from webordinary.operations import onboarding
 from webordinary.operations.console import Console
 
@@ -354,3 +354,103 @@ def test_a_site_whose_build_fails_is_red_until_it_is_mended(container: Container
     assert onboarding.rebuild(container, "amelia") == ""
     assert "in order" in page.get("/sites").text
     assert "known are" not in page.get("/sites/amelia").text
+
+
+def settings_of(container: Container) -> Project:
+    project = container.directory.project("amelia")
+    assert project
+    return project
+
+
+def role_of(container: Container, address: str) -> SenderRole | None:
+    found = [one.role for one in container.directory.entries(address) if one.key.project_id == "amelia"]
+    return found[0] if found else None
+
+
+def test_settings_of_a_site_are_changed_by_click_as_by_command(container: Container, page: TestClient) -> None:
+    fields = {
+        "agent": "builtin",
+        "daily_cap_usd": "4.5",
+        "default_instruction": "Ask them what to do",
+        "approver": "scott@example.com",
+        "wishes": "British spelling\r\n\r\nnever touch prices\r\n",
+        "edit_password": "kiln and glaze",
+    }
+    assert page.post("/sites/amelia/settings", data=fields, headers=FORM).status_code == 303
+    by_click, text = settings_of(container), page.get("/sites/amelia").text
+    assert by_click.wishes == ("British spelling", "never touch prices")
+    assert (by_click.agent, by_click.daily_cap_usd, by_click.approver) == ("builtin", 4.5, "scott@example.com")
+    assert by_click.edit_password
+    assert "kiln and glaze" not in text
+    assert "never touch prices" in text
+    assert page.post("/sites/amelia/settings", data={"open_edit_site": "yes"}, headers=FORM).status_code == 303
+    assert settings_of(container) == replace(by_click, edit_password=""), "what the form does not have stays"
+    given = ["--daily-cap", "2", "--wishes", "by command", "--data", str(container.config.data)]
+    assert main(["project", "set", "amelia", *given]) == 0
+    assert 'value="2"' in page.get("/sites/amelia").text
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"daily_cap_usd": "much"}, "such as 5"),
+        ({"daily_cap_usd": "-1"}, "such as 5"),
+        ({"agent": "command"}, "here is no agent"),
+        ({"approver": "stranger@example.com"}, "may not publish amelia"),
+        ({"wishes": "x\n" * 21}, "at most 20 wishes"),
+        ({"edit_password": "short"}, "10 to 200"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_in_words(
+    container: Container, page: TestClient, fields: dict[str, str], words: str
+) -> None:
+    before = settings_of(container)
+    refused = page.post("/sites/amelia/settings", data={"default_instruction": "new", **fields}, headers=FORM)
+    assert refused.status_code == 409
+    assert words in refused.text
+    assert settings_of(container) == before
+
+
+def test_people_of_a_site_are_added_given_a_role_and_removed_by_click(container: Container, page: TestClient) -> None:
+    people = "/sites/amelia/people"
+    anna = {"address": "Anna@Example.com", "user": "anna"}
+    assert page.post(people, data=anna, headers=FORM).status_code == 303
+    assert role_of(container, "anna@example.com") is SenderRole.BOTH
+    given = {"address": "anna@example.com", "role": "editor"}
+    assert page.post(f"{people}/roles", data=given, headers=FORM).status_code == 303
+    assert role_of(container, "anna@example.com") is SenderRole.EDITOR
+    assert 'value="editor" selected' in page.get("/sites/amelia").text
+    assert main(["project", "role", "amelia", "anna@example.com", "both", "--data", str(container.config.data)]) == 0
+    assert role_of(container, "anna@example.com") is SenderRole.BOTH
+    for path, wrong in (
+        (people, {"address": "no address", "user": "anna"}),
+        (people, {"address": "b@example.com", "user": "No Name"}),
+        (f"{people}/roles", {"address": "anna@example.com", "role": "owner"}),
+        (f"{people}/roles", {"address": "stranger@example.com", "role": "both"}),
+    ):
+        assert page.post(path, data=wrong, headers=FORM).status_code == 409, wrong
+    stranger = page.post(f"{people}/roles", data={"address": "Z@Example.com", "role": "both"}, headers=FORM)
+    assert "Z@Example.com may change nothing of amelia" in stranger.text
+    assert page.post(f"{people}/removals", data=given, headers=FORM).status_code == 303
+    assert role_of(container, "anna@example.com") is None
+    assert "anna@example.com" not in page.get("/sites/amelia").text
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("pauses", {}),
+        ("settings", {"wishes": "British spelling"}),
+        ("people", {"address": "anna@example.com", "user": "anna"}),
+        ("people/roles", {"address": "scott@example.com", "role": "editor"}),
+        ("people/removals", {"address": "scott@example.com"}),
+    ],
+)
+def test_each_change_of_a_site_is_an_event_so_that_other_open_pages_show_it(
+    container: Container, page: TestClient, path: str, fields: dict[str, str]
+) -> None:
+    before = container.overview.last_seq()
+    assert page.post(f"/sites/amelia/{path}", data=fields, headers=FORM).status_code == 303
+    container.events.close()
+    told = [entry for entry in container.overview.events_after(before, 10) if entry.data.get("by") == "operator"]
+    assert [entry.kind for entry in told] in (["SiteChanged"], ["SiteAdded"])

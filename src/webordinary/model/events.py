@@ -24,6 +24,7 @@ class EventKind(StrEnum):
     MAIL_RETRIED = "MailRetried"
     MAIL_REHEARSED = "MailRehearsed"
     SITE_ADDED = "SiteAdded"
+    SITE_CHANGED = "SiteChanged"
     MAILS_NOT_READ = "MailsNotRead"
     JOB_RECORDED = "JobRecorded"
     ATTACHMENT_STORED = "AttachmentStored"

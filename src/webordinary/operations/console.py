@@ -18,11 +18,12 @@ from webordinary.model.errors import Permanent, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.model.projects import Project, Sender, site_folder
+from webordinary.model.projects import Project, Sender, SenderRole, site_folder
 from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, Spent
-from webordinary.operations import mails, onboarding, pool, releases
+from webordinary.operations import mails, onboarding, pool, releases, site_settings
 from webordinary.operations.onboarding import SiteHealth
 from webordinary.operations.releases import KeptRelease
+from webordinary.operations.site_settings import SiteChanges
 from webordinary.pool.metrics import SAMPLE_SECONDS, PoolSpan, spans
 from webordinary.workflow.start import redrive
 
@@ -401,9 +402,23 @@ class Console:
             with self._guard:
                 self._building.discard(project_id)
 
-    def pause(self, project_id: str, *, paused: bool) -> None:
+    def pause(self, project_id: str, by: str, *, paused: bool) -> None:
         """Stop or resume the work on a site."""
-        onboarding.pause(self._services, project_id, paused=paused)
+        onboarding.pause(self._services, project_id, paused=paused, by=by)
+
+    def change_site(self, project_id: str, new: SiteChanges, by: str) -> None:
+        """Change settings of a site."""
+        site_settings.change_site(self._services, project_id, new, by)
+
+    def set_role(self, project_id: str, address: str, role: SenderRole, by: str) -> None:
+        """What a person of a site may do from now on."""
+        site_settings.set_role(self._services, project_id, address, role, by)
+
+    def remove_person(self, project_id: str, address: str, by: str) -> None:
+        """An address may change a site no longer; refused while its jobs are open."""
+        onboarding.project_of(self._services, project_id)
+        leaving = onboarding.plan_sender_removal(self._services, project_id, address)
+        onboarding.remove_person(self._services, leaving, by=by)
 
     def roll_back(self, project_id: str, stage: Stage, release: str) -> None:
         """Show an earlier release again."""

@@ -281,12 +281,13 @@ def ensure_sample(services: Container) -> None:
     onboard(services, sample.PROJECT_ID, str(origin), sample.USER_ID, sample.SENDER, lambda _: None)
 
 
-def pause(services: Container, project_id: str, *, paused: bool) -> int:
+def pause(services: Container, project_id: str, *, paused: bool, by: str = "operator") -> int:
     """Stop or resume the work on a site; returns how many people's jobs a resume set free."""
     project = services.directory.project(project_id)
     if project is None:
         raise Permanent(f"there is no site {project_id!r}: see `webordinary project list`")
     services.directory.add_project(replace(project, paused=paused), services.clock.now())
+    services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": project_id, "by": by}))
     return 0 if paused else resume_jobs(services, project_id)
 
 
@@ -420,7 +421,9 @@ def plan_sender_removal(services: Container, project_id: str, address: str) -> S
     )
 
 
-def remove_person(services: Container, leaving: SenderRemoval, *, force: bool = False) -> tuple[Job, ...]:
+def remove_person(
+    services: Container, leaving: SenderRemoval, *, force: bool = False, by: str = "operator"
+) -> tuple[Job, ...]:
     """Let an address change nothing more, then stop what it asked for; again is harmless. What was stopped.
 
     Its conversations stay, as others of the site may go on in them; on AWS that is what its queues are kept for.
@@ -431,6 +434,7 @@ def remove_person(services: Container, leaving: SenderRemoval, *, force: bool = 
             "see `webordinary queues`, or say --force to stop them"
         )
     services.directory.remove_sender(leaving.address, leaving.project_id)
+    services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": leaving.project_id, "by": by}))
     asked = plan_sender_removal(services, leaving.project_id, leaving.address).jobs  # one may have come meanwhile
     for job in asked:
         end_workflow(job, _STOPPED, services.pool, services.clock.now())

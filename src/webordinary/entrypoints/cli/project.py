@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,11 +35,9 @@ from webordinary.entrypoints.cli.options import (
 from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, progress, table
 from webordinary.entrypoints.cli.up import require_programs, require_writable
 from webordinary.jobs.site_files import Stage
-from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS, Project, Sender, SenderRole
-from webordinary.operations import onboarding
-from webordinary.operations.access import hash_password
+from webordinary.model.projects import Project, Sender, SenderRole
+from webordinary.operations import onboarding, site_settings
 from webordinary.operations.onboarding import (
     ProjectRemoval,
     SenderRemoval,
@@ -48,6 +46,7 @@ from webordinary.operations.onboarding import (
     remove,
     remove_person,
 )
+from webordinary.operations.site_settings import WISH_LIMITS, SiteChanges, are_few
 
 
 def add_show(parts: Commands) -> None:
@@ -162,50 +161,28 @@ def add_set(parts: Commands) -> None:
 
 def set_project(args: argparse.Namespace) -> int:
     """Change what is given; mails that are held look again at once."""
-    given = {
-        "daily_cap_usd": args.daily_cap,
-        "default_instruction": args.default_instruction,
-        "approver": args.approver and args.approver.lower(),
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    if args.output:
-        given["output"] = args.output == "on"
-    if args.wishes is not None:
-        given["wishes"] = _bounded_wishes(args.wishes)
-    if args.edit_password_stdin:
-        password = sys.stdin.readline().rstrip("\n")
-        given["edit_password"] = hash_password(password) if password else ""
-    if not given and not args.allow_host and not args.refuse_host:
+    new = SiteChanges(
+        daily_cap_usd=args.daily_cap,
+        default_instruction=args.default_instruction,
+        approver=args.approver and args.approver.lower(),
+        wishes=None if args.wishes is None else tuple(filter(None, args.wishes)),
+        output=args.output and args.output == "on",
+        edit_password=sys.stdin.readline().rstrip("\n") if args.edit_password_stdin else None,
+        allow_hosts=tuple(args.allow_host or ()),
+        refuse_hosts=tuple(args.refuse_host or ()),
+    )
+    if new == SiteChanges():
         raise CommandFailed("nothing to set", "see `webordinary project set --help`", Exit.USAGE)
+    if not are_few(new.wishes or ()):
+        raise CommandFailed(WISH_LIMITS, "give fewer or shorter ones", Exit.USAGE)
     with open_container(load_existing(args)) as services:
-        project = replace(find_site(services, args.name), **given)
-        may = [one for one in services.directory.entries(args.approver or "") if one.role.may(Command.PUBLISH)]
-        if args.approver and project.project_id not in {one.key.project_id for one in may}:
-            command = f"`webordinary project role {args.name} {args.approver} publisher`"
-            raise CommandFailed(
-                f"{args.approver} may not publish {args.name}", f"add that person first, then {command}"
-            )
-        if project.output and args.output:
-            for key in {one.key for one in services.directory.senders() if one.key.project_id == project.project_id}:
-                services.provision(key)
-        hosts = {host.lower() for host in (*project.allowed_hosts, *(args.allow_host or ()))}
-        hosts -= {host.lower() for host in args.refuse_host or ()}
-        project = replace(project, allowed_hosts=tuple(sorted(hosts)))
-        services.directory.add_project(project, services.clock.now())
-        onboarding.resume_jobs(services, project.project_id)
+        find_site(services, args.name)
+        project = site_settings.change_site(services, args.name, new)
     if args.json:
         print_json(_plain_project(project))
     else:
         print(f"{project.project_id} is changed: see `webordinary project show {project.project_id}`")
     return Exit.OK
-
-
-def _bounded_wishes(texts: Sequence[str]) -> tuple[str, ...]:
-    wishes = tuple(filter(None, texts))
-    if len(wishes) > MOST_WISHES or any(len(one) > WISH_CHARACTERS for one in wishes):
-        limits = f"a site has at most {MOST_WISHES} wishes of {WISH_CHARACTERS} characters"
-        raise CommandFailed(limits, "give fewer or shorter ones", Exit.USAGE)
-    return wishes
 
 
 def add_hook(parts: Commands) -> None:
@@ -238,9 +215,7 @@ def set_role(args: argparse.Namespace) -> int:
     """It holds for mails that come from now on, and for publications of changes under way."""
     with open_container(load_existing(args)) as services:
         find_site(services, args.name)
-        if not services.directory.set_role(args.address, args.name, SenderRole(args.role)):
-            add = f"add the person with `webordinary project add {args.name} --user NAME --sender {args.address}`"
-            raise CommandFailed(f"{args.address} may change nothing of {args.name}", add, Exit.FAILED)
+        site_settings.set_role(services, args.name, args.address, SenderRole(args.role))
     plain = {"project": args.name, "address": args.address.lower(), "role": args.role}
     return _said(args, plain, [f"{args.address} is {args.role} on {args.name} now."])
 

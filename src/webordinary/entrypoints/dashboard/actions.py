@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
+from webordinary.config import setting_of
 from webordinary.entrypoints.dashboard.charts import SPANS, charts_of
 from webordinary.entrypoints.dashboard.login import own_path, read_fields
 from webordinary.entrypoints.dashboard.pool_view import pool_view
@@ -22,11 +23,17 @@ from webordinary.entrypoints.dashboard.write import EMAIL_ID
 from webordinary.jobs.site_files import Stage
 from webordinary.model.errors import InvalidName, Permanent, Transient
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project
+from webordinary.model.projects import Project, SenderRole
 from webordinary.model.snapshot import MailFilter, MailState
 from webordinary.operations.console import PAGE_SIZE, Console, NewSite
+from webordinary.operations.site_settings import SiteChanges
 
 SITES_EACH, MAX_HOOK_BYTES = 50, 5_000_000
+ROLE_WORDS = {
+    SenderRole.BOTH: "asks for changes and publishes",
+    SenderRole.EDITOR: "asks for changes",
+    SenderRole.PUBLISHER: "publishes",
+}
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 T = TypeVar("T")
 
@@ -180,7 +187,7 @@ class ActionPages:
         try:
             await self._readers.look(self._add_site, fields, _user(request))
         except Permanent as problem:
-            return await self._sites(request, fields, f"{problem}.".capitalize())
+            return await self._sites(request, fields, _sentence(problem))
         return RedirectResponse("/sites", status_code=303)
 
     def _add_site(self, fields: Mapping[str, str], by: str) -> None:
@@ -221,7 +228,8 @@ class ActionPages:
             raise HTTPException(404, "There is no such site.")
         made = {one.release: moment(one.made_at, now) for kept in site.releases.values() for one in kept}
         line = site_line(site.project, site.health, site.counts, now)
-        return self._templates.live(request, "site.html", site=site, line=line, made=made, stages=list(Stage), seq=seq)
+        choices = {"agents": self._console.agents, "roles": ROLE_WORDS, "stages": list(Stage)}
+        return self._templates.live(request, "site.html", site=site, line=line, made=made, seq=seq, **choices)
 
     async def rebuild(self, request: Request) -> Response:
         """Build the newest main and show it."""
@@ -245,6 +253,33 @@ class ActionPages:
         await self._do(self._console.rebuild, project_id)
         return PlainTextResponse("The site is being built.", 202)
 
+    async def change_site(self, request: Request) -> Response:
+        """Change settings of a site; fields that the form does not have stay as they are."""
+        project_id, fields = request.path_params["project_id"], await read_fields(request)
+        await self._do(lambda: self._console.change_site(project_id, _site_changes(fields), _user(request)))
+        return RedirectResponse(f"/sites/{project_id}", status_code=303)
+
+    async def add_person(self, request: Request) -> Response:
+        """Let one more address change a site."""
+        project_id, fields = request.path_params["project_id"], await read_fields(request)
+        key = f"{project_id}#{fields.get('user', '').strip()}"
+        await self._do(self._entitle, fields.get("address", ""), key, _user(request))
+        return RedirectResponse(f"/sites/{project_id}", status_code=303)
+
+    async def set_role(self, request: Request) -> Response:
+        """What a person of a site may do."""
+        project_id, fields = request.path_params["project_id"], await read_fields(request)
+        if (role := fields.get("role", "")) not in list(SenderRole):
+            raise HTTPException(409, "Choose what the person may do.")
+        await self._do(self._console.set_role, project_id, fields.get("address", ""), SenderRole(role), _user(request))
+        return RedirectResponse(f"/sites/{project_id}", status_code=303)
+
+    async def remove_person(self, request: Request) -> Response:
+        """Let an address change a site no longer."""
+        project_id, fields = request.path_params["project_id"], await read_fields(request)
+        await self._do(self._console.remove_person, project_id, fields.get("address", ""), _user(request))
+        return RedirectResponse(f"/sites/{project_id}", status_code=303)
+
     async def pause(self, request: Request) -> Response:
         """Stop the work on a site for now."""
         return await self._paused(request, paused=True)
@@ -264,7 +299,7 @@ class ActionPages:
 
     async def _paused(self, request: Request, *, paused: bool) -> Response:
         project_id = request.path_params["project_id"]
-        await self._do(lambda: self._console.pause(project_id, paused=paused))
+        await self._do(lambda: self._console.pause(project_id, _user(request), paused=paused))
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
     @property
@@ -277,9 +312,32 @@ class ActionPages:
         try:
             return await self._readers.look(function, *arguments)
         except Permanent as problem:
-            raise HTTPException(409, f"{problem}.".capitalize()) from problem
+            raise HTTPException(409, _sentence(problem)) from problem
         except Transient as problem:
             raise HTTPException(503, f"{problem}. Try it again in a moment.") from problem
+
+
+def _site_changes(fields: Mapping[str, str]) -> SiteChanges:
+    given: dict[str, str] = {name: text.strip() for name, text in fields.items()}
+    try:
+        cap = setting_of("daily_cap_usd").rule.read(given["daily_cap_usd"] or "0") if "daily_cap_usd" in given else None
+    except ValueError as problem:
+        raise Permanent("agents may cost a number of dollars a day, such as 5; 0 stands for the setting") from problem
+    wishes = tuple(filter(None, map(str.strip, given["wishes"].splitlines()))) if "wishes" in given else None
+    password = "" if given.get("open_edit_site") else given.get("edit_password") or None
+    return SiteChanges(
+        agent=given.get("agent") or None,
+        daily_cap_usd=cap,
+        default_instruction=given.get("default_instruction"),
+        approver=given["approver"].lower() if "approver" in given else None,
+        wishes=wishes,
+        edit_password=password,
+    )
+
+
+def _sentence(problem: Permanent) -> str:
+    words = str(problem)
+    return f"{words[:1].upper()}{words[1:]}."  # not `capitalize`: the rest has names
 
 
 def _email_id(request: Request) -> str:

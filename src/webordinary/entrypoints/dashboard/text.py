@@ -126,6 +126,7 @@ _TEXTS = {
     "ReplyBounced": "The reply came back, or was not wanted",
     "DeadLettered": "Given up",
     "SiteAdded": "A site and its person were added: {key}",
+    "SiteChanged": "Settings or people of {project} were changed by {by}",
     "MailsNotRead": "Mails wait where they cannot be read",
     "WorkerStarted": "{worker} started",
     "WorkerDrained": "{worker} was asked to end when its work is done",

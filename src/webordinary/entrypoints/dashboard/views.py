@@ -585,9 +585,12 @@ def _need(mail: MailSummary, now: datetime, actions: Sequence[tuple[str, str, st
 
 
 def _refused_need(mail: MailSummary, keys: tuple[str, ...], now: datetime) -> NeedView:
-    let_in = ActionView("Let this address in", "/senders", fields=(("address", mail.sender),), choices=keys)
+    let_in = ActionView(
+        "Let this address in", "/senders", primary=True, fields=(("address", mail.sender),), choices=keys
+    )
     need = _need(mail, now, [("Close", "closings", "")])
-    return replace(need, actions=((let_in,) if keys else ()) + need.actions)
+    [close] = need.actions
+    return replace(need, actions=(let_in, replace(close, primary=False)) if keys else (close,))
 
 
 def _letter_need(letter: DeadLetter, now: datetime) -> NeedView:

@@ -24,8 +24,9 @@
     const focused = document.activeElement;
     const focusId = live.contains(focused) ? focused.id : "";
     const focusHref = live.contains(focused) ? focused.getAttribute("href") : null;
-    // The visitor is writing here: the next event brings the news.
+    // Text that is being written, or was written and not sent, stays: the next event brings the news.
     if (focused && live.contains(focused) && focused.matches("textarea, input, select")) return;
+    if ([...live.querySelectorAll("textarea, input, option")].some(changed)) return;
     live.innerHTML = html;
     for (const details of live.querySelectorAll("details[id]")) {
       if (known.has(details.id)) details.open = opened.has(details.id);
@@ -34,6 +35,11 @@
       || (focusHref && [...live.querySelectorAll("a[href]")].find((a) => a.getAttribute("href") === focusHref));
     if (same) same.focus({ preventScroll: true });
     tick();
+  };
+
+  const changed = (field) => {
+    if (field.matches("option")) return field.defaultSelected && !field.selected;
+    return field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
   };
 
   const refresh = async () => {
