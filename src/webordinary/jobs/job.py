@@ -13,6 +13,7 @@ from webordinary.jobs.live import deploy_and_report, find_published, publish, un
 from webordinary.jobs.run import JobDeps, JobRun
 from webordinary.jobs.source import Workspace
 from webordinary.mail.parsing.commands import mentions, named_change, own_words
+from webordinary.mail.parsing.small_talk import without_own_name
 from webordinary.mail.ports import AttachmentManifest, ParsedMails, Threads
 from webordinary.model.claims import CancelToken, StartedJob
 from webordinary.model.errors import NotNow, Permanent
@@ -39,7 +40,8 @@ class Instructions:
         lines = self.manifest.of(job.email_id) if mail.attachment_count else ()
         files = tuple(line for line in lines if isinstance(line, Attachment)) if lines else ()
         named, answers = self._change_meant(mail) if job.command in (Command.UNDO, Command.PUBLISH) else ("", "")
-        return Instruction(mail.text, own_words(mail.subject), mail.sender, job.command, files, named, answers)
+        text = without_own_name(mail.text, mail.sender_name)
+        return Instruction(text, own_words(mail.subject), mail.sender, job.command, files, named, answers)
 
     def _change_meant(self, mail: ParsedMail) -> tuple[str, str]:
         """What an `undo` or a `publish` names in its text, and the job whose answer it replies to."""

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agents.wishes_world import SAMPLE, SITE, Pottery, is_as_expected, sentences
+from webordinary.adapters.agents.builtin.grammar import EXAMPLES, Grammar, Misunderstood
 from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.mail.parsing.message import parse
+from webordinary.mail.parsing.small_talk import Quotations
+from webordinary.mail.replies.languages import own_catalogues
 
 LEAST_DONE = 0.9
 
@@ -185,3 +188,43 @@ def test_a_wish_and_a_publish_in_one_mail_are_both_understood(
     result = pottery.write(mail)
     assert isinstance(result, Changed | Answered)
     assert (type(result), result.then) == (kind, then)
+
+
+PAGES = {name: f"{name or 'index'}.html" for name in ("", "index", "about", "contact", "pots")}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("language", ["en", "de", "es", "fr", "it", "nl"])
+def test_each_example_of_a_reply_is_understood_as_it_stands_there(language: str, example: str) -> None:
+    told = next((one.say(example) for one in own_catalogues() if one.language == language), example)
+    assert (told == example) == (language == "en")
+    wish = told.rpartition(" (")[0] if told.endswith(")") else told
+    assert not isinstance(Grammar(PAGES).read(wish, Quotations()), Misunderstood), wish
+
+
+@pytest.mark.parametrize(
+    ("mail", "answer"),
+    [
+        ("Bitte ändern Sie „Fired in Kent“ in „Fired in Wales“.", "überall bitte"),
+        ("Remplacez « Fired in Kent » par « Fired in Wales ».", "partout, merci"),
+        ("Bitte ändern Sie „Fired in Kent“ in „Fired in Wales“.", "die zweite"),
+        ("Cambia «Fired in Kent» por «Fired in Wales».", "en la página about"),
+    ],
+)
+def test_an_answer_in_another_language_is_joined_too(pottery: Pottery, mail: str, answer: str) -> None:
+    assert isinstance(pottery.write(mail), Asked)
+    assert isinstance(pottery.write(answer), Changed)
+    assert "Fired in Wales" in pottery.files()["about.html"]
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "Bitte ändere „two cats“ in „three cats“ und veröffentliche es. LG Scott",
+        "Remplacez « two cats » par « three cats » et publiez, s'il vous plaît.",
+    ],
+)
+def test_a_wish_and_a_publish_are_understood_in_other_languages(pottery: Pottery, mail: str) -> None:
+    result = pottery.write(mail)
+    assert isinstance(result, Changed)
+    assert result.then == "publish"

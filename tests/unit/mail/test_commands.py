@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from webordinary.mail.parsing.commands import ALL, BOTH, command_of, named_change
+from webordinary.mail.parsing.small_talk import without_own_name
 from webordinary.model.mail import Command
 
 
@@ -261,3 +262,17 @@ def test_only_a_publish_of_everything_names_all() -> None:
 )
 def test_a_name_below_a_command_signs_it_without_a_closing_too(text: str, expected: Command) -> None:
     assert command_of(text, "") is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Change “A” to “B” please. Scott", "Change “A” to “B” please."),
+        ("Hi! Change “A” to “B”. Scott Miller.", "Hi! Change “A” to “B”."),
+        ("Change “A” to “B”. Everywhere", "Change “A” to “B”. Everywhere"),
+        ("The name should be Scott", "The name should be Scott"),
+        ("", ""),
+    ],
+)
+def test_the_senders_own_name_at_the_end_is_no_part_of_the_wish(text: str, kept: str) -> None:
+    assert without_own_name(text, "Scott Miller") == kept

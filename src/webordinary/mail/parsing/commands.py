@@ -92,7 +92,7 @@ _CHANGES = "|".join((
     "die(?:se)? änderung(?:en)?", "(?:la|les|ces|cette) modifications?",
     "(?:el|los|estos|este) cambios?", "(?:la|le) modific(?:a|he)", "de wijziging(?:en)?",
 ))  # fmt: skip
-_IT = "it|this|that|this one|that one|them|these|those|es|das|ça|cela|le|la|les|lo|esto|eso|questo|het|dit|dat"
+_IT = "it|this|that|this one|that one|them|these|those|es|das|ihn|ça|cela|le|la|les|lo|esto|eso|questo|het|dit|dat"
 _EVERYTHING = "all|all of it|all changes|everything|alles|tout|todo|tutto"
 _THE_TWO = "both|both of them|beide|beides|les deux|ambos|los dos|entrambi|allebei"
 _PHRASES = {

@@ -297,6 +297,14 @@ def _is_signature(sentence: str, own_name: set[str], *, closed: bool) -> bool:
     return bool(words) and (set(words) <= own_name or (closed and len(words) == 1 and _is_name(sentence.strip())))
 
 
+def without_own_name(text: str, sender_name: str) -> str:
+    """`Change … please. Scott` without the name of its sender."""
+    last = re.search(r"(?<=[.!?])\s+(?P<name>[^.!?\n]{1,60})[.!]?\s*\Z", text[-_LONGEST_END:])
+    if last is None or not set(words_in(last["name"])) <= set(words_in(sender_name)):
+        return text
+    return text[: len(text) - len(last[0])]
+
+
 def _lines(text: str, starts: re.Pattern[str] | None) -> list[str]:
     """The lines as they were written: lines that a mail program wrapped are joined."""
     joined: list[list[str]] = []

@@ -57,7 +57,7 @@ class OpenQuestion:
     def answered(self, answer: str, grammar: Grammar) -> list[Wish] | None:
         """All wishes with what the customer answered; None if the mail is no answer to this question."""
         wishes, quotes = grammar.read(self.mail, Quotations(), self.aside), Quotations()
-        clauses = clauses_of(quotes.set_aside(answer))
+        clauses = [replace(one, text=grammar.in_english(one.text)) for one in clauses_of(quotes.set_aside(answer))]
         if isinstance(wishes, Misunderstood) or len(clauses) > 1:
             return None  # the pages have other names by now, or it says more than an answer does
         agrees = not clauses and bool(set(words_in(answer)) & _YES)

@@ -260,6 +260,9 @@ _CHANGES = word_set(
 _SHOWABLE = (["photo"], ["swap"], ["note"])
 SAME = "="
 """In place of a page: the page of the wish before."""
+_AND_COMMAND = re.compile(
+    r"(.{1,500}?)(?: ,)? (?:und|et|y|e|en) (?:(?:dann|ensuite|puis|luego|poi|dan) )?(\S+(?: \S+){0,4})", re.I
+)
 _MOST_JOINTS, _MOST_WISHES = 8, 4
 """In one sentence."""
 _LONGEST_CLAUSE, _LONGEST_PLAIN = 500, 5
@@ -370,7 +373,7 @@ class Grammar:
             if len(clause.text) > _LONGEST_CLAUSE:
                 return Misunderstood(shown)
             text = self._with_page_names(clause.text, quotes)
-            page, rest = self._introduced(in_english(_normal(text), self._pages) or text)
+            page, rest = self._introduced(self.in_english(text))
             if page:
                 if opened:
                     break
@@ -405,6 +408,14 @@ class Grammar:
         if said <= _INTRODUCTION | _CHANGES and (colon or said & _CHANGES or (page and said <= _BEFORE_A_PAGE)):
             return page or "", rest
         return "", text
+
+    def in_english(self, text: str) -> str:
+        """A clause of another language as an English one, with the command that it ends with; else as it is."""
+        joined = _AND_COMMAND.fullmatch(text)
+        command = publishes_or_undoes(Clause(joined[2])) if joined else None
+        if joined and command and (wish := in_english(_normal(joined[1]), self._pages)):
+            return f"{wish} and {command}"
+        return in_english(_normal(text), self._pages) or text
 
     def page_of(self, said: str) -> str:
         """The page that these words name, also without the word page; empty if they name none."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from webordinary.mail.parsing.small_talk import MARK
 
-_TEXT = f"(?= (?:{MARK}))"
-"""Only before a quotation: `in „…“` is `to`, and `in der Liste` is not."""
+_TEXT = rf"(?= (?:{MARK}|dies\w* foto|cette photo|esta foto|questa foto|deze foto))"
+"""Only before a quotation or a photo: `in „…“` is `to`, and `in der Liste` is not."""
 _GERMAN = rf"""
 could you = (?:könn(?:t(?:en|est)?|en)|kannst|würde(?:n|st|t)?) (?:sie|du|ihr)
 could you = ich (?:möchte|hätte gern)|wir (?:möchten|brauchen)
@@ -59,6 +59,10 @@ blue = blau
 green = grün
 yellow = gelb
 grey = grau
+first = erste[rnsm]?
+second = zweite[rnsm]?
+third = dritte[rnsm]?
+last = letzte[rnsm]?
 light blue = hellblau
 light green = hellgrün
 light grey = hellgrau
@@ -99,6 +103,10 @@ colour = couleur
 everywhere = partout
 at the end = à la fin
 and = et
+first = premi(?:er|ère)
+second = deuxième|seconde?
+third = troisième
+last = derni(?:er|ère)
 white = blanc
 black = noir
 red = rouge
@@ -139,6 +147,10 @@ colour = color
 everywhere = en todas (?:partes|las páginas)
 at the end = al final
 and = y
+first = primer[oa]?
+second = segund[oa]
+third = tercer[oa]?
+last = últim[oa]
 white = blanco
 black = negro
 red = rojo
@@ -179,6 +191,10 @@ colour = colore
 everywhere = ovunque|dappertutto|su tutte le pagine
 at the end = alla fine
 and = e
+first = prim[oa]
+second = second[oa]
+third = terz[oa]
+last = ultim[oa]
 white = bianco
 black = nero
 red = rosso
@@ -220,6 +236,12 @@ colour = kleur
 everywhere = overal
 at the end = aan het einde?
 and = en
+first = eerste
+second = tweede
+third = derde
+last = laatste
+dark green = donkergroen
+light blue = lichtblauw
 white = wit
 black = zwart
 red = rood
