@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from tests.simulation.runner import failure_of
-from tests.simulation.world import run_seed
+from tests.simulation.scenario import draw
+from tests.simulation.world import World, run_seed
 
 SEEDS = 200
 BATCH = 20
@@ -20,6 +21,14 @@ def test_no_seed_breaks_an_invariant(first: int) -> None:
     for seed in range(first, first + BATCH):
         if failure := failure_of(seed):
             pytest.fail(failure, pytrace=False)
+
+
+def test_worlds_show_changed_sites() -> None:
+    """Else the invariants would hold because no job gets far enough to break one."""
+    worlds = [World(draw(seed, "calm")) for seed in range(5)]
+    assert [world.run() for world in worlds] == [None] * len(worlds)
+    for world in worlds:
+        assert any(site.shown for site in world.durable.releases.sites.values()), world.scenario.seed
 
 
 def test_a_seed_replays_identically_in_another_process() -> None:
