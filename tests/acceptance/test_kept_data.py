@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.chaos_house import until
 from tests.conftest import Up
+from tests.harness.chaos import until
 
 KEPT = sorted((Path(__file__).parents[1] / "data" / "kept").glob("*.tar.gz"))
 
