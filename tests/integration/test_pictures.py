@@ -49,7 +49,7 @@ def browser() -> str:
 
 @pytest.fixture
 def screenshotter(browser: str, tmp_path: Path) -> ChromiumScreenshotter:
-    return ChromiumScreenshotter(browser, working_jail(tmp_path / "scratch", ROOMY))
+    return ChromiumScreenshotter(browser, working_jail(tmp_path / "scratch", ROOMY), tmp_path / "pictures")
 
 
 def release(folder: Path, **pages: str) -> Path:
@@ -112,7 +112,9 @@ def test_a_release_that_another_worker_built_is_read_where_it_lies(browser: str,
     def read(folder: Path, name: str) -> bytes:
         return ((elsewhere if folder == here else folder) / name).read_bytes()
 
-    screenshotter = ChromiumScreenshotter(browser, working_jail(tmp_path / "scratch", ROOMY), read)
+    screenshotter = ChromiumScreenshotter(
+        browser, working_jail(tmp_path / "scratch", ROOMY), tmp_path / "pictures", read
+    )
     taken = screenshotter.take(here, after, "index.html", SECONDS)
     assert taken.before == screenshotter.take(elsewhere, after, "index.html", SECONDS).before != b""
 
@@ -127,6 +129,14 @@ def test_a_page_of_which_a_part_cannot_be_read_gives_no_picture(
     assert screenshotter.take(None, folder, "index.html", SECONDS).after
     (folder / lost).unlink()
     assert screenshotter.take(None, folder, "index.html", SECONDS).after == b""
+
+
+def test_nothing_is_left_of_a_picture_nor_of_one_that_a_killed_worker_took(browser: str, tmp_path: Path) -> None:
+    scratch = tmp_path / "pictures"
+    (scratch / "left" / "profile").mkdir(parents=True)
+    screenshotter = ChromiumScreenshotter(browser, working_jail(tmp_path / "scratch", ROOMY), scratch)
+    assert screenshotter.take(None, release(tmp_path / "1", index="one"), "index.html", SECONDS).after
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_new_page_has_no_before(screenshotter: ChromiumScreenshotter, tmp_path: Path) -> None:
@@ -215,7 +225,7 @@ def test_the_browser_runs_in_a_jail_also_as_root(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(SECRET)
     tells = f"cat '{tmp_path}/secret'; id -u; grep -E 'CapEff|Seccomp:' /proc/self/status"
     spy = stand_in(tmp_path, f"{{ printf '\\211PNG\\r\\n\\032\\n'; {tells}; }} > shot.png")
-    pictures = ChromiumScreenshotter(spy, working_jail(tmp_path / "scratch", SandboxLimits()))
+    pictures = ChromiumScreenshotter(spy, working_jail(tmp_path / "scratch", SandboxLimits()), tmp_path / "pictures")
     seen = pictures.take(None, release(tmp_path / "1", index="x"), "index.html", SECONDS).after
     assert seen.split(b"\n")[2:] == [b"1000", b"CapEff:\t0000000000000000", b"Seccomp:\t2", b""]
 
@@ -223,20 +233,22 @@ def test_the_browser_runs_in_a_jail_also_as_root(tmp_path: Path) -> None:
 def test_a_page_that_wants_too_much_memory_is_ended(browser: str, tmp_path: Path) -> None:
     greedy = "<script>const all = []; for (let i = 0; i < 4000; i++) all.push(new Uint8Array(1e6).fill(1))</script>"
     jail = working_jail(tmp_path / "scratch", replace(ROOMY, memory_bytes=1500 * MEGABYTE))
-    pictures = ChromiumScreenshotter(browser, jail)
+    pictures = ChromiumScreenshotter(browser, jail, tmp_path / "pictures")
     assert pictures.take(None, release(tmp_path / "1", index="calm"), "index.html", SECONDS).after
     assert pictures.take(None, release(tmp_path / "2", index=greedy), "index.html", SECONDS).after == b""
 
 
 @pytest.mark.parametrize("left", ["ln -s /etc/passwd shot.png", "mkfifo shot.png", "echo words > shot.png"])
 def test_only_a_picture_is_taken_from_the_browser(left: str, tmp_path: Path) -> None:
-    pictures = ChromiumScreenshotter(stand_in(tmp_path, left), working_jail(tmp_path / "scratch", SMALL))
+    pictures = ChromiumScreenshotter(
+        stand_in(tmp_path, left), working_jail(tmp_path / "scratch", SMALL), tmp_path / "pictures"
+    )
     assert pictures.take(None, release(tmp_path / "1", index="x"), "index.html", SECONDS).after == b""
 
 
 def test_without_a_jail_there_is_no_picture(browser: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    pictures = ChromiumScreenshotter(browser, BubblewrapSandbox("w-1", tmp_path / "scratch"))
+    pictures = ChromiumScreenshotter(browser, BubblewrapSandbox("w-1", tmp_path / "scratch"), tmp_path / "pictures")
     assert pictures.take(None, release(tmp_path / "1", index="x"), "index.html", SECONDS).after == b""
 
 
@@ -245,12 +257,16 @@ def test_too_little_time_gives_no_picture_and_no_error(screenshotter: ChromiumSc
 
 
 def test_a_browser_that_is_gone_gives_no_picture_and_no_error(tmp_path: Path) -> None:
-    gone = ChromiumScreenshotter(str(tmp_path / "no-browser"), working_jail(tmp_path / "scratch"))
+    gone = ChromiumScreenshotter(
+        str(tmp_path / "no-browser"), working_jail(tmp_path / "scratch"), tmp_path / "pictures"
+    )
     assert gone.take(None, release(tmp_path / "1", index="x"), "index.html", 1.0).after == b""
 
 
 def test_the_reply_to_a_quick_change_waits_less_unless_pictures_are_always_wanted(tmp_path: Path) -> None:
-    nobody = ChromiumScreenshotter(str(tmp_path / "no-browser"), BubblewrapSandbox("w-1", tmp_path / "scratch"))
+    nobody = ChromiumScreenshotter(
+        str(tmp_path / "no-browser"), BubblewrapSandbox("w-1", tmp_path / "scratch"), tmp_path / "pictures"
+    )
     assert Screenshots(nobody, lambda data: "", 8.0).wait_seconds(0.2) == QUICK_SECONDS
     assert Screenshots(nobody, lambda data: "", 1.0).wait_seconds(0.2) == 1.0
     assert Screenshots(nobody, lambda data: "", 8.0).wait_seconds(SCREENSHOTS_AFTER_SECONDS) == 8.0

@@ -246,7 +246,8 @@ def screenshots_of(services: Container, worker_id: str, home: Path) -> Screensho
     browser = find_browser() if config.pictures != "off" else None
     if browser is None:
         return None
-    screenshotter = ChromiumScreenshotter(browser, browser_jail_of(config, worker_id, home), services.read_release)
+    jail = browser_jail_of(config, worker_id, home)
+    screenshotter = ChromiumScreenshotter(browser, jail, home / ".pictures", services.read_release)
     return Screenshots(screenshotter, services.blobs.put, config.picture_seconds, always=config.pictures == "on")
 
 

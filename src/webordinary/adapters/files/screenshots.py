@@ -63,11 +63,13 @@ def read_local(release: Path, name: str) -> bytes:
 class ChromiumScreenshotter:
     """Both pictures side by side, in bounded time; whatever goes wrong, there is just no picture.
 
-    `read` gives a file of a release: of one that another worker built, there may be the manifest alone.
+    `read` gives a file of a release: of one that another worker built, there may be the manifest alone. `scratch` is
+    this process's alone: what a killed one left in it is removed.
     """
 
-    def __init__(self, program: str, jail: Sandbox, read: ReadFile = read_local) -> None:
-        self._program, self._jail, self._read = program, jail, read
+    def __init__(self, program: str, jail: Sandbox, scratch: Path, read: ReadFile = read_local) -> None:
+        self._program, self._jail, self._scratch, self._read = program, jail, scratch, read
+        shutil.rmtree(scratch, ignore_errors=True)
 
     def take(self, before: Path | None, after: Path, page: str, seconds: float) -> ScreenshotPair:
         """Pictures of a page in two releases."""
@@ -80,7 +82,8 @@ class ChromiumScreenshotter:
         if release is None:
             return b""
         try:
-            with tempfile.TemporaryDirectory(prefix="webordinary-", ignore_cleanup_errors=True) as name:
+            self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self._scratch, ignore_cleanup_errors=True) as name:
                 whole = self._browse(Path(name), release, page, seconds)
                 return _picture(Path(name, _SHOT)) if whole else b""
         except (OSError, WebOrdinaryError):
