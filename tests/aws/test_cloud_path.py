@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.world import text_of
 from tests.aws.accounts import session_of
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, THROTTLED, faulty_proxy
@@ -20,8 +21,14 @@ from tests.aws.lambdas import until
 from tests.extras import needs_extra
 from tests.harness.cloud import MAILBOX, SHORT_LEASE, CloudHarness, CloudWriter, Nobody, answer, opened, written
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.mail.emulated import Reception, as_received
+from webordinary.adapters.aws.mail.mails import ses_id_of
 from webordinary.compose.aws import AwsContainer
 from webordinary.compose.lambdas import acknowledgements
+from webordinary.mail.auth import envelopes_of
+from webordinary.mail.confirm import SenderQuestion, answer_address, digest_of, new_token
+from webordinary.mail.intake import emails_of
+from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -117,15 +124,43 @@ def test_a_mail_that_waits_for_90_seconds_is_acknowledged_once_with_its_place(ha
         replace(harness.cloud.config, acknowledge_seconds=90), process="test", scratch=harness.folder / "acknowledging",
         events=Nobody(), session=session_of(harness.account),
     ))  # fmt: skip
-    now = harness.cloud.clock.now()
-    assert service.run_once(now + timedelta(seconds=60)) == 0
-    service.run_once(now + timedelta(seconds=120))
-    service.run_once(now + timedelta(seconds=180))
+    came = [job.recorded_at for job in harness.jobs(AMELIA_SCOTT)]
+    assert service.run_once(min(came) + timedelta(seconds=60)) == 0
+    service.run_once(max(came) + timedelta(seconds=100))
+    service.run_once(max(came) + timedelta(seconds=200))
     kinds = {mail: [entry.reply.kind for entry in harness.cloud.outbox.of(mail)] for mail in (first, second)}
     assert kinds == {first: ["waiting"], second: ["waiting"]}
     assert b"second in line" in harness.cloud.outbox.of(second)[0].reply.raw
     harness.hire()
     until(lambda: all(len(harness.answers(mail)) == 2 for mail in (first, second)), "an answer to each")
+
+
+def received(harness: CloudHarness, mail: CustomerMail, dmarc: str) -> str:
+    """A mail as SES puts it into the bucket with this verdict; its name."""
+    cloud, now = harness.cloud, harness.cloud.clock.now()
+    seen = Reception(mail.sender, mail.recipient, dmarc=dmarc)
+    key = f"raw/{seen.ses_id}"
+    cloud.clients.s3.put_object(Bucket=cloud.raw_bucket, Key=key, Body=as_received(write_mail(mail, now), seen))
+    stored = cloud.raw_mails.read(key)
+    [email] = emails_of(stored, envelopes_of(stored, ses_id_of(key), cloud.mailroom.mailbox, now))
+    return email.email_id
+
+
+def test_a_mail_that_ses_could_not_prove_is_done_after_its_sender_said_yes(harness: CloudHarness) -> None:
+    harness.hire()
+    wish = CustomerMail(SCOTT, MAILBOX, "Note h1", "note=h1 file=notes/h1.html steps=1", message_id="<h1@mail.example>")
+    held = received(harness, wish, "fail")
+    until(lambda: harness.answers(held), "the question")
+    [question] = harness.answers(held)
+    assert question["Subject"] == "Re: Did you write this?"
+    assert not harness.jobs(AMELIA_SCOTT)
+    room, token = harness.cloud.mailroom, new_token()  # of the question that was sent, only a hash is kept
+    assert room.confirmations.ask(SenderQuestion(digest_of(token), held, SCOTT, harness.cloud.clock.now()), 3)
+    address = answer_address(room.mailbox, token)
+    yes = CustomerMail(SCOTT, address, "Re: Did you write this?", "Yes, that was me.", message_id="<h2@mail.example>")
+    received(harness, yes, "fail")
+    until(lambda: len(harness.answers(held)) == 2, "the answer")
+    assert "Wrote note h1." in text_of(harness.answers(held)[-1])
 
 
 def test_the_ownership_check_never_writes(harness: CloudHarness) -> None:
