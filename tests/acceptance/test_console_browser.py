@@ -111,3 +111,23 @@ def test_the_reply_is_seen_as_its_customer_sees_it_and_its_links_lead_nowhere(
         expect(seen.get_by_role("heading").first).to_contain_text("Done")
         page.get_by_text("Workflow", exact=True).click()
         expect(page.locator(".graph .node.good")).not_to_have_count(0)
+
+
+def test_what_is_typed_and_not_sent_outlives_the_actions_of_another_operator(browser: Browser, system: System) -> None:
+    with visitor(browser) as first, visitor(browser) as second:
+        for operator in (first, second):
+            operator.page.goto(f"{system.page}sites/amelia")
+        page = first.page
+        page.get_by_text("Change settings").click()
+        page.get_by_label("Standing wishes").fill("British spelling")
+        page.get_by_role("heading", name="amelia").click()  # the field has the focus no longer
+        with page.expect_response(lambda answer: "fragment=1" in answer.url) as fetched:
+            second.page.get_by_role("button", name="Pause").click()
+        fetched.value.finished()
+        page.evaluate("new Promise((done) => setTimeout(() => requestAnimationFrame(done)))")  # after it was put in
+        page.get_by_role("button", name="Save").click()
+        for operator in (first, second):
+            expect(operator.page.get_by_text("British spelling").first).to_be_visible()
+        expect(page.get_by_text("Its mails wait")).to_be_visible()
+        page.get_by_role("button", name="Resume").click()
+        expect(second.page.get_by_role("button", name="Pause")).to_be_visible()

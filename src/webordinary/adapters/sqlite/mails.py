@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
 from webordinary.adapters.durable import write_durably
 from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.rows import key_of
 from webordinary.mail.auth import AwaitsConfirmation, Refused
 from webordinary.mail.confirm import SenderQuestion
 from webordinary.mail.parsing.headers import HEAD_BYTES
@@ -482,8 +484,14 @@ class SqliteDirectory:
 
 
 def _sender(row: sqlite3.Row) -> Sender:
-    return Sender(row["address"], ProjectUser(row["project_id"], row["user_id"]), SenderRole(row["role"]))
+    return Sender(row["address"], key_of(f"{row['project_id']}#{row['user_id']}"), SenderRole(row["role"]))
 
 
 def _project(row: sqlite3.Row) -> Project:
-    return Project(**json.loads(row["settings"]))
+    return _project_of(row["settings"])
+
+
+@lru_cache(maxsize=1024)
+def _project_of(settings: str) -> Project:
+    """Pages of the console read all sites; most are as they were."""
+    return Project(**json.loads(settings))
