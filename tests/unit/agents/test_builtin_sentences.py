@@ -120,6 +120,16 @@ def test_a_sentence_about_an_attached_photo_is_its_description(pottery: Pottery)
     assert 'alt="the new kiln"' in pottery.files()["about.html"]
 
 
+@pytest.mark.parametrize("answer", ["The photo shows our new kiln.", "Das Foto zeigt „our new kiln“. Danke!"])
+def test_the_question_what_a_photo_shows_can_be_answered(pottery: Pottery, answer: str) -> None:
+    pottery.photo = pottery.photo.rename(pottery.photo.with_name("img_1.jpg"))
+    added = pottery.write("Please add this photo to the about page.", 1, name="img_1.jpg")
+    assert isinstance(added, Changed)
+    assert "What does it show?" in added.summary
+    assert isinstance(pottery.write(answer), Changed)
+    assert 'alt="our new kiln"' in pottery.files()["about.html"]
+
+
 def test_a_condition_is_not_left_aside_without_a_yes(pottery: Pottery) -> None:
     pottery.write("Change “two cats” to “three cats”. The kettle broke.")
     assert not isinstance(pottery.write("Yes, but only on Monday"), Changed)

@@ -106,9 +106,9 @@ class Pottery:
         self.photo = folder / "photo.jpg"
         self.photo.write_bytes(b"\xff\xd8\xff photo")
 
-    def write(self, mail: str, photos: int = 0) -> AgentResult:
+    def write(self, mail: str, photos: int = 0, name: str = "photo.jpg") -> AgentResult:
         """Send a mail in the thread."""
-        attachment = Attachment("photo.jpg", "image/jpeg", AttachmentKind.IMAGE, 9, "0" * 64)
+        attachment = Attachment(name, "image/jpeg", AttachmentKind.IMAGE, 9, "0" * 64)
         files = (AttachedFile(attachment, self.photo),) * photos
         result = BuiltinAgent().run(AgentTask(mail, self.folder, files, session=self.session), TestHold())
         self.session = result.session or self.session

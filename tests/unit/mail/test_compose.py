@@ -340,6 +340,25 @@ def test_a_reply_is_in_the_language_of_the_mail(text: str, said: str, button: st
     assert text in " ".join(plain.replace("> ", "").split())
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "Added the paragraph “Zu.” to the contact page.\n\nThis is on your public site now.",
+            "Absatz hinzugefügt (die Seite „contact“): „Zu.“.\n\nDas ist jetzt auf Ihrer öffentlichen Seite zu sehen.",
+        ),
+        (
+            "Changed “A” to “B” on the pots page.\nChanged “C” to “D” on the homepage, the about page in 3 places.",
+            "„A“ geändert in „B“ (die Seite „pots“).\n"
+            "„C“ an 3 Stellen geändert in „D“ (die Startseite, die Seite „about“).",
+        ),
+    ],
+)
+def test_a_placeholder_ends_with_its_line_and_a_list_of_pages_is_said_page_by_page(text: str, said: str) -> None:
+    german = next(one for one in own_catalogues() if one.language == "de")
+    assert german.say(text) == said
+
+
 def test_a_command_alone_is_answered_in_the_language_of_the_conversation() -> None:
     mail = parsed(
         text="publish", elided="> Titel geändert. Das steht auf Ihrer Entwurfsseite.", command=Command.PUBLISH

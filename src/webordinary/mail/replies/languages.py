@@ -43,20 +43,23 @@ class Catalogue:
 
     def say(self, text: str, depth: int = 0) -> str:
         """The text in this language, as a whole or paragraph by paragraph and line by line; else as it is."""
+        if text in self.exact:
+            return self.exact[text]
+        for gap in ("\n\n", "\n"):  # before the patterns: a placeholder does not reach into the next sentence of ours
+            if gap in text:
+                return gap.join(self.say(part, depth) for part in text.split(gap))
         known = self._known(text, depth)
         if known is not None:
             return known
-        for gap in ("\n\n", "\n"):
-            if gap in text:
-                return gap.join(self.say(part, depth) for part in text.split(gap))
         bare = _BULLET.match(text)
         return f"{bare[0]}{self.say(text[bare.end() :], depth)}" if bare else text
 
     def _known(self, text: str, depth: int) -> str | None:
-        if text in self.exact:
-            return self.exact[text]
         if len(text) > _LONGEST or depth >= _DEEPEST:
             return None
+        listed = text.split(", ") if text.startswith("the ") else []
+        if len(listed) > 1:  # pages
+            return ", ".join(self.say(one, depth) for one in listed)
         for begin, pattern, words in self.patterns:
             if text.startswith(begin) and (found := pattern.fullmatch(text)):
                 values = {name: self.say(value, depth + 1) for name, value in found.groupdict().items()}

@@ -491,9 +491,11 @@ def _wordless(pictures: list[Picture]) -> str:
 def _the_picture(wish: Wish, context: EditContext) -> Place:
     """The only picture of the text that shows what the wish says, or that is on the page."""
     wanted = wish.get("subject")
-    if not wanted and not wish.page:
-        raise Unclear("Which photo do you mean, and on which page?")
     found = [(page, one) for page, one in context.find(wish, "img") if _shows(one, wanted) and not one.outer & ASIDE]
+    if not wanted and not wish.page:  # a description may be the answer to our question
+        found = [place for place in found if wish.kind == "alt" and not place[1].attributes.get("alt")]
+        if not found:
+            raise Unclear("Which photo do you mean, and on which page?")
     return _one_of(found, wish, context, f"a photo{f' of “{wanted}”' if wanted else ''}")
 
 

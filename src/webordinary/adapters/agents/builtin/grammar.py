@@ -257,7 +257,6 @@ _CHANGES = word_set(
     "changes updates edits thing things requests wishes tweaks corrections typo typos mistake mistakes error errors"
 )
 """`Three small changes please:` says that wishes follow, and nothing else."""
-_SHOWABLE = (["photo"], ["swap"], ["note"])
 SAME = "="
 """In place of a page: the page of the wish before."""
 _AND_COMMAND = re.compile(
@@ -381,7 +380,7 @@ class Grammar:
             if not rest.strip():
                 continue
             found = self._readings(replace(clause, text=rest), _normal(rest), quotes)
-            if found is None or (found[0].kind == "shows" and [one.kind for one in wishes[-1:]] not in _SHOWABLE):
+            if found is None:
                 return Misunderstood(shown)
             here, opened = scope if clause.block in blocks else "", ""
             for one in found:
@@ -562,9 +561,10 @@ def _on_page_of(left: Wish, wish: Wish) -> Wish:
 def _joined(wishes: list[Wish]) -> list[Wish]:
     """The wishes with `I attached a photo. Please add it … It shows …` as one."""
     found: list[Wish] = []
-    for wish in wishes:
-        if wish.kind == "shows":
-            found[-1] = replace(found[-1], slots={"alt": wish.get("shown"), **found[-1].slots})
+    for one in wishes:
+        wish = replace(one, kind="alt", slots={"text": one.get("shown")}) if one.kind == "shows" else one
+        if one.kind == "shows" and found and found[-1].kind in ("photo", "swap", "note"):
+            found[-1] = replace(found[-1], slots={"alt": one.get("shown"), **found[-1].slots})
             continue
         note = found.pop() if wish.kind in ("photo", "swap") and found and found[-1].kind == "note" else wish
         found.append(replace(wish, slots={**note.slots, **wish.slots}, page=wish.page or note.page))
