@@ -385,8 +385,9 @@ def test_settings_of_a_site_are_changed_by_click_as_by_command(container: Contai
     assert "never touch prices" in text
     assert page.post("/sites/amelia/settings", data={"open_edit_site": "yes"}, headers=FORM).status_code == 303
     assert settings_of(container) == replace(by_click, edit_password=""), "what the form does not have stays"
-    given = ["--daily-cap", "2", "--wishes", "by command", "--data", str(container.config.data)]
+    given = ["--agent", "auto", "--daily-cap", "2", "--wishes", "by command", "--data", str(container.config.data)]
     assert main(["project", "set", "amelia", *given]) == 0
+    assert settings_of(container).agent == "auto"
     assert 'value="2"' in page.get("/sites/amelia").text
 
 

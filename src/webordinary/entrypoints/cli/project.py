@@ -36,7 +36,7 @@ from webordinary.entrypoints.cli.output import CommandFailed, Exit, print_json, 
 from webordinary.entrypoints.cli.up import require_programs, require_writable
 from webordinary.jobs.site_files import Stage
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project, Sender, SenderRole
+from webordinary.model.projects import AGENTS, Project, Sender, SenderRole
 from webordinary.operations import onboarding, site_settings
 from webordinary.operations.onboarding import (
     ProjectRemoval,
@@ -146,9 +146,13 @@ _SHOWN = 80
 
 
 def add_set(parts: Commands) -> None:
-    about = "change what a site may cost and load, what a mail without words asks for, or who hears of results"
+    about = (
+        "change who edits a site, what it may cost and load, what a mail without words asks for, who hears of results"
+    )
     command = add_command(parts, "set", set_project, about)
     command.add_argument("name")
+    # Not `agent`: that is the setting, which an argument of this name would replace.
+    command.add_argument("--agent", dest="new_agent", choices=AGENTS, help="who edits it from now on")
     command.add_argument("--daily-cap", metavar="USD", type=_as(setting_of("daily_cap_usd").rule), help=_CAP)
     command.add_argument("--default-instruction", metavar="TEXT", type=_as(config.text()), help=_INSTRUCTION)
     command.add_argument("--output", choices=("on", "off"), help=_OUTPUT)
@@ -162,6 +166,7 @@ def add_set(parts: Commands) -> None:
 def set_project(args: argparse.Namespace) -> int:
     """Change what is given; mails that are held look again at once."""
     new = SiteChanges(
+        agent=args.new_agent,
         daily_cap_usd=args.daily_cap,
         default_instruction=args.default_instruction,
         approver=args.approver and args.approver.lower(),
