@@ -13,12 +13,15 @@ import pytest
 
 from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
 from webordinary.compose.background import alert_mailer
+from webordinary.compose.checks import shown_checks
 from webordinary.compose.embedded import EmbeddedContainer
 from webordinary.mail.replies.compose import OPERATOR
+from webordinary.model.checks import Verdict
 from webordinary.model.events import Event
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
+from webordinary.operations import onboarding
 from webordinary.pool.alerts import MAX_MAILS
 
 
@@ -132,6 +135,25 @@ def test_what_is_told_is_forgotten_only_when_the_letter_is_gone(harness: Embedde
     assert services.alerts.forget(later) == 0
     services.dead_letters.remove(1)
     assert services.alerts.forget(later) == 1
+
+
+def test_a_site_whose_first_build_fails_is_mailed_once_and_found_by_doctor(
+    harness: EmbeddedHarness, tmp_path: Path
+) -> None:
+    services, folder = harness.services, tmp_path / "site"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("no page yet")
+    onboarding.onboard(services, "kiln", str(folder), "ann", "ann@example.com", lambda _: None)
+    services.events.close()
+    assert mail_alerts(services) == 1
+    assert mail_alerts(services) == 0
+    [text] = told(harness)
+    assert "kiln" in text
+    assert "index.html" in text, "the mail says why"
+    [found] = [check.look() for check in shown_checks(services) if check.name.endswith(" kiln")]
+    assert found.verdict is Verdict.FAIL
+    assert "its first build failed" in found.what
+    assert "webordinary release rebuild kiln" in found.todo
 
 
 def test_the_operators_mail_is_no_reply_to_any_customer(harness: EmbeddedHarness) -> None:
