@@ -38,7 +38,7 @@ class FetchedCredentials(Credentials):
 
     @contextmanager
     def on_trial(self, project_id: str, repo: str, content: bytes) -> Iterator[None]:
-        """See Credentials: kept for everybody once the block ended well."""
+        """A trial whose credential is kept for all workers once the block ended well."""
         self._fetched_at[project_id] = self._monotonic()
         with super().on_trial(project_id, repo, content):
             yield

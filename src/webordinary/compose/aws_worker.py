@@ -147,7 +147,7 @@ class ReportingWakeups:
         self._told, self._told_at = -1, 0.0
 
     def wait(self, seconds: float) -> Sequence[str]:
-        """See Wakeups. Never longer than a beat: who is not heard of for a lease is taken for hung."""
+        """Waits at most one beat: a worker without a beat for a lease counts as hung."""
         self._beat()
         return self._inside.wait(min(seconds, BEAT_SECONDS))
 

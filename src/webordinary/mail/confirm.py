@@ -85,8 +85,7 @@ def digest_of(token: str) -> str:
 
 def digest_in(mailbox: Mailbox, recipient: str) -> str:
     """The hash of the token in an address; empty where the mail answers no question."""
-    token = mailbox.token(recipient)
-    return digest_of(token) if _TOKEN.fullmatch(token) else ""
+    return digest_of_link(mailbox.token(recipient))
 
 
 def answer_page(public_url: str, token: str) -> str:

@@ -307,11 +307,11 @@ class LeaseRenewer:
         return still_mine
 
     def _lose(self, claim: Claim) -> None:
-        holding = self._claim_set.get(claim.key)
-        if holding is None or holding.claim.fence != claim.fence:
+        held = self._claim_set.get(claim.key)
+        if held is None or held.claim.fence != claim.fence:
             return  # it was released or yielded meanwhile
-        if holding.token:
-            holding.token.end(ClaimLost(claim.key, claim.worker, claim.fence))
+        if held.token:
+            held.token.end(ClaimLost(claim.key, claim.worker, claim.fence))
         else:
             self._claim_set.abandon(claim)
         self._deps.emit(EventKind.CLAIM_RENEWAL_FAILED, key=claim.key, fence=claim.fence)

@@ -213,8 +213,8 @@ class Worker:
 
     def _notify_own(self, claim: Claim) -> bool:
         """Notify a claim of this worker; False if the ClaimSet does not hold it."""
-        holding = self._claim_set.get(claim.key)
-        if holding is None or holding.claim.fence != claim.fence:
+        held = self._claim_set.get(claim.key)
+        if held is None or held.claim.fence != claim.fence:
             return False
         self._claim_set.notify([claim.key])
         return True
@@ -242,11 +242,11 @@ class Worker:
         for key in due:
             del self._retry_at[key]
         self._claim_set.notify(due)
-        for holding in self._claim_set.idle_notified():
+        for held in self._claim_set.idle_notified():
             if self._has_free_slot():
-                self._serve_next(holding)
+                self._serve_next(held)
             else:
-                self._claim_set.notify([holding.claim.key])
+                self._claim_set.notify([held.claim.key])
 
     def _serve_waiting_keys(self) -> None:
         try:
@@ -255,8 +255,8 @@ class Worker:
             self._renewer.expect_unknown_claims()
             raise
 
-    def _serve_next(self, holding: HeldClaim) -> None:
-        deps, claim = self._deps, holding.claim
+    def _serve_next(self, held: HeldClaim) -> None:
+        deps, claim = self._deps, held.claim
         try:
             job = deps.pool.claims.start_next(claim, deps.clock.now())
         except ClaimLost:
@@ -276,8 +276,8 @@ class Worker:
         self._renewer.confirm(started.claim.key, started.claim.fence, claimed_at)
         self._run_in_slot(started)
         surplus = len(self._claim_set.claims()) - self._deps.settings.slots
-        for holding in self._claim_set.idle()[: max(0, surplus)]:  # the least recently used first
-            self._release(holding.claim, EventKind.CLAIM_YIELDED)
+        for held in self._claim_set.idle()[: max(0, surplus)]:  # the least recently used first
+            self._release(held.claim, EventKind.CLAIM_YIELDED)
 
     def _run_in_slot(self, started: StartedJob) -> None:
         slot = Slot(self._deps, self._claim_set, self._renewer, self._stopping, self._gives_slots_back)
@@ -307,9 +307,9 @@ class Worker:
 
     def _release_idle_keys(self) -> None:
         now = self._deps.clock.monotonic()
-        for holding in self._claim_set.idle():
-            if now - holding.used_at >= self._deps.settings.idle_release:
-                self._release(holding.claim, EventKind.CLAIM_RELEASED)
+        for held in self._claim_set.idle():
+            if now - held.used_at >= self._deps.settings.idle_release:
+                self._release(held.claim, EventKind.CLAIM_RELEASED)
 
     def _try_to_release(self, claim: Claim) -> bool:
         try:
@@ -349,8 +349,8 @@ class Worker:
             token.end(Stopped("the worker is stopping"))
         self._wait_for_slots(clock.monotonic() + settings.stop_grace)
         self._release_abandoned_keys()
-        for holding in self._claim_set.idle():
-            self._try_to_release(holding.claim)
+        for held in self._claim_set.idle():
+            self._try_to_release(held.claim)
 
     def _wait_for_slots(self, deadline: float) -> None:
         while self._claim_set.running() and self._deps.clock.monotonic() < deadline:

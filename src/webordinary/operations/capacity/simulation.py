@@ -222,7 +222,7 @@ class SimulatedWorker:
         self.hear("poke")
 
     def wait(self, seconds: float) -> Sequence[str]:
-        """See Wakeups; only a loop of its own would sleep here."""
+        """Only the loop of a real worker waits; this one is stepped."""
         raise NotImplementedError("this worker is stepped")
 
     def keys_changed(self) -> None:
@@ -248,16 +248,16 @@ class SimulatedWorker:
         if not self._heard:
             self._sleep(max(_SHORTEST_SLEEP, self._worker.seconds_to_wait()))
 
-    def _carry(self, slot: Slot, hold: JobCancelToken) -> None:
+    def _carry(self, slot: Slot, token: JobCancelToken) -> None:
         """The job's time passes first, and it is run to its end when that is over."""
         world, began = self._world, self._world.time.monotonic()
-        seconds = world.left[hold.job_id]
+        seconds = world.left[token.job_id]
         listening = ExitStack()
 
         def end() -> None:
             listening.close()
-            world.left[hold.job_id] = max(0.0, seconds - (world.time.monotonic() - began))
-            self._end(slot, hold)
+            world.left[token.job_id] = max(0.0, seconds - (world.time.monotonic() - began))
+            self._end(slot, token)
 
         def stop_early() -> None:
             alarm.call_off()
@@ -265,11 +265,11 @@ class SimulatedWorker:
             world.time.after(min(left, SAVING_SECONDS), end)
 
         alarm = world.time.after(seconds, end)
-        listening.enter_context(hold.on_stop(stop_early))
+        listening.enter_context(token.on_stop(stop_early))
         self._count(1)
 
-    def _end(self, slot: Slot, hold: JobCancelToken) -> None:
-        following = slot.run_one(hold)
+    def _end(self, slot: Slot, token: JobCancelToken) -> None:
+        following = slot.run_one(token)
         self._count(-1)
         if following:
             self._carry(slot, following)
@@ -284,14 +284,14 @@ class SimulatedWorker:
 class SimulatedJobs:
     """A job runner that succeeds at once: the virtual clock has let the job's time pass."""
 
-    def perform(self, started: StartedJob, hold: CancelToken) -> Settlement:
+    def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
         return _DONE
 
-    def find_done(self, started: StartedJob, hold: CancelToken) -> Settlement | None:
+    def find_done(self, started: StartedJob, token: CancelToken) -> Settlement | None:
         return None
 
-    def save(self, started: StartedJob, hold: CancelToken) -> None:
-        """See Work."""
+    def save(self, started: StartedJob, token: CancelToken) -> None:
+        """A simulated job leaves nothing to save."""
 
 
 class NeverStops:

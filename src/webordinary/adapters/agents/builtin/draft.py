@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from webordinary.adapters.agents.builtin.html import Html, parse_page
-from webordinary.adapters.agents.builtin.markdown import front_matter, parse_markdown
-from webordinary.adapters.agents.builtin.page import Page, Patch, patched
+from webordinary.adapters.agents.builtin.markdown import parse_markdown
+from webordinary.adapters.agents.builtin.page import Page, Patch, front_matter, patched
 from webordinary.jobs.site_files import site_root
 from webordinary.model.claims import CancelToken
 from webordinary.model.errors import Permanent
@@ -116,7 +116,7 @@ class Draft:
     """A site's pages as they will be. File names are relative to the site's root."""
 
     def __init__(self, workspace: Path, token: CancelToken) -> None:
-        self._hold = token
+        self._token = token
         self.layout: Layout = layout_of(workspace)
         self._root = self.layout.root
         self._read: dict[str, tuple[str, str]] = {}
@@ -138,7 +138,7 @@ class Draft:
 
     def page(self, name: str) -> Page:
         """A page as it will be; asked for between any two looks at pages, so a job that must end does so here."""
-        self._hold.check()
+        self._token.check()
         text = self.text(name)
         if name not in self._parsed or self._parsed[name].source != text:
             self._parsed[name] = read_page(name, text, references=self._is_foreign(name))

@@ -6,11 +6,17 @@ import json
 import re
 from dataclasses import dataclass
 
-from webordinary.adapters.agents.builtin.page import HEADINGS, Element, Page, Patch, Picture, Span, unescaped
+from webordinary.adapters.agents.builtin.page import (
+    HEADINGS,
+    Element,
+    Page,
+    Patch,
+    Picture,
+    Span,
+    front_matter,
+    unescaped,
+)
 
-_FRONT = re.compile(r"\A\ufeff?(?P<fence>---|\+\+\+)[ \t]*\r?\n(?P<body>.*?)^(?P=fence)[ \t]*(?:\r?\n|\Z)", re.S | re.M)
-_TITLE = re.compile(r"^title[ \t]*[:=][ \t]*+(?P<value>[^\r\n]*+)", re.M)
-_SIMPLE = re.compile(r"\"[^\"\\]*+\"|'(?:[^']|'')*+'|[^\W_](?:(?!: | #)[^\"])*+")
 _HIDDEN = re.compile(
     r"^[ \t]*(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?:.*?^[ \t]*(?P=fence)[`~]*[ \t]*\r?$|.*\Z)"
     r"|<!--.*?(?:-->|\Z)|<(?P<tag>script|style|pre|textarea)\b.*?(?:</(?P=tag)\s*>|\Z)|(?<!`)(`++)[^`]{1,500}+\3(?!`)",
@@ -82,21 +88,6 @@ class Markdown:
 
 def _line_end(page: Page) -> str:
     return "\r\n" if "\r\n" in page.source else "\n"
-
-
-def front_matter(source: str) -> tuple[int, Element | None]:
-    """Where the settings before a page end, and its title if that is a simple text."""
-    front = _FRONT.match(source)
-    if front is None:
-        return 0, None
-    stop = re.compile(r"^[ \t]*\[", re.M).search(source, *front.span("body")) if front["fence"] == "+++" else None
-    title = _TITLE.search(source, front.start("body"), stop.start() if stop else front.end("body"))
-    if title is None:
-        return front.end(), None
-    begin, end = title.start("value"), title.start("value") + len(title["value"].rstrip())
-    goes_on = re.compile(r"\r?\n[ \t]+\S").match(source, title.end()) is not None
-    fixed = goes_on or _SIMPLE.fullmatch(source, begin, end) is None
-    return front.end(), Element("title", "", begin, begin, None, end, end, fixed=fixed)
 
 
 def parse_markdown(source: str) -> Page:

@@ -14,6 +14,9 @@ from typing import NamedTuple, Protocol
 _ATTRIBUTE = re.compile(r"""([^\s=/>"']++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s>"']++))?+""")
 _ENDLESS_NUMBER = re.compile(r"&#[0-9]{8,}+;?")
 _SAME = {letter: group for group in ("'\u2019\u2018", '"\u201c\u201d', "-\u2013\u2014") for letter in group}
+_FRONT = re.compile(r"\A\ufeff?(?P<fence>---|\+\+\+)[ \t]*\r?\n(?P<body>.*?)^(?P=fence)[ \t]*(?:\r?\n|\Z)", re.S | re.M)
+_FRONT_TITLE = re.compile(r"^title[ \t]*[:=][ \t]*+(?P<value>[^\r\n]*+)", re.M)
+_SIMPLE_VALUE = re.compile(r"\"[^\"\\]*+\"|'(?:[^']|'')*+'|[^\W_](?:(?!: | #)[^\"])*+")
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 ASIDE = frozenset(("header", "nav", "footer"))
 
@@ -196,3 +199,18 @@ def _letter(letter: str, backslashes: bool) -> str:
     ]
     slash = r"\\?" if backslashes and letter.isascii() else ""
     return f"{slash}(?:{'|'.join(map(re.escape, forms))})"
+
+
+def front_matter(source: str) -> tuple[int, Element | None]:
+    """Where the settings before a page end, and its title if that is a simple text."""
+    front = _FRONT.match(source)
+    if front is None:
+        return 0, None
+    stop = re.compile(r"^[ \t]*\[", re.M).search(source, *front.span("body")) if front["fence"] == "+++" else None
+    title = _FRONT_TITLE.search(source, front.start("body"), stop.start() if stop else front.end("body"))
+    if title is None:
+        return front.end(), None
+    begin, end = title.start("value"), title.start("value") + len(title["value"].rstrip())
+    goes_on = re.compile(r"\r?\n[ \t]+\S").match(source, title.end()) is not None
+    fixed = goes_on or _SIMPLE_VALUE.fullmatch(source, begin, end) is None
+    return front.end(), Element("title", "", begin, begin, None, end, end, fixed=fixed)
