@@ -54,7 +54,8 @@ def own_words(subject: str) -> str:
 
 
 _POLITE = word_set(
-    "please pls plz kindly now just then so and bitte jetzt mal einfach dann und gerne svp stp maintenant et alors por "
+    "please pls plz kindly now just then afterwards so and "
+    "bitte jetzt mal einfach dann danach anschließend und gerne svp stp maintenant et alors por "
     "favor ahora ya y entonces per favore adesso ora e allora pure alsjeblieft alstublieft aub nu maar dan en graag"
 )
 """Words around a command that do not change it."""

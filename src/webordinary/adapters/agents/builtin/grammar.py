@@ -27,6 +27,7 @@ RULES = """
 words    CHANGE the [new] [<what>] [[from] <old>] TO <new>
 words    CHANGE the [<what>] <quoted> TO the SENTENCE <text>
 words    in the (list|text|section) [,] CHANGE [<what>] <quoted> TO <new>
+words    (CHANGE the|old) [<what>] [:] <quoted> [,] new [<what>|version] : <new>
 words    CHANGE the <quoted> <what> TO <new>
 words    CHANGE <quoted> TO <new> (in|as) the <what>
 words    CHANGE the [<what>] <quoted> [,] [but] it SHOULD <new>
@@ -47,10 +48,11 @@ words    make [it] say <new> (INSTEAD|where it [now] SAYS) <quoted>
 block    CHANGE the BLOCK TO <text>
 block    the BLOCK SHOULD <text>
 add      (ADD a <kind.added>|a new <kind.new>) [SAYING] <text> [as a <kind.added>] [PLACE] [as a <kind.added>]
+add      ADD a <kind.added> [PLACE] [,] it SHOULD <text>
 add      (ADD a <kind.added>|a new <kind.new>) PLACE [SAYING] <text>
 add      PLACE [,] ADD [a <kind.added>] [SAYING] <text>
 add      ADD [:] <text> [as a <kind.added>] [PLACE] [as a <kind.added>]
-remove   REMOVE the [<kind>] [:] <text> [(of|from|off|in) the [<name>] <list>]
+remove   REMOVE the [whole|entire] [<kind>] [:] <text> [(of|from|off|in) the [<name>] <list>]
 remove   take the [<kind>] <text> (out|off|away) [[of] the [<name>] <list>]
 remove   the [<kind>] <text> ((should|can|must|may) (go|be GONE)|GONE)
 remove   the [<kind>] <text> [is|are] WRONG [,] REMOVE (it|that|this)
@@ -74,7 +76,7 @@ alt      PHOTO (shows|is) <text>
 shows    (it|they|PHOTOS) (shows|show) <shown>
 colour   [CHANGE] the <part> COLOUR (TO|SHOULD) <tint>
 colour   [CHANGE] the COLOUR of the <part> (TO|SHOULD) <tint>
-colour   (make|paint|colour|color) the (<part>|<heading>) [COLOUR] <tint>
+colour   (make|paint|colour|color|turn) the (<part>|<heading>) [COLOUR] <tint>
 colour   [CHANGE] the <plain> (TO|SHOULD) <tint>
 colour   a <tint> background
 """
@@ -82,14 +84,15 @@ colour   a <tint> background
 stand for any article or none. Greetings, small talk, politeness and the name of a page are taken away before."""
 WORDS = {
     "the": "(?:the|our|my|your|this|that|its) ",
-    "a": "(?:(?:a|an|another|one|the|this|that|my|our|your|following)(?: new| following)?|new|following) ",
-    "CHANGE": "change|set|update|make|rename|replace|swap|switch|correct|fix|edit|amend|modify|turn|exchange|adjust"
-    "|alter|raise|lower|increase|reduce|reword|rewrite|revise|convert|rephrase",
+    "a": "(?:(?:a|an|another|one more|a further|one|the|this|that|my|our|your|following)(?: new| following)?"
+    "|new|following) ",
+    "CHANGE": "swap out|change|set|update|make|rename|replace|swap|switch|correct|fix|edit|amend|modify|turn|exchange"
+    "|adjust|alter|raise|lower|increase|reduce|reword|rewrite|revise|convert|rephrase",
     "SWAP": "change|replace|swap|switch|exchange|update",
-    "TO": "be changed to|to say|to read|to be|to|into|with|by|for|as|say|read|be|:|to :|->|=>|→|=",
+    "TO": "(?:to be |be )?changed to|to say|to read|to be|to|into|with|by|for|as|say|read|be|:|to :|->|=>|→|=",
     "INSTEAD": "instead of|in place of|rather than",
     "WRONG": "(?:is |are )?(?:wrong|(?:not|no longer) (?:true|right|correct|needed|valid)|out of date|outdated)",
-    "BECOMES": "to say|to read|to be|to become|to|becomes?|into|->|=>|→",
+    "BECOMES": "to be changed to|to say|to read|to be|to become|to|becomes?|into|->|=>|→",
     "SHOULD": f"(?:{_MUST} )?be (?:changed to|replaced (?:by|with)|called)|{_MUST}(?: be| say| read| become| have)?"
     "|be|say|read",
     "SAYS": "(?:now |currently |still )?(?:says|reads|is)(?: now| currently| at the moment)?",
@@ -193,6 +196,7 @@ _REQUEST = (
     r"|(?:i am|i'm|we are|we're) (?:writing|asking|hoping)(?: to ask)?(?: for)? (?:you )?(?:to|if you (?:could|can))"
     r"|it would help if you (?:could|can)"
     r"|(?:i|we)(?:'d| would) (?:be grateful|appreciate it) if you (?:could|can)|may i ask you to)"
+    r"(?: do (?:me|us) a favou?r and(?= ))?"
 )
 _POLITE = re.compile(
     rf"(?:please|kindly|just|simply|also|and|then|now|so|next|first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|lastly|ok"
@@ -232,11 +236,13 @@ _STARTS = re.compile(
 )
 """A line that begins so is a wish of its own, also in small letters."""
 _GOES_ON = re.compile(
-    r"(?:\.\)?|\s[-–—])\s+(?=(?:it|this|that) (?:should|must|needs to|ought to|has to)\b"
+    r"(?:[.?]\)?|\s[-–—])\s+(?=(?:it|this|that) (?:should|must|needs to|ought to|has to)\b"
     rf"|(?:please,? )?(?:change|correct|update|make|let) (?:it|this|that)(?: to)?(?: be| say| read)? {MARK})",
     re.I,
 )
 """`It says “…”. It should say “…”`, as one sentence."""
+_NEW_BELOW = re.compile(rf"(?<={MARK})\.?\s+(?=new(?: text| version| wording)?\s*:)", re.I)
+"""`Old: “…”`, and `New: “…”` after it."""
 _QUOTE_BELOW = re.compile(rf"(?<=[\w:])[ \t]*\n\s*(?={MARK}\.?[ \t]*(?:\n|\Z))")
 """`Add this paragraph:`, and the quotation on a line of its own …"""
 _BELOW_QUOTE = re.compile(rf"(?<={MARK})[ \t]*\n\s*(?=(?:to|by|with|into|on|in|from)\b)")
@@ -364,7 +370,8 @@ class Grammar:
         """The wishes of a mail in order, without the parts left aside, or its first part that is not understood."""
         wishes: list[Wish] = []
         scope, blocks, opened = "", range(0), ""
-        said = _GOES_ON.sub(", ", _BELOW_QUOTE.sub(" ", _QUOTE_BELOW.sub(" ", quotes.set_aside(text))))
+        said = _NEW_BELOW.sub(", ", quotes.set_aside(text))
+        said = _GOES_ON.sub(", ", _BELOW_QUOTE.sub(" ", _QUOTE_BELOW.sub(" ", said)))
         for clause in clauses_of(said, "", _STARTS, name_below=True):
             shown = quotes.shown(clause.text)
             if shown in aside:

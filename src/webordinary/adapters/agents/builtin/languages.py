@@ -16,7 +16,7 @@ _TEXT = rf"(?= (?:{MARK}|dies\w* foto|cette photo|esta foto|questa foto|deze fot
 _GERMAN = rf"""
 could you = (?:könn(?:t(?:en|est)?|en)|kannst|würde(?:n|st|t)?) (?:sie|du|ihr)
 could you = ich (?:möchte|hätte gern)|wir (?:möchten|brauchen)
-change = ände(?:re|rn)|ersetzen?|tausche|austauschen|umbenennen|korrigieren?|aktualisieren?
+change = ände(?:re|rn)|ersetzen?|(?:aus)?tauschen?|umbenennen|korrigieren?|aktualisieren?
  = bitte|sie|gerne?|mal|doch|noch|jetzt|nun|dort|da|es|auch
  = hinzu|ein\Z|um|aus|aber|heißen|lauten|stehen|sein|werden|steht dann
 make = mach(?:en|e)?
@@ -208,7 +208,7 @@ green = verde
 _DUTCH = f"""
 could you = (?:kun|wil|zou|kan)(?:t)? (?:je|u|jij)|ik (?:wil|zou)|we willen
 change = verander(?:en|t)?|wijzig(?:en)?|vervang(?:en)?|aanpassen|corrigeer|corrigeren
- = alsjeblieft|alstublieft|aub|graag|ook|nu|even|er|toe|zijn|worden|luiden|staan|heten
+ = alsjeblieft|alstublieft|aub|graag|ook|nu|even|kunnen|er|toe|zijn|worden|luiden|staan|heten
 make = maak
 to = (?:in|door|naar|met){_TEXT}
 from = van{_TEXT}
