@@ -70,6 +70,7 @@ def put_program(file: Path, log: Path, code: int = 0) -> None:
 @pytest.fixture
 def account(ministack: Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
     packaged(AWS)  # while PATH is still whole
+    monkeypatch.delenv("WEBORDINARY_ACKNOWLEDGE_SECONDS")  # a setting of all tests, which a deployment would be told
     known = {"AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
     for name, value in known.items():
         monkeypatch.setenv(name, value)
