@@ -271,6 +271,7 @@ def test_a_name_below_a_command_signs_it_without_a_closing_too(text: str, expect
         ("Hi! Change “A” to “B”. Scott Miller.", "Hi! Change “A” to “B”."),
         ("Change “A” to “B”. Everywhere", "Change “A” to “B”. Everywhere"),
         ("The name should be Scott", "The name should be Scott"),
+        ("Supprimez « Fermé. »", "Supprimez « Fermé. »"),
         ("", ""),
     ],
 )

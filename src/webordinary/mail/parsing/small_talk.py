@@ -108,7 +108,8 @@ _PHRASES = {
     "if you need anything": "thanks", "do not hesitate to contact me": "thanks", "feel free to contact me": "thanks",
     "don't hesitate to contact me": "thanks", "don't hesitate to ask": "thanks", "in advance": "thanks",
     "im voraus": "danke", "d'avance": "merci", "de antemano": "gracias", "in anticipo": "grazie", "alvast": "bedankt",
-    "have a good one": "thanks", "you're a star": "thanks", "buona giornata": "grazie", "buona serata": "grazie",
+    "have a good one": "thanks", "you're a star": "thanks", "bonne soirée": "merci",
+    "buona giornata": "grazie", "buona serata": "grazie",
     "see you": "bye",
     "look forward": "hope", "looking forward": "hope", "we've moved house": "hope",
     "how are": "hope", "we've moved": "hope", "we have moved": "hope", "we moved": "hope", "it was moved": "hope",
@@ -302,7 +303,8 @@ def _is_signature(sentence: str, own_name: set[str], *, closed: bool) -> bool:
 def without_own_name(text: str, sender_name: str) -> str:
     """`Change … please. Scott` without the name of its sender."""
     last = re.search(r"(?<=[.!?])\s+(?P<name>[^.!?\n]{1,60})[.!]?\s*\Z", text[-_LONGEST_END:])
-    if last is None or not set(words_in(last["name"])) <= set(words_in(sender_name)):
+    words = set(words_in(last["name"])) if last else set()
+    if last is None or not words or not words <= set(words_in(sender_name)):
         return text
     return text[: len(text) - len(last[0])]
 

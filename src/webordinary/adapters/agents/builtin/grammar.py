@@ -195,7 +195,8 @@ _REQUEST = (
     r"|it(?:'d| would) (?:be )?(?:great|nice|lovely|good|wonderful) if you (?:could|can)"
     r"|(?:i am|i'm|we are|we're) (?:writing|asking|hoping)(?: to ask)?(?: for)? (?:you )?(?:to|if you (?:could|can))"
     r"|it would help if you (?:could|can)"
-    r"|(?:i|we)(?:'d| would) (?:be grateful|appreciate it) if you (?:could|can)|may i ask you to)"
+    r"|(?:i|we)(?:'d| would) (?:be grateful|appreciate it) if you (?:could|can)|may i ask you to"
+    r"|(?:i|we)(?:'d| would) like to ask (?:you )?(?:to|if you (?:could|can)))"
     r"(?: do (?:me|us) a favou?r and(?= ))?"
 )
 _POLITE = re.compile(
