@@ -59,6 +59,22 @@ def test_a_german_mail_is_answered_in_german_and_under_the_operators_name(
     assert up.stop() == 0
 
 
+def test_a_german_question_is_answered_in_german_done_and_published(start_up: Callable[..., Up]) -> None:
+    up = start_up()
+    customer = Customer()
+    asked = customer.write(up, "Hallo,\n\nbitte ändern Sie „Visit the workshop“ in „Kommen Sie vorbei“.\n\nDanke")
+    question = wait_for_reply(up, asked)
+    assert "„Visit the workshop“ steht an 6 Stellen" in text_of(question)
+    done = wait_for_reply(up, customer.write(up, "Überall bitte!", reply_to=question))
+    text = " ".join(text_of(done).split())
+    assert text.startswith("Erledigt, zu sehen auf Ihrer Entwurfsseite")
+    assert "die Startseite, die Seite „about“, die Seite „contact“, die Seite „pots“" in text
+    public = wait_for_reply(up, customer.write(up, "Passt, bitte veröffentlichen. Danke!", reply_to=done))
+    assert "Jetzt öffentlich zu sehen" in text_of(public)
+    assert "Visit the workshop" not in get(up, stage="public")
+    assert up.stop() == 0
+
+
 def test_a_photo_gets_its_size_and_the_customers_words(start_up: Callable[..., Up]) -> None:
     up, customer = start_up(), Customer()
     photo = OutgoingFile("IMG_1.jpg", "image/jpeg", picture("JPEG", (400, 300)))
