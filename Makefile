@@ -17,7 +17,7 @@ LOCK := $(VENV)-lock/bin/python -m uv pip compile --quiet --universal --python-v
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade)
 TESTS ?=
 # Tests wait more than they work: for processes to start, polls to end, leases to run out.
-JOBS ?= 4
+JOBS ?= 6
 
 .DELETE_ON_ERROR:
 .PHONY: dist docs up up-aws test test-fast test-aws collect simulate fuzz soak prove check lint types bench conformance lock clean help

@@ -48,10 +48,18 @@ class _Xdist:
         return Together(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A set has another order in every process, and processes that collect different tests run none."""
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        values = mark.kwargs.get("argvalues", mark.args[-1])
+        if isinstance(values, set | frozenset):
+            pytest.fail(f"the values of {mark.args[0]} are a set: sort them", pytrace=False)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What may take longest starts first, so that no process is busy with it when the others are done."""
     if hasattr(config, "workerinput"):  # one of several processes
-        items.sort(key=_allowed_seconds, reverse=True)
+        items.sort(key=_length, reverse=True)
 
 
 def pytest_collection_finish() -> None:
@@ -60,9 +68,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _allowed_seconds(item: pytest.Item) -> float:
+def _length(item: pytest.Item) -> tuple[float, bool]:
     mark = item.get_closest_marker("timeout")
-    return float(mark.args[0]) if mark else 0.0
+    return float(mark.args[0]) if mark else 0.0, item.get_closest_marker("slow") is not None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,4 +1,4 @@
-"""Skipped tests, as pytest counts them on a developer's machine and in CI."""
+"""What tests/conftest.py asks of tests: skips as pytest counts them here and in CI, and one order in all processes."""
 
 from __future__ import annotations
 
@@ -71,3 +71,10 @@ def test_a_test_without_its_program_or_package_is_skipped_and_fails_in_ci(tmp_pa
 @pytest.mark.parametrize(("ci", "counts"), [("", "1 skipped"), ("true", "1 error")])
 def test_a_file_without_its_package_is_skipped_and_fails_in_ci(tmp_path: Path, ci: str, counts: str) -> None:
     assert counts in counted(tmp_path, MODULE, ci)
+
+
+def test_values_in_the_order_of_a_set_are_refused_where_they_are_collected(tmp_path: Path) -> None:
+    text = "import pytest\n@pytest.mark.parametrize('one', {'a', 'b'})\ndef test_of_it(one: str) -> None: ...\n"
+    said = counted(tmp_path, text, "")
+    assert "the values of one are a set: sort them" in said
+    assert "1 error" in said
