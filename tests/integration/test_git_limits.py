@@ -13,7 +13,7 @@ import pytest
 from tests.integration.test_git_workspace import World, changed
 from tests.integration.test_site_job import Amelia
 from tests.unit.jobs.world import OTHER_THREAD, SCOTT, ZOE, work
-from webordinary.adapters.git import GitRepository, WorkspaceCache
+from webordinary.adapters.git import GitRepository, WorkspaceCache, command
 from webordinary.adapters.git.command import clear_leftovers, harden_origin, harden_origins
 from webordinary.adapters.git.mirrors import (
     MANY_PACKS,
@@ -27,7 +27,7 @@ from webordinary.adapters.git.origins import Origins
 from webordinary.adapters.git.workspaces import size_of
 from webordinary.jobs.ports import AgentResult, AgentTask, Changed
 from webordinary.model.claims import CancelToken
-from webordinary.model.errors import Permanent
+from webordinary.model.errors import Permanent, Transient
 from webordinary.model.jobs import JobOutcome
 from webordinary.model.names import ProjectUser
 
@@ -52,6 +52,21 @@ class Filming:
         with (task.workspace / "film.mp4").open("wb") as film:
             film.truncate(self._sizes.pop(0))
         return Changed("The film is on the site.")
+
+
+def test_an_object_that_would_fill_the_memory_ends_git_and_not_the_machine(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit of 300 MB, packed into 300 kB; git reads it whole to find its parents."""
+    head = f"tree {world.git('rev-parse', 'main^{tree}')}\nauthor P <p@x> 0 +0000\ncommitter P <p@x> 0 +0000\n\n"
+    made = subprocess.run(
+        ["git", "-C", str(world.origin), "hash-object", "-w", "-t", "commit", "--stdin"],
+        input=head.encode() + b"x" * 300_000_000, capture_output=True, check=True,
+    )  # fmt: skip
+    world.git("update-ref", "refs/heads/main", made.stdout.decode().strip())
+    monkeypatch.setattr(command, "MEMORY_BYTES", 100_000_000)
+    with pytest.raises(Transient, match="ut of memory"):
+        world.worker().prepare(work(world.project, "job-1"))
 
 
 def test_a_huge_file_is_refused_in_words_for_the_customer(tmp_path: Path) -> None:

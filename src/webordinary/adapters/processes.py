@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import selectors
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,15 +46,22 @@ def run(
     env: Mapping[str, str],
     seconds: float,
     output_bytes: int = OUTPUT_BYTES,
+    memory_bytes: int = 0,
     token: CancelToken | None = None,
     grace: float = INTERRUPT_GRACE_SECONDS,
     interrupt: Callable[[], None] | None = None,
 ) -> Finished:
-    """Run one program; its whole process group is gone when this returns. `interrupt` asks it another way."""
+    """Run one program; its whole process group is gone when this returns. `interrupt` asks it another way.
+
+    `memory_bytes` bounds the memory of each of its processes, where the system can; 0: no bound.
+    """
     child = subprocess.Popen(
         list(args), cwd=cwd, env=dict(env), start_new_session=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
+    if memory_bytes and hasattr(resource, "prlimit"):
+        with suppress(OSError):  # it has ended
+            resource.prlimit(child.pid, resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     stopper = _Stopper(child, grace, interrupt or partial(_signal_group, child, signal.SIGINT))
     try:
         with token.on_stop(stopper.ask) if token else nullcontext():

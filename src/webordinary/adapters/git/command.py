@@ -27,6 +27,8 @@ from webordinary.model.errors import (
 
 LOCAL_SECONDS = 60.0
 REMOTE_SECONDS = 300.0
+MEMORY_BYTES = 2_000_000_000
+"""Of each git process: a push of a few MB may hold objects of gigabytes, which git reads whole."""
 _ERROR_CHARACTERS = 600
 _NO_ROOM = "unable to create temporary"  # all that a push says when the origin's disk is full
 _SETTINGS = {
@@ -38,6 +40,7 @@ _SETTINGS = {
     "core.protectNTFS": "true",
     "core.quotePath": "false",
     "core.autocrlf": "false",
+    "pack.windowMemory": "100m",  # of each thread: well within MEMORY_BYTES
     "gc.auto": "0",  # workspaces share the mirror's objects: nothing may prune them
     "maintenance.auto": "false",
     "advice.detachedHead": "false",
@@ -113,6 +116,7 @@ class Git:
                 stdin=stdin,
                 env=self._env(),
                 seconds=seconds,
+                memory_bytes=MEMORY_BYTES,
             )
         except FileNotFoundError as problem:
             if self.git_dir.parent.exists() and (self.tree is None or self.tree.exists()):
