@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 
 from harness import Options, bar, options, progress, report, summary, working_folder
+from webordinary.adapters.sqlite.rows import packed
 from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.config import Config
 from webordinary.mail.records import mail_to_json
@@ -171,7 +172,7 @@ def put_mails(services: EmbeddedContainer, batch: list[int], sites: int, start: 
                 },
                 "parsed_mails": {
                     "email_id": email_id, "message_id": mail.message_id, "sender": sender, "subject": subject,
-                    "record": mail_to_json(mail), "parsed_at": at,
+                    "record": packed(mail_to_json(mail).encode()), "parsed_at": at,
                 },
                 "jobs": {
                     "job_id": job_id_of(email_id), "key": f"site{site}#owner", "ord": number + 1,

@@ -1,7 +1,8 @@
 """How much disk space does a mail cost for good?
 
-Starts the real `webordinary up`, writes mails of 4 kB by SMTP, each a conversation of its own, and measures the parts
-of the data folder after the first quarter and after the last mail. Sites are bounded by `releases_kept`.
+Starts the real `webordinary up`, writes mails of 4 kB by SMTP, each a conversation of its own that quotes other prose,
+and measures the parts of the data folder after the first quarter and after the last mail.
+Sites are bounded by `releases_kept`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from webordinary.mail.write import CustomerMail, write_mail
 
 PARTS = ("webordinary.db", "workspaces", "origins", "mirrors", "mail", "outbox", "sites", "sessions")
 AT_ONCE = 5
-FILLER = "\n\nRegards\nScott\n\n> " + "Lorem ipsum dolor sit amet. " * 130
+PROSE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text(encoding="utf-8")
+QUOTED = 3600
 
 
 def main() -> None:
@@ -51,7 +53,7 @@ def write(system: System, first: int, beyond: int) -> None:
     for start in range(first, beyond, AT_ONCE):
         some = range(start, min(start + AT_ONCE, beyond))
         for number in some:
-            text = f"Change the homepage title to Sale {number}{FILLER}"
+            text = f"Change the homepage title to Sale {number}\n\nRegards\nScott\n\n{quoted(number)}"
             name = f"<growth-{number}@b.example>"
             letter = CustomerMail(CUSTOMER, MAILBOX, f"title {number}", text, message_id=name)
             with smtplib.SMTP(*system.smtp, local_hostname="localhost") as smtp:
@@ -62,6 +64,12 @@ def write(system: System, first: int, beyond: int) -> None:
             time.sleep(0.05)
         if some[-1] % 50 == 49:
             progress(f"{some[-1] + 1} mails: {sizes(system.data)}")
+
+
+def quoted(number: int) -> str:
+    """What a customer left under the answer; other words in each mail, so that it is as hard to compress as mails."""
+    start = number * 1009 % (len(PROSE) - QUOTED)
+    return "".join(f"> {line}\n" for line in PROSE[start : start + QUOTED].splitlines())
 
 
 def sizes(data: Path) -> dict[str, int]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from string import ascii_letters
 
 import pytest
 
@@ -157,3 +159,18 @@ def test_strangers_are_told_to_come_again_when_their_quota_is_full_and_a_custome
         send(3, "stranger@example.org")
     assert "accepted" in send(4, "scott@example.com")
     assert up.stop() == 0
+
+
+def test_the_database_reuses_the_room_of_what_was_forgotten(harness: EmbeddedHarness) -> None:
+    services, sizes = harness.services, []
+    for _ in range(3):
+        for _ in range(20):
+            harness.receive("Change the title\n\n> " + "".join(random.choices(ascii_letters, k=3000)))
+            harness.work()
+        deliver(harness)
+        services.mail_index.catch_up()
+        with services.db.read() as conn:
+            sizes.append(conn.execute("PRAGMA page_count").fetchone()[0])
+        assert forget(harness, days=31) == 20
+        services.event_log.forget(services.clock.now() + timedelta(days=1))
+    assert sizes[2] < sizes[0] * 1.1, sizes

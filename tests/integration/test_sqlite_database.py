@@ -8,11 +8,13 @@ import sqlite3
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.unit.mail.letters import NOON, parsed
 from webordinary.adapters.sqlite import claims as sqlite_claims
 from webordinary.adapters.sqlite import database as sqlite_database
 from webordinary.adapters.sqlite import database as sqlite_writer
@@ -22,9 +24,16 @@ from webordinary.adapters.sqlite import outbox
 from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 from webordinary.adapters.sqlite.events import MAX_BATCH, SqliteEventLog, SqliteEvents
 from webordinary.adapters.sqlite.jobs import SqliteJobs
+from webordinary.adapters.sqlite.mail_index import SqliteMailIndex
+from webordinary.adapters.sqlite.mails import SqliteParsedMails
+from webordinary.adapters.sqlite.rows import packed, unpacked
+from webordinary.mail.records import mail_to_json
+from webordinary.mail.replies.answers import answer_job
+from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import Transient
 from webordinary.model.events import Event
-from webordinary.model.jobs import DeferReason
+from webordinary.model.jobs import DeferReason, JobOutcome, JobResult
+from webordinary.model.snapshot import MailFilter
 
 Change = Callable[[sqlite3.Connection], object]
 
@@ -340,6 +349,71 @@ def test_a_job_that_an_earlier_version_held_for_a_year_looks_again(
     assert job
     assert (job.held, job.not_before) == (DeferReason.PAUSE, None)
     db.close()
+
+
+PLAIN_MAIL = """
+INSERT INTO parsed_mails (email_id, message_id, sender, subject, record, parsed_at)
+VALUES ('mail', '<1@example.com>', 'scott@example.com', 'Hours', :record, 0)"""
+ACCEPTED = """
+INSERT INTO raw_mails (email_id, path, peer, mail_from, recipient, size, received_at, started, placed)
+VALUES ('mail', 'mail/m.mail', '', 'scott@example.com', 'edit@localhost', 9, 0, 1, 1)"""
+
+
+def test_a_parsed_mail_of_an_earlier_version_is_read_and_found_by_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, steps = Database(tmp_path / "webordinary.db"), sqlite_database._migrations()
+    monkeypatch.setattr(sqlite_database, "_migrations", lambda: steps[:21])
+    db.migrate()
+    mail = parsed(text="Please ändere the hours", elided="> Lorem ipsum")
+    with db.write() as conn:
+        conn.execute(PLAIN_MAIL, {"record": mail_to_json(mail)})
+        conn.execute(ACCEPTED)
+    monkeypatch.setattr(sqlite_database, "_migrations", lambda: steps)
+    db.migrate()
+    assert SqliteParsedMails(db).load("mail") == mail
+    assert [found.email_id for found in SqliteMailIndex(db).find(MailFilter(text="andere"), 9).mails] == ["mail"]
+    db.close()
+
+
+STORED = bytes.fromhex("0178bba8851618237aa20bd7dc1500f394167e")
+
+
+def test_what_this_version_packed_stays_readable() -> None:
+    """A changed `reply_frame.txt` would make all stored replies unreadable."""
+    assert unpacked(STORED) == b"Content-Type: text/plain; charset=utf-8\r\n\r\nDone on your edit site"
+    assert unpacked(b"\0" + zlib.compress(b"From: an earlier version")) == b"From: an earlier version"
+    assert unpacked(b"From: the first version") == b"From: the first version"
+
+
+@pytest.mark.parametrize("text", ["Please change the title", "Bitte ändere den Titel der Startseite auf „Sommer“"])
+def test_three_replies_fit_into_a_page(text: str) -> None:
+    mail = parsed(text=text)
+    done = JobResult("Changed the title.", "abc", "http://edit.amelia.localhost:8080/", ("index.html",))
+    answer = answer_job(mail, JobOutcome.SUCCEEDED, done)
+    reply = compose(answer, email_id="e1", mail=mail, mailbox="edit@localhost", sent_at=NOON)
+    assert unpacked(packed(reply.raw)) == reply.raw
+    assert len(packed(reply.raw)) < 4096 / 3 - 200  # beside its row
+
+
+def test_the_log_is_cut_again_after_a_long_read_has_kept_it_from_being_reused(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wal = db.path.with_name(db.path.name + "-wal")
+    long_read = sqlite3.connect(db.path, isolation_level=None)
+    long_read.execute("BEGIN")
+    long_read.execute("SELECT count(*) FROM dead_letters").fetchone()
+    while wal.stat().st_size <= sqlite_database._WAL_BYTES:
+        write_a_megabyte(db)
+    long_read.close()
+    for _ in range(2):  # the first commit empties the log, the next one begins it anew
+        write_a_megabyte(db)
+    assert wal.stat().st_size <= sqlite_database._WAL_BYTES
+
+
+def write_a_megabyte(db: Database) -> None:
+    with db.write() as conn:
+        conn.execute("INSERT OR REPLACE INTO tallies (tally_id, record) VALUES (1, hex(zeroblob(500000)))")
 
 
 def test_the_writes_of_a_transaction_share_one_commit(db: Database) -> None:

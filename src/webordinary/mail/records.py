@@ -25,7 +25,7 @@ def mail_to_json(mail: ParsedMail) -> str:
     return json.dumps(record, ensure_ascii=False)
 
 
-def mail_from_json(text: str) -> ParsedMail:
+def mail_from_json(text: str | bytes) -> ParsedMail:
     """Read what `mail_to_json` wrote."""
     record: dict[str, Any] = json.loads(text)
     record["sent_at"] = datetime.fromisoformat(record["sent_at"]) if record["sent_at"] else None

@@ -19,6 +19,7 @@ from typing import Any
 
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.overview import SqliteOverview
+from webordinary.adapters.sqlite.rows import packed
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.records import mail_to_json
@@ -144,7 +145,7 @@ class World:
             attachment_count=0,
             automatic=False,
         )
-        record = mail_to_json(mail)
+        record = packed(mail_to_json(mail).encode())
         self.put(
             "parsed_mails",
             email_id=email_id,

@@ -188,6 +188,7 @@ def begin(conn: sqlite3.Connection) -> None:
 
 
 _CHECKPOINT_PAGES = 4000
+_WAL_BYTES = 2 * _CHECKPOINT_PAGES * 4096  # a long read makes the log longer; it is cut to this afterwards
 _RETRYABLE = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -315,6 +316,7 @@ class Database:
         conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = FULL")  # an accepted mail survives a power cut
         conn.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        conn.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         conn.execute("PRAGMA foreign_keys = ON")
         return conn
 

@@ -10,6 +10,8 @@ from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.overview import summaries
+from webordinary.adapters.sqlite.rows import unpacked
+from webordinary.mail.records import mail_from_json
 from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, state_of
 
 BITE, EVENTS_BITE, RECHECKED = 100, 1000, 100
@@ -38,12 +40,11 @@ DELETE FROM mail_search WHERE rowid IN (
   SELECT number FROM mail_index i JOIN parsed_mails p ON p.email_id = i.email_id
   WHERE i.searchable = 1 AND i.email_id IN (SELECT value FROM json_each(:ids)))"""
 SEARCHABLE = """
-INSERT INTO mail_search (rowid, sender, subject, body)
-SELECT i.number, coalesce(p.sender, r.mail_from), coalesce(p.subject, ''),
-       substr(coalesce(json_extract(p.record, '$.text'), ''), 1, :characters)
+SELECT i.number, coalesce(p.sender, r.mail_from) AS sender, coalesce(p.subject, '') AS subject, p.record
 FROM mail_index i JOIN raw_mails r ON r.email_id = i.email_id LEFT JOIN parsed_mails p ON p.email_id = i.email_id
 WHERE i.email_id IN (SELECT value FROM json_each(:ids))
   AND i.searchable < CASE WHEN p.email_id IS NOT NULL THEN 2 WHEN i.state <> 'open' THEN 1 ELSE 0 END"""
+ADD_SEARCHABLE = "INSERT INTO mail_search (rowid, sender, subject, body) VALUES (?, ?, ?, ?)"
 MARK_SEARCHABLE = """
 UPDATE mail_index SET searchable = CASE
   WHEN EXISTS (SELECT 1 FROM parsed_mails p WHERE p.email_id = mail_index.email_id) THEN 2
@@ -178,12 +179,15 @@ def _open_end(word: str) -> str:
 def _index(conn: sqlite3.Connection, email_ids: list[str]) -> None:
     """Write the rows of these mails from the tables as they are now."""
     for first in range(0, len(email_ids), BITE):
-        ids = {"ids": json.dumps(email_ids[first : first + BITE]), "characters": BODY_CHARACTERS}
+        ids = {"ids": json.dumps(email_ids[first : first + BITE])}
         numbers = {row["email_id"]: row["number"] for row in conn.execute(NUMBERS, ids)}
         for mail in summaries(conn, list(numbers)):
             conn.execute(PUT, {"number": numbers[mail.email_id], **_row(conn, mail)})
-        for statement in (OF_ENVELOPE, SEARCHABLE, MARK_SEARCHABLE):
-            conn.execute(statement, ids)
+        conn.execute(OF_ENVELOPE, ids)
+        for row in conn.execute(SEARCHABLE, ids).fetchall():
+            body = mail_from_json(unpacked(row["record"])).text[:BODY_CHARACTERS] if row["record"] else ""
+            conn.execute(ADD_SEARCHABLE, (row["number"], row["sender"], row["subject"], body))
+        conn.execute(MARK_SEARCHABLE, ids)
 
 
 def _row(conn: sqlite3.Connection, mail: MailSummary) -> dict[str, object]:

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from webordinary.adapters.durable import write_durably
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import key_of
+from webordinary.adapters.sqlite.rows import key_of, packed, unpacked
 from webordinary.mail.auth import AwaitsConfirmation, Refused
 from webordinary.mail.confirm import SenderQuestion
 from webordinary.mail.parsing.headers import HEAD_BYTES
@@ -280,7 +280,7 @@ class SqliteHourlyRates:
 
 
 class SqliteParsedMails:
-    """Readings as JSON, with the columns that lists are made of."""
+    """Readings as packed JSON, with the columns that lists are made of."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -291,7 +291,7 @@ class SqliteParsedMails:
             "message_id": mail.message_id,
             "sender": mail.sender,
             "subject": mail.subject,
-            "record": mail_to_json(mail),
+            "record": packed(mail_to_json(mail).encode()),
             "parsed_at": now.timestamp(),
         }
         with self._db.write() as conn:
@@ -300,7 +300,7 @@ class SqliteParsedMails:
     def load(self, email_id: str) -> ParsedMail | None:
         with self._db.read() as conn:
             row = conn.execute(LOAD_PARSED, (email_id,)).fetchone()
-        return mail_from_json(row["record"]) if row else None
+        return mail_from_json(unpacked(row["record"])) if row else None
 
 
 class SqliteAttachmentManifest:

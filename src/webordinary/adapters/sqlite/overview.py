@@ -62,7 +62,7 @@ def job_of(row: sqlite3.Row) -> JobSummary:
 
 def text_of(row: sqlite3.Row) -> MailText:
     """The words of a parsed mail."""
-    mail = mail_from_json(row["record"])
+    mail = mail_from_json(unpacked(row["record"]))
     return MailText(
         message_id=mail.message_id,
         sender_name=mail.sender_name,
