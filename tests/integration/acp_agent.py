@@ -117,6 +117,11 @@ class Agent:
         reason = getattr(self, wish.split()[0])(blocks, known) or "end_turn"
         self.send({"id": message["id"], "result": {"stopReason": reason}})
 
+    def overcharge(self, blocks: Blocks, known: list[str]) -> None:
+        for amount in (float("inf"), float("nan"), -1e9, 1e300, 0.25):
+            self.update("usage_update", used=10, size=100, cost={"amount": amount, "currency": "USD"})
+        self.say("Here is my bill.")
+
     def edit(self, blocks: Blocks, known: list[str]) -> None:
         page = self.cwd / "index.html"
         self.say("I look at the page first.")

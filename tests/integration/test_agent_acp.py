@@ -191,6 +191,13 @@ def test_what_a_crashed_run_cost_is_written_down(jailed: World) -> None:
     assert jailed.spent == [0.5]
 
 
+def test_a_bill_of_an_acp_agent_that_makes_no_sense_counts_as_nothing(jailed: World) -> None:
+    result = jailed.ask("overcharge")
+    assert isinstance(result, Answered), "its work is not called off for it"
+    assert jailed.spent == [0.25]
+    assert "counts as 0" in jailed.told[0]
+
+
 def test_what_earlier_runs_for_the_mail_cost_counts(jailed: World) -> None:
     capped = jailed.ask("spend", limits=AgentLimits(cost_usd=60.0, spent_usd=20.0))
     assert isinstance(capped, NotUnderstood)

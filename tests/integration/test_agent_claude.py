@@ -13,6 +13,7 @@ from tests.extras import needs_extra
 from tests.harness.chaos import until
 from tests.integration.claude_world import KEY, World, ends
 from tests.unit.jobs.world import TestHold
+from webordinary.adapters.agents.claude_agent import read_ending
 from webordinary.adapters.agents.scripted_model import ApiError, Say, ScriptedApi, Stall, Use
 from webordinary.jobs.ports import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
 from webordinary.model.errors import Interrupted, JobTimedOut, Permanent, Transient
@@ -185,6 +186,14 @@ def test_a_refused_key_is_told_to_the_operator(world: World, status: int, kind: 
         pytest.raises(Permanent, match="check it"),
     ):
         world.ask(api)
+
+
+@pytest.mark.parametrize("told", [float("inf"), float("nan"), -1e9, 1e300])
+def test_a_bill_of_claude_that_makes_no_sense_counts_as_nothing(told: float) -> None:
+    from claude_agent_sdk import ResultMessage
+
+    ended = ResultMessage("success", 1, 1, is_error=False, num_turns=1, session_id="s", total_cost_usd=told)
+    assert read_ending(ended).total_cost_usd == 0.0
 
 
 def test_a_reached_budget_is_told_to_the_customer_and_counted(world: World) -> None:

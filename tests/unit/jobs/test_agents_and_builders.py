@@ -45,7 +45,7 @@ def test_a_programs_answer_is_json_or_plain_text() -> None:
         read_result('{"done": true}')
 
 
-@pytest.mark.parametrize("cost", ["null", '"a lot"', "NaN", "-1", "true", "[1]", "1" * 400])
+@pytest.mark.parametrize("cost", ["null", '"a lot"', "NaN", "Infinity", "1e300", "-1", "true", "[1]", "1" * 400])
 def test_a_bill_that_makes_no_sense_is_told_and_the_work_is_not_done_again(cost: str) -> None:
     told: list[str] = []
     assert read_result(f'{{"changed": "Did it.", "cost_usd": {cost}}}', told.append) == Changed("Did it.")

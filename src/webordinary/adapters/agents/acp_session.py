@@ -173,7 +173,7 @@ class SiteClient:
                 self._cap(f"more than the {self._deps.limits.turns} steps that one mail may take")
 
     def _count_cost(self, amount: float) -> None:
-        self.total_cost_usd = max(self.total_cost_usd, amount)
+        self.total_cost_usd = max(self.total_cost_usd, workspace.dollars(amount, self._deps.reporter.say))
         if self.total_cost_usd - self._cost_before > self._deps.limits.left_usd:
             self._cap(self._deps.limits.too_costly)
 

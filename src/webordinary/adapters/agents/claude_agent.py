@@ -15,6 +15,7 @@ from webordinary.adapters.agents.process import AgentProcess
 from webordinary.adapters.agents.session_store import SessionHome, SessionRecord, SessionStore
 from webordinary.adapters.agents.workspace import (
     PreparedFile,
+    dollars,
     prepare_files,
     prompt_text,
     result_of,
@@ -111,7 +112,7 @@ def read_ending(result: ResultMessage) -> ClaudeResult:
         words=str(told.get("message") or result.result or errors or ""),
         status=result.api_error_status,
         session=str(result.session_id or ""),
-        total_cost_usd=float(result.total_cost_usd or 0.0),
+        total_cost_usd=dollars(result.total_cost_usd or 0.0),
         turns=int(result.num_turns or 0),
         said=str(told.get("outcome", "")),
     )

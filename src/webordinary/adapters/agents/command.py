@@ -8,12 +8,12 @@ with an optional `session` and `cost_usd`, and beside `changed` or `answered` an
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from webordinary.adapters.agents.workspace import dollars
 from webordinary.jobs.ports import (
     AgentResult,
     AgentTask,
@@ -98,21 +98,9 @@ def read_result(text: str, tell: Callable[[str], None] = ignore_progress) -> Age
     for name, kind in _KINDS.items():
         if name in told:
             words = str(told[name])[:_TEXT_CHARACTERS]
-            result = kind(words, str(told.get("session") or ""), _cost(told.get("cost_usd", 0.0), tell))
+            result = kind(words, str(told.get("session") or ""), dollars(told.get("cost_usd", 0.0), tell))
             then = told.get("then")
             if isinstance(result, Changed | Answered) and then in ("publish", "undo"):
                 return replace(result, then=str(then))
             return result
     raise Permanent(f"the agent's answer has none of {', '.join(_KINDS)}: {text[:200]}")
-
-
-def _cost(told: object, tell: Callable[[str], None]) -> float:
-    """In dollars. The work is done: a bill that makes no sense is no reason to do it again."""
-    try:
-        cost = float(told) if isinstance(told, int | float | str) and not isinstance(told, bool) else math.nan
-    except (ValueError, OverflowError):
-        cost = math.nan
-    if math.isfinite(cost) and cost >= 0:
-        return cost
-    tell(f"the agent's cost_usd is no amount of money, and counts as 0: {str(told)[:80]!r}")
-    return 0.0

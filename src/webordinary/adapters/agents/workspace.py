@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import base64
+import math
 import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from webordinary.adapters.dot_git import is_dot_git
-from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, AttachedFile, Changed
+from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, AttachedFile, Changed, ignore_progress
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _IMAGE_BYTES = 3_700_000  # the model takes 5 MB, after base64 has made it a third more
@@ -163,6 +164,22 @@ def prompt_text(task: AgentTask, attachments: tuple[PreparedFile, ...]) -> str:
     """One text."""
     lines = [f"- {file.name} ({file.media_type}, {file.size:,} bytes): {file.path}" for file in attachments]
     return task.words + ("\n\nFiles that came with this mail:\n" + "\n".join(lines) if lines else "")
+
+
+MOST_DOLLARS = 100_000
+"""Of all runs of an agent in one conversation; as much as a day of a site may cost at most."""
+
+
+def dollars(told: object, tell: Callable[[str], None] = ignore_progress) -> float:
+    """What an agent says that it cost. The work is done: a bill that makes no sense is no reason to do it again."""
+    try:
+        cost = float(told) if isinstance(told, int | float | str) and not isinstance(told, bool) else math.nan
+    except (ValueError, OverflowError):
+        cost = math.nan
+    if 0 <= cost <= MOST_DOLLARS:
+        return cost
+    tell(f"what the agent says that it cost is no amount of money, and counts as 0: {str(told)[:80]!r}")
+    return 0.0
 
 
 MOST_CHARACTERS = 20_000
