@@ -19,6 +19,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.integration.git_over_http import serving
+from webordinary.adapters.dot_git import MAX_RULES_BYTES
 from webordinary.compose.container import Container
 from webordinary.compose.embedded import open_embedded
 from webordinary.config import Config
@@ -354,6 +355,17 @@ def test_a_site_whose_build_fails_is_red_until_it_is_mended(container: Container
     assert onboarding.rebuild(container, "amelia") == ""
     assert "in order" in page.get("/sites").text
     assert "known are" not in page.get("/sites/amelia").text
+
+
+def test_a_push_that_is_refused_is_a_build_problem_of_its_site(container: Container, page: TestClient) -> None:
+    push(container, ".gitattributes", "* text\n" * (MAX_RULES_BYTES // 7 + 1))
+    assert page.post("/sites/amelia/builds", headers=FORM).status_code == 303
+    wait_for("rebuild amelia")
+    assert "its last build failed" in page.get("/sites").text
+    assert "more than 1000 kB" in page.get("/sites/amelia").text
+    push(container, ".gitattributes", "* text\n")
+    assert onboarding.rebuild(container, "amelia") == ""
+    assert "in order" in page.get("/sites").text
 
 
 def settings_of(container: Container) -> Project:

@@ -201,7 +201,10 @@ def _build_and_note(services: Container, project: Project, fence: int) -> str:
     with tempfile.TemporaryDirectory(prefix="webordinary-", dir=services.config.data) as name:
         jail = sandbox_of(services.config, "onboarding", Path(name))
         builders = builders_of(services.config, jail, Path(name))
-        outcome = show_main(project, origins_of(services).export, builders, services.releases, fence)
+        try:
+            outcome = show_main(project, origins_of(services).export, builders, services.releases, fence)
+        except Permanent as refused:  # a commit that is never checked out is a problem of its site, too
+            outcome = BuildFailed(str(refused))
     now, project = services.clock.now(), project_of(services, project.project_id)
     failed = isinstance(outcome, BuildFailed)
     lines = (outcome.reason, outcome.log[-MAX_PROBLEM:].strip()) if isinstance(outcome, BuildFailed) else ()
