@@ -508,6 +508,19 @@ def test_the_preview_of_a_conversation_shows_exactly_what_publish_then_makes(ame
     assert amelia.releases.current("amelia", PREVIEW) is None, "nothing of the conversation waits any more"
 
 
+def test_a_publish_that_answers_an_earlier_mail_keeps_the_preview_of_what_still_waits(amelia: Amelia) -> None:
+    amelia.send("change “See what is new” to “See more”", "job-1", key=ZOE, thread=OTHER_THREAD)
+    for number, text in enumerate((TITLE, ABOUT), 2):
+        amelia.send(text, f"job-{number}")
+    publish(amelia, "job-4", answers="job-2", sender="owner@example.com")
+    assert "Who we are" not in public(amelia, "about.html")
+    assert "Who we are" in amelia.page("about.html", PREVIEW)
+    promised = shown_files(amelia, PREVIEW)
+    publish(amelia, "job-5", answers="job-3", sender="owner@example.com")
+    assert shown_files(amelia, Stage.PUBLIC) == promised
+    assert amelia.releases.current("amelia", PREVIEW) is None
+
+
 def test_a_publication_builds_nothing_that_the_preview_has_built(amelia: Amelia) -> None:
     amelia.send(ABOUT, "job-1", key=ZOE, thread=OTHER_THREAD)
     amelia.send(TITLE, "job-2")

@@ -75,7 +75,8 @@ def _is_shown(run: JobRun, workspace: Workspace, stage: Stage) -> bool:
 def _show(run: JobRun, workspace: Workspace, stage: Stage) -> bool:
     releases, project_id, fence = run.deps.releases, run.project.project_id, run.token.fence
     public = run.deployer.shown(project_id, Stage.PUBLIC)
-    state = run.deps.live.compare(workspace, public.name if public else "")
+    # What this job published is below: the preview is made on top of it.
+    state = replace(run.deps.live.compare(workspace, public.name if public else ""), made="")
     mine = tuple(one for one in state.waiting if one.thread_id == run.job.thread_id)
     if not mine or (len(mine) == len(state.waiting) and not state.unowned):
         return False  # nothing waits, or the edit site shows just this
@@ -113,7 +114,10 @@ def publish(run: JobRun, workspace: Workspace) -> Settlement:
     """Bring the conversation's changes to the public site; `publish all` brings everything."""
     outcome = _on_live(run, workspace, lambda state: _chosen(run, workspace, state))
     if isinstance(outcome, PublicDeployment):
-        run.deps.releases.drop(run.project.project_id, Stage.of_thread(run.job.thread_id))
+        stage = Stage.of_thread(run.job.thread_id)
+        left = run.deps.has_previews and any(one.thread_id == run.job.thread_id for one in outcome.waiting)
+        if not left or not _is_shown(run, workspace, stage):
+            run.deps.releases.drop(run.project.project_id, stage)
     return report.of_publication(run, outcome)
 
 
