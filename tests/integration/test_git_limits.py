@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +16,7 @@ from tests.integration.test_git_workspace import World, changed
 from tests.integration.test_site_job import Amelia
 from tests.unit.jobs.world import OTHER_THREAD, SCOTT, ZOE, work
 from webordinary.adapters.git import GitRepository, WorkspaceCache, command
-from webordinary.adapters.git.command import clear_leftovers, harden_origin, harden_origins
+from webordinary.adapters.git.command import clear_leftovers, harden_origin, harden_origins, remove_stale_locks
 from webordinary.adapters.git.mirrors import (
     MANY_PACKS,
     MANY_PUSHES,
@@ -260,3 +262,39 @@ def test_what_killed_git_processes_left_is_cleared_at_start_and_what_is_under_wa
         os.utime(path, (0, 0))
     assert clear_leftovers(tmp_path, datetime.now(UTC)) == len(left)
     assert [path.exists() for path in (*left, *kept)] == [False, False, False, True, True]
+
+
+@contextmanager
+def at_work(*args: str, cwd: Path) -> Iterator[None]:
+    """A process that stands in this folder, or names it, and lives."""
+    with subprocess.Popen(
+        ["cat", *args], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        yield
+        assert process.poll() is None
+        process.communicate()
+
+
+def test_a_clock_that_jumps_ahead_removes_no_lock_of_a_git_that_lives(world: World) -> None:
+    """As after a jump, every file is long past its age."""
+    lock = world.origin / "refs" / "heads" / "main.lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    with at_work(cwd=world.origin):  # as a receive-pack
+        assert remove_stale_locks(str(world.origin)) == 0
+    assert remove_stale_locks(str(world.origin)) == 1
+
+
+def test_a_clock_that_jumps_ahead_removes_no_mirror_and_no_push_under_way(world: World) -> None:
+    world.worker("w1").prepare(work(world.project))
+    mirrors, mirror = world.folder / "mirrors", world.folder / "mirrors" / "amelia.git"
+    left = mirror / "objects" / "tmp_objdir-incoming-a"
+    left.mkdir()
+    for path in (left, mirrors / ".amelia.lock"):
+        os.utime(path, (0, 0))
+    (world.folder / "w1").rename(world.folder / "gone")
+    with at_work("-", str(mirror), cwd=world.folder):  # as a clone of it
+        assert clear_leftovers(mirrors, datetime.now(UTC)) == 0
+        assert maintain_mirrors(mirrors, world.folder) == ""
+    assert clear_leftovers(mirrors, datetime.now(UTC)) == 1
+    assert "removed" in maintain_mirrors(mirrors, world.folder)

@@ -170,10 +170,29 @@ def local_origin(repo: str) -> Path | None:
     return None
 
 
+_PROCESSES = Path("/proc")
+
+
+def is_worked_on(repository: Path) -> bool:
+    """Whether a process of this machine runs in a repository or is told to work on it.
+
+    The age of a file says nothing after the clock of the machine was set.
+    """
+    where = os.fspath(repository.resolve())
+    told = {os.fsencode(text) for name in (where, repository) for text in (name, f"--git-dir={name}")}
+    for process in _PROCESSES.glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is another user's
+            if not told.isdisjoint((process / "cmdline").read_bytes().split(b"\0")):
+                return True
+            if Path(os.readlink(process / "cwd")).is_relative_to(where):  # noqa: PTH115  a folder may be gone
+                return True
+    return False
+
+
 def remove_stale_locks(repo: str) -> int:
-    """Remove old lock files of a local origin; an origin elsewhere looks after its own."""
+    """Remove old lock files of a local origin that no process works on; an origin elsewhere looks after its own."""
     git_dir = local_origin(repo)
-    if git_dir is None:
+    if git_dir is None or is_worked_on(git_dir):
         return 0
     removed = 0
     for lock in [*git_dir.glob("*.lock"), *(git_dir / "refs").rglob("*.lock")]:
@@ -222,11 +241,12 @@ def harden_origins(folder: Path) -> int:
 def clear_leftovers(folder: Path, now: datetime) -> int:
     """Remove what killed git processes left in the repositories of a folder; returns how many.
 
-    A worker started by hand may be fetching at this moment: young files stay.
+    A worker started by hand may be fetching at this moment: young files stay, and all where a process is at work.
     """
     before, removed = (now - _LEFTOVER_AGE).timestamp(), 0
-    for pattern in _LEFTOVERS:
-        for path in folder.glob(f"[!.]*.git/objects/{pattern}"):
+    for repository in folder.glob("[!.]*.git"):
+        left = [path for pattern in _LEFTOVERS for path in (repository / "objects").glob(pattern)]
+        for path in left if left and not is_worked_on(repository) else ():
             with suppress(OSError):  # another process has removed it
                 if path.stat().st_mtime < before:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from webordinary.adapters.durable import FileLock, move_durably
-from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed
+from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed, is_worked_on
 from webordinary.adapters.git.credentials import Credentials, check_access, reach
 from webordinary.model.errors import Permanent
 from webordinary.model.projects import Project
@@ -137,7 +137,8 @@ def tend_origins(folder: Path) -> int:
 def _is_left_alone(mirror: Path, workspaces: Path, project_id: str) -> bool:
     lock = mirror.parent / f".{project_id}.lock"
     used_at = lock.stat().st_mtime if lock.exists() else mirror.stat().st_mtime
-    return time.time() - used_at > UNUSED_SECONDS and not _borrowers(workspaces, project_id)
+    is_old = time.time() - used_at > UNUSED_SECONDS
+    return is_old and not _borrowers(workspaces, project_id) and not is_worked_on(mirror)
 
 
 def _borrowers(workspaces: Path, project_id: str) -> list[Path]:
