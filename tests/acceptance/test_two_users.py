@@ -13,9 +13,12 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from email.message import EmailMessage
+from html import unescape
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
@@ -211,7 +214,24 @@ def test_a_person_who_only_asks_publishes_nothing_and_a_publisher_does(start_up:
     wait_for_reply(up, bob.write(up, "Yes, thank you!", reply_to=question))
     assert "<title>Second House" in get(up, stage="public")
     assert "Slipped in" not in get(up, "/about.html", stage="public"), "bob said yes to the first change alone"
+    wait_for_reply(up, press(up, bob, question))
+    assert "Slipped in" not in get(up, "/about.html", stage="public"), "nor by the button of the mail that showed it"
+    [shown] = [reply for reply in replies(up.data)[later] if reply["To"] == "bob@example.com"]
+    even_later = scott.write(up, "Change the title of the contact page to “Never shown”", reply_to=question)
+    wait_until(up.data, lambda: len(replies(up.data).get(even_later, ())) == 2, "the answer, and one more question")
+    wait_for_reply(up, press(up, bob, shown))
+    assert "Slipped in" in get(up, "/about.html", stage="public")
+    assert "Never shown" not in get(up, "/contact.html", stage="public"), "the button publishes what its mail shows"
     assert up.stop() == 0
+
+
+def press(up: Up, customer: Customer, reply: EmailMessage) -> str:
+    """“Publish it” in a mail program: a new mail, which answers none."""
+    html = reply.get_body(("html",))
+    assert html
+    link = next(urlsplit(unescape(link)) for link in re.findall(r'href="(mailto:[^"]+)"', html.get_content()))
+    said = {name: values[0] for name, values in parse_qs(link.query).items()}
+    return replace(customer, mailbox=unquote(link.path)).write(up, said["body"], subject=said["subject"])
 
 
 def set_site(up: Up, *options: str) -> None:

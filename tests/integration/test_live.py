@@ -98,6 +98,17 @@ def test_a_yes_publishes_the_change_that_it_answers_and_nothing_that_another_per
     assert second.waiting == ()
 
 
+def test_a_button_that_is_pressed_again_publishes_nothing_that_another_person_slipped_in_since(amelia: Amelia) -> None:
+    amelia.send(TITLE, "job-1")
+    publish(amelia, "job-2", answers="job-1", sender="owner@example.com")
+    amelia.send(ABOUT, "job-3")
+    again = publish(amelia, "job-4", answers="job-1", sender="owner@example.com")
+    assert "Who we are" not in public(amelia, "about.html")
+    assert again.waiting == ("Changed the title of the about page to “Who we are”. (asked by you)",)
+    publish(amelia, "job-5", answers="job-1")
+    assert "Who we are" in public(amelia, "about.html"), "their own change was not slipped in"
+
+
 @pytest.mark.parametrize(
     "about",
     [{"answers": "job-1"}, {"answers": "job-7", "sender": "owner@example.com"}, {"sender": "owner@example.com"}],

@@ -12,9 +12,10 @@ from webordinary.jobs.edit import check_out, edit, save_work
 from webordinary.jobs.live import deploy_and_report, find_published, publish, undo, with_preview
 from webordinary.jobs.run import JobDeps, JobRun
 from webordinary.jobs.source import Workspace
+from webordinary.mail.addresses import Mailbox, conversation_in
 from webordinary.mail.parsing.commands import mentions, named_change, own_words
 from webordinary.mail.parsing.small_talk import without_own_name
-from webordinary.mail.ports import AttachmentManifest, ParsedMails, Threads
+from webordinary.mail.ports import AttachmentManifest, ParsedMails, RawMails, Threads
 from webordinary.model.claims import CancelToken, StartedJob
 from webordinary.model.errors import NotNow, Permanent
 from webordinary.model.events import Events
@@ -31,6 +32,8 @@ class Instructions:
     parsed_mails: ParsedMails
     manifest: AttachmentManifest
     threads: Threads
+    raw_mails: RawMails
+    mailbox: Mailbox
 
     def of(self, job: Job) -> Instruction:
         """The customer's request, with the accepted attachments."""
@@ -39,13 +42,20 @@ class Instructions:
             raise Permanent(f"job {job.job_id}: its mail {job.email_id} was never parsed; was a backup restored?")
         lines = self.manifest.of(job.email_id) if mail.attachment_count else ()
         files = tuple(line for line in lines if isinstance(line, Attachment)) if lines else ()
-        named, answers = self._change_meant(mail) if job.command in (Command.UNDO, Command.PUBLISH) else ("", "")
+        is_meant = job.command in (Command.UNDO, Command.PUBLISH)
+        named, answers = self._change_meant(job.email_id, mail) if is_meant else ("", "")
         text = without_own_name(mail.text, mail.sender_name)
         return Instruction(text, own_words(mail.subject), mail.sender, job.command, files, named, answers)
 
-    def _change_meant(self, mail: ParsedMail) -> tuple[str, str]:
-        """What an `undo` or a `publish` names in its text, and the job whose answer it replies to."""
+    def _change_meant(self, email_id: str, mail: ParsedMail) -> tuple[str, str]:
+        """What an `undo` or a `publish` names in its text, and the job whose answer it replies to.
+
+        The mail of a button replies to nothing; the address of the button says which answer it stands in.
+        """
         answered = self.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))  # earlier references: whole thread
+        if not answered:
+            recipient = self.raw_mails.envelope(email_id).recipient
+            _, answered = conversation_in(self.mailbox.token(recipient))
         return named_change(mail.text, mail.subject, mail.sender_name), job_id_of(answered) if answered else ""
 
 

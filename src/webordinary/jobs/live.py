@@ -152,20 +152,27 @@ def _chosen(run: JobRun, workspace: Workspace, state: LiveState) -> Picks | Unch
         return None
     mine = tuple(one for one in state.waiting if one.thread_id == run.job.thread_id)
     if mine or state.made or not state.waiting or run.deps.workspaces.changes(workspace):
-        return _seen(run, mine)
+        return _seen(run, workspace, mine)
     # A new mail that says only `publish` is clear if one conversation of its sender waits, and no other.
     waiting = {(one.thread_id, one.customer) for one in state.waiting}
     own = len(waiting) == 1 and state.waiting[0].customer == run.job.key.user_id
     return state.waiting if own else Unchosen(state.waiting)
 
 
-def _seen(run: JobRun, mine: tuple[WaitingChange, ...]) -> tuple[WaitingChange, ...]:
+def _seen(run: JobRun, workspace: Workspace, mine: tuple[WaitingChange, ...]) -> tuple[WaitingChange, ...]:
     """The changes up to the one that this `publish` answers, and what its sender asked for after it.
 
-    What another person changed since then, the sender did not say yes to.
+    What another person changed since then, the sender did not say yes to. A button may be pressed again after its
+    change went public.
     """
-    answered = next((place for place, one in enumerate(mine) if one.job_id == run.instruction.answers), len(mine))
-    others = (place for place, one in enumerate(mine) if place > answered and one.sender != run.instruction.sender)
+    answers, sender = run.instruction.answers, run.instruction.sender
+    jobs = [one.job_id for one in mine]
+    if answers in jobs:
+        newer = set(jobs[jobs.index(answers) + 1 :])
+    else:
+        past = [one.job_id for one in run.deps.workspaces.changes(workspace)] if answers and mine else []
+        newer = set(past[: past.index(answers)]) if answers in past else set()
+    others = (place for place, one in enumerate(mine) if one.job_id in newer and one.sender != sender)
     return mine[: next(others, len(mine))]
 
 

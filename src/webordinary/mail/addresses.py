@@ -37,6 +37,20 @@ def with_token(address: str, token: str) -> str:
     return f"{local_part}+{token}@{domain}"
 
 
+_CONVERSATION = re.compile(r"([0-9a-f]{16})(?:\.([0-9a-f]{20}))?")
+
+
+def conversation_token(thread_id: str, email_id: str) -> str:
+    """For the buttons of a reply: the conversation, and the mail whose change they are about."""
+    return f"{thread_id}.{email_id[:20]}"
+
+
+def conversation_in(token: str) -> tuple[str, str]:
+    """The thread that a token names, and the first 20 characters of the mail's id; empty where it names none."""
+    found = _CONVERSATION.fullmatch(token)
+    return (found[1], found[2] or "") if found else ("", "")
+
+
 def ascii_address(address: str) -> str:
     """With its domain as the DNS knows it (`xn--…`); an address that has no such form stays as it is."""
     local_part, _, domain = address.rpartition("@")

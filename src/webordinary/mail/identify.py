@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webordinary.mail.addresses import Mailbox, with_token
+from webordinary.mail.addresses import Mailbox, conversation_in, with_token
 from webordinary.mail.ports import Threads
 from webordinary.model.mail import Envelope, ParsedMail
 from webordinary.model.names import ProjectUser, thread_id_of
 from webordinary.model.projects import Sender, Thread
-
-_THREAD_ID = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ def identify(
     key = _chosen(token, entitled, elsewhere=bool(known))
     if key is None:
         project_ids = tuple(entry.key.project_id for entry in entitled)
-        named = "" if _THREAD_ID.fullmatch(token) else token
+        named = "" if conversation_in(token)[0] else token
         return Ambiguous(project_ids, tuple(with_token(mailbox.address, project) for project in project_ids), named)
     return _begin(mail, key, threads)
 
@@ -60,8 +57,9 @@ def _conversations(
     token: str, mail: ParsedMail, entitled: Sequence[Sender], threads: Threads
 ) -> Iterator[Thread | None]:
     """The conversation that the address names, then the one that the mail answers."""
-    if _THREAD_ID.fullmatch(token) and all(entry.key.project_id != token for entry in entitled):
-        yield threads.get(token)
+    thread_id, _ = conversation_in(token)
+    if thread_id and all(entry.key.project_id != token for entry in entitled):
+        yield threads.get(thread_id)
     yield threads.find((*mail.in_reply_to, *reversed(mail.references)))
 
 
@@ -76,7 +74,7 @@ def _chosen(token: str, entitled: Sequence[Sender], *, elsewhere: bool) -> Proje
     if named:
         return named[0]
     # Who names a site that is none of theirs means another one than their only one.
-    meant = elsewhere or (token and not _THREAD_ID.fullmatch(token))
+    meant = elsewhere or (token and not conversation_in(token)[0])
     return entitled[0].key if len(entitled) == 1 and not meant else None
 
 

@@ -74,6 +74,15 @@ def test_the_address_of_a_thread_is_enough_to_go_on_in_it() -> None:
     )
 
 
+def test_the_address_of_a_button_selects_its_conversation_and_never_authorises() -> None:
+    threads = SqliteThreads(MemoryDatabase())
+    thread = threads.record(Thread(thread_id_of("<0@x>"), BAKERY.key, "Bread"), "<0@x>", NOON)
+    pressed = envelope(recipient=f"edit+{thread.thread_id}.{'5' * 20}@localhost")
+    assert identify(pressed, parsed(), (AMELIA, BAKERY), threads, EDIT) == Identified(thread, is_new=False)
+    found = identify(pressed, parsed(), (AMELIA,), threads, EDIT)
+    assert found == Ambiguous(("amelia",), ("edit+amelia@localhost",))
+
+
 def test_the_address_of_a_thread_selects_and_never_authorises() -> None:
     threads = SqliteThreads(MemoryDatabase())
     thread = threads.record(Thread(thread_id_of("<0@x>"), ProjectUser("museum", "ann"), "Secret"), "<0@x>", NOON)

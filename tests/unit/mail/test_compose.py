@@ -18,6 +18,7 @@ from webordinary.compose.steps import brand_of
 from webordinary.config import Config
 from webordinary.jobs import report
 from webordinary.jobs.report import NO_LONGER_PUBLIC, NOT_YOURS, STILL_PUBLIC
+from webordinary.mail.addresses import Mailbox, conversation_in
 from webordinary.mail.confirm import ConfirmationAnswer, answer_in
 from webordinary.mail.parsing.attachments import OFFICE_REFUSED, PDF_OPAQUE, PDF_REFUSED
 from webordinary.mail.parsing.commands import ALL, BOTH, command_of, named_change, own_words, reply_subject
@@ -43,6 +44,7 @@ from webordinary.mail.replies.rendering import Brand, as_text
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult
 from webordinary.model.mail import Command, ParsedMail, RefusedAttachment, Reply
+from webordinary.model.names import job_id_of
 from webordinary.model.projects import SenderRole
 from webordinary.pool.reconciler import STOPPED
 
@@ -287,16 +289,28 @@ def test_buttons_write_a_command_into_the_conversation() -> None:
     mail = parsed(subject="Größe & Preis")
     answer = answer_job(mail, JobOutcome.SUCCEEDED, DONE)
     reply = compose(
-        answer, email_id="e1", mail=mail, mailbox="edit@localhost", sent_at=NOON, thread_id="0123456789abcdef"
+        answer, email_id="5" * 64, mail=mail, mailbox="edit@localhost", sent_at=NOON, thread_id="0123456789abcdef"
     )
     links = re.findall(r'href="(mailto:[^"]+)"', bodies(reply)[1])
     assert len(links) == 2
     for link, word in zip(links, ("publish", "undo"), strict=True):
         found = urlsplit(unescape(link))
-        assert unquote(found.path) == "edit+0123456789abcdef@localhost"
+        to = unquote(found.path)
+        assert to == f"edit+0123456789abcdef.{'5' * 20}@localhost"
+        assert job_id_of("5" * 64) == job_id_of(conversation_in(Mailbox.parse("edit@localhost").token(to))[1])
         assert parse_qs(found.query) == {"subject": ["Re: Größe & Preis"], "body": [word]}
         assert "+" not in found.path + found.query  # some programs read it as a blank, some as itself
         assert command_of(word, "Re: x") == Command(word)
+
+
+def test_a_button_of_a_mailbox_with_a_long_name_names_the_conversation_alone() -> None:
+    mailbox = f"{'e' * 40}@localhost"
+    answer = answer_job(parsed(), JobOutcome.SUCCEEDED, DONE)
+    reply = compose(
+        answer, email_id="5" * 64, mail=parsed(), mailbox=mailbox, sent_at=NOON, thread_id="0123456789abcdef"
+    )
+    links = re.findall(r'href="(mailto:[^"]+)"', bodies(reply)[1])
+    assert unquote(urlsplit(unescape(links[0])).path) == f"{'e' * 40}+0123456789abcdef@localhost"
 
 
 def test_an_editor_is_offered_no_publication() -> None:

@@ -13,7 +13,7 @@ from email.header import Header
 from email.utils import format_datetime
 from urllib.parse import quote
 
-from webordinary.mail.addresses import ascii_address, with_token
+from webordinary.mail.addresses import ascii_address, conversation_token, is_address, with_token
 from webordinary.mail.parsing.commands import reply_subject
 from webordinary.mail.replies.answers import Answer
 from webordinary.mail.replies.languages import ENGLISH, language_of
@@ -140,9 +140,11 @@ def compose(
     spoken = language_of(mail, brand.catalogues)
     say = spoken.say if spoken else str
     answer, subject = translated(answer, say), reply_subject(mail.subject)
+    # A mail program writes a new mail for a button: without this it would not say which change was shown.
+    shown_here = with_token(mailbox, conversation_token(thread_id, email_id))
+    button_to = shown_here if thread_id and is_address(shown_here) else reply_to or mailbox
     buttons = [
-        Button(say(_ACTIONS[action]), mail_link(reply_to or mailbox, subject, say(str(action))))
-        for action in answer.actions
+        Button(say(_ACTIONS[action]), mail_link(button_to, subject, say(str(action)))) for action in answer.actions
     ]
     content = _content(
         answer, brand, buttons, digest, [say(label) for label in _LABELS], spoken.language if spoken else ENGLISH
