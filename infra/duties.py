@@ -133,6 +133,7 @@ _OTHERS: Mapping[str, Callable[[Settings], Statements]] = {
     names.BROKER: lambda _: (
         *_read_mail(),
         rights.read_tables(OWNERSHIP, JOBS),
+        rights.look_at_executions(),
         rights.become_publisher(),
     ),
     names.BOUNCES: lambda _: (rights.write_tables(MAILS, THREADS), rights.read_store("replies")),

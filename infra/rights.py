@@ -104,6 +104,11 @@ def watch_workflow() -> iam.PolicyStatement:
     )
 
 
+def look_at_executions() -> iam.PolicyStatement:
+    """See whether one is under way."""
+    return iam.PolicyStatement(actions=["states:DescribeExecution"], resources=[arns.executions()])
+
+
 def call_back(*more: str) -> iam.PolicyStatement:
     """Answer the tasks that wait."""
     actions = ["states:SendTaskSuccess", "states:SendTaskFailure", *more]

@@ -48,7 +48,7 @@ from webordinary.operations import sample
 SCOTT, MAILBOX, DOMAIN = "scott@example.com", "edit@example.com", "example.com"
 KEY = ProjectUser(sample.PROJECT_ID, "scott")
 TIMEOUT_SECONDS = 90.0
-AT_ONCE_DONE = json.dumps({"StartAt": "Done", "States": {"Done": {"Type": "Succeed"}}})
+UNDER_WAY = json.dumps({"StartAt": "Wait", "States": {"Wait": {"Type": "Wait", "Seconds": 86400, "End": True}}})
 PICTURE = OutgoingFile("mug.gif", "image/gif", b"GIF89a\x01\x00\x01\x00\x80\x00\x00\xff\xff\xff\x00\x00\x00!\xf9\x04"
                        b"\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")  # fmt: skip
 
@@ -104,7 +104,7 @@ class RightsHarness:
         for bucket in (names.raw_bucket(account_id), names.store_bucket(account_id)):
             make_private_bucket(clients.s3, bucket)
         make_site_bucket(clients.s3, names.sites_bucket(account_id))
-        ensure_state_machine(clients.stepfunctions, AT_ONCE_DONE, f"arn:aws:iam::{account_id}:role/any")
+        ensure_state_machine(clients.stepfunctions, UNDER_WAY, f"arn:aws:iam::{account_id}:role/any")
         self.clients, self._raw_bucket = clients, names.raw_bucket(account_id)
         origin = sample.ensure_sample_origin(folder / "origin.git")
         ports = AwsContainer(self.config, clients=clients)

@@ -20,6 +20,7 @@ from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
 from webordinary.pool.reconciler import Reconciler
 from webordinary.services.mail_duties import Acknowledgements, BrokenWorkflows, MissingWorkflows, OutboxSender
+from webordinary.workflow.start import executions_of
 
 __all__ = ["FUNCTIONS", "METRICS", "METRICS_SERVICE", "PARSING_STEPS", "Function", "names"]
 """For the lambdas' entrypoints, which import no adapters."""
@@ -44,8 +45,8 @@ def take(services: AwsContainer, key: str, received_at: datetime) -> None:
 def hand_out(services: AwsContainer, event: Mapping[str, str]) -> Mapping[str, str]:
     """The rights to the project of a key, for the worker that holds it and runs a mail of a person of that project.
 
-    A worker writes claims and jobs, but neither mails nor who may change a project: whatever it was talked into, it
-    gets rights to no project whose people have not written. Raises Permanent.
+    A worker writes claims and jobs, but neither mails nor who may change a project, and it starts no workflow:
+    whatever it was talked into, it gets rights only to projects whose people wait for an answer. Raises Permanent.
     """
     from webordinary.adapters.aws.site.credentials import become_publisher  # noqa: PLC0415 - the others start without it
 
@@ -56,12 +57,15 @@ def hand_out(services: AwsContainer, event: Mapping[str, str]) -> Mapping[str, s
     for job in services.pool.jobs.open_jobs(key):
         if job.state is not JobState.RUNNING or job.fence != claim.fence:
             continue
+        if not any(map(services.executions.is_under_way, executions_of(job.job_id, job.email_id))):
+            continue
         envelope, mail, _ = room.read(job.email_id)
         admitted = isinstance(room.judge_stored(job.email_id, envelope, mail), Admitted)
         if admitted and any(one.key.project_id == key.project_id for one in room.entitlements(mail)):
             role = f"arn:aws:iam::{services.config.aws_account}:role/{names.PUBLISHER_ROLE}"
             return become_publisher(services.sts, role, key.project_id, worker)
-    raise Permanent(f"{key} has no running job of a mail whose sender may change {key.project_id}")
+    who = f"whose sender may change {key.project_id}"
+    raise Permanent(f"{key} has no running job of a mail that is not answered and {who}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from webordinary.mail.ports import RawMails
 from webordinary.model.jobs import DeadLetter
+from webordinary.model.names import first_job_of
 from webordinary.pool.ports import DeadLetters
 
 _BATCH = 100
@@ -22,6 +23,12 @@ class Workflows(Protocol):
 
     def start(self, name: str, input: dict[str, Any]) -> bool:
         """Start an execution; False, and nothing happens, if one of this name exists."""
+
+
+def executions_of(job_id: str, email_id: str) -> tuple[str, ...]:
+    """The names of the executions that may wait for a job: of its redrive, else the first and that of a release."""
+    redriven = job_id.removeprefix(first_job_of(job_id))
+    return (f"{email_id}{redriven}",) if redriven else (email_id, f"{email_id}{RELEASED}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from webordinary.adapters.sqlite.mails import (
 from webordinary.adapters.sqlite.outbox import SqliteOutbox
 from webordinary.asl.definition import Definition
 from webordinary.asl.engine import Engine
+from webordinary.asl.ports import Status
 from webordinary.compose.aws import AwsContainer
 from webordinary.config import Config
 from webordinary.entrypoints.lambdas.handlers import build
@@ -121,6 +122,7 @@ class Workflows:
 
     def __init__(self) -> None:
         self.engine: Engine | None = None
+        self.executions: SqliteExecutions | None = None
         self.out_of_reach = False
 
     def start(self, name: str, input: dict[str, Any]) -> bool:
@@ -131,6 +133,11 @@ class Workflows:
 
     def ended_badly(self, since: datetime) -> Sequence[str]:
         return ()
+
+    def is_under_way(self, name: str) -> bool:
+        assert self.executions
+        stored = self.executions.load(name)
+        return stored is not None and stored.execution.status is Status.RUNNING
 
     def describe(self, name: str) -> BrokenExecution:
         raise AssertionError("none ended badly")
@@ -196,7 +203,7 @@ class Cloud:
         self.confirmations, self.rates = SqliteConfirmations(db), SqliteHourlyRates(db)
         self.directory, self.threads = SqliteDirectory(db), SqliteThreads(db)
         self.parsed, self.manifest, self.blobs = SqliteParsedMails(db), SqliteAttachmentManifest(db), MemoryBlobs()
-        executions = SqliteExecutions(db)
+        executions = self.workflows.executions = SqliteExecutions(db)
         jobs = SqliteJobs(db)
         self.pool = Pool(
             jobs=jobs,

@@ -68,6 +68,29 @@ def test_a_claim_and_a_job_that_a_worker_made_up_open_no_project(cloud: Cloud, e
     assert cloud.sts.tagged == []
 
 
+@pytest.mark.parametrize("redriven", ["", "-r1"])
+def test_a_job_that_a_worker_made_up_for_a_mail_that_is_answered_opens_no_project(
+    cloud: Cloud, email_id: str, redriven: str
+) -> None:
+    cloud.work()
+    cloud.pool.jobs.record(
+        NewJob(f"job-x{redriven}", AMELIA_SCOTT, "t" * 16, email_id, Command.EDIT), cloud.now(), ready=True
+    )
+    claim(cloud, AMELIA_SCOTT)
+    with pytest.raises(Permanent, match="no running job of a mail that is not answered"):
+        ask(cloud, AMELIA_SCOTT)
+    assert cloud.sts.tagged == []
+
+
+def test_the_job_of_a_redriven_mail_gets_the_rights_of_its_project(cloud: Cloud, email_id: str) -> None:
+    cloud.work()
+    cloud.workflows.start(f"{email_id}-r1", {"emailId": email_id, "redrive": 1})
+    cloud.engine.run_ready()
+    claim(cloud, AMELIA_SCOTT)
+    ask(cloud, AMELIA_SCOTT)
+    assert cloud.sts.tagged == [(ROLE, "amelia")]
+
+
 def test_a_forged_mail_of_a_customer_opens_no_project(cloud: Cloud) -> None:
     cloud.inbox.objects[FIRST_MAIL] = raw_mail().replace(b"dmarc=pass", b"dmarc=fail").replace(b"PASS", b"FAIL")
     cloud.invoke(names.INTAKE, recorded("s3_put"))

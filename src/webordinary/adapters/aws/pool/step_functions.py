@@ -97,10 +97,23 @@ class StepFunctionsEndings:
             if one.get("stopDate", since) >= since:
                 yield one["name"]
 
+    def is_under_way(self, name: str) -> bool:
+        """Whether an execution of this name exists and has not ended."""
+        with translated(f"looking for the execution {name}"):
+            try:
+                found = self._client.describe_execution(executionArn=self._arn_of(name))
+            except ClientError as problem:
+                if code_of(problem) != "ExecutionDoesNotExist":
+                    raise
+                return False
+        return found["status"] == "RUNNING"
+
+    def _arn_of(self, name: str) -> str:
+        return f"{self._arn.replace(':stateMachine:', ':execution:')}:{name}"
+
     def describe(self, name: str) -> BrokenExecution:
-        arn = f"{self._arn.replace(':stateMachine:', ':execution:')}:{name}"
         with translated(f"describing the execution {name}"):
-            found = self._client.describe_execution(executionArn=arn)
+            found = self._client.describe_execution(executionArn=self._arn_of(name))
         error = found.get("error") or ""
         return BrokenExecution(name, found["status"], error, found.get("cause") or "", error == ENGINE_RESTARTED)
 
