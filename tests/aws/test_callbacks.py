@@ -15,7 +15,12 @@ import pytest
 from tests.aws.accounts import clients_of
 from tests.aws.emulator import Emulator, running_moto
 from webordinary.adapters.aws.clients import Clients
-from webordinary.adapters.aws.pool.step_functions import CAUSE_CHARACTERS, ERROR_CHARACTERS, StepFunctionsCallbacks
+from webordinary.adapters.aws.pool.step_functions import (
+    CAUSE_CHARACTERS,
+    ERROR_CHARACTERS,
+    StepFunctionsCallbacks,
+    StepFunctionsEndings,
+)
 from webordinary.model.errors import Transient
 
 if TYPE_CHECKING:
@@ -106,6 +111,18 @@ def test_words_are_cut_to_what_step_functions_takes(workflow: Workflow, callback
     assert callbacks.fail(workflow.token, "E" * 1000, "c" * 100_000)
     ended = workflow.ended()
     assert (len(ended["error"]), len(ended["cause"])) == (ERROR_CHARACTERS, CAUSE_CHARACTERS)
+
+
+def test_an_execution_is_under_way_until_it_ends_and_one_that_never_was_is_not(
+    workflow: Workflow, callbacks: StepFunctionsCallbacks
+) -> None:
+    machine, _, name = workflow.execution.replace(":execution:", ":stateMachine:").rpartition(":")
+    executions = StepFunctionsEndings(workflow.clients.stepfunctions, machine)
+    assert executions.is_under_way(name)
+    assert not executions.is_under_way(f"{name}-r1")
+    assert callbacks.succeed(workflow.token, {"jobId": "job-1"})
+    workflow.ended()
+    assert not executions.is_under_way(name)
 
 
 def test_a_token_that_never_was_is_lost(callbacks: StepFunctionsCallbacks) -> None:
