@@ -135,8 +135,13 @@ def test_mails_are_exported_as_csv_that_no_spreadsheet_runs(operator: Operator) 
     assert json.loads(operator.run("export")[1])["state"] == "refused"
 
 
-@pytest.mark.parametrize("text", ["=1+1", "Hello;=1+1", "a\t@x", "\uff1d1+1", "x\r\n -1", " =1", "a|+1"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "Hello;=1+1", "a\t@x", "\uff1d1+1", "x\r\n -1", " =1", "a|+1", ';"=1', '"\t" @x']
+)
 def test_no_cell_of_an_export_begins_like_a_formula_whatever_separates_cells(text: str) -> None:
     [row] = csv.reader(io.StringIO(_csv_line([text, "second"]), newline=""))
     cells = re.split(r"[;,\t\r\n|]", ",".join(row))
+    for separator in ";,\t|":  # as the spreadsheet of another country reads the line
+        lines = csv.reader(io.StringIO(_csv_line(["first", text, "last"]), newline=""), delimiter=separator)
+        cells += (cell for line in lines for cell in line)
     assert not [cell for cell in cells if re.match(r"\s*[=+@\-\uff1d]", cell)]

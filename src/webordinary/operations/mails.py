@@ -35,7 +35,7 @@ BY_OPERATOR = "operator"
 """The beginning of the kind of replies that an operator writes."""
 _PAGE = 200
 STATES = tuple(state.value for state in MailState)
-_FORMULA = re.compile(r"(\A|[;,\t\r\n|])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+_FORMULA = re.compile(r'(\A|[;,\t\r\n|])(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])')
 """Where a spreadsheet would begin a cell that it runs, whichever character separates cells in its country."""
 NEEDS_PERSON = (MailState.HELD, MailState.NOT_UNDERSTOOD, MailState.FAILED, MailState.DEAD)
 
