@@ -11,6 +11,7 @@ import pytest
 
 from tests.harness.embedded import EmbeddedHarness, open_harness
 from webordinary.compose import background
+from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Sender
 
@@ -83,6 +84,33 @@ def test_status_and_stop_are_answered_beyond_the_limit(harness: EmbeddedHarness)
     for command in ("status", "stop"):
         email_id = harness.receive(command)
         assert len(harness.replies(email_id)) == 1
+
+
+def test_publish_and_undo_are_done_beyond_the_limit_and_a_flood_of_them_ends(harness: EmbeddedHarness) -> None:
+    for _ in range(2):
+        harness.receive()
+    for command in ("publish", "undo"):
+        harness.receive(command)
+    assert (jobs(harness), told(harness)) == (4, [])
+    for _ in range(20):
+        harness.receive("publish")
+    assert jobs(harness) == 20
+    assert told(harness) == ["scott@example.com"]
+
+
+def test_an_answer_to_our_question_is_taken_beyond_the_limit_and_an_answer_to_another_mail_is_not(
+    harness: EmbeddedHarness,
+) -> None:
+    asked, done = harness.receive(message_id="<asked@example.com>"), harness.receive(message_id="<done@example.com>")
+    which = "Which of the two places do you mean?"
+    harness.work(Settlement(JobOutcome.SUCCEEDED, JobResult(which, question=which)))
+    harness.work()
+    answers = {}
+    for email_id in (asked, done):
+        [entry] = harness.replies(email_id)
+        answers[email_id] = harness.receive("The second one", answers=entry.reply.message_id)
+    assert refused(harness) == {answers[done]}
+    assert harness.services.jobs.get(job_id_of(answers[asked]))
 
 
 def test_the_notice_says_what_to_do(harness: EmbeddedHarness) -> None:

@@ -39,7 +39,7 @@ from webordinary.mail.ports import (
 )
 from webordinary.model.errors import HourlyLimitReached, Permanent
 from webordinary.model.events import Event, EventKind, Events
-from webordinary.model.jobs import NewJob
+from webordinary.model.jobs import Job, NewJob
 from webordinary.model.mail import QUEUED_COMMANDS, Command, Envelope, ParsedMail
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Sender, SenderRole, Thread
@@ -55,6 +55,9 @@ LIMITED = "limited"
 """The route of a mail beyond its sender's hourly limit."""
 NOT_THEIRS = "not-theirs"
 """The route of a mail that asks for what its sender's role does not allow."""
+COMMANDS_BEYOND = 10
+"""So many times their hourly limit a person's `publish`, `undo` and answers to our questions are done: people end what
+they began, and a loop ends as well."""
 RECENT_MAILS = 64
 EARLIER_MAILS = timedelta(minutes=10)
 MAX_WAITS = 20  # a second each; the workflow file allows a few more
@@ -295,7 +298,7 @@ class Reading:
             self._stopped(email_id, Refused(crowded))
             return {"route": LIMITED, "key": thread.key.text}
         try:
-            job = self.jobs.record(new, self.now(), ready=not mail.attachment_count, hourly_limit=limit)
+            job = self._recorded(new, mail, limit)
         except HourlyLimitReached as reached:
             self._stopped(email_id, Refused(str(reached)))
             return {"route": LIMITED, "key": thread.key.text}
@@ -304,6 +307,21 @@ class Reading:
         place = {"key": job.key.text, "order": job.order}
         route = "edit" if mail.command is Command.EDIT else "queue"
         return {"route": route, "jobId": job.job_id, "threadId": thread.thread_id, "place": place, "role": str(role)}
+
+    def _recorded(self, new: NewJob, mail: ParsedMail, limit: int) -> Job:
+        """The job with its order; raises HourlyLimitReached."""
+        ready = not mail.attachment_count
+        try:
+            return self.jobs.record(new, self.now(), ready=ready, hourly_limit=limit)
+        except HourlyLimitReached:
+            if new.command is Command.EDIT and not self._answers_question(mail):
+                raise
+        return self.jobs.record(new, self.now(), ready=ready, hourly_limit=limit * COMMANDS_BEYOND)
+
+    def _answers_question(self, mail: ParsedMail) -> bool:
+        answered = self.mailroom.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))
+        job = self.jobs.get(job_id_of(answered)) if answered else None
+        return bool(job and job.result and job.result.question)
 
     def _crowded(self, email_id: str, key: ProjectUser, mail: ParsedMail) -> str:
         """Why the mail is one too many of its project or domain in this hour; empty if it is not."""
