@@ -194,7 +194,9 @@ def site_work(services: Container, worker_id: str, home: Path) -> SiteJobs:
 def instructions_of(services: Container) -> Instructions:
     """Reads the instructions of jobs from the stored mails."""
     room = services.mailroom
-    return Instructions(room.parsed_mails, room.manifest, room.threads, room.raw_mails, room.mailbox)
+    return Instructions(
+        room.parsed_mails, room.manifest, room.threads, room.raw_mails, room.mailbox, services.pool.jobs
+    )
 
 
 def _site_url(services: Container, project_id: str, stage: Stage) -> str:

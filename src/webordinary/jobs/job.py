@@ -11,7 +11,7 @@ from webordinary.jobs.deploy import SiteDeployer
 from webordinary.jobs.edit import check_out, edit, save_work
 from webordinary.jobs.live import deploy_and_report, find_published, publish, undo, with_preview
 from webordinary.jobs.run import JobDeps, JobRun
-from webordinary.jobs.source import Workspace
+from webordinary.jobs.source import SUBJECT_LENGTH, Workspace
 from webordinary.mail.addresses import Mailbox, conversation_in
 from webordinary.mail.parsing.commands import mentions, named_change, own_words
 from webordinary.mail.parsing.small_talk import without_own_name
@@ -23,6 +23,10 @@ from webordinary.model.jobs import DeferReason, Job, JobOutcome, Settlement
 from webordinary.model.mail import Attachment, Command, Instruction, ParsedMail
 from webordinary.model.names import job_id_of
 from webordinary.model.projects import existing
+from webordinary.pool.ports import Jobs
+
+_MOST_QUESTIONS = 3
+"""A customer may be asked about one wish; so many are looked back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class Instructions:
     threads: Threads
     raw_mails: RawMails
     mailbox: Mailbox
+    jobs: Jobs
 
     def of(self, job: Job) -> Instruction:
         """The customer's request, with the accepted attachments."""
@@ -44,19 +49,39 @@ class Instructions:
         files = tuple(line for line in lines if isinstance(line, Attachment)) if lines else ()
         is_meant = job.command in (Command.UNDO, Command.PUBLISH)
         named, answers = self._change_meant(job.email_id, mail) if is_meant else ("", "")
+        wish = self._wish_behind(mail) if job.command is Command.EDIT else ""
         text = without_own_name(mail.text, mail.sender_name)
-        return Instruction(text, own_words(mail.subject), mail.sender, job.command, files, named, answers)
+        return Instruction(text, own_words(mail.subject), mail.sender, job.command, files, named, answers, wish)
 
     def _change_meant(self, email_id: str, mail: ParsedMail) -> tuple[str, str]:
         """What an `undo` or a `publish` names in its text, and the job whose answer it replies to.
 
         The mail of a button replies to nothing; the address of the button says which answer it stands in.
         """
-        answered = self.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))  # earlier references: whole thread
+        answered = self._mail_answered(mail)
         if not answered:
             recipient = self.raw_mails.envelope(email_id).recipient
             _, answered = conversation_in(self.mailbox.token(recipient))
         return named_change(mail.text, mail.subject, mail.sender_name), job_id_of(answered) if answered else ""
+
+    def _mail_answered(self, mail: ParsedMail) -> str:
+        return self.threads.mail_of((*mail.in_reply_to, *mail.references[-1:]))  # earlier references: whole thread
+
+    def _wish_behind(self, mail: ParsedMail) -> str:
+        """What was wished, where this mail answers a question about it in fewer words; else empty.
+
+        Who writes more than a title holds, or more than before, has said it anew.
+        """
+        wish, answer = mail.text, mail
+        for _ in range(_MOST_QUESTIONS):
+            asked = self._mail_answered(answer) if len(wish) <= SUBJECT_LENGTH else ""
+            job = self.jobs.get(job_id_of(asked)) if asked else None
+            if not (job and job.result and job.result.question):
+                break
+            if (earlier := self.parsed_mails.load(asked)) is None:
+                break
+            wish, answer = max(wish, earlier.text or own_words(earlier.subject), key=len), earlier
+        return "" if wish == mail.text else wish
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,9 +283,8 @@ def _message(run: JobRun, state: LiveState, picks: Picks) -> ChangeMessage:
     brought = state.waiting if picks is None else picks
     titles = [one.words for one in brought[:_TITLES]]
     words = "; ".join(titles) + (f"; and {len(brought) - _TITLES} more" if len(brought) > _TITLES else "")
-    message = replace(
-        run.message("Brought to the public site."), instruction=f"Publish: {words or 'the site as it is'}"
-    )
+    title = f"Publish: {words or 'the site as it is'}"
+    message = replace(run.message("Brought to the public site."), instruction=title, wish="")
     return replace(
         message,
         publishes=tuple(one.commit for one in brought if not one.undoes),

@@ -178,6 +178,7 @@ class JobRun:
             undoes,
             unfinished,
             then=then,
+            wish=self.instruction.wish,
         )
 
     def seconds_since_start(self) -> float:

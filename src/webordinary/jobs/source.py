@@ -162,13 +162,15 @@ class ChangeMessage:
     """On live: the commit of main whose whole content this commit has."""
     then: str = ""
     """`publish` if the customer asked for that in the same mail."""
+    wish: str = ""
+    """What was wished, where the instruction only answers a question about that: it is the title."""
 
     def text(self) -> str:
         """The commit message; quoting keeps the customer's text from posing as a trailer."""
         paragraphs = [
             self._subject(),
             _plain(self.summary, SUMMARY_LENGTH),
-            _quoted(self.instruction),
+            _quoted(f"{self.wish}\n\n{self.instruction}" if self.wish else self.instruction),
             self._trailers(),
         ]
         return "\n\n".join(p for p in paragraphs if p) + "\n"
@@ -179,7 +181,7 @@ class ChangeMessage:
         return self.user_id, _one_line(self.sender).replace("<", "").replace(">", "") or "unknown"
 
     def _subject(self) -> str:
-        words = _one_line(self.instruction) or "A change"
+        words = _one_line(self.wish or self.instruction) or "A change"
         subject = words if len(words) <= SUBJECT_LENGTH else words[: SUBJECT_LENGTH - 1].rstrip() + "…"
         return f"Unfinished: {subject}" if self.unfinished else subject
 

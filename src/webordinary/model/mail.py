@@ -142,6 +142,8 @@ class Instruction:
     """Which change an `undo` names in words: a commit, a page or file, a title; of a `publish`, `all` or `both`."""
     answers: str = ""
     """The job of the mail that an `undo` or `publish` answers, or whose answer it answers; empty if unknown."""
+    wish: str = ""
+    """What was wished, where the text only answers a question about that."""
 
 
 @dataclass(frozen=True, slots=True)

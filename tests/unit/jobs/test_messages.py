@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,3 +59,10 @@ def test_no_mail_can_pose_as_another_job(instruction: str, summary: str) -> None
     for forged in (message(hostile, summary), message(instruction, hostile), message(hostile, hostile)):
         note = read_note(forged.text())
         assert (note.job_id, note.undoes) == ("job-1", "")
+
+
+def test_the_title_of_an_answer_is_the_wish_that_was_asked_about_and_both_are_quoted() -> None:
+    said = replace(message("2. Best, Scott"), wish="change pots to bowls").text()
+    assert said.splitlines()[0] == "change pots to bowls"
+    assert "> change pots to bowls\n>\n> 2. Best, Scott\n" in said
+    assert read_note(said).title == "change pots to bowls"
