@@ -226,6 +226,20 @@ def fail(container: Container) -> str:
     return email_id
 
 
+def test_a_card_of_what_needs_a_person_shows_the_beginning_of_what_the_customer_wrote(
+    container: Container, page: TestClient
+) -> None:
+    email_id = fail(container)
+    wrote = "Make the <pots> " + "a little bit nicer " * 40
+    container.mailroom.parsed_mails.save(email_id, replace(parse(MAIL), text=wrote), NOON)
+    [shown] = re.findall("<blockquote>(.*?)</blockquote>", page.get("/attention").text)
+    assert shown.startswith("Make the &lt;pots&gt; a little bit nicer")
+    assert 250 < len(shown) < 320
+    _, given_up = give_up(container)
+    assert given_up == email_id, "the same mail"
+    assert page.get("/attention").text.count("<blockquote>") == 2, "given up as well"
+
+
 def test_a_failed_mail_is_handed_to_another_agent_by_click_and_by_command(
     container: Container, page: TestClient
 ) -> None:

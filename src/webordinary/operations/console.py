@@ -7,7 +7,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,6 +31,9 @@ MOST_ITEMS = 200
 COST_DAYS = 30
 RECENTLY = timedelta(days=3)
 PAGE_SIZE = 25
+MOST_QUOTED = 50
+"""Mails of a kind whose words are shown; reading each is a call."""
+QUOTED_CHARACTERS = 300
 MOST_REHEARSALS = 20
 """Their results are kept in memory, the newest."""
 MOST_BUILDS = 20
@@ -101,6 +104,8 @@ class NeedsPerson:
     undelivered: Sequence[Undelivered]
     broken_sites: Sequence[Project]
     """Sites that show nothing."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """The beginning of what the customer wrote, by mail: of mails that were admitted, and left undone."""
 
 
 def redrive_letter(services: Container, letter: DeadLetter) -> str:
@@ -135,15 +140,24 @@ class Console:
     def needs_person(self) -> NeedsPerson:
         """What waits for the operator, bounded."""
         services = self._services
+        unclear, failed = self._in(MailState.NOT_UNDERSTOOD), self._in(MailState.FAILED)
+        letters = services.dead_letters.all(MOST_ITEMS)
+        quoted = [one.email_id for group in (unclear, failed, letters) for one in group[:MOST_QUOTED]]
         return NeedsPerson(
             self._in(MailState.HELD),
-            self._in(MailState.NOT_UNDERSTOOD),
-            self._in(MailState.FAILED),
+            unclear,
+            failed,
             self._in(MailState.REFUSED, RECENTLY),
-            services.dead_letters.all(MOST_ITEMS),
+            letters,
             services.undelivered.all(MOST_ITEMS),
             [one for one in services.directory.projects() if services.current_site(one.project_id, Stage.EDIT) is None],
+            {email_id: words for email_id in quoted if (words := self._words_of(email_id))},
         )
+
+    def _words_of(self, email_id: str) -> str:
+        mail = self._services.mailroom.parsed_mails.load(email_id)
+        words = " ".join(mail.text.split()) if mail else ""
+        return words if len(words) <= QUOTED_CHARACTERS else words[: QUOTED_CHARACTERS - 1] + "…"
 
     def find(self, wanted: MailFilter, page: int) -> MailPage:
         """A page of the mails that fit, newest first; the first page is 1."""

@@ -510,6 +510,8 @@ class NeedView:
     reason: str
     at: FormattedTime
     actions: tuple[ActionView, ...]
+    words: str = ""
+    """What the customer wrote, or its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,14 +542,17 @@ def attention_view(
         other = ActionView(
             "Hand it over", f"{need.href}/retries", choices=agents, choose="Edit this site from now on by"
         )
-        return replace(need, actions=(*need.actions, other))
+        return replace(need, actions=(*need.actions, other), words=waiting.words.get(mail.email_id, ""))
+
+    def given_up(letter: DeadLetter) -> NeedView:
+        return replace(_letter_need(letter, now), words=waiting.words.get(letter.email_id, ""))
 
     groups = (
         _group("sites", "Sites that show nothing", waiting.broken_sites, lambda one: _site_need(one, now)),
         _group("held", "Held: the sender is not proven", waiting.held, lambda mail: _need(mail, now, _HELD)),
         _group("asked", "Not understood by any agent", waiting.not_understood, undone),
         _group("failed", "Failed", waiting.failed, undone),
-        _group("letters", "Given up", waiting.dead_letters, lambda letter: _letter_need(letter, now)),
+        _group("letters", "Given up", waiting.dead_letters, given_up),
         _group("replies", "Replies that did not arrive", waiting.undelivered, lambda reply: _reply_need(reply, now)),
         _group(
             "refused",
