@@ -51,3 +51,12 @@ def test_a_prefix_that_might_begin_anothers_names_is_refused(prefix: str) -> Non
     """Rights are given by the beginning of names: `webordinary-*` would reach `webordinary-two-…`."""
     with pytest.raises(InvalidName, match=names.PREFIX_VARIABLE):
         names.prefix_in({names.PREFIX_VARIABLE: prefix})
+
+
+def test_a_prefix_that_cannot_be_used_is_told_in_one_line() -> None:
+    environment = {**os.environ, names.PREFIX_VARIABLE: "Staging-2"}
+    words = [sys.executable, "-m", "webordinary", "--version"]
+    told = subprocess.run(words, env=environment, check=False, capture_output=True, text=True, timeout=60)
+    assert told.returncode == 2
+    what = "WEBORDINARY_AWS_PREFIX is 'Staging-2': use a letter and up to 15 of a-z and 0-9"
+    assert told.stderr == f"webordinary: {what}\n"
