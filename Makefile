@@ -78,7 +78,7 @@ bench: $(DEV) ## run one benchmark and print JSON; BENCH=name
 
 conformance: $(DEV) ## run a corpus of others: KIND=mail or asl, DIR=folder of *.jsonl; FAILED=1 names what fails
 	@test -n "$(KIND)" -a -d "$(DIR)" || { echo "make conformance KIND=mail DIR=path (KIND is mail or asl)"; exit 2; }
-	@$(BIN)/python tests/conformance/run.py $(KIND) "$(DIR)" $(if $(FAILED),--failed)
+	@$(RUN) tests.conformance.run $(KIND) "$(DIR)" $(if $(FAILED),--failed)
 
 docs: $(DEV) ## build the docs as a site, build/site; a broken link fails
 	@$(RUN) mkdocs build --strict

@@ -179,7 +179,7 @@ def start_up(tmp_path: Path) -> Iterator[Callable[..., Up]]:
             stderr=subprocess.STDOUT,
             text=True,
             umask=umask,
-            env=os.environ | {"WEBORDINARY_RETRY_SECONDS": "0.2"} | (env or {}),
+            env={**os.environ, "WEBORDINARY_RETRY_SECONDS": "0.2", **(env or {})},
         )
         started.append(process)
         assert process.stdout

@@ -20,7 +20,7 @@ class Recorded:
 
     def __call__(self, service: str, region: str = REGION) -> Any:
         if service not in self._clients:
-            self._clients[service] = boto3.client(
+            self._clients[service] = boto3.client(  # type: ignore[call-overload]
                 service, region_name=region, aws_access_key_id="x", aws_secret_access_key="x"
             )
             self._stubs[service] = Stubber(self._clients[service])

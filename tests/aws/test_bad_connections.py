@@ -43,7 +43,7 @@ BUCKET, OBJECT = "connections", "blobs/kept"
 def client_for(service: str, endpoint: str, patience: Config = PATIENT, session: boto3.Session | None = None) -> Any:  # noqa: ANN401 - one of four
     """As a worker makes it but for its patience; a new one, since botocore's tries are a quota of each."""
     config = config_of(REGION, endpoint).merge(patience)
-    return (session or session_of("test")).client(service, config=config, endpoint_url=endpoint)
+    return (session or session_of("test")).client(service, config=config, endpoint_url=endpoint)  # type: ignore[call-overload]
 
 
 def ask_dynamodb(endpoint: str, patience: Config = PATIENT, session: boto3.Session | None = None) -> None:

@@ -108,6 +108,7 @@ def test_of_fifty_workers_that_want_a_key_one_gets_it_under_a_higher_fence(
                 owner = winner.claim
                 fences.append(owner.fence)
             claims.end_and_take_next(winner, DONE, now, more=False)
+            assert owner
             assert claims.begin_release(owner)
             claims.end_release(owner)
     assert all(earlier < later for earlier, later in pairwise(fences))

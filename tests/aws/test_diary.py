@@ -12,7 +12,7 @@ needs_extra("boto3", "aws")
 
 from webordinary.adapters.aws.pool import job_table
 from webordinary.adapters.aws.pool.job_table import JobTimeline, TimelineEvent, from_text, merged, to_text
-from webordinary.model.events import Event
+from webordinary.model.events import Event, EventKind
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -32,8 +32,8 @@ def told(minute: int, kind: str = "SiteBuilt", data: str = "{}") -> TimelineEven
 def test_events_are_passed_on_and_those_of_a_job_remembered() -> None:
     heard = Heard()
     book = JobTimeline(heard, lambda: NOON)
-    book.emit(Event("ClaimReleased"))
-    book.emit(Event("SiteBuilt", "e1", "j1", worker="w1", data={"files": 3}))
+    book.emit(Event(EventKind.CLAIM_RELEASED))
+    book.emit(Event(EventKind.SITE_BUILT, "e1", "j1", worker="w1", data={"files": 3}))
     assert heard.kinds == ["ClaimReleased", "SiteBuilt"]
     [entry] = book.of("j1")
     assert (entry.kind, entry.worker, entry.values) == ("SiteBuilt", "w1", {"files": 3})
@@ -48,7 +48,7 @@ def test_what_was_written_before_is_not_written_twice() -> None:
 
 def test_half_a_character_of_an_agents_words_does_not_keep_a_job_from_being_written() -> None:
     book = JobTimeline(Heard(), lambda: NOON)
-    book.emit(Event("AgentProgress", "e1", "j1", data={"words": json.loads(r'"caf\u00e9 \ud83d"')}))
+    book.emit(Event(EventKind.AGENT_PROGRESS, "e1", "j1", data={"words": json.loads(r'"caf\u00e9 \ud83d"')}))
     [entry] = book.of("j1")
     assert entry.values == {"words": "café ?"}
     assert (to_text([entry]) or "").encode()
@@ -56,15 +56,15 @@ def test_half_a_character_of_an_agents_words_does_not_keep_a_job_from_being_writ
 
 def test_it_is_bounded_and_progress_goes_first() -> None:
     book = JobTimeline(Heard(), lambda: NOON)
-    book.emit(Event("JobStarted", "e1", "j1"))
+    book.emit(Event(EventKind.JOB_STARTED, "e1", "j1"))
     for number in range(500):
-        book.emit(Event("AgentProgress", "e1", "j1", data={"words": f"{number} " + "x" * 300}))
-    book.emit(Event("SiteBuilt", "e1", "j1", data={"log": "x" * 5000}))
+        book.emit(Event(EventKind.AGENT_PROGRESS, "e1", "j1", data={"words": f"{number} " + "x" * 300}))
+    book.emit(Event(EventKind.SITE_BUILT, "e1", "j1", data={"log": "x" * 5000}))
     kept = book.of("j1")
     assert (kept[0].kind, kept[-1].kind, kept[-1].values) == ("JobStarted", "SiteBuilt", {})
     assert len(to_text(kept) or "") < 2 * job_table.MOST_BYTES
     for number in range(job_table.MOST_JOBS):
-        book.emit(Event("JobStarted", "e2", f"other-{number}"))
+        book.emit(Event(EventKind.JOB_STARTED, "e2", f"other-{number}"))
     assert book.of("j1") == ()
     many = merged([told(n, "JobRequeued", json.dumps({"why": n})) for n in range(100)], ())
     assert len(many) == job_table.MOST_ENTRIES

@@ -89,9 +89,9 @@ class Worker:
     def _begin(self, started: StartedJob) -> None:
         self.history.began(started)
         self.running = started
-        self.ending = self.rng.choice(
-            [DONE, DONE, DONE, Requeue(RequeueReason.INTERRUPTED), Requeue(RequeueReason.STOPPED)]
-        )
+        requeued = Requeue(RequeueReason.INTERRUPTED), Requeue(RequeueReason.STOPPED)
+        endings: list[Settlement | Requeue] = [DONE, DONE, DONE, *requeued]
+        self.ending = self.rng.choice(endings)
 
     def _end(self, started: StartedJob, now: datetime) -> None:
         turn: FinishResult = self.claims.end_and_take_next(started, self.ending, now, more=True)

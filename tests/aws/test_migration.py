@@ -20,8 +20,9 @@ from tests.extras import needs_extra
 needs_extra("boto3", "aws")
 
 from tests.aws.emulator import REGION, Emulator
+from tests.aws.recorded import Recorded
 from tests.aws.site_world import fill
-from tests.aws.test_preflight import Recorded, stack
+from tests.aws.test_preflight import stack
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.migration import OldShape, status_of
 from webordinary.adapters.aws.provision.preflight import our_stacks
@@ -54,7 +55,7 @@ class OldWorld:
 
     def client(self, service: str, region: str = REGION) -> Any:  # noqa: ANN401
         known = {"aws_access_key_id": self.account, "aws_secret_access_key": "x"}
-        return boto3.client(service, region_name=region, endpoint_url=self._endpoint, **known)
+        return boto3.client(service, region_name=region, endpoint_url=self._endpoint, **known)  # type: ignore[call-overload]
 
     def publish(self, commit: str, fence: int, *, new: bool, **more: str) -> None:
         def store(project: str, stage: Stage) -> str:

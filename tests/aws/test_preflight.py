@@ -330,7 +330,7 @@ def test_a_removal_stops_scaling_and_the_next_deployment_allows_it_again(allowed
 
 def test_destroy_takes_away_what_would_keep_stacks_from_going() -> None:
     """An active rule set cannot be deleted (SES, DeleteReceiptRuleSet); protected machines stay (aws-cdk#18179)."""
-    recorded, said = Recorded(), []
+    recorded, said = Recorded(), list[str]()
     recorded.answers("ses", "describe_active_receipt_rule_set", {"Metadata": {"Name": names.RECEIPT_RULES}})
     recorded.answers("ses", "set_active_receipt_rule_set", {}, {})
     recorded.refuses("cloudformation", "describe_stacks", "ValidationError", "does not exist")

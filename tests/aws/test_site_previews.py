@@ -92,7 +92,7 @@ def test_a_dropped_preview_leaves_nothing_and_one_that_is_not_there_costs_a_look
 
 
 def test_two_workers_list_their_previews_at_the_same_moment(world: SiteWorld) -> None:
-    ours, theirs, met = world.worker(), world.worker(), []
+    ours, theirs, met = world.worker(), world.worker(), list[bool]()
 
     def meanwhile(**_: object) -> None:
         if not met:

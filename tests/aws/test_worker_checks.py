@@ -13,7 +13,8 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
-from tests.aws.test_preflight import TARGET, Recorded, intent
+from tests.aws.recorded import Recorded
+from tests.aws.test_preflight import TARGET, intent
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.provision.worker_checks import WorkerChecks
 from webordinary.model.checks import CheckResult, Verdict

@@ -49,7 +49,7 @@ def test_a_burst_on_a_new_account_outlasts_its_ten_lambdas() -> None:
     for task in tasks:
         [patient] = [one for one in task.retriers if "Lambda.TooManyRequestsException" in one.errors]
         assert patient.errors == ("Lambda.TooManyRequestsException",)
-        longest = [patient.delay(tries, Longest) for tries in range(int(patient.max_attempts))]
+        longest = [patient.delay(tries, Longest) for tries in range(int(patient.max_attempts))]  # type: ignore[arg-type]
         assert max(longest) == 60
         assert sum(longest) > 15 * 60
 

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from asl_corpus import comparison, differences, replay
-from mail_corpus import judged
+from tests.conformance.asl_corpus import comparison, differences, replay
+from tests.conformance.mail_corpus import judged
 
 from webordinary.asl.errors import InvalidDefinition
 

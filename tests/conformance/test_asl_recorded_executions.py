@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asl_corpus import SHARED, Case, cases, comparison, differences, replay
+from tests.conformance.asl_corpus import SHARED, Case, cases, comparison, differences, replay
 
 from webordinary.asl.errors import InvalidDefinition
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mail_corpus import FIELDS, Row, as_it_came, is_lost, judged, raw
+from tests.conformance.mail_corpus import FIELDS, Row, as_it_came, is_lost, judged, raw
 
 from webordinary.mail.parsing.attachments import extract
 from webordinary.mail.parsing.message import outline, parse
@@ -101,7 +101,7 @@ def test_the_corpora_of_others_run_with_one_command(kind: str, tmp_path: Path) -
         pytest.skip("the corpora are not beside this checkout")
     lines = source.read_text(encoding="utf-8").splitlines()[:20]
     (tmp_path / "some.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    command = [sys.executable, str(Path(__file__).with_name("run.py")), kind, str(tmp_path)]
+    command = [sys.executable, "-m", "tests.conformance.run", kind, str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     passed, failed = (int(word) for word in ran.stdout.splitlines()[-1].split() if word.isdigit())
     assert passed + failed == 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 from tests.fakes.repositories import MemoryOrigin, MemoryRepository
@@ -92,11 +92,23 @@ def said(job_id: str, *, undoes: str = "", unfinished: bool = False, thread: str
     return ChangeMessage("please", f"did {job_id}", job_id, thread, "scott", "s@e.com", undoes, unfinished)
 
 
-def changed(backend: Backend, repository: Repository, job_id: str, name: str, text: str, **about: object) -> Workspace:
+def changed(backend: Backend, repository: Repository, job_id: str, name: str, text: str, **about: Any) -> Workspace:  # noqa: ANN401
     workspace = repository.prepare(work(backend.project, job_id, **about))
     backend.put(repository, workspace, name, text)
-    change = repository.commit(workspace, said(job_id, thread=workspace.work.thread_id))
+    change = committed(repository, workspace, said(job_id, thread=workspace.work.thread_id))
     return replace(workspace, made=change)
+
+
+def merged(repository: Repository, workspace: Workspace) -> Merged:
+    joined = repository.join(workspace)
+    assert isinstance(joined, Merged)
+    return joined
+
+
+def committed(repository: Repository, workspace: Workspace, message: ChangeMessage) -> Change:
+    change = repository.commit(workspace, message)
+    assert isinstance(change, Change)
+    return change
 
 
 def published(repository: Repository, workspace: Workspace, lease: ProjectLease) -> Merged:
@@ -164,7 +176,7 @@ def test_unfinished_work_goes_on_where_it_was_and_becomes_one_commit(backend: Ba
     resumed = two.prepare(work(backend.project, worker="w-2", fence=11))
     assert resumed.resumed
     assert backend.get(two, resumed, "about.html") == "Half\n"
-    change = two.commit(resumed, said("job-1"))
+    change = committed(two, resumed, said("job-1"))
     published(two, replace(resumed, made=change), lease(1, "w-2"))
     later = two.prepare(work(backend.project, "job-2", worker="w-2", fence=11))
     assert two.changes(later)[0].change.commit == change.commit
@@ -247,7 +259,7 @@ def test_main_that_moved_in_the_meantime_is_not_overwritten(backend: Backend) ->
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
     one.enter(mine, lease(5))
-    joined = one.join(mine)
+    joined = merged(one, mine)
     published(two, theirs, lease(5, "w-2"))  # the same fence: only main itself can tell
     assert not one.push(mine, joined, lease(5))
     assert set(published(one, mine, lease(6)).tree.files) == {"index.html", "about.html", "news.html"}
@@ -258,7 +270,7 @@ def test_a_publisher_with_an_old_lease_changes_nothing(backend: Backend) -> None
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
     one.enter(mine, lease(5))
-    joined = one.join(mine)
+    joined = merged(one, mine)
     published(two, theirs, lease(6, "w-2"))
     with pytest.raises(ClaimLost):
         one.push(mine, joined, lease(5))
@@ -271,7 +283,7 @@ def test_two_publishers_who_both_believe_to_hold_the_lease_lose_no_change(backen
     mine = changed(backend, one, "job-1", "about.html", "Us\n")
     theirs = changed(backend, two, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD, worker="w-2")
     two.enter(theirs, lease(6, "w-2"))
-    joined = two.join(theirs)
+    joined = merged(two, theirs)
     try:
         published(one, mine, lease(5))  # it woke up late, and nobody with a higher fence has spoken yet, or has
     except ClaimLost:
@@ -286,7 +298,7 @@ def test_a_change_that_is_on_main_already_is_shown_only_after_older_leases_are_s
     published(one, changed(backend, one, "job-1", "about.html", "Us\n"), lease(5))
     late = changed(backend, one, "job-2", "news.html", "New\n", key=ZOE, thread=OTHER_THREAD)
     one.enter(late, lease(6))
-    joined = one.join(late)
+    joined = merged(one, late)
     again = two.prepare(work(backend.project, worker="w-2", fence=11))
     assert published(two, again, lease(7, "w-2")).on_main
     with pytest.raises(ClaimLost):
@@ -302,7 +314,7 @@ def test_undo_takes_back_the_threads_last_change_and_then_the_one_before(backend
         last = next(past.change for past in one.changes(workspace) if past.stands)
         assert last == expected
         assert one.revert(workspace, last) is None
-        change = one.commit(workspace, said(f"job-{number}", undoes=last.commit))
+        change = committed(one, workspace, said(f"job-{number}", undoes=last.commit))
         published(one, replace(workspace, made=change), lease(number))
     workspace = one.prepare(work(backend.project, "job-5"))
     assert [past.stands for past in one.changes(workspace)] == [False, False]
@@ -484,7 +496,7 @@ def test_an_undone_change_waits_to_be_taken_back_where_it_is_public(backend: Bac
     for number, change in ((4, first), (5, second)):
         workspace = one.prepare(work(backend.project, f"job-{number}"))
         assert one.revert(workspace, change) is None
-        made = one.commit(workspace, said(f"job-{number}", undoes=change.commit))
+        made = committed(one, workspace, said(f"job-{number}", undoes=change.commit))
         published(one, replace(workspace, made=made), lease(number))
     state = compared(backend, one)
     assert [(one.words, one.undoes) for one in state.waiting] == [("did job-4", first.commit)], "the second never was"

@@ -103,7 +103,7 @@ class MailParserTarget:
             return
         seconds = time.process_time() - began
         assert seconds <= 2 * CPU_SECONDS, f"reading {len(data)} bytes took {seconds:.1f} seconds"
-        assert replace(found, **_BODY_OF_OUTLINE, command=header.command) == header, "outline and parse disagree"
+        assert replace(found, **_BODY_OF_OUTLINE, command=header.command) == header, "outline and parse disagree"  # type: ignore[arg-type]
         assert parse(data) == found, "the same bytes, another mail"
         assert mail_from_json(mail_to_json(found)) == found, "a mail that does not survive its store"
         assert clean(found.text) == found.text, "control characters, or text that is no Unicode"

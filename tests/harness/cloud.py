@@ -98,7 +98,7 @@ class CloudHarness(ChaosHarness):
     def answers(self, email_id: str) -> list[EmailMessage]:
         """The replies that were sent to a mail."""
         sent = [entry.reply.raw for entry in self.cloud.outbox.of(email_id) if entry.sent_at]
-        return [email.message_from_bytes(raw, policy=email.policy.default) for raw in sent]  # type: ignore[misc]
+        return [email.message_from_bytes(raw, policy=email.policy.default) for raw in sent]
 
     @property
     def tools(self) -> Tools:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -84,7 +85,7 @@ def test_events_may_reach_the_dead_letters(cloud: Cloud) -> None:
     assert statement["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
-def _machine(cloud: Cloud) -> dict[str, object]:
+def _machine(cloud: Cloud) -> dict[str, Any]:
     machine = cloud.workflow.only("AWS::StepFunctions::StateMachine")
     assert machine["StateMachineName"] == names.STATE_MACHINE
     return machine

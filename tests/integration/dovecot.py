@@ -112,7 +112,7 @@ class Dovecot:
     def put(self, *mails: bytes, folder: str = "INBOX") -> None:
         client = self.client()
         for mail in mails:
-            assert client.append(folder, "", None, mail)[0] == "OK"  # type: ignore[arg-type]
+            assert client.append(folder, "", None, mail)[0] == "OK"
         client.logout()
 
     def forget_indexes(self) -> None:

@@ -174,8 +174,8 @@ def test_a_busy_model_is_asked_again_and_then_the_job_is_tried_later(world: Worl
 
 
 def test_a_rate_limit_that_passes_is_no_failure(world: World) -> None:
-    script = [ApiError(429, "rate_limit_error", headers={"retry-after": "1"}), ends("answered", "Hello.")]
-    with ScriptedApi(script) as api:
+    busy = ApiError(429, "rate_limit_error", headers={"retry-after": "1"})
+    with ScriptedApi([busy, ends("answered", "Hello.")]) as api:
         assert isinstance(world.ask(api), Answered)
 
 

@@ -13,7 +13,7 @@ from tests.extras import needs_extra
 from tests.integration.claude_world import World, ends
 from tests.unit.jobs.world import TestHold
 from webordinary.adapters.agents.claude_access import AwsCredentials, KeyCommand, ModelAccess, model_access
-from webordinary.adapters.agents.scripted_model import ApiError, Received, ScriptedApi, Use
+from webordinary.adapters.agents.scripted_model import ApiError, Received, Script, ScriptedApi, Use
 from webordinary.entrypoints.cli import main
 from webordinary.jobs.ports import Changed
 from webordinary.jobs.sandbox_policy import OutgoingRequest
@@ -117,7 +117,7 @@ def test_an_operator_with_credentials_of_aws_gets_claude_without_another_word(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     change = {"old_string": "Before", "new_string": "It works"}
-    script = [
+    script: Script = [
         lambda received: Use("Read", {"file_path": page_in(received)}),
         lambda received: Use("Edit", {"file_path": page_in(received), **change}),
         ends("changed", "The heading says “It works” now."),
@@ -232,7 +232,7 @@ def test_only_who_is_denied_a_role_is_not_asked_again(
 
     class Assumed:
         def get_frozen_credentials(self) -> None:
-            raise ClientError({"Error": {"Code": "No"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "AssumeRole")
+            raise ClientError({"Error": {"Code": "No"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "AssumeRole")  # type: ignore[typeddict-item]
 
     monkeypatch.setattr(Session, "get_credentials", lambda _: Assumed())
     with pytest.raises(kind, match="AssumeRole"):

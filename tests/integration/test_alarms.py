@@ -17,7 +17,7 @@ from webordinary.compose.checks import shown_checks
 from webordinary.compose.embedded import EmbeddedContainer
 from webordinary.mail.replies.compose import OPERATOR
 from webordinary.model.checks import Verdict
-from webordinary.model.events import Event
+from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import NewJob
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
@@ -38,10 +38,7 @@ def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
 def told(harness: EmbeddedHarness) -> list[str]:
     """What the operator's mails say."""
     raws = [entry.reply.raw for entry in harness.services.outbox.of(OPERATOR)]
-    return [
-        str(email.message_from_bytes(raw, policy=email.policy.default).get_content())  # type: ignore[attr-defined]
-        for raw in raws
-    ]
+    return [str(email.message_from_bytes(raw, policy=email.policy.default).get_content()) for raw in raws]
 
 
 def queue_long_ago(harness: EmbeddedHarness, name: str, minutes: float) -> None:
@@ -64,11 +61,11 @@ def test_a_dead_letter_is_mailed_once_with_its_reason_and_first_command(harness:
 
 
 def test_a_job_that_waits_for_the_machine_is_mailed_once_a_day(harness: EmbeddedHarness) -> None:
-    harness.services.events.emit(Event("JobWaits", data={"reason": "a colleague publishes"}))
+    harness.services.events.emit(Event(EventKind.JOB_WAITS, data={"reason": "a colleague publishes"}))
     harness.services.events.close()
     assert mail_alerts(harness.services) == 0
     for _ in range(2):
-        waits = Event("JobWaits", data={"reason": "OSError: No space left on device", "machine_fault": True})
+        waits = Event(EventKind.JOB_WAITS, data={"reason": "OSError: No space left on device", "machine_fault": True})
         harness.services.events.emit(waits)
     harness.services.events.close()
     assert mail_alerts(harness.services) == 1

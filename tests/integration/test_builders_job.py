@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_site_job import TITLE, Amelia
+from tests.integration.amelia import Amelia
+from tests.integration.test_site_job import TITLE
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.files.stores import LOG_BYTES, FolderBuildLogs
 from webordinary.jobs.ports import AgentResult, AgentTask

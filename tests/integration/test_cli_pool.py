@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
         yield harness
 
 
-def plain(harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str], *command: str) -> object:
+def plain(harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str], *command: str) -> Any:  # noqa: ANN401
     assert main([*command, "--json", "--data", str(harness.services.config.data)]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -75,7 +76,7 @@ def test_the_claim_of_a_dead_worker_is_neither_live_nor_busy_and_its_queue_has_n
     harness.receive()
     claim(harness)
     harness.services.workers.leave(WORKER)
-    [shown] = plain(harness, capsys, "claims")  # type: ignore[misc]
+    [shown] = plain(harness, capsys, "claims")
     assert (shown["live"], shown["busy"]) == (False, False)
     look = plain(harness, capsys, "queues")
     assert isinstance(look, dict)
@@ -95,7 +96,7 @@ def test_interruptions_tell_which_thread_a_job_made_way_for(
     services.pool.claims.end_and_take_next(started, Requeue(RequeueReason.INTERRUPTED), now, more=True)
     deliver_pending_callbacks(services.pool)
     harness.engine.run_ready()
-    [told] = plain(harness, capsys, "interruptions", email_id)  # type: ignore[misc]
+    [told] = plain(harness, capsys, "interruptions", email_id)
     assert (told["email_id"], told["new_thread_id"]) == (email_id, newcomer.thread_id)
     assert main(["interruptions", "--data", str(services.config.data)]) == 0
     assert newcomer.thread_id in capsys.readouterr().out
@@ -106,7 +107,7 @@ def test_a_claim_is_shown_with_its_worker_fence_and_lease_and_the_queue_with_its
 ) -> None:
     harness.receive()
     started = claim(harness)
-    [shown] = plain(harness, capsys, "claims")  # type: ignore[misc]
+    [shown] = plain(harness, capsys, "claims")
     assert (shown["key"], shown["worker"], shown["worker_id"]) == ("amelia#scott", "worker 7", WORKER)
     assert (shown["fence"], shown["status"], shown["live"], shown["busy"]) == (started.claim.fence, "held", True, True)
     look = plain(harness, capsys, "queues")

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,10 +190,10 @@ def test_one_more_person_on_a_site_needs_no_repository(
     ],
 )
 def test_what_cannot_be_is_refused_in_words_and_nothing_is_added(
-    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str], wrong: dict[str, str], message: str
+    tmp_path: Path, repo: Path, capsys: pytest.CaptureFixture[str], wrong: dict[str, Any], message: str
 ) -> None:
     data = tmp_path / "data"
-    assert add(data, **{"repo": repo, **wrong}) in (1, 2)
+    assert add(data, **({"repo": repo} | wrong)) in (1, 2)
     assert message in capsys.readouterr().err
     if data.exists():
         main(["project", "list", "--data", str(data), "--json"])

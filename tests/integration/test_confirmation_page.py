@@ -35,7 +35,7 @@ def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
 @contextmanager
 def visitor(harness: EmbeddedHarness) -> Iterator[TestClient]:
     """Somebody without a login."""
-    dashboard: Dashboard = _dashboard(harness.services, EventFeed())  # type: ignore[arg-type]
+    dashboard: Dashboard = _dashboard(harness.services, EventFeed())
     with TestClient(create_app(dashboard), base_url=URL, client=("192.0.2.1", 40000)) as page:
         yield page
 

@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 from tests.integration.git_over_http import serving
 from webordinary.adapters.dot_git import MAX_RULES_BYTES
 from webordinary.compose.container import Container
-from webordinary.compose.embedded import open_embedded
+from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
@@ -45,7 +45,7 @@ DELIVERY = Delivery(TransportKind.SMTP, "127.0.0.1", "scott@example.com", ("edit
 
 
 @pytest.fixture
-def container(tmp_path: Path) -> Iterator[Container]:
+def container(tmp_path: Path) -> Iterator[EmbeddedContainer]:
     with open_embedded(Config(data=tmp_path / "data")) as container:
         onboarding.ensure_sample(container)
         yield container
@@ -255,7 +255,7 @@ def test_a_failed_mail_is_handed_to_another_agent_by_click_and_by_command(
     assert onboarding.project_of(container, "amelia").agent == "builtin"
 
 
-def test_a_failed_mail_is_tried_again_or_closed_by_one_click(container: Container, page: TestClient) -> None:
+def test_a_failed_mail_is_tried_again_or_closed_by_one_click(container: EmbeddedContainer, page: TestClient) -> None:
     email_id = fail(container)
     assert "npm ended with an error" in page.get("/attention").text
     assert page.post(f"/mails/{email_id}/closings", headers=FORM).status_code == 303
@@ -320,7 +320,7 @@ def test_a_push_is_shown_after_one_click_and_by_a_signed_webhook_only(container:
     body, secret = b'{"ref": "refs/heads/main"}', onboarding.new_hook(container, "amelia")
     signature = "sha256=" + hmac.new(secret.encode(), body, "sha256").hexdigest()
     for wrong in ("", "sha256=", signature[:-1], "sha256=\u00e9"):
-        sent = {"X-Hub-Signature-256": wrong.encode()}
+        sent = {b"X-Hub-Signature-256": wrong.encode()}
         assert page.post("/hooks/amelia", content=body, headers=sent).status_code == 403
     assert page.post("/hooks/gone", content=body, headers={"X-Hub-Signature-256": signature}).status_code == 403
     assert (
@@ -474,7 +474,7 @@ def test_people_of_a_site_are_added_given_a_role_and_removed_by_click(container:
     ],
 )
 def test_each_change_of_a_site_is_an_event_so_that_other_open_pages_show_it(
-    container: Container, page: TestClient, path: str, fields: dict[str, str]
+    container: EmbeddedContainer, page: TestClient, path: str, fields: dict[str, str]
 ) -> None:
     before = container.overview.last_seq()
     assert page.post(f"/sites/amelia/{path}", data=fields, headers=FORM).status_code == 303

@@ -112,8 +112,8 @@ def test_no_page_scrolls_sideways(browser: Browser, world: World, address: str, 
 def test_a_new_operator_sets_a_password_by_the_link_signs_out_and_signs_in_again(
     browser: Browser, world: World
 ) -> None:
-    stores = [store(world.database) for store in (SqliteConsoleUsers, SqliteConsoleSecrets, SqliteActionLog)]
-    access = Access(*stores, lambda: datetime.now(UTC), monotonic, always=True)  # type: ignore[arg-type]
+    stores = SqliteConsoleUsers(world.database), SqliteConsoleSecrets(world.database), SqliteActionLog(world.database)
+    access = Access(*stores, lambda: datetime.now(UTC), monotonic, always=True)
     with serving(world, access=access) as address, visitor(browser) as olga:
         page = olga.page
         page.goto(f"{address}/link/{access.issue_link('olga', Role.OPERATOR)}")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.harness.site import SiteHarness, open_site_harness
+from tests.integration.amelia import Amelia
 from tests.integration.test_cli_project import add
-from tests.integration.test_site_job import Amelia
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, Changed
 from webordinary.jobs.run import JobDeps

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.amelia import Amelia
 from tests.integration.test_git_workspace import World, changed
-from tests.integration.test_site_job import Amelia
 from tests.unit.jobs.world import OTHER_THREAD, SCOTT, ZOE, work
 from webordinary.adapters.git import GitRepository, WorkspaceCache, command
 from webordinary.adapters.git.command import clear_leftovers, harden_origin, harden_origins, remove_stale_locks

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.world import Checkout
+from tests.integration.amelia import Amelia
 from tests.integration.test_foreign_text import Doing
 from tests.integration.test_git_workspace import BRANCH, World, changed, commit_by_hand
-from tests.integration.test_site_job import TITLE, Amelia
+from tests.integration.test_site_job import TITLE
 from tests.unit.jobs.world import THREAD, work
 from webordinary.adapters.dot_git import MAX_RULES_BYTES, is_dot_git, remove_dot_git
 from webordinary.adapters.git.origins import Origins

@@ -79,7 +79,7 @@ def test_a_signed_mail_is_accepted_once_however_often_it_is_posted(harness: Inta
 def test_what_is_not_signed_is_refused(harness: IntakeHarness, port: int, changed: str) -> None:
     later = str(int(now().timestamp()) + 1)
     value = {"From": "eve@example.com", "To": "edit+eve@example.com", "Signature": "", "Timestamp": later}[changed]
-    status, body = post(port, letter("wish"), **{f"X-WebOrdinary-{changed}": value})
+    status, body = post(port, letter("wish"), **{f"X-WebOrdinary-{changed}": value})  # type: ignore[arg-type]
     assert (status, "does not fit" in str(body["error"])) == (401, True)
     assert post(port, letter("wish"), secret="f" * 64)[0] == 401
     assert harness.started == []
@@ -93,7 +93,7 @@ def test_an_old_or_future_signature_is_refused(harness: IntakeHarness, port: int
 
 @pytest.mark.parametrize("timestamp", ["", "soon", "-1", "1" * 30, "\u0664\u0662".encode().decode("latin-1")])
 def test_a_timestamp_that_is_none_is_refused(harness: IntakeHarness, port: int, timestamp: str) -> None:
-    assert post(port, letter("wish"), **{"X-WebOrdinary-Timestamp": timestamp})[0] == 401
+    assert post(port, letter("wish"), **{"X-WebOrdinary-Timestamp": timestamp})[0] == 401  # type: ignore[arg-type]
 
 
 def test_mail_that_is_not_ours_too_big_or_empty_is_refused_for_good(harness: IntakeHarness, port: int) -> None:

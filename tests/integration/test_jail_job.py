@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.world import GIT_ATTACKS, Attack, House, house, working_jail
-from tests.integration.test_site_job import TITLE, Amelia
+from tests.integration.amelia import Amelia
+from tests.integration.test_site_job import TITLE
 from tests.unit.jobs.world import SCOTT
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.dot_git import is_dot_git

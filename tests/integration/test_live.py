@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.any_port import AnyPort
 from tests.integration.amelia import Amelia, EndsWith
 from tests.unit.jobs.world import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, TestHold, started
 from webordinary.adapters.builders import PlainFiles
@@ -470,7 +471,7 @@ def test_who_slept_while_publishing_is_too_late_once_somebody_has_looked(amelia:
     amelia.send(TITLE, "job-1")
     deps = amelia.deps()
 
-    class Sleeping:
+    class Sleeping(AnyPort):
         """Its push comes after another worker took the job over."""
 
         def __getattr__(self, name: str) -> object:

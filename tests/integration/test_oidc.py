@@ -126,8 +126,8 @@ def settings_of(issuer: str, claim: str = "email") -> OidcSettings:
 @pytest.fixture
 def console(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Console]:
     world, provider = World(tmp_path), Provider()
-    stores = [store(world.database) for store in (SqliteConsoleUsers, SqliteConsoleSecrets, SqliteActionLog)]
-    access = Access(*stores, lambda: NOON, time.monotonic, always=True)  # type: ignore[arg-type]
+    stores = SqliteConsoleUsers(world.database), SqliteConsoleSecrets(world.database), SqliteActionLog(world.database)
+    access = Access(*stores, lambda: NOON, time.monotonic, always=True)
     access.users.put(ConsoleUser("olga@example.com", Role.OPERATOR, NOON), "")
     with serving(provider):
         settings = OidcSettings(

@@ -288,4 +288,4 @@ def test_pictures_go_with_the_reply_and_stand_on_the_page(screenshotter: Chromiu
 
 def _replies(site: SiteHarness, email_id: str) -> list[EmailMessage]:
     entries = site.harness.replies(email_id)
-    return [email.message_from_bytes(entry.reply.raw, policy=email.policy.default) for entry in entries]  # type: ignore[misc]
+    return [email.message_from_bytes(entry.reply.raw, policy=email.policy.default) for entry in entries]

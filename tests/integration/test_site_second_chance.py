@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_site_job import Amelia
+from tests.integration.amelia import Amelia
 from tests.unit.jobs.world import OTHER_THREAD, ZOE
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
@@ -144,6 +144,7 @@ def test_a_new_script_of_a_foreign_host_is_left_out_until_the_operator_allows_it
     assert "cdn.example" in settled.result.summary
     assert "cdn.example" not in amelia.page()
     site = deps.project_of("amelia")
+    assert site
     allowed = replace(
         amelia.deps(),
         agents={"builtin": WritingAgent(SCRIPT)},

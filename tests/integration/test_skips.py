@@ -46,14 +46,14 @@ def counted(folder: Path, text: str, ci: str) -> str:
         "-m",
         "pytest",
         "-c",
-        ROOT / "pyproject.toml",
+        str(ROOT / "pyproject.toml"),
         "-p",
         "tests.conftest",
         "--rootdir",
-        folder,
+        str(folder),
     ]
     ran = subprocess.run(
-        [*command, "-p", "no:xdist", "-rf", folder],
+        [*command, "-p", "no:xdist", "-rf", str(folder)],
         cwd=ROOT, env=os.environ | {"CI": ci}, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     return ran.stdout

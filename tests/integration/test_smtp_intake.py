@@ -420,7 +420,7 @@ PROXY_V2 = (
 class ProxiedSmtp(smtplib.SMTP):
     header = b""
 
-    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:  # type: ignore[override]
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         opened = socket.create_connection((host, port), timeout)
         opened.sendall(self.header)
         return opened

@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -31,7 +32,7 @@ from webordinary.mail.records import mail_to_json
 from webordinary.mail.replies.answers import answer_job
 from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import Transient
-from webordinary.model.events import Event
+from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeferReason, JobOutcome, JobResult
 from webordinary.model.snapshot import MailFilter
 
@@ -257,7 +258,7 @@ def test_a_write_inside_a_write_is_an_error_and_no_standstill(db: Database) -> N
 def test_a_quiet_process_writes_its_events_by_itself(
     db: Database, events: SqliteEvents, heard: queue.Queue[str]
 ) -> None:
-    events.emit(Event("WorkerStarted"))
+    events.emit(Event(EventKind.WORKER_STARTED))
     assert heard.get(timeout=LONG) == "page"
     assert kinds(db) == ["WorkerStarted"]
 
@@ -272,8 +273,8 @@ def test_events_that_boarded_a_write_which_failed_go_with_the_next(
     monkeypatch.setattr(sqlite_events, "RIDE_AFTER_SECONDS", 0.0)
     with monkeypatch.context() as machine:
         machine.setattr(threading.Thread, "start", no_thread_can_be_had)  # so that only the writes below take them
-        events.emit(Event("JobStarted"))
-        events.emit(Event("JobSettled"))
+        events.emit(Event(EventKind.JOB_STARTED))
+        events.emit(Event(EventKind.JOB_SETTLED))
     with pytest.raises(sqlite3.IntegrityError), db.write() as conn:
         fail_at_the_commit(conn)
     assert kinds(db) == []
@@ -287,7 +288,7 @@ def test_a_burst_is_written_in_order_and_announced_by_the_batch(
 ) -> None:
     names = [f"Kind{number}" for number in range(3 * MAX_BATCH)]
     for name in names:
-        events.emit(Event(name))
+        events.emit(Event(cast("EventKind", name)))
     events.close()
     assert kinds(db) == names
     assert heard.qsize() <= len(names) // 10
@@ -296,10 +297,10 @@ def test_a_burst_is_written_in_order_and_announced_by_the_batch(
 def test_an_event_that_cannot_be_stored_is_told_to_the_log_and_keeps_no_other_from_its_place(
     db: Database, events: SqliteEvents, caplog: pytest.LogCaptureFixture
 ) -> None:
-    events.emit(Event("JobStarted"))
-    events.emit(Event("ChangeCommitted", job_id="job-1", data={"files": ["caf\udce9.html"]}))
-    events.emit(Event("ChangeCommitted", job_id="job-2", data={"files": {"a set"}}))
-    events.emit(Event("JobSettled"))
+    events.emit(Event(EventKind.JOB_STARTED))
+    events.emit(Event(EventKind.CHANGE_COMMITTED, job_id="job-1", data={"files": ["caf\udce9.html"]}))
+    events.emit(Event(EventKind.CHANGE_COMMITTED, job_id="job-2", data={"files": {"a set"}}))
+    events.emit(Event(EventKind.JOB_SETTLED))
     with db.write() as conn:
         conn.execute(ADD, ("a",))
     events.close()
@@ -322,7 +323,7 @@ def test_trouble_with_events_is_said_once_and_never_ends_their_thread(
 
     events = SqliteEvents(db, troubled)
     for number in range(5):
-        events.emit(Event(f"Kind{number}"))
+        events.emit(Event(cast("EventKind", f"Kind{number}")))
         assert heard.get(timeout=LONG) == "page"
     events.close()
     assert kinds(db) == [f"Kind{number}" for number in range(5)]
@@ -389,7 +390,7 @@ def test_what_this_version_packed_stays_readable() -> None:
 @pytest.mark.parametrize("text", ["Please change the title", "Bitte ändere den Titel der Startseite auf „Sommer“"])
 def test_three_replies_fit_into_a_page(text: str) -> None:
     mail = parsed(text=text)
-    done = JobResult("Changed the title.", "abc", "http://edit.amelia.localhost:8080/", ("index.html",))
+    done = JobResult("Changed the title.", "abc", "http://edit.amelia.localhost:8080/", changed_files=("index.html",))
     answer = answer_job(mail, JobOutcome.SUCCEEDED, done)
     reply = compose(answer, email_id="e1", mail=mail, mailbox="edit@localhost", sent_at=NOON)
     assert unpacked(packed(reply.raw)) == reply.raw

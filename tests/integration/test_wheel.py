@@ -26,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 def test_the_index_page_of_the_wheel_has_links_that_work_there(wheel: zipfile.ZipFile) -> None:
     name = next(name for name in wheel.namelist() if name.endswith("METADATA"))
     metadata = email.message_from_bytes(wheel.read(name))
-    targets = re.findall(r"\]\(([^)]+)\)", metadata.get_payload())
+    targets = re.findall(r"\]\(([^)]+)\)", metadata.get_payload())  # type: ignore[arg-type]
     assert len(targets) > 10
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []
     linked = {re.sub(r".*/main/", "", target).partition("#")[0] for target in targets if "/main/" in target}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 from tests.simulation.durable import Durable
 from tests.simulation.process import Bell, Ear, Port, Process
@@ -105,7 +106,7 @@ class House:
         free = ENGINE_THREADS - len(self._in_work)
         for name in [name for name in due if name not in passed_over][:free]:
             self._in_work.add(name)
-            self.process.spawn(f"advance {name}", lambda name=name: self._advance(name))
+            self.process.spawn(f"advance {name}", partial(self._advance, name))
         self._wait_seconds = self._seconds_to_wait()
 
     def _advance(self, name: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from tests.fakes.any_port import AnyPort
 from tests.fakes.repositories import MemoryOrigin, Seen
 from tests.harness.pool_records import PoolRecords
 from tests.simulation.durable import Durable
@@ -22,7 +23,7 @@ from webordinary.worker.slot import Slot
 from webordinary.worker.worker import Worker
 
 
-class Wrapped:
+class Wrapped(AnyPort):
     """All that is not said otherwise goes to the adapter inside."""
 
     def __init__(self, inside: object) -> None:
@@ -223,7 +224,7 @@ class SettledUnseen(Wrapped):
 class NeverForgotten(dict[str, Any]):
     """What a job may save stays what it was when it began."""
 
-    def pop(self, key: str, default: object = None) -> object:  # type: ignore[override]
+    def pop(self, key: str, default: object = None) -> object:
         return self.get(key, default)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from tests.fakes.any_port import AnyPort
 from tests.simulation.faults import Weather
 from tests.simulation.journal import Journal
 from tests.simulation.scheduler import Crashed, Life, Scheduler, Task
@@ -45,7 +47,7 @@ class Process:
         """This process's own measure; goes on while it is stopped."""
         return self._monotonic_from + self.scheduler.now * self._drift
 
-    def spawn(self, name: str, run: Callable[[], None]) -> None:
+    def spawn(self, name: str, run: Callable[[], object]) -> None:
         """Run beside the caller."""
         self.scheduler.spawn(self.life, name, run)
 
@@ -150,7 +152,7 @@ class Ear:
             self._process.scheduler.wake(self._sleeper)
 
 
-class Port:
+class Port(AnyPort):
     """An adapter as one process sees it: before and after each call anything may happen to that process."""
 
     def __init__(
@@ -158,7 +160,7 @@ class Port:
     ) -> None:
         self._target, self._name, self._process, self._after = target, name, process, after
 
-    def __getattr__(self, method: str) -> Callable[..., object]:
+    def __getattr__(self, method: str) -> Callable[..., Any]:
         perform = getattr(self._target, method)
         what = f"{self._name}.{method}"
         process, after = self._process, self._after

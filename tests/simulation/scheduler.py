@@ -26,7 +26,7 @@ class Life:
     alive: bool = True
     paused_until: float = 0.0
     tasks: list[Task] = field(default_factory=list)
-    when_gone: Callable[[], None] | None = None
+    when_gone: Callable[[], object] | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -65,7 +65,7 @@ class Scheduler:
         assert self._current is not None, "no task runs"
         return self._current
 
-    def spawn(self, life: Life, name: str, run: Callable[[], None]) -> Task:
+    def spawn(self, life: Life, name: str, run: Callable[[], object]) -> Task:
         """Start a thread of a process."""
 
         def body() -> None:

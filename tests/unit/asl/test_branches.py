@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from asl_world import CountingStore, World
+from tests.unit.asl.asl_world import CountingStore, World
 
 from webordinary.asl.ports import Status
 from webordinary.asl.values import JSON

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from asl_world import NOON, Crash, CrashingStore, VirtualClock
+from tests.unit.asl.asl_world import NOON, Crash, CrashingStore, VirtualClock
 
 from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 from webordinary.adapters.sqlite.executions import SqliteExecutions
@@ -89,7 +89,7 @@ class Steps:
 
     def ask(self, given: dict[str, JSON]) -> JSON:
         self.calls["ask"] += 1
-        self.tokens.append(given["token"])
+        self.tokens.append(str(given["token"]))
         return None
 
     def reply(self, given: dict[str, JSON]) -> JSON:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from asl_world import CountingStore, Crash, CrashingStore, World
+from tests.unit.asl.asl_world import CountingStore, Crash, CrashingStore, World
 
 from webordinary.asl.definition import Definition
 from webordinary.asl.errors import AslError, InvalidDefinition, NotReady, UnknownExecution

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from asl_world import NOON, World
+from tests.unit.asl.asl_world import NOON, World
 
 from webordinary.asl.errors import Failure
 from webordinary.asl.ports import Status
@@ -138,7 +138,7 @@ def test_what_json_cannot_say_is_an_error_of_the_handler() -> None:
 
 
 def test_a_handler_that_overran_its_timeout_has_timed_out() -> None:
-    world = task(lambda _: world.clock.pass_seconds(6), TimeoutSeconds=5)  # type: ignore[func-returns-value]
+    world = task(lambda _: world.clock.pass_seconds(6), TimeoutSeconds=5)
     assert world.failure() == ("States.Timeout", None)
     assert "LambdaFunctionTimedOut" in world.types()
 

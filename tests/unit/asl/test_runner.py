@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from asl_world import World
+from tests.unit.asl.asl_world import World
 
 from webordinary.asl.engine import EngineClock
 from webordinary.asl.errors import NotReady
@@ -96,7 +96,7 @@ def test_a_machine_without_room_for_threads_at_the_start_is_waited_for(monkeypat
 def test_a_wake_up_brings_new_work_and_a_timer_needs_none() -> None:
     done = threading.Event()
     states = {"Nap": {"Type": "Wait", "Seconds": 0, "Next": "Only"}, **TASK}
-    world = World(states, {"work": lambda _: done.set()})  # type: ignore[func-returns-value]
+    world = World(states, {"work": lambda _: done.set()})
     with running(world) as waker:
         world.engine.start("late", {})
         waker.wake()
@@ -138,7 +138,9 @@ def test_a_handler_that_is_not_ready_is_called_again_and_no_catch_sees_it() -> N
         assert done.wait(TIMEOUT_SECONDS)
     assert len(calls) == 2
     world.engine.advance("patient")
-    assert world.store.load("patient").execution.status is Status.SUCCEEDED
+    stored = world.store.load("patient")
+    assert stored
+    assert stored.execution.status is Status.SUCCEEDED
 
 
 def test_more_work_than_threads_is_all_done_once() -> None:
@@ -177,7 +179,7 @@ def test_an_answered_token_goes_on_after_a_wake_up() -> None:
             },
             **TASK,
         },
-        {"ask": ask, "work": lambda given: done.set() or given},  # type: ignore[func-returns-value]
+        {"ask": ask, "work": lambda given: done.set() or given},
     )
     world.engine.start("one", {})
     with running(world) as waker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from asl_world import NOON, Crash, CrashingStore, World
+from tests.unit.asl.asl_world import NOON, Crash, CrashingStore, World
 
 from webordinary.asl.ports import Status, send_task_failure, send_task_heartbeat, send_task_success, stop_execution
 from webordinary.asl.values import JSON

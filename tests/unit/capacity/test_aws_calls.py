@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +19,6 @@ from botocore.exceptions import ClientError, EndpointConnectionError  # noqa: E4
 if TYPE_CHECKING:
     from benchmarks.parts.aws_calls import CallCounter
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 ITEM = {"id": {"S": "a"}}
 QUICK = Config(retries={"mode": "standard", "total_max_attempts": 3})
 
@@ -37,9 +35,8 @@ class Body:
 
 
 @pytest.fixture
-def counter(monkeypatch: pytest.MonkeyPatch) -> CallCounter:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    from parts.aws_calls import CallCounter
+def counter() -> CallCounter:
+    from benchmarks.parts.aws_calls import CallCounter
 
     return CallCounter()
 
@@ -48,10 +45,10 @@ def answering(status: int, body: bytes = b"{}") -> boto3.Session:
     """A session whose requests never leave the process."""
 
     def answer(request: AWSRequest, **_: object) -> AWSResponse:
-        return AWSResponse(request.url, status, {"content-type": "application/x-amz-json-1.0"}, Body(body))
+        return AWSResponse(request.url, status, {"content-type": "application/x-amz-json-1.0"}, Body(body))  # type: ignore[arg-type]
 
     session = boto3.Session("key", "secret", region_name="us-east-1")
-    session.events.register("before-send", answer)
+    session.events.register("before-send", answer)  # type: ignore[arg-type]
     return session
 
 
@@ -94,7 +91,7 @@ def test_retries_are_billed_and_failures_counted(counter: CallCounter, monkeypat
 
 def test_a_call_that_never_arrives_is_counted_as_failed(counter: CallCounter) -> None:
     def unreachable(request: AWSRequest, **_: object) -> None:
-        raise EndpointConnectionError(endpoint_url=request.url)
+        raise EndpointConnectionError(endpoint_url=request.url)  # type: ignore[arg-type]
 
     session = boto3.Session("key", "secret", region_name="us-east-1")
     session.events.register("before-send", unreachable)
@@ -123,7 +120,7 @@ def test_only_what_came_since_a_moment_is_told(counter: CallCounter) -> None:
 
 
 def test_transitions_and_invocations_are_read_from_the_history(counter: CallCounter) -> None:
-    from parts.aws_calls import workflow_usage
+    from benchmarks.parts.aws_calls import workflow_usage
 
     usage = workflow_usage(
         [

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from tests.aws.proxied_calls import ProxiedCall, call_of
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 PUT = {"Put": {"TableName": "jobs"}}
 KEY = {"id": {"S": "a"}}
 QUEUE = "http://127.0.0.1:4566/1/webordinary-input-amelia-scott"
@@ -60,11 +58,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("call", "units"), CASES, ids=lambda each: getattr(each, "operation", ""))
-def test_a_call_is_priced_by_what_it_asks_for(
-    monkeypatch: pytest.MonkeyPatch, call: ProxiedCall, units: dict[str, float]
-) -> None:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    from parts.aws_calls import counted
+def test_a_call_is_priced_by_what_it_asks_for(call: ProxiedCall, units: dict[str, float]) -> None:
+    from benchmarks.parts.aws_calls import counted
 
     twice = counted({call: 2})
     assert dict(twice.usage) == {meter: 2 * each for meter, each in units.items()}

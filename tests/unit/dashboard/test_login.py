@@ -46,8 +46,12 @@ class Console:
     settings: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        stores = [store(self.world.database) for store in (SqliteConsoleUsers, SqliteConsoleSecrets, SqliteActionLog)]
-        self.access = Access(*stores, lambda: self.now, lambda: self.seconds, always=True)  # type: ignore[arg-type]
+        stores = (
+            SqliteConsoleUsers(self.world.database),
+            SqliteConsoleSecrets(self.world.database),
+            SqliteActionLog(self.world.database),
+        )
+        self.access = Access(*stores, lambda: self.now, lambda: self.seconds, always=True)
         for name, role in (("olga", Role.OPERATOR), ("vera", Role.VIEWER)):
             self.access.users.put(ConsoleUser(name, role, NOON), hash_of_password())
 

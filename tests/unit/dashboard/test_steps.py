@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_an_interrupted_job_is_back_in_the_queue_and_not_edited() -> None:
 
 
 @pytest.mark.parametrize("before", [{"attempts": 2}, {"attempts": 1, "interruptions": 1}], ids=str)
-def test_a_job_that_runs_again_says_so_beside_the_time_of_its_last_start(before: dict[str, int]) -> None:
+def test_a_job_that_runs_again_says_so_beside_the_time_of_its_last_start(before: dict[str, Any]) -> None:
     again = job(JobState.RUNNING, queued_at=later(1), started_at=later(13), worker="worker 2", **before)
     assert way(mail(again)) == "received+ queued+ claimed again by worker 2+ edited* on the edit site. answered."
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.unit.jobs.world import (
 )
 from webordinary.jobs.deploy import EditDeployment, SiteDeployer
 from webordinary.jobs.edit import deploy_edit
+from webordinary.jobs.page_checks import Flawed
 from webordinary.jobs.ports import no_check
 from webordinary.jobs.rollback import OperatorToken
 from webordinary.jobs.run import JobDeps, JobRun
@@ -73,7 +75,7 @@ class FunctionBuilder:
 
 def deploy(
     deployer: SiteDeployer, workspace: Workspace, token: TestHold, build: Build = build
-) -> EditDeployment | MergeConflict | BuildFailed:
+) -> EditDeployment | MergeConflict | BuildFailed | Flawed:
     """Deploy a committed change over the ports of this deployer."""
     deps = JobDeps(
         deployer.workspaces, deployer.main, deployer.main, deployer.leases, deployer.releases, agents={},  # type: ignore[arg-type]
@@ -102,10 +104,11 @@ class Site:
 
     def deployer(self, repository: MemoryRepository, count: list[int] | None = None, crash_at: int = 0) -> SiteDeployer:
         count = count if count is not None else [0]
-        ports = [repository, repository, self.leases, self.releases]
+        ports: list[Any] = [repository, repository, self.leases, self.releases]
         if crash_at:
-            ports = [CrashingBefore(port, count, crash_at) for port in ports]  # type: ignore[misc]
-        return SiteDeployer(*ports, Clock(), lambda seconds: None)  # type: ignore[arg-type]
+            ports = [CrashingBefore(port, count, crash_at) for port in ports]
+        workspaces, main, leases, releases = ports
+        return SiteDeployer(workspaces, main, leases, releases, Clock(), lambda seconds: None)
 
     def main(self) -> dict[str, str]:
         return dict(self.origin.commits[self.origin.refs[MAIN]].files)

@@ -145,7 +145,7 @@ def test_a_release_that_cannot_be_read_is_not_compared(tmp_path: Path) -> None:
 
 def test_what_one_comparison_reads_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_checks, "MOST_BYTES", len(HOME) * 5)
-    many = {f"{number}.html": HOME.replace("Home", f"New {number}") for number in range(10)}
+    many: dict[str, str | None] = {f"{number}.html": HOME.replace("Home", f"New {number}") for number in range(10)}
     found = compared(tmp_path, many)
     assert (found.pages_changed, found.is_checked) == (10, False)
     assert 0 < len(found.changed_pages) < 10

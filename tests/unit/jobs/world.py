@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from tests.fakes.any_port import AnyPort
 from tests.harness.stores import LeasesOfRunningJobs
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.jobs.source import JobContext
@@ -72,7 +73,7 @@ class Crash(BaseException):
     """The process is gone: nobody may catch this."""
 
 
-class CrashingBefore:
+class CrashingBefore(AnyPort):
     """Wraps an adapter; the numbered call of a shared count does not happen, and nothing after it does."""
 
     def __init__(self, adapter: object, count: list[int], crash_at: int, after: bool = False) -> None:

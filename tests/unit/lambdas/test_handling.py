@@ -13,7 +13,7 @@ from webordinary.entrypoints.lambdas import functions
 from webordinary.entrypoints.lambdas.handlers import EventLogger, handled
 from webordinary.mail.parsing.headers import MAX_HEADER_BYTES
 from webordinary.mail.ports import Unparseable
-from webordinary.model.events import Event
+from webordinary.model.events import Event, EventKind
 from webordinary.workflow.definition import STEPS
 
 
@@ -42,7 +42,7 @@ def test_the_log_of_a_lambda_names_nobody(capsys: pytest.CaptureFixture[str]) ->
     telling = EventLogger("webordinary-nobody")
 
     def refuse(event: object) -> None:
-        telling.emit(Event("MailRefused", "e1", data={"reason": "eve@evil.example is entitled to no project"}))
+        telling.emit(Event(EventKind.MAIL_REFUSED, "e1", data={"reason": "eve@evil.example is entitled to no project"}))
         raise ValueError("no mail of eve@evil.example from 192.0.2.17")
 
     with pytest.raises(ValueError, match="eve"):
@@ -57,7 +57,7 @@ def test_what_happened_is_logged_with_its_mail_and_counted_in_the_embedded_forma
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     telling = EventLogger("webordinary-telling")
-    handled(lambda event: telling.emit(Event("MailReceived", email_id="e1")), telling)({}, Invocation())
+    handled(lambda event: telling.emit(Event(EventKind.MAIL_RECEIVED, email_id="e1")), telling)({}, Invocation())
     logged, counted = map(json.loads, capsys.readouterr().out.splitlines())
     assert (logged["message"], logged["email_id"]) == ("MailReceived", "e1")
     assert logged["request_id"] == Invocation().aws_request_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,9 @@ def stuffed(content: bytes) -> bytes:
     return b"\r\n".join(b"." + line if line.startswith(b".") else line for line in lines)
 
 
-def fed(sent: bytes, sizes: random.Random | None = None, **limits: int) -> tuple[MailData, bytes]:
+def fed(sent: bytes, sizes: random.Random | None = None, **limits: Any) -> tuple[MailData, bytes]:  # noqa: ANN401
     """Feed in one chunk, or in chunks of random sizes, until the data ends."""
-    data, rest, at = MailData(**{"max_bytes": 40 * MB} | limits), b"", 0
+    data, rest, at = MailData(**({"max_bytes": 40 * MB} | limits)), b"", 0
     while at < len(sent) and not data.ended:
         size = sizes.choice((1, 2, 3, 7, 50)) if sizes else len(sent)
         rest = data.feed(sent[at : at + size])

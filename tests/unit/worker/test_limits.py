@@ -56,8 +56,8 @@ class Watched(Around):
         super().__init__()
         self.waiting, self.asked = {"token"}, list[str]()
         self.deps = self.surroundings(PoolRecords())
+        assert isinstance(self.deps.clock, VirtualClock)
         self.pool, self.time = self.deps.pool, self.deps.clock
-        assert isinstance(self.time, VirtualClock)
         self.pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
         self.pool.jobs.bind_token("a", "token")
         started = self.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)

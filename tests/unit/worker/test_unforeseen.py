@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
+from tests.fakes.any_port import AnyPort
 from tests.harness.pool_records import PoolRecords
 from tests.unit.worker.around import DONE, WORKER, Around
 from webordinary.model.claims import (
@@ -63,14 +65,14 @@ class Troubled(Around):
 
 
 @dataclass
-class TroubledClaims:
+class TroubledClaims(AnyPort):
     """Claims that raise a surprise: before they do something, or after."""
 
     inside: Claims
     refuses: Callable[[Ending], bool] = lambda ending: False
     tried: list[Ending] = field(default_factory=list)
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         return getattr(self.inside, name)
 
     def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:

@@ -232,7 +232,8 @@ def test_the_reply_offers_a_publication_to_those_who_may_publish(
     harness.settle(Settlement(JobOutcome.SUCCEEDED, JobResult("The title is new.", "abc", "http://edit.localhost/")))
     steps["Reply"]({"emailId": payload["emailId"], "sender": {"verdict": "admitted"}, "job": payload})
     [reply] = harness.replies(payload["emailId"])
-    body = message_from_bytes(reply.reply.raw, policy=default).get_body(("plain",))  # type: ignore[attr-defined]
+    body = message_from_bytes(reply.reply.raw, policy=default).get_body(("plain",))
+    assert body
     assert ("publish" in body.get_content()) is offered
     assert "undo" in body.get_content()
 
