@@ -23,6 +23,12 @@ def drawn(size: tuple[int, int] = (64, 48), mode: str = "RGB") -> Image.Image:
     return image.convert(mode)
 
 
+def grained(size: tuple[int, int] = (640, 480)) -> Image.Image:
+    """As a camera sees it: each pixel a little different from those beside it."""
+    coarse = (size[0] // 4, size[1] // 4)
+    return Image.merge("RGB", [Image.effect_noise(coarse, sigma).resize(size) for sigma in (20, 30, 40)])
+
+
 def picture(form: str, size: tuple[int, int] = (64, 48), mode: str = "RGB", **options: Any) -> bytes:  # noqa: ANN401
     """The file of such a picture."""
     made = io.BytesIO()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ import pytest
 
 from tests.harness.embedded import SCOTT, EmbeddedHarness, open_harness
 from tests.hostile_mails import HOSTILE, mail, of_parts, one_photo, plain_text, quotes_and_answers, twenty_photos
-from tests.photos import HEIC, exif, opened, picture
+from tests.photos import HEIC, PROFILE, exif, grained, opened, picture
 from tests.processes import children_of, wait_gone
 from webordinary.adapters.files import parser as parser_module
 from webordinary.adapters.files.parser import ParserLimits, ProcessParser
@@ -96,6 +97,19 @@ def test_photos_come_out_of_the_child_prepared_for_the_site(parser: ProcessParse
     photos = list(parser.files(twenty_photos(SCOTT)))
     assert len(photos) == 20
     assert {file.data for file in photos if isinstance(file, ExtractedFile)} == {prepared(picture("JPEG"), JPEG)}
+
+
+def test_a_photo_comes_with_a_smaller_webp_copy_without_metadata(parser: ProcessParser) -> None:
+    sent = io.BytesIO()
+    grained().save(sent, "JPEG", quality=95, exif=exif(), icc_profile=PROFILE)
+    (photo,) = parser.files(with_photos(sent.getvalue()))
+    assert isinstance(photo, ExtractedFile)
+    copy = opened(photo.webp)
+    assert (copy.format, copy.size, opened(photo.data).format) == ("WEBP", opened(photo.data).size, "JPEG")
+    assert len(photo.webp) < 0.8 * len(photo.data)
+    assert copy.info["icc_profile"] == PROFILE
+    assert not copy.getexif()
+    assert "xmp" not in copy.info
 
 
 def with_photos(*photos: bytes) -> bytes:

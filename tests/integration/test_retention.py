@@ -122,6 +122,17 @@ def test_a_sweep_is_bounded_and_the_next_one_goes_on(harness: EmbeddedHarness) -
     assert [harness.services.retention.forget(later, later, limit=3) for _ in range(3)] == [3, 2, 0]
 
 
+def test_the_webp_copy_of_a_photo_is_kept_as_long_as_its_mail(harness: EmbeddedHarness) -> None:
+    copy = harness.services.blobs.put(b"the same as WebP")
+    photo = Attachment(
+        "mug.png", "image/png", AttachmentKind.IMAGE, 7, harness.services.blobs.put(b"a photo"), webp=copy
+    )
+    harness.services.mailroom.manifest.save(harness.receive(), 0, photo)
+    later = harness.services.clock.now() + timedelta(days=1)
+    assert harness.services.blobs.forget(later, harness.services.retention.attached()) == 0
+    assert harness.services.blobs.path(copy).exists()
+
+
 def test_a_file_that_another_mail_came_with_is_kept(harness: EmbeddedHarness) -> None:
     digest = attach(harness, harness.receive(), b"the same photo")
     other = harness.services.blobs.put(b"another photo")

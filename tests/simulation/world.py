@@ -271,7 +271,7 @@ class World:
             agents={"simulated": SimulatedAgent(process, repository, self.customers.letters, durable.state)},
             builders={"simulated": SimulatedBuilder(process, durable.releases)},
             project_of=self._project_of,
-            attachment_path=lambda attachment: Path(attachment.digest),
+            attachment_path=Path,
             site_url=lambda project_id, stage: f"http://{stage}.{project_id}/",
             role_of=lambda *_: SenderRole.BOTH,
             ledger=durable.ledger,

@@ -62,7 +62,7 @@ from webordinary.model.claims import ClaimStatus
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, Events
 from webordinary.model.jobs import Job, JobState
-from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
+from webordinary.model.mail import Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels, LoggedEvent
 from webordinary.pool.metrics import MetricsState
@@ -464,8 +464,8 @@ class AwsContainer:
 
         return FetchedFiles(self.blobs, self._scratch / ".attachments")
 
-    def attachment_path(self, attachment: Attachment) -> Path:
-        return self._attachments.path(attachment.digest)
+    def attachment_path(self, digest: str) -> Path:
+        return self._attachments.path(digest)
 
     @cached_property
     def _shown(self) -> ShownCopies:

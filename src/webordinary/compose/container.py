@@ -21,7 +21,7 @@ from webordinary.mail.intake import Accepted
 from webordinary.mail.ports import Blobs, Directory, Outbox, RawMails, Threads, Transport, UndeliveredReplies
 from webordinary.model.events import Events
 from webordinary.model.jobs import Job
-from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
+from webordinary.model.mail import Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import Levels
 from webordinary.pool.metrics import MetricsState, Samples
@@ -209,7 +209,7 @@ class Container(Protocol):
     def access(self) -> Access | None:
         """Users of the console; None where it has no login of its own."""
 
-    def attachment_path(self, attachment: Attachment) -> Path:
+    def attachment_path(self, digest: str) -> Path:
         """Path of an attachment's bytes on this machine."""
 
     def current_site(self, project_id: str, stage: Stage) -> Path | None:

@@ -67,7 +67,7 @@ from webordinary.mail.dmarc import AlignedSignature, Dns
 from webordinary.mail.ports import Transport
 from webordinary.model.errors import Permanent
 from webordinary.model.jobs import Job
-from webordinary.model.mail import Attachment, Delivery, TransportVerdicts
+from webordinary.model.mail import Delivery, TransportVerdicts
 from webordinary.model.names import ProjectUser
 from webordinary.model.snapshot import WorkerEntry
 from webordinary.pool.ports import DRAIN, Pool
@@ -339,8 +339,8 @@ class EmbeddedContainer:
     def credentials(self) -> Credentials:
         return Credentials(self.config.data / SECRETS)
 
-    def attachment_path(self, attachment: Attachment) -> Path:
-        return self.blobs.path(attachment.digest)
+    def attachment_path(self, digest: str) -> Path:
+        return self.blobs.path(digest)
 
     def read_release(self, release: Path, name: str) -> bytes:
         return read_local(release, name)

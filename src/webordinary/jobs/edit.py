@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import EventKind
 from webordinary.model.jobs import Settlement
-from webordinary.model.mail import Command
+from webordinary.model.mail import Attachment, Command
 from webordinary.model.projects import Project
 from webordinary.model.text import clean, without_secrets
 
@@ -262,7 +263,7 @@ def run_agent(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
         note=note,
         wishes=run.project.wishes,
         workspace=agent_folder(run.project, workspace),
-        attachments=tuple(AttachedFile(a, run.deps.attachment_path(a)) for a in run.instruction.attachments),
+        attachments=tuple(map(partial(_attached, run.deps.attachment_path), run.instruction.attachments)),
         session=run.deps.sessions.session_of(thread_id),
         limits=limits,
         project_id=run.project.project_id,
@@ -283,6 +284,10 @@ def run_agent(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
         cost_usd=result.cost_usd,
     )
     return result
+
+
+def _attached(path_of: Callable[[str], Path], file: Attachment) -> AttachedFile:
+    return AttachedFile(file, path_of(file.digest), path_of(file.webp) if file.webp else None)
 
 
 def agent_folder(project: Project, workspace: Workspace) -> Path:

@@ -65,6 +65,8 @@ class AttachedFile:
 
     attachment: Attachment
     path: Path
+    webp: Path | None = None
+    """The same photo as WebP, to stand beside it where a page can name both."""
 
 
 def ignore_progress(told: object) -> None:

@@ -30,7 +30,7 @@ from webordinary.jobs.source import ChangeMessage, JobContext
 from webordinary.model.claims import CancelToken, StartedJob
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import Job
-from webordinary.model.mail import Attachment, Command, Instruction
+from webordinary.model.mail import Command, Instruction
 from webordinary.model.names import branch_of, first_job_of
 from webordinary.model.projects import Project, SenderRole
 
@@ -98,7 +98,8 @@ class JobDeps:
     agents: Mapping[str, Agent]
     builders: Mapping[str, Builder]
     project_of: Callable[[str], Project | None]
-    attachment_path: Callable[[Attachment], Path]
+    attachment_path: Callable[[str], Path]
+    """The file with the bytes of this digest, on this machine."""
     site_url: Callable[[str, Stage], str]
     role_of: Callable[[str, str], SenderRole]
     """The role of an address in a project now."""

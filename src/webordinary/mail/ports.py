@@ -107,6 +107,9 @@ class ExtractedFile:
     media_type: str
     kind: AttachmentKind
     data: bytes
+    sent_as: str = ""
+    webp: bytes = b""
+    """The same photo as WebP, where that is worth a file."""
 
 
 @dataclass(frozen=True, slots=True)

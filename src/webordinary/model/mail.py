@@ -79,6 +79,10 @@ class Attachment:
     kind: AttachmentKind
     size: int
     digest: str
+    sent_as: str = ""
+    """Its name as the customer wrote it, on one line; for reading, never for a path."""
+    webp: str = ""
+    """The digest of the same photo as WebP; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

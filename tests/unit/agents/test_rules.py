@@ -14,9 +14,9 @@ from webordinary.adapters.agents.acp_session import granted
 from webordinary.adapters.agents.claude_access import KEPT_SECONDS, KeyCommand, model_access
 from webordinary.adapters.agents.claude_agent import ClaudeResult, judge
 from webordinary.adapters.agents.process import MOST_TOLD, ProgressReporter
-from webordinary.adapters.agents.workspace import prepare_files, result_of, shown, tree_snapshot
+from webordinary.adapters.agents.workspace import prepare_files, prompt_text, result_of, shown, tree_snapshot
 from webordinary.adapters.sandbox.proxy import may_ask
-from webordinary.jobs.ports import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
+from webordinary.jobs.ports import AgentLimits, AgentTask, Answered, Asked, AttachedFile, Changed, NotUnderstood
 from webordinary.jobs.sandbox_policy import OutgoingRequest
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Attachment, AttachmentKind
@@ -213,6 +213,20 @@ def test_files_are_laid_out_under_plain_names(tmp_path: Path) -> None:
     packed = prepare_files(files, tmp_path / "out")
     assert [file.name for file in packed] == ["Mug-cup.jpg", "Mug-cup-2.jpg", "file", "notes.pdf"]
     assert [file.name for file in shown(packed)] == ["Mug-cup.jpg", "Mug-cup-2.jpg"]
+
+
+def test_an_agent_is_told_the_customers_own_name_of_a_file_and_of_its_webp_copy(tmp_path: Path) -> None:
+    blob = tmp_path / "blob"
+    blob.write_bytes(b"x" * 10)
+    photo = Attachment("file.jpg", "image/jpeg", AttachmentKind.IMAGE, 10, "", 'Моя "кружка".jpg', "1" * 64)
+    plain = Attachment("file.webp", "image/webp", AttachmentKind.IMAGE, 10, "", "file.webp")
+    packed = prepare_files((AttachedFile(photo, blob, blob), AttachedFile(plain, blob)), tmp_path / "out")
+    assert [file.name for file in packed] == ["file.jpg", "file-2.webp"]
+    said = prompt_text(AgentTask("Add it", tmp_path, ()), packed)
+    assert r'- file.jpg (sent as "Моя \"кружка\".jpg", image/jpeg, 10 bytes): ' in said
+    assert f"; as WebP, 10 bytes: {tmp_path / 'out' / 'file.webp'}\n" in said
+    assert '<source type="image/webp"' in said
+    assert '<source type="image/webp"' not in prompt_text(AgentTask("Add it", tmp_path, ()), packed[1:])
 
 
 def test_a_footprint_sees_every_kind_of_change(tmp_path: Path) -> None:

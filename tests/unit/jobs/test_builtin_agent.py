@@ -214,6 +214,76 @@ def test_a_photo_says_its_size_and_is_described_on_request(site: Site) -> None:
     assert 'src="images/img-4711.jpg" alt="Amelia at the wheel" width="40" height="30"' in site.about
 
 
+def with_copy(site: Site, text: str, sent_as: str = "Vase.jpg") -> AgentResult:
+    """A wish with a photo that has a WebP copy."""
+    copy = site.photo.with_name("copy")
+    copy.write_bytes(b"the same as WebP")
+    photo = Attachment("vase.jpg", "image/jpeg", AttachmentKind.IMAGE, 9, "0" * 64, sent_as, "1" * 64)
+    return BuiltinAgent().run(AgentTask(text, site.folder, (AttachedFile(photo, site.photo, copy),)), TestHold())
+
+
+SOURCE = '<source type="image/webp" srcset="images/vase.webp">'
+
+
+def test_a_webp_copy_stands_beside_an_added_photo_and_goes_with_it(site: Site) -> None:
+    assert isinstance(with_copy(site, "add this photo to the about page"), Changed)
+    assert f'<picture style="display:contents">{SOURCE}<img src="images/vase.jpg" alt="Vase"' in site.about
+    assert (site.folder / "images" / "vase.webp").read_bytes() == b"the same as WebP"
+    assert isinstance(site.write("The photo on the about page shows “Our blue vase”."), Changed)
+    assert SOURCE in site.about
+    assert isinstance(site.write("remove the photo of the vase"), Changed)
+    assert "vase" not in site.about
+    assert "figure" not in site.about
+    assert not (site.folder / "images" / "vase.webp").exists()
+
+
+def test_a_webp_copy_that_another_page_shows_keeps_its_file(site: Site) -> None:
+    with_copy(site, "add this photo to the homepage")
+    with_copy(site, "add this photo to the about page")
+    assert isinstance(site.write("remove the photo of the vase on the homepage"), Changed)
+    assert SOURCE not in site.home
+    assert SOURCE in site.about
+    assert (site.folder / "images" / "vase.webp").exists()
+
+
+def test_no_source_of_a_picture_shows_the_photo_that_was_replaced(site: Site) -> None:
+    old = '<img src="images/kiln.svg" srcset="big.svg 2x" alt="The kiln at night">'
+    around = (
+        f'<picture class="wide"><source type="image/webp" srcset="images/kiln.webp 1x, big.webp 2x">{old}</picture>'
+    )
+    (site.folder / "index.html").write_bytes(HOME.replace(old, around).encode())
+    (site.folder / "images" / "kiln.webp").write_bytes(b"the kiln")
+    assert isinstance(with_copy(site, "replace the photo of the kiln with the attached one"), Changed)
+    assert f'<picture class="wide">{SOURCE}<img src="images/vase.jpg" alt="The kiln"></picture>' in site.home
+    assert "kiln.webp" not in site.home
+    assert not (site.folder / "images" / "kiln.webp").exists()
+    assert isinstance(site.write("replace the photo of the kiln with the attached one", "b.jpg"), Changed)
+    assert "webp" not in site.home
+    assert not (site.folder / "images" / "vase.webp").exists()
+
+
+@pytest.mark.parametrize("style", [".card > img { width: 9em }", "p + img{}", "img:first-child {margin:0}"])
+def test_a_style_that_wants_the_photo_itself_there_keeps_it_without_a_copy(site: Site, style: str) -> None:
+    (site.folder / "site.css").write_text(style)
+    assert isinstance(with_copy(site, "replace the photo of the kiln with the attached one"), Changed)
+    assert '<img src="images/vase.jpg" alt="The kiln"></section>' in site.home
+    assert not (site.folder / "images" / "vase.webp").exists()
+
+
+def test_a_page_in_markdown_gets_no_webp_copy(site: Site) -> None:
+    (site.folder / "mkdocs.yml").write_text("site_name: Amelia\n")
+    (site.folder / "docs").mkdir()
+    (site.folder / "docs" / "index.md").write_text("# Amelia\n\nPots.\n")
+    assert isinstance(with_copy(site, "add this photo to the homepage"), Changed)
+    assert "![Vase](images/vase.jpg)" in (site.folder / "docs" / "index.md").read_text()
+    assert [path.name for path in (site.folder / "docs" / "images").iterdir()] == ["vase.jpg"]
+
+
+def test_a_photo_named_in_another_script_is_described_by_that_name(site: Site) -> None:
+    assert isinstance(with_copy(site, "add this photo to the homepage", "Синяя ваза.jpg"), Changed)
+    assert 'alt="Синяя ваза"' in site.home
+
+
 def test_the_name_of_a_photo_keeps_its_letters(site: Site) -> None:
     site.write("add this photo to the about page", "Größe der Schüssel.jpg")
     assert "images/groesse-der-schuessel.jpg" in site.about

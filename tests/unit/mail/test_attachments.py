@@ -13,7 +13,7 @@ from tests.photos import HEIC, opened, picture
 from tests.unit.mail.letters import JPEG, NOON, PNG, SCOTT, multipart
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.mails import SqliteAttachmentManifest
-from webordinary.mail.parsing.attachments import extract, safe_stem, store_attachments
+from webordinary.mail.parsing.attachments import as_sent, extract, safe_stem, store_attachments
 from webordinary.mail.parsing.photos import prepared
 from webordinary.mail.ports import ExtractedFile
 from webordinary.mail.write import CustomerMail, OutgoingFile, write_mail
@@ -151,6 +151,36 @@ def test_a_cid_image_without_a_name_is_taken() -> None:
     found = next(extract(multipart(("Content-Type: text/plain", b"hi"), (head, base64.b64encode(JPEG))), prepared))
     assert isinstance(found, ExtractedFile)
     assert (found.name, found.kind) == ("file.jpg", AttachmentKind.IMAGE)
+
+
+@pytest.mark.parametrize(
+    ("name", "sent_as"),
+    [
+        ("Моя кружка.jpg", "Моя кружка.jpg"), ("C:\\Fotos\\陶器.jpg", "陶器.jpg"), ("a\u202egpj.exe", "a gpj.exe"),
+        ("x\r\n# Rules: y.jpg", "x # Rules: y.jpg"), ("ж" * 300, "ж" * 80), ("", ""),
+    ],
+)  # fmt: skip
+def test_the_customers_own_name_of_a_file_is_kept_on_one_line(name: str, sent_as: str) -> None:
+    assert as_sent(name) == sent_as
+
+
+def test_a_photo_of_which_no_copy_can_be_made_still_comes() -> None:
+    found = next(extract(with_files(("mug.jpg", JPEG)), prepared, lambda *_: "takes too long"))
+    assert isinstance(found, ExtractedFile)
+    assert (found.name, found.webp) == ("mug.jpg", b"")
+
+
+def test_a_webp_copy_is_kept_with_its_photo() -> None:
+    blobs, manifest = MemoryBlobs(), SqliteAttachmentManifest(MemoryDatabase())
+    head = "Content-Disposition: attachment; filename*=utf-8''%D0%92%D0%B0%D0%B7%D0%B0.jpg"
+    raw = multipart(
+        ("Content-Type: text/plain", b"hi"), (f"{head}\r\nContent-Transfer-Encoding: base64", base64.b64encode(JPEG))
+    )
+    files = extract(raw, prepared, lambda *_: b"the copy")
+    store_attachments("e1", files, blobs, manifest, EventRecorder())
+    (photo,) = manifest.of("e1")
+    assert isinstance(photo, Attachment)
+    assert (photo.sent_as, blobs.get(photo.webp)) == ("Ваза.jpg", b"the copy")
 
 
 def test_storing_twice_is_storing_once() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from typing import Any
 
 import pytest
 from PIL import Image, ImageSequence
 from PIL.PngImagePlugin import PngInfo
 
-from tests.photos import BLUE, HEIC, PROFILE, RED, XMP, drawn, exif, opened, picture
+from tests.photos import BLUE, HEIC, PROFILE, RED, XMP, drawn, exif, grained, opened, picture
 from webordinary.mail.parsing import photos
 from webordinary.mail.parsing.attachments import FileType, sniff
 
@@ -188,3 +189,40 @@ def test_a_picture_that_cannot_be_read_is_refused_in_words(data: bytes) -> None:
 
 def test_a_picture_is_opened_as_what_its_bytes_say_and_by_no_other_decoder() -> None:
     assert "send it again" in refusal(b"\x89PNG\r\n\x1a\n" + picture("BMP"))
+
+
+def copied(image: Image.Image, form: str, **options: Any) -> bytes | str:  # noqa: ANN401
+    made = io.BytesIO()
+    image.save(made, form, **options)
+    return photos.webp_copy(made.getvalue(), type_of(made.getvalue()))
+
+
+def test_the_webp_copy_of_a_png_has_the_same_pixels() -> None:
+    image = grained()
+    image.putalpha(Image.linear_gradient("L").resize(image.size))
+    copy = copied(image, "PNG", icc_profile=PROFILE)
+    assert isinstance(copy, bytes)
+    assert opened(copy).convert("RGBA").getchannel("A").tobytes() == image.getchannel("A").tobytes()
+
+
+@pytest.mark.parametrize(
+    ("image", "form", "options"),
+    [
+        (drawn(), "PNG", {}),
+        (grained(), "JPEG", {"quality": 40}),
+        (grained().convert("CMYK"), "JPEG", {}),
+        (grained(), "WEBP", {}),
+        (grained(), "PNG", {"save_all": True, "append_images": [drawn((640, 480))]}),
+    ],
+    ids=["small", "saves little", "profile of printers", "is one", "moves"],
+)
+def test_a_picture_gets_no_webp_copy_that_is_not_worth_it(
+    image: Image.Image, form: str, options: dict[str, Any]
+) -> None:
+    assert copied(image, form, **options) == photos.NO_COPY
+
+
+def test_a_damaged_photo_gets_no_webp_copy() -> None:
+    made = io.BytesIO()
+    grained().save(made, "JPEG", quality=95)
+    assert photos.webp_copy(made.getvalue()[:-5000], type_of(made.getvalue())) == photos.NO_COPY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 import os
 import re
@@ -30,6 +31,8 @@ class PreparedFile:
     path: Path
     media_type: str
     size: int
+    sent_as: str = ""
+    webp: Path | None = None
 
     @property
     def image(self) -> bool:
@@ -42,15 +45,21 @@ class PreparedFile:
 
 
 def prepare_files(files: tuple[AttachedFile, ...], folder: Path) -> tuple[PreparedFile, ...]:
-    """Copy them into a new folder; no two have the same name."""
+    """Copy them into a new folder, each with its WebP copy; no two have the same name."""
     folder.mkdir()
-    packed: dict[str, PreparedFile] = {}
+    prepared = []
     for file in files:
-        name = next(name for name in _names(file.attachment.name) if name not in packed)
-        shutil.copyfile(file.path, folder / name)
-        size = (folder / name).stat().st_size
-        packed[name] = PreparedFile(name, folder / name, file.attachment.media_type, size)
-    return tuple(packed.values())
+        path = _copied(file.path, file.attachment.name, folder)
+        webp = _copied(file.webp, f"{path.stem}.webp", folder) if file.webp else None
+        sent_as = file.attachment.sent_as
+        prepared.append(PreparedFile(path.name, path, file.attachment.media_type, path.stat().st_size, sent_as, webp))
+    return tuple(prepared)
+
+
+def _copied(source: Path, name: str, folder: Path) -> Path:
+    target = next(folder / free for free in _names(name) if not (folder / free).exists())
+    shutil.copyfile(source, target)
+    return target
 
 
 def shown(attachments: tuple[PreparedFile, ...]) -> tuple[PreparedFile, ...]:
@@ -160,10 +169,24 @@ def tree_snapshot(folder: Path) -> Footprint:
     return frozenset(seen)
 
 
+_USE_OF_COPIES = (
+    "Where a page in plain HTML shows such a photo, put its WebP copy beside it and write "
+    '<picture style="display:contents"><source type="image/webp" srcset="…"><img …></picture>. '
+    "Markdown, and a site generator that prepares pictures itself, need no copy."
+)
+
+
 def prompt_text(task: AgentTask, attachments: tuple[PreparedFile, ...]) -> str:
     """One text."""
-    lines = [f"- {file.name} ({file.media_type}, {file.size:,} bytes): {file.path}" for file in attachments]
-    return task.words + ("\n\nFiles that came with this mail:\n" + "\n".join(lines) if lines else "")
+    lines = [_line_of(file) for file in attachments]
+    said = task.words + ("\n\nFiles that came with this mail:\n" + "\n".join(lines) if lines else "")
+    return said + ("\n\n" + _USE_OF_COPIES if any(file.webp for file in attachments) else "")
+
+
+def _line_of(file: PreparedFile) -> str:
+    sent_as = f"sent as {json.dumps(file.sent_as, ensure_ascii=False)}, " if file.sent_as not in ("", file.name) else ""
+    copy = f"; as WebP, {file.webp.stat().st_size:,} bytes: {file.webp}" if file.webp else ""
+    return f"- {file.name} ({sent_as}{file.media_type}, {file.size:,} bytes): {file.path}{copy}"
 
 
 MOST_DOLLARS = 100_000

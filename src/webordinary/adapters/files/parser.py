@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from webordinary.adapters.files.parser_child import OUT_OF_TIME, Frame, read_frame, write_frame
 from webordinary.mail.parsing.message import outline
@@ -304,9 +305,10 @@ def _with_header_of(raw: bytes, mail: ParsedMail) -> ParsedMail:
     )
 
 
-def _file(said: dict[str, str], data: bytes) -> ExtractedFile | RefusedAttachment:
+def _file(said: dict[str, Any], data: bytes) -> ExtractedFile | RefusedAttachment:
     if "refused" in said:
         refused = attachment_from_json(said["refused"])
         assert isinstance(refused, RefusedAttachment)
         return refused
-    return ExtractedFile(said["name"], said["mediaType"], AttachmentKind(said["kind"]), data)
+    kind, end = AttachmentKind(said["kind"]), len(data) - said["webp"]
+    return ExtractedFile(said["name"], said["mediaType"], kind, data[:end], said["sentAs"], data[end:])

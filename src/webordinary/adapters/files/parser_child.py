@@ -15,13 +15,14 @@ import resource
 import signal
 import struct
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from webordinary.mail.parsing.attachments import FileType, PreparePhoto, extract
+from webordinary.mail.parsing.attachments import FileType, extract
 from webordinary.mail.parsing.message import parse
 from webordinary.mail.ports import Unparseable
 from webordinary.mail.records import attachment_to_json, mail_to_json
@@ -69,11 +70,11 @@ def main(cpu_seconds: float, memory_bytes: int, niceness: int, photo_seconds: fl
     os.dup2(2, 1)  # what a library prints is no answer
     os.nice(niceness)
     _limit_memory(memory_bytes, photo_bytes)
-    prepare = partial(_prepared_apart, photo_seconds, photo_bytes)
+    apart = partial(_done_apart, photo_seconds, photo_bytes)
     while frame := read_frame(source):
         _limit_cpu(cpu_seconds)
         try:
-            _answer(frame, target, prepare)
+            _answer(frame, target, apart)
         except Unparseable as problem:
             write_frame(target, {"unparseable": str(problem)})
         except MemoryError:
@@ -83,7 +84,7 @@ def main(cpu_seconds: float, memory_bytes: int, niceness: int, photo_seconds: fl
         del frame
 
 
-def _answer(frame: Frame, target: IO[bytes], prepare: PreparePhoto) -> None:
+def _answer(frame: Frame, target: IO[bytes], apart: Callable[[str, bytes, FileType], bytes | str]) -> None:
     said, raw = frame
     if said["request"] == "returned":
         from webordinary.mail.bounces import read_returned  # noqa: PLC0415 - few mails are reports
@@ -97,22 +98,26 @@ def _answer(frame: Frame, target: IO[bytes], prepare: PreparePhoto) -> None:
     if said["request"] == "parse":
         write_frame(target, {"mail": mail_to_json(parse(raw))})
         return
-    for file in extract(raw, prepare):
+    for file in extract(raw, partial(apart, "prepared"), partial(apart, "webp_copy")):
         if isinstance(file, RefusedAttachment):
             write_frame(target, {"refused": attachment_to_json(file)})
         else:
-            write_frame(target, {"name": file.name, "mediaType": file.media_type, "kind": file.kind}, file.data)
+            told = {"name": file.name, "mediaType": file.media_type, "kind": file.kind, "sentAs": file.sent_as}
+            write_frame(target, told | {"webp": len(file.webp)}, file.data + file.webp)
     write_frame(target, {"end": True})
 
 
-def _prepared_apart(seconds: float, memory_bytes: int, data: bytes, found: FileType) -> bytes | str:
-    """See `photos.prepared`. What a photo does to its process, no other file notices."""
+def _done_apart(seconds: float, memory_bytes: int, work: str, data: bytes, found: FileType) -> bytes | str:
+    """See `photos.prepared` and `webp_copy`. What a photo does to its process, no other file notices.
+
+    The copy has a process of its own: a photo for which it takes too long still comes.
+    """
     from webordinary.mail.parsing import photos  # noqa: PLC0415 - few mails carry photos
 
     source, target = os.pipe()
     child = os.fork()
     if not child:
-        _prepare_and_exit(seconds, memory_bytes, data, found, target)
+        _do_and_exit(seconds, memory_bytes, work, data, found, target)
     os.close(target)
     answer = None
     with os.fdopen(source, "rb") as answers, suppress(ValueError):
@@ -125,7 +130,7 @@ def _prepared_apart(seconds: float, memory_bytes: int, data: bytes, found: FileT
     return str(said["refused"]) if "refused" in said else picture
 
 
-def _prepare_and_exit(seconds: float, memory_bytes: int, data: bytes, found: FileType, target: int) -> NoReturn:
+def _do_and_exit(seconds: float, memory_bytes: int, work: str, data: bytes, found: FileType, target: int) -> NoReturn:
     from webordinary.mail.parsing import photos  # noqa: PLC0415 - see above
 
     try:
@@ -133,7 +138,7 @@ def _prepare_and_exit(seconds: float, memory_bytes: int, data: bytes, found: Fil
         _limit_memory(memory_bytes)
         _limit_cpu(seconds)
         signal.alarm(_PHOTO_WALL_SECONDS)
-        made = photos.prepared(data, found)
+        made = {"prepared": photos.prepared, "webp_copy": photos.webp_copy}[work](data, found)
         with os.fdopen(target, "wb") as answers:
             if isinstance(made, str):
                 write_frame(answers, {"refused": made})

@@ -48,7 +48,9 @@ DELETE FROM outbox WHERE outbox_id IN (
     AND NOT EXISTS (SELECT 1 FROM raw_mails WHERE raw_mails.email_id = outbox.email_id)
   LIMIT :limit)"""
 
-ATTACHED = "SELECT DISTINCT json_extract(record, '$.digest') AS digest FROM attachments"
+ATTACHED = """
+SELECT json_extract(record, '$.digest') AS digest FROM attachments
+UNION SELECT json_extract(record, '$.webp') FROM attachments"""
 
 _BITE = 50
 

@@ -241,16 +241,20 @@ def surplus(files: Sequence[Part]) -> tuple[RefusedAttachment, ...]:
 
 
 PreparePhoto = Callable[[bytes, FileType], bytes | str]
-"""Makes a picture fit for a website, or says why not; `photos.prepared`, in whatever process."""
+"""Makes a picture fit for a website, or says why not; `photos.prepared` or `webp_copy`, in whatever process."""
 
 
-def extract(raw: bytes, prepare: PreparePhoto) -> Iterator[ExtractedFile | RefusedAttachment]:
-    """The files of a mail in their order, one at a time; the same each time."""
+def extract(
+    raw: bytes, prepare: PreparePhoto, copy: PreparePhoto | None = None
+) -> Iterator[ExtractedFile | RefusedAttachment]:
+    """The files of a mail in their order, one at a time; the same each time. `copy` makes the WebP copies."""
     files = take_apart(raw).files[:MAX_ATTACHMENTS]
-    return (_extracted(part, stem, prepare) for part, stem in zip(files, _unique_stems(files), strict=True))
+    return (_extracted(part, stem, prepare, copy) for part, stem in zip(files, _unique_stems(files), strict=True))
 
 
-def _extracted(part: Part, stem: str, prepare: PreparePhoto) -> ExtractedFile | RefusedAttachment:
+def _extracted(
+    part: Part, stem: str, prepare: PreparePhoto, copy: PreparePhoto | None
+) -> ExtractedFile | RefusedAttachment:
     data = part.data
     if len(data) > MAX_ATTACHMENT_BYTES:
         size, allowed = len(data) // 2**20, MAX_ATTACHMENT_BYTES // 2**20
@@ -260,7 +264,15 @@ def _extracted(part: Part, stem: str, prepare: PreparePhoto) -> ExtractedFile | 
     if isinstance(found, str) or isinstance(content, str):
         return RefusedAttachment(_shown(part.name), str(content))
     published = JPEG if found is HEIC else found
-    return ExtractedFile(stem + published.ending, published.media_type, published.kind, content)
+    webp = copy(content, published) if copy and published.kind is _IMAGE else ""
+    return ExtractedFile(
+        stem + published.ending,
+        published.media_type,
+        published.kind,
+        content,
+        as_sent(part.name),
+        webp if isinstance(webp, bytes) else b"",
+    )
 
 
 def store_attachments(
@@ -278,7 +290,8 @@ def store_attachments(
             events.emit(Event(EventKind.ATTACHMENT_REFUSED, email_id=email_id, data=data))
             continue
         digest = blobs.put(found.data)
-        stored = Attachment(found.name, found.media_type, found.kind, len(found.data), digest)
+        copy = blobs.put(found.webp) if found.webp else ""
+        stored = Attachment(found.name, found.media_type, found.kind, len(found.data), digest, found.sent_as, copy)
         manifest.save(email_id, position, stored)
         shown = {"name": stored.name, "media_type": stored.media_type, "size": stored.size}
         events.emit(Event(EventKind.ATTACHMENT_STORED, email_id=email_id, data=shown))
@@ -313,6 +326,12 @@ def picture_names(files: Sequence[Part]) -> dict[str, str]:
     """By Content-ID: the name of a file as the agent sees it, without its ending."""
     named = files[:MAX_ATTACHMENTS]
     return {part.content_id: stem for part, stem in zip(named, _unique_stems(named), strict=True) if part.content_id}
+
+
+def as_sent(name: str) -> str:
+    """The customer's own name for a file, on one line: `safe_stem` keeps nothing of other scripts."""
+    base = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2][: 2 * MAX_NAME])
+    return " ".join("".join(c if c.isprintable() else " " for c in base).split())[:MAX_NAME]
 
 
 def _shown(name: str) -> str:

@@ -25,6 +25,7 @@ MAX_PIXELS = 50_000_000
 """Of all frames together, as the header says: the largest photos of phones have 48 to 50 million."""
 UNREADABLE = "we cannot read this picture, perhaps it was cut off on its way; send it again, smaller or as JPEG"
 TOO_LARGE = "preparing this picture takes more memory than a picture may take; send it smaller or as JPEG"
+NO_COPY = "a WebP copy of this picture is not worth a file"
 NO_HEIC = "it is a HEIC photo, which this system cannot read; send it as JPEG (a phone can convert it)"
 
 Image.MAX_IMAGE_PIXELS = None  # the bound is ours, and is checked before a pixel is decoded
@@ -42,6 +43,9 @@ _DAMAGED = (
     zlib.error,
 )  # fmt: skip
 """What Pillow and libheif raise for damaged files."""
+_COPIED = {JPEG: {"quality": 80, "method": 4}, PNG: {"lossless": True, "quality": 20, "method": 1}}
+_WORTH_SHARE, _WORTH_BYTES = 5, 4_096
+"""A copy has to save a fifth of a photo, and so many bytes."""
 _KEPT_INFO = ("icc_profile", "transparency")
 _INDEXED = ("1", "P", "PA")
 _ALPHA = ("LA", "La", "RGBA", "RGBa", "PA")
@@ -61,6 +65,25 @@ def prepared(data: bytes, found: FileType) -> bytes | str:
         return TOO_LARGE
     except _DAMAGED:
         return UNREADABLE
+
+
+def webp_copy(photo: bytes, found: FileType) -> bytes | str:
+    """The same prepared photo as WebP, or why there is none: a browser that reads WebP loads less then.
+
+    A PNG stays as exact as it is; a picture of screens and letters would be blurred.
+    """
+    if found not in _COPIED:
+        return NO_COPY
+    try:
+        with Image.open(io.BytesIO(photo), formats=[_FORMATS[found]]) as image:
+            if _frames(image) > 1 or image.mode not in ("RGB", "RGBA", "P"):  # WebP has no other profiles and depths
+                return NO_COPY
+            made = image.convert("RGBA" if image.has_transparency_data else "RGB")
+            made.info = {"icc_profile": image.info.get("icc_profile")}
+            copy = _saved(made, "WEBP", _COPIED[found])
+    except (MemoryError, *_DAMAGED):
+        return NO_COPY
+    return copy if len(photo) - len(copy) >= max(len(photo) // _WORTH_SHARE, _WORTH_BYTES) else NO_COPY
 
 
 def _refusal_of(image: Image.Image) -> str:

@@ -22,6 +22,8 @@ _HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
 _SOURCES = (*_MARKDOWN, ".html")
 _PICTURE_FOLDERS = ("images", "img", "assets/images", "assets/img", "photos", "media")
 _UTF8, _OTHER = "utf-8", "cp1252"
+_BESIDE_IMAGE = re.compile(r"[>+~]\s{0,9}img\b(?=[^<>{}]{0,200}\{)|\bimg\b[^\s<>{},]{0,50}:(?:first|last|nth|only)-")
+"""A selector that a `<picture>` around the photo would take out of force."""
 _BYTE = re.compile("[\udc80-\udcff]")
 _DECLARED = re.compile(r"<(?:meta\b|\?xml\b)[^>]{1,300}?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.I)
 
@@ -176,6 +178,15 @@ class Draft:
                 self._copies[candidate] = source
                 return candidate
         raise Permanent(f"there are a thousand files like {name} already")
+
+    def takes_copies(self, page: str) -> bool:
+        """Whether a page may name a photo in two kinds: plain HTML, and no style that wants the `<img>` itself there.
+
+        A generator makes such copies itself, or has no place for them.
+        """
+        if self.layout.kind != "plain" or not page.endswith(_HTML):
+            return False
+        return not any(_BESIDE_IMAGE.search(self.text(one)) for one in (page, *self.styles()))
 
     def remove_file(self, name: str) -> None:
         """Take a file out of the site, if it is one."""

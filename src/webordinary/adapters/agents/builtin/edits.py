@@ -476,10 +476,13 @@ def _picture(context: EditContext, photo: AttachedFile, page: str, told: str) ->
     plain = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode()
     plain = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or "photo"
     file_name = f"{context.draft.layout.pictures}/{plain}{_SUFFIXES.get(photo.attachment.media_type, suffix)}"
-    address = context.draft.layout.address(context.draft.add_file(file_name, photo.path), page)
-    words = re.sub(r"[^\w]+|_+", " ", stem).strip()
-    words = "" if re.fullmatch(r"(?:img|image|dsc|photo|pxl|screenshot)?[\s\d]*", words, re.I) else words
-    return Picture(address, told or words, width, height)
+    draft, copy = context.draft, ""
+    added = draft.add_file(file_name, photo.path)
+    if photo.webp and draft.takes_copies(page):
+        copy = draft.layout.address(draft.add_file(f"{PurePosixPath(added).with_suffix('.webp')}", photo.webp), page)
+    words = re.sub(r"[^\w]+|_+", " ", PurePosixPath(photo.attachment.sent_as).stem or stem).strip()
+    words = "" if re.fullmatch(r"(?:img|image|dsc|photo|pxl|screenshot|file)?[\s\d]*", words, re.I) else words
+    return Picture(draft.layout.address(added, page), told or words, width, height, copy)
 
 
 def _wordless(pictures: list[Picture]) -> str:
@@ -516,25 +519,39 @@ def replace_photo(wish: Wish, context: EditContext) -> str:
     wanted, page = wish.get("subject"), context.draft.page(name)
     picture = _picture(context, context.photos[0], name, re.sub(r"\Athe (?=\w)", "The ", wish.get("alt") or wanted))
     context.draft.replace(name, page.markup.other_picture(page, image, picture))
-    _drop_unused(context, name, image.attributes.get("src", ""))
+    _drop_unused(context, name, _files_of(page, image))
     return f"Replaced the photo{f' of “{wanted}”' if wanted else ''} on {context.label(name)}.{_wordless([picture])}"
 
 
-def _drop_unused(context: EditContext, page: str, source: str) -> None:
-    """Remove the file of a picture that no page and no style of a plain site names any more."""
-    file, draft = posixpath.normpath(posixpath.join(posixpath.dirname(page), source)), context.draft
-    name = posixpath.basename(file)
-    if draft.layout.kind != "plain" or ":" in source or source.startswith("/") or not name or file.startswith(".."):
-        return
-    if not any(name in draft.text(one) for one in (*draft.pages(), *draft.styles())):
-        draft.remove_file(file)
+def _files_of(page: Page, image: Element) -> list[str]:
+    """The addresses of a picture: its own, and those of its other sizes and kinds."""
+    within = image.parent if image.parent is not None and image.parent.name == "picture" else None
+    sources = [one for one in page.all("source") if one.parent is within] if within else []
+    sets = [one.attributes.get("srcset", "") for one in (image, *sources)]
+    listed = [entry.split()[0] for one in sets for entry in one.split(",") if entry.strip()]
+    return list(dict.fromkeys([image.attributes.get("src", ""), *listed]))[:_MOST_SIZES]
+
+
+def _drop_unused(context: EditContext, page: str, sources: Iterable[str]) -> None:
+    """Remove the files of a picture that no page and no style of a plain site names any more."""
+    draft = context.draft
+    for source in sources if draft.layout.kind == "plain" else ():
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(page), source))
+        name = posixpath.basename(file)
+        if ":" in source or source.startswith("/") or not name or file.startswith(".."):
+            continue
+        if not any(name in draft.text(one) for one in (*draft.pages(), *draft.styles())):
+            draft.remove_file(file)
 
 
 def remove_photo(wish: Wish, context: EditContext) -> str:
-    """Take a picture off a page, with the figure around it."""
+    """Take a picture off a page, with the figure around it; its copies go too, the photo stays in its folder."""
     name, image = _the_picture(wish, context)
-    whole = image.parent if image.parent is not None and image.parent.name in ("figure", "picture") else image
-    context.draft.replace(name, _without(context.draft.page(name).source, whole))
+    whole, page = image, context.draft.page(name)
+    while whole.parent is not None and whole.parent.name in ("figure", "picture"):
+        whole = whole.parent
+    context.draft.replace(name, _without(page.source, whole))
+    _drop_unused(context, name, _files_of(page, image)[1:])
     return f"Removed the photo “{image.attributes.get('alt', '')}” from {context.label(name)}."
 
 
@@ -542,14 +559,15 @@ def describe_photo(wish: Wish, context: EditContext) -> str:
     """Give the only picture of a page words for people who cannot see it."""
     name, image = _the_picture(wish, context)
     page, attributes = context.draft.page(name), image.attributes
-    size = [int(attributes[side]) if attributes.get(side, "").isdigit() else 0 for side in ("width", "height")]
-    picture = Picture(attributes.get("src", ""), wish.get("text"), *size)
+    width, height = (int(attributes[side]) if attributes.get(side, "").isdigit() else 0 for side in ("width", "height"))
+    picture = Picture(attributes.get("src", ""), wish.get("text"), width, height)
     context.draft.replace(name, page.markup.other_picture(page, image, picture))
     return f"The photo on {context.label(name)} is described as “{wish.get('text')}” now."
 
 
 _AS_ASCII = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe", "å": "aa", "œ": "oe"})
 _SUFFIXES = {f"image/{kind}": f".{kind}" for kind in ("png", "gif", "webp", "avif")} | {"image/jpeg": ".jpg"}
+_MOST_SIZES = 40
 _MAX_HEADER = 300_000
 """Bytes; the size of a JPEG stands behind its colour profile."""
 

@@ -52,23 +52,32 @@ class Html:
 
     def other_picture(self, page: Page, image: Element, picture: Picture) -> Patch:
         """Change address, words and size; a srcset or the sources of a `<picture>` would still show the old photo."""
-        tag = image.tag
-        for name in ("srcset", "width", "height", "alt"):
+        tag, is_other = image.tag, picture.address != image.attributes.get("src")
+        for name in ("srcset", "sizes", "width", "height", "alt") if is_other else ("width", "height", "alt"):
             tag = re.sub(rf"(?<!\s)\s++{name}\s*+=\s*+{_VALUE}", "", tag, flags=re.I)
         new = f'src="{html.escape(picture.address)}"{self._described(picture)}'
         tag = re.sub(rf"(?<=\s)src\s*+=\s*+{_VALUE}", lambda _: new, tag, count=1, flags=re.I)
-        whole = image.parent if image.parent is not None and image.parent.name == "picture" else image
-        return Patch(whole.start, whole.end, tag)
+        around = image.parent if image.parent is not None and image.parent.name == "picture" else None
+        if around is None or not is_other:
+            return Patch(image.start, image.end, self._with_copy(tag, picture) if is_other else tag)
+        return Patch(around.start, around.end, self._with_copy(tag, picture, around.tag))
 
     def _described(self, picture: Picture) -> str:
         size = f' width="{picture.width}" height="{picture.height}"' if picture.width else ""
         return f' alt="{self.escape(picture.shows)}"{size}'
 
     def _figure(self, picture: Picture) -> str:
-        return (
-            f'<figure class="photo"><img src="{self.escape(picture.address)}"{self._described(picture)} loading="lazy" '
-            'style="max-width:100%;height:auto"></figure>'
+        tag = (
+            f'<img src="{self.escape(picture.address)}"{self._described(picture)} loading="lazy" '
+            'style="max-width:100%;height:auto">'
         )
+        return f'<figure class="photo">{self._with_copy(tag, picture)}</figure>'
+
+    def _with_copy(self, tag: str, picture: Picture, around: str = '<picture style="display:contents">') -> str:
+        """A photo with its WebP copy. The `<picture>` makes no box, so that the photo keeps its place in the layout."""
+        if not picture.webp:
+            return tag
+        return f'{around}<source type="image/webp" srcset="{self.escape(picture.webp)}">{tag}</picture>'
 
 
 def _indent(page: Page, element: Element) -> str:

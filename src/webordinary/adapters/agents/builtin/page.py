@@ -88,6 +88,8 @@ class Picture(NamedTuple):
     shows: str
     width: int = 0
     height: int = 0
+    webp: str = ""
+    """The address of the same photo as WebP."""
 
 
 class Markup(Protocol):
