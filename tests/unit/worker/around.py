@@ -73,7 +73,7 @@ class Around:
     def stop_event(self) -> NeverStops:
         return NeverStops()
 
-    def surroundings(self, state: PoolRecords, slots: int = 1, hints: ClaimRequestQueue | None = None) -> WorkerDeps:
+    def worker_deps(self, state: PoolRecords, slots: int = 1, hints: ClaimRequestQueue | None = None) -> WorkerDeps:
         """A worker's ports, over this state."""
         jobs, claims, asked = SqliteJobs(state.db), SqliteClaims(state.db), SqliteInterrupts(state.db)
         pool = Pool(jobs, jobs, claims, hints or SqliteClaimRequests(state.db), self, asked, self, self)

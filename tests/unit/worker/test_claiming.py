@@ -44,13 +44,13 @@ class SlowHints(SqliteClaimRequests):
 
 def test_who_is_too_late_for_every_offer_takes_what_waits_behind_them() -> None:
     state, begun = PoolRecords(), list[StartedJob]()
-    surroundings = Around().surroundings(state, hints=SlowHints(state))
+    worker_deps = Around().worker_deps(state, hints=SlowHints(state))
     for number in range(40):
         key = ProjectUser(f"site-{number:02}", "owner")
         SqliteJobs(state.db).record(
             NewJob(f"job-{number}", key, "t", f"mail-{number}", Command.EDIT), EARLIER, ready=True
         )
-        surroundings.pool.hints.send(ClaimRequest(key, EARLIER + timedelta(seconds=number / 10)), EARLIER)
+        worker_deps.pool.hints.send(ClaimRequest(key, EARLIER + timedelta(seconds=number / 10)), EARLIER)
 
     def begin(started: StartedJob, claimed_at: float) -> None:
         begun.append(started)
@@ -58,7 +58,7 @@ def test_who_is_too_late_for_every_offer_takes_what_waits_behind_them() -> None:
     def not_mine(claim: Claim) -> bool:
         return False
 
-    Claiming(surroundings, lambda: not begun, begin, not_mine).serve_waiting_keys()
+    Claiming(worker_deps, lambda: not begun, begin, not_mine).serve_waiting_keys()
 
     assert [str(started.claim.key) for started in begun] == ["site-16#owner"]
 
@@ -72,14 +72,14 @@ class WithADeadWorker(Around):
 
 def test_a_key_whose_owner_is_dead_gets_the_next_slot_although_that_one_has_more_to_do() -> None:
     deps, state = WithADeadWorker(), PoolRecords()
-    surroundings, jobs = deps.surroundings(state), SqliteJobs(state.db)
+    worker_deps, jobs = deps.worker_deps(state), SqliteJobs(state.db)
     for name in ("flood-1", "flood-2", "flood-3"):
         jobs.record(NewJob(name, ANN, "t", f"mail-{name}", Command.EDIT), EARLIER, ready=True)
-    surroundings.pool.hints.send(ClaimRequest(ANN, EARLIER), EARLIER)
+    worker_deps.pool.hints.send(ClaimRequest(ANN, EARLIER), EARLIER)
     jobs.record(NewJob("single", SCOTT, "t", "mail-single", Command.EDIT), EARLIER, ready=True)
-    surroundings.pool.claims.claim_and_start(SCOTT, "container-2", EARLIER)
+    worker_deps.pool.claims.claim_and_start(SCOTT, "container-2", EARLIER)
     begun: list[tuple[Slot, JobCancelToken]] = []
-    worker = Worker(surroundings, carry=lambda slot, token: begun.append((slot, token)))
+    worker = Worker(worker_deps, carry=lambda slot, token: begun.append((slot, token)))
     worker.react([])
     for _ in range(2):
         slot, token = begun.pop()
@@ -103,7 +103,7 @@ class Unwritable(SqliteClaims):
 
 def test_time_in_which_nobody_could_write_does_not_end_a_lease() -> None:
     state, begun = PoolRecords(), list[StartedJob]()
-    claims, deps = Unwritable(state.db), Around().surroundings(state)
+    claims, deps = Unwritable(state.db), Around().worker_deps(state)
     deps = replace(deps, pool=replace(deps.pool, claims=claims))
     SqliteJobs(state.db).record(NewJob("single", SCOTT, "t", "mail-single", Command.EDIT), EARLIER, ready=True)
     started = claims.claim_and_start(SCOTT, "container-2", EARLIER)

@@ -26,7 +26,7 @@ LIMIT, HEARTBEAT = 30.0, 60.0
 
 def test_a_job_that_was_told_to_end_is_not_looked_at_again_until_the_next_heartbeat() -> None:
     time, claim_set = VirtualClock(), ClaimSet()
-    limits = CancellationPolicy(surroundings(time), claim_set)
+    limits = CancellationPolicy(worker_deps(time), claim_set)
     claim = Claim(SCOTT, "w1", 1, 0, ClaimStatus.HELD, MIDNIGHT, MIDNIGHT, MIDNIGHT)
     job = Job("job-1", SCOTT, 1, 1, "thread", "mail", Command.EDIT, JobState.RUNNING, MIDNIGHT)
     token = JobCancelToken(StartedJob(claim, job), time, deadline=LIMIT, lease_until=lambda: 1e9)
@@ -55,7 +55,7 @@ class Watched(Around):
     def __init__(self) -> None:
         super().__init__()
         self.waiting, self.asked = {"token"}, list[str]()
-        self.deps = self.surroundings(PoolRecords())
+        self.deps = self.worker_deps(PoolRecords())
         assert isinstance(self.deps.clock, VirtualClock)
         self.pool, self.time = self.deps.pool, self.deps.clock
         self.pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
@@ -136,7 +136,7 @@ def test_a_job_makes_way_although_nobody_was_heard() -> None:
     assert isinstance(world.token.reason, Interrupted)
 
 
-def surroundings(time: VirtualClock) -> WorkerDeps:
+def worker_deps(time: VirtualClock) -> WorkerDeps:
     """Only what limits touch."""
     settings = WorkerSettings(job_limit=LIMIT, heartbeat=HEARTBEAT)
     nothing = cast("object", None)

@@ -21,16 +21,16 @@ SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 
 def test_a_slot_that_changes_keys_is_taken_all_the_while() -> None:
     deps, state, earlier = Around(), PoolRecords(), MIDNIGHT - timedelta(seconds=10)
-    surroundings = deps.surroundings(state)
-    pool = surroundings.pool
+    worker_deps = deps.worker_deps(state)
+    pool = worker_deps.pool
     for key in (SCOTT, ANN):
         pool.jobs.record(NewJob(f"job-{key}", key, "thread", f"mail-{key}", Command.EDIT), earlier, ready=True)
     pool.hints.send(ClaimRequest(ANN, earlier), earlier)
     started = pool.claims.claim_and_start(SCOTT, WORKER, earlier)
     assert isinstance(started, StartedJob)
-    renewer = LeaseRenewer(surroundings, deps.claim_set)
+    renewer = LeaseRenewer(worker_deps, deps.claim_set)
     renewer.confirm(SCOTT, started.claim.fence, 0.0)
-    slot = Slot(surroundings, deps.claim_set, renewer, NeverStops())
+    slot = Slot(worker_deps, deps.claim_set, renewer, NeverStops())
 
     slot.serve(slot.begin(started))
 
@@ -42,14 +42,14 @@ def test_a_slot_that_changes_keys_is_taken_all_the_while() -> None:
 
 def test_a_key_whose_last_job_ended_is_looked_at_again_only_for_news() -> None:
     deps, state = Around(), PoolRecords()
-    surroundings = deps.surroundings(state)
-    pool = surroundings.pool
+    worker_deps = deps.worker_deps(state)
+    pool = worker_deps.pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
     started = pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
     assert isinstance(started, StartedJob)
-    renewer = LeaseRenewer(surroundings, deps.claim_set)
+    renewer = LeaseRenewer(worker_deps, deps.claim_set)
     renewer.confirm(SCOTT, started.claim.fence, 0.0)
-    slot = Slot(surroundings, deps.claim_set, renewer, NeverStops())
+    slot = Slot(worker_deps, deps.claim_set, renewer, NeverStops())
 
     slot.serve(slot.begin(started))
     assert deps.claim_set.idle_notified() == []
@@ -59,7 +59,7 @@ def test_a_key_whose_last_job_ended_is_looked_at_again_only_for_news() -> None:
 
 def test_news_of_a_busy_key_are_kept_until_it_rests() -> None:
     deps, state = Around(), PoolRecords()
-    pool = deps.surroundings(state).pool
+    pool = deps.worker_deps(state).pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
     started = pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
     assert isinstance(started, StartedJob)
@@ -81,20 +81,20 @@ def test_a_job_that_waits_for_another_gives_its_slot_to_whom_nobody_serves() -> 
         def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
             self.served.append(started.job.job_id)
             if self.served == ["a"]:
-                surroundings.pool.hints.send(ClaimRequest(ANN, MIDNIGHT), MIDNIGHT)
+                worker_deps.pool.hints.send(ClaimRequest(ANN, MIDNIGHT), MIDNIGHT)
                 raise MustWait("somebody else's change is being published", 15.0)
             return DONE
 
     deps = Publishing()
-    surroundings = deps.surroundings(state)
-    jobs = surroundings.pool.jobs
+    worker_deps = deps.worker_deps(state)
+    jobs = worker_deps.pool.jobs
     jobs.record(NewJob("ann", ANN, "thread", "mail-ann", Command.EDIT), MIDNIGHT, ready=True)
-    assert isinstance(surroundings.pool.claims.claim_and_start(ANN, "container-dead", MIDNIGHT), StartedJob)
+    assert isinstance(worker_deps.pool.claims.claim_and_start(ANN, "container-dead", MIDNIGHT), StartedJob)
     for name in ("a", "b"):
         jobs.record(NewJob(name, SCOTT, f"thread-{name}", f"mail-{name}", Command.EDIT), MIDNIGHT, ready=True)
-    surroundings.pool.hints.send(ClaimRequest(SCOTT, MIDNIGHT), MIDNIGHT)
+    worker_deps.pool.hints.send(ClaimRequest(SCOTT, MIDNIGHT), MIDNIGHT)
 
-    worker = Worker(surroundings, carry=lambda slot, token: slot.serve(token))
+    worker = Worker(worker_deps, carry=lambda slot, token: slot.serve(token))
     worker.react([])
     worker.react([])
 
@@ -113,13 +113,13 @@ def test_what_a_stopped_job_has_done_is_looked_up_as_that_of_a_stopped_job() -> 
             return None
 
     deps, state = Stopping(), PoolRecords()
-    surroundings = deps.surroundings(state)
-    surroundings.pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
-    started = surroundings.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
+    worker_deps = deps.worker_deps(state)
+    worker_deps.pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
+    started = worker_deps.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
     assert isinstance(started, StartedJob)
-    renewer = LeaseRenewer(surroundings, deps.claim_set)
+    renewer = LeaseRenewer(worker_deps, deps.claim_set)
     renewer.confirm(SCOTT, started.claim.fence, 0.0)
-    slot = Slot(surroundings, deps.claim_set, renewer, NeverStops())
+    slot = Slot(worker_deps, deps.claim_set, renewer, NeverStops())
 
     slot.serve(slot.begin(started))
 

@@ -86,10 +86,10 @@ class TroubledClaims(AnyPort):
         raise SURPRISE
 
 
-def _why_given_up(deps: Around, surroundings: WorkerDeps, state: PoolRecords) -> str:
+def _why_given_up(deps: Around, worker_deps: WorkerDeps, state: PoolRecords) -> str:
     """Serve the job until all its attempts are used up; no slot may be left behind by any of them."""
     for _ in range(MAX_ATTEMPTS):
-        _serve(deps, surroundings)
+        _serve(deps, worker_deps)
         assert deps.claim_set.running() == []
         _wait_for_the_next_try(state)
     job = state.jobs["a"]
@@ -100,7 +100,7 @@ def _why_given_up(deps: Around, surroundings: WorkerDeps, state: PoolRecords) ->
 def test_work_that_cannot_be_saved_for_an_unforeseen_reason_is_done_again_later() -> None:
     deps, state = Troubled(saving=OSError(28, "No space left")), _queued()
     deps.performing = [Interrupted("a mail came in")]
-    _serve(deps, deps.surroundings(state))
+    _serve(deps, deps.worker_deps(state))
     job = state.jobs["a"]
     assert (job.outcome, job.interruptions, job.attempts) == (JobOutcome.SUCCEEDED, 1, 1)
     assert deps.claim_set.running() == []
@@ -124,36 +124,36 @@ def test_a_fault_of_the_machine_is_waited_out_for_a_day_also_after_eight_days_of
         problem.__cause__ = MachineFault("ended with -9")
     deps, state = Troubled(performing=[problem] * 10), _queued()
     clock = StartedLater()
-    surroundings = replace(deps.surroundings(state), clock=clock)
+    worker_deps = replace(deps.worker_deps(state), clock=clock)
     for clock.passed in (0.0, 60.0, 3600.0, 40_000.0, MACHINE_FAULT_SECONDS - 1):
-        _serve(deps, surroundings)
+        _serve(deps, worker_deps)
         _wait_for_the_next_try(state)
         assert (state.jobs["a"].open, state.jobs["a"].attempts) == (True, 0)
     clock.passed = MACHINE_FAULT_SECONDS
     for _ in range(MAX_ATTEMPTS):
         if state.jobs["a"].open:
-            _serve(deps, surroundings)
+            _serve(deps, worker_deps)
             _wait_for_the_next_try(state)
     assert state.jobs["a"].outcome is JobOutcome.DEAD
 
 
 def test_a_look_for_what_was_published_that_fails_unforeseen_is_a_failed_attempt() -> None:
     deps, state = Troubled(performing=[JobTimedOut("too long")] * MAX_ATTEMPTS, finding=SURPRISE), _queued()
-    surroundings = deps.surroundings(state)
-    assert "RuntimeError: nobody foresaw this" in _why_given_up(deps, surroundings, state)
+    worker_deps = deps.worker_deps(state)
+    assert "RuntimeError: nobody foresaw this" in _why_given_up(deps, worker_deps, state)
 
 
 def test_an_end_that_the_store_cannot_hold_is_a_failed_attempt_with_its_reason() -> None:
     deps, state = Around(), _queued()
-    surroundings, claims = _with_claims(deps, state, lambda ending: ending is DONE)
-    assert "nobody foresaw this" in _why_given_up(deps, surroundings, state)
+    worker_deps, claims = _with_claims(deps, state, lambda ending: ending is DONE)
+    assert "nobody foresaw this" in _why_given_up(deps, worker_deps, state)
     assert len(claims.tried) == 2 * MAX_ATTEMPTS
 
 
 def test_a_key_whose_job_cannot_even_be_given_up_is_let_go_of_so_that_its_lease_runs_out() -> None:
     deps, state = Around(), _queued()
-    surroundings, _ = _with_claims(deps, state, lambda ending: True)
-    _serve(deps, surroundings)
+    worker_deps, _ = _with_claims(deps, state, lambda ending: True)
+    _serve(deps, worker_deps)
     assert deps.claim_set.claims() == []
     assert state.jobs["a"].attempts == 1
 
@@ -161,9 +161,9 @@ def test_a_key_whose_job_cannot_even_be_given_up_is_let_go_of_so_that_its_lease_
 def test_the_words_of_a_failure_are_text_that_every_store_holds(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)  # a log holds such words; a report of tests cannot
     deps, state = Troubled(performing=[ValueError("caf\udce9.html")] * MAX_ATTEMPTS), _queued()
-    surroundings = deps.surroundings(state)
+    worker_deps = deps.worker_deps(state)
     for _ in range(MAX_ATTEMPTS):
-        _serve(deps, surroundings)
+        _serve(deps, worker_deps)
         _wait_for_the_next_try(state)
     result = state.jobs["a"].result
     assert result
@@ -176,12 +176,12 @@ def test_a_callback_that_fails_unforeseen_is_owed_and_the_slot_goes_on() -> None
             raise SURPRISE
 
     deps, state = Deaf(), _queued()
-    surroundings = deps.surroundings(state)
-    surroundings.pool.jobs.bind_token("a", "token")
-    _serve(deps, surroundings)
+    worker_deps = deps.worker_deps(state)
+    worker_deps.pool.jobs.bind_token("a", "token")
+    _serve(deps, worker_deps)
     assert state.jobs["a"].outcome is JobOutcome.SUCCEEDED
     assert deps.claim_set.running() == []
-    assert [job.job_id for job in surroundings.pool.pending_callbacks.pending(10)] == ["a"]
+    assert [job.job_id for job in worker_deps.pool.pending_callbacks.pending(10)] == ["a"]
 
 
 def test_a_renewal_that_fails_unforeseen_does_not_end_the_lease_keeper() -> None:
@@ -190,12 +190,12 @@ def test_a_renewal_that_fails_unforeseen_does_not_end_the_lease_keeper() -> None
             raise SURPRISE
 
     deps, state = Around(), _queued()
-    surroundings = deps.surroundings(state)
-    surroundings = replace(surroundings, pool=replace(surroundings.pool, claims=Unrenewed(surroundings.pool.claims)))
-    started = surroundings.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
+    worker_deps = deps.worker_deps(state)
+    worker_deps = replace(worker_deps, pool=replace(worker_deps.pool, claims=Unrenewed(worker_deps.pool.claims)))
+    started = worker_deps.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
     assert isinstance(started, StartedJob)
-    renewer = LeaseRenewer(surroundings, deps.claim_set)
-    renewer.confirm(SCOTT, started.claim.fence, surroundings.clock.monotonic())
+    renewer = LeaseRenewer(worker_deps, deps.claim_set)
+    renewer.confirm(SCOTT, started.claim.fence, worker_deps.clock.monotonic())
     deps.claim_set.mark_idle(started.claim, 0.0)
     renewer.renew_once()
     assert "ClaimRenewalFailed" in deps.taken
@@ -203,10 +203,10 @@ def test_a_renewal_that_fails_unforeseen_does_not_end_the_lease_keeper() -> None
 
 def test_a_job_that_may_have_been_started_when_the_answer_was_lost_is_let_go_of() -> None:
     deps, state = Around(), _queued()
-    surroundings, _ = _with_claims(deps, state, lambda ending: False)
-    worker = Worker(surroundings, carry=lambda slot, token: slot.serve(token))
+    worker_deps, _ = _with_claims(deps, state, lambda ending: False)
+    worker = Worker(worker_deps, carry=lambda slot, token: slot.serve(token))
     worker.react([])
-    surroundings.pool.jobs.record(NewJob("b", SCOTT, "thread", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
+    worker_deps.pool.jobs.record(NewJob("b", SCOTT, "thread", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
     with pytest.raises(RuntimeError, match="nobody foresaw this"):
         worker.react([f"ticket {SCOTT}"])
     worker.react([])
@@ -257,11 +257,11 @@ def test_a_release_that_fails_for_longer_than_a_lease_is_tried_until_it_is_done(
 
 def test_an_idle_key_whose_release_fails_is_released_later() -> None:
     deps, state = Around(), _queued()
-    surroundings = deps.surroundings(state)
-    claims = Unreleasable(surroundings.pool.claims)
-    settings = replace(surroundings.settings, idle_release=0.0)
-    surroundings = replace(surroundings, settings=settings, pool=replace(surroundings.pool, claims=claims))
-    worker = Worker(surroundings, carry=lambda slot, token: slot.serve(token))
+    worker_deps = deps.worker_deps(state)
+    claims = Unreleasable(worker_deps.pool.claims)
+    settings = replace(worker_deps.settings, idle_release=0.0)
+    worker_deps = replace(worker_deps, settings=settings, pool=replace(worker_deps.pool, claims=claims))
+    worker = Worker(worker_deps, carry=lambda slot, token: slot.serve(token))
     with pytest.raises(RuntimeError, match="nobody foresaw this"):
         worker.react([])
     claims.refusing = False
@@ -291,10 +291,10 @@ class LostConfirmation(TroubledClaims):
 
 def test_a_claim_whose_confirmation_was_lost_is_released_after_two_looks() -> None:
     deps, state = Around(), _queued()
-    surroundings = deps.surroundings(state)
-    claims = LostConfirmation(surroundings.pool.claims)
-    surroundings = replace(surroundings, pool=replace(surroundings.pool, claims=claims))
-    worker = Worker(surroundings, carry=lambda slot, token: slot.serve(token))
+    worker_deps = deps.worker_deps(state)
+    claims = LostConfirmation(worker_deps.pool.claims)
+    worker_deps = replace(worker_deps, pool=replace(worker_deps.pool, claims=claims))
+    worker = Worker(worker_deps, carry=lambda slot, token: slot.serve(token))
     with pytest.raises(RuntimeError, match="nobody foresaw this"):
         worker.react([])
     worker._renewer.renew_once()
@@ -307,11 +307,11 @@ def test_a_claim_whose_confirmation_was_lost_is_released_after_two_looks() -> No
 
 def test_a_worker_whose_calls_succeed_does_not_look_its_claims_up() -> None:
     deps, state = Around(), _queued()
-    surroundings = deps.surroundings(state)
-    claims = LostConfirmation(surroundings.pool.claims)
+    worker_deps = deps.worker_deps(state)
+    claims = LostConfirmation(worker_deps.pool.claims)
     claims.lost = True
     worker = Worker(
-        replace(surroundings, pool=replace(surroundings.pool, claims=claims)),
+        replace(worker_deps, pool=replace(worker_deps.pool, claims=claims)),
         carry=lambda slot, token: slot.serve(token),
     )
     worker.react([])
@@ -330,12 +330,12 @@ def test_a_worker_that_stops_releases_what_nobody_serves_any_more() -> None:
 
 def test_a_job_that_no_thread_can_be_had_for_is_let_go_of() -> None:
     deps, state = Around(), _queued()
-    surroundings = deps.surroundings(state)
+    worker_deps = deps.worker_deps(state)
 
     def no_thread(slot: Slot, token: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    worker = Worker(surroundings, carry=no_thread)
+    worker = Worker(worker_deps, carry=no_thread)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         worker.react([])
     assert worker.seconds_to_wait() >= 0
@@ -344,7 +344,7 @@ def test_a_job_that_no_thread_can_be_had_for_is_let_go_of() -> None:
 
 def _queued() -> PoolRecords:
     state = PoolRecords()
-    pool = Around().surroundings(state).pool
+    pool = Around().worker_deps(state).pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
     pool.hints.send(ClaimRequest(SCOTT, MIDNIGHT), MIDNIGHT)
     return state
@@ -353,34 +353,34 @@ def _queued() -> PoolRecords:
 def _with_claims(
     deps: Around, state: PoolRecords, refuses: Callable[[Ending], bool]
 ) -> tuple[WorkerDeps, TroubledClaims]:
-    surroundings = deps.surroundings(state)
-    claims = TroubledClaims(surroundings.pool.claims, refuses)
-    return replace(surroundings, pool=replace(surroundings.pool, claims=claims)), claims
+    worker_deps = deps.worker_deps(state)
+    claims = TroubledClaims(worker_deps.pool.claims, refuses)
+    return replace(worker_deps, pool=replace(worker_deps.pool, claims=claims)), claims
 
 
 def _with_an_abandoned_key(deps: Around, state: PoolRecords) -> tuple[Worker, VirtualClock, Unreleasable]:
     """A worker that let go of a key, while another key waits."""
-    surroundings = deps.surroundings(state)
-    claims = Unreleasable(surroundings.pool.claims)
-    surroundings = replace(surroundings, pool=replace(surroundings.pool, claims=claims))
-    worker = Worker(surroundings, carry=lambda slot, token: slot.serve(token))
+    worker_deps = deps.worker_deps(state)
+    claims = Unreleasable(worker_deps.pool.claims)
+    worker_deps = replace(worker_deps, pool=replace(worker_deps.pool, claims=claims))
+    worker = Worker(worker_deps, carry=lambda slot, token: slot.serve(token))
     worker.react([])
-    surroundings.pool.jobs.record(NewJob("b", SCOTT, "thread", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
+    worker_deps.pool.jobs.record(NewJob("b", SCOTT, "thread", "mail-b", Command.EDIT), MIDNIGHT, ready=True)
     with pytest.raises(RuntimeError, match="nobody foresaw this"):
         worker.react([f"ticket {SCOTT}"])
-    surroundings.pool.jobs.record(NewJob("c", ANN, "thread-c", "mail-c", Command.EDIT), MIDNIGHT, ready=True)
-    surroundings.pool.hints.send(ClaimRequest(ANN, MIDNIGHT), MIDNIGHT)
-    assert isinstance(surroundings.clock, VirtualClock)
-    return worker, surroundings.clock, claims
+    worker_deps.pool.jobs.record(NewJob("c", ANN, "thread-c", "mail-c", Command.EDIT), MIDNIGHT, ready=True)
+    worker_deps.pool.hints.send(ClaimRequest(ANN, MIDNIGHT), MIDNIGHT)
+    assert isinstance(worker_deps.clock, VirtualClock)
+    return worker, worker_deps.clock, claims
 
 
-def _serve(deps: Around, surroundings: WorkerDeps) -> None:
-    claim = surroundings.pool.claims.look(SCOTT)
-    started = surroundings.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT, claim)
+def _serve(deps: Around, worker_deps: WorkerDeps) -> None:
+    claim = worker_deps.pool.claims.look(SCOTT)
+    started = worker_deps.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT, claim)
     assert isinstance(started, StartedJob)
-    renewer = LeaseRenewer(surroundings, deps.claim_set)
-    renewer.confirm(SCOTT, started.claim.fence, surroundings.clock.monotonic())
-    slot = Slot(surroundings, deps.claim_set, renewer, NeverStops())
+    renewer = LeaseRenewer(worker_deps, deps.claim_set)
+    renewer.confirm(SCOTT, started.claim.fence, worker_deps.clock.monotonic())
+    slot = Slot(worker_deps, deps.claim_set, renewer, NeverStops())
     slot.serve(slot.begin(started))
 
 
