@@ -344,6 +344,7 @@ def test_a_mail_that_asks_for_a_change_and_to_publish_it_gets_both_in_order(amel
     settled = amelia.send(f"{TITLE} and publish it", "job-1")
     assert settled.outcome is JobOutcome.SUCCEEDED, settled.result
     assert settled.result.published
+    assert settled.result.url == amelia.deps().site_url("amelia", Stage.PUBLIC)
     assert settled.result.summary.startswith("Changed the title of the homepage")
     for stage in (Stage.EDIT, Stage.PUBLIC):
         shown = amelia.releases.current("amelia", stage)

@@ -189,7 +189,7 @@ def of_both(done: Settlement, public: Settlement) -> Settlement:
     """A change and its publication, asked for in one mail; the change stays where the publication did not work."""
     first, second = done.result, public.result
     words = first.summary if second.question else f"{first.summary}\n\n{second.summary}".strip()
-    url = first.url or second.url
+    url = second.url if second.published else first.url or second.url
     result = replace(first, summary=words, url=url, question=second.question, error=second.error)
     return Settlement(JobOutcome.SUCCEEDED, replace(result, published=second.published, waiting=second.waiting))
 

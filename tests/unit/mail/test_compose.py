@@ -128,6 +128,9 @@ def test_nobody_takes_the_edit_site_for_the_public_one() -> None:
     promoted = answer_job(parsed(command=Command.PUBLISH), JobOutcome.SUCCEEDED, public)
     assert promoted.headline == "Your public site is up to date"
     assert Link("See it on your public site", "http://amelia.localhost:8080/") in promoted.blocks
+    at_once = answer_job(parsed(), JobOutcome.SUCCEEDED, replace(public, published=("Spring Sale (asked by you)",)))
+    assert at_once.headline == "Done and published"
+    assert Link("See it on your public site", "http://amelia.localhost:8080/") in at_once.blocks
 
 
 def test_an_answer_without_a_change_is_headed_as_one() -> None:

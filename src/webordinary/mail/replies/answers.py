@@ -98,7 +98,8 @@ def _succeeded(
 ) -> Answer:
     blocks: list[Block] = [Paragraph(result.summary)]
     if result.url:
-        site = "public" if mail.command is Command.PUBLISH else "edit"
+        is_public = mail.command is Command.PUBLISH or (mail.command is Command.EDIT and result.published)
+        site = "public" if is_public else "edit"
         blocks.append(Link(f"See it on your {site} site", result.url))
     if result.preview:
         blocks.append(Link("See your public site with this conversation's changes alone", result.preview))
