@@ -68,7 +68,7 @@ def replies() -> dict[str, tuple[ParsedMail, Answer]]:
     lost = (
         "I did not understand “make it pop”, so nothing was changed.\n\nI can do exact, simple changes. For example:\n"
         "- change the homepage title to Spring Sale\n- change “open on Mondays” to “open every day”\n"
-        "- add this photo to the about page (and attach it)"
+        "- add this photo to the homepage (and attach it)"
     )
     refused = (RefusedAttachment("film.mov", "we take photos and documents, and this is a film"),)
     flawed = replace(_DONE, is_checked=True, checks=(("link", "Spring Sale", "shop.html"),))

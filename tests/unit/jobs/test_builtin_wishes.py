@@ -89,6 +89,17 @@ def test_a_mail_changes_one_place(site: Site, mail: str, file: str, old: str, ne
     site.becomes(mail, file, old, new)
 
 
+@pytest.mark.parametrize(
+    ("mail", "told"), [("change the background colour to dark green", True), ("make the headings #7a3b2e", False)]
+)
+def test_who_changes_the_colour_of_a_page_is_told_to_look_whether_its_text_is_easy_to_read(
+    site: Site, mail: str, told: bool
+) -> None:
+    result = site.write(mail)
+    assert isinstance(result, Changed)
+    assert ("easy to read" in result.summary) is told
+
+
 def test_the_headings_are_all_headings_but_not_those_of_a_part(site: Site) -> None:
     assert isinstance(site.write("make the headings #7a3b2e"), Changed)
     assert site.changes() == {

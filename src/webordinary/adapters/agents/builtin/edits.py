@@ -595,7 +595,8 @@ def set_colour(wish: Wish, context: EditContext) -> str:
     part = wish.get("part") or wish.get("plain") or wish.get("heading") or "background"
     if question := change_colour(part, wish.get("tint"), context.draft):
         raise Unclear(question)
-    return f"Changed the colour of the {part} to {wish.get('tint')}."
+    look = "\nPlease look whether the text is still easy to read." if re.search("background|text", part, re.I) else ""
+    return f"Changed the colour of the {part} to {wish.get('tint')}.{look}"
 
 
 def _ask_for_place(wish: Wish, context: EditContext) -> str:

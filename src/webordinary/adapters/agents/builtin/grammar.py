@@ -176,14 +176,13 @@ def _token(token: str, number: str) -> str:
 PATTERNS = tuple(map(_compiled, RULES.strip().splitlines()))
 EXAMPLES = (
     "change the homepage title to Spring Sale",
-    "set the heading on the about page to “Who we are”",
+    "set the heading on the homepage to “Who we are”",
     "change “open on Mondays” to “open every day”",
-    "add this photo to the about page (and attach it)",
-    "replace the photo of the kiln (and attach the new one)",
-    "add a paragraph “We are closed in May.” to the contact page",
-    "add “Blue bowl, 30 €” to the list on the pots page",
+    "add this photo to the homepage (and attach it)",
+    "replace the photo on the homepage (and attach the new one)",
+    "add a paragraph “We are closed in May.” to the homepage",
     "remove the paragraph “We are closed in May.”",
-    "change the background colour to dark green",
+    "change the background colour to white",
 )
 _REQUEST = (
     r"(?P<request>would you (?:please )?mind|(?:(?:would|could) you )?be so (?:kind|good) (?:as to|to|and)"
