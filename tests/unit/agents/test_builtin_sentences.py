@@ -130,6 +130,106 @@ def test_the_question_what_a_photo_shows_can_be_answered(pottery: Pottery, answe
     assert 'alt="our new kiln"' in pottery.files()["about.html"]
 
 
+@pytest.mark.parametrize("name", ["Scott", "Scott Miller", "Best, Scott"])
+@pytest.mark.parametrize("answer", ["Everywhere, please.", "Everywhere", "2", "1 and 2", "All four."])
+def test_an_answer_may_be_signed(pottery: Pottery, answer: str, name: str) -> None:
+    pottery.write("Change “Fired in Kent” to “Fired in Wales”.")
+    assert isinstance(pottery.write(f"{answer}\n\n{name}"), Changed)
+    assert "Fired in Wales" in pottery.files()["about.html"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Ja bitte", "Ja, bitte!", "Ja, gerne!", "Ja, machen Sie das bitte.", "Gerne, danke!\n\nAnna", "Yes please do",
+        "Yes, please do.", "ok, go ahead", "Sure, thanks!", "Yes, do the rest.", "Oui, s'il vous plaît.",
+        "Oui, volontiers",
+        "Sí, por favor.", "Claro que sí, gracias", "Sì, grazie", "Sì, per favore!", "Ja graag", "Ja, doe maar.",
+    ],
+)  # fmt: skip
+def test_a_yes_may_be_polite(pottery: Pottery, answer: str) -> None:
+    pottery.write("Change “two cats” to “three cats”. The kettle broke.")
+    assert isinstance(pottery.write(answer), Changed)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "No, leave it.", "No thanks", "No, thank you!\n\nScott", "Never mind.", "Nein, danke.",
+        "Nein, lassen Sie es so.",
+        "Lieber nicht", "Non merci", "Non, laissez comme c'est.", "No, gracias", "No, déjalo así.", "No, grazie",
+        "No, lascia stare.", "Nee, bedankt", "Nee, laat maar.",
+    ],
+)  # fmt: skip
+def test_a_no_ends_the_question(pottery: Pottery, answer: str) -> None:
+    pottery.write("Change “two cats” to “three cats”. The kettle broke.")
+    assert pottery.write(answer) == Answered("All right.", session="{}")
+    assert not isinstance(pottery.write("yes"), Changed)
+    assert pottery.files() == SITE
+
+
+def test_a_question_stays_open_after_an_answer_that_was_not_understood(pottery: Pottery) -> None:
+    asked = pottery.write("Change “two cats” to “three cats”. The kettle broke.")
+    again = pottery.write("Perhaps a blue one")
+    assert isinstance(asked, Asked)
+    assert isinstance(again, Asked)
+    assert again.question.endswith(asked.question)
+    assert isinstance(pottery.write("Danke!"), Answered)
+    assert isinstance(pottery.write("Ja"), Changed)
+
+
+def test_a_yes_to_the_question_whether_to_undo_is_told_the_word_again(pottery: Pottery) -> None:
+    pottery.write("Oh no, that looks like a horror film. Please undo!")
+    again = pottery.write("Yes")
+    assert isinstance(again, Asked)
+    assert "reply “undo”" in again.question
+
+
+def test_a_question_is_not_repeated_for_ever(pottery: Pottery) -> None:
+    pottery.write("Change “two cats” to “three cats”. The kettle broke.")
+    results = [pottery.write("Perhaps a blue one") for _ in range(3)]
+    assert [type(one) for one in results] == [Asked, Asked, NotUnderstood]
+
+
+@pytest.mark.parametrize(
+    ("answer", "pages"),
+    [
+        ("The one on the home page.", ["index.html"]),
+        ("The one on the pots page, please.\n\nScott", ["pots.html"]),
+        ("Das auf der Startseite.", ["index.html"]),
+        ("Number two please.", ["about.html"]),
+        ("Nummer zwei bitte", ["about.html"]),
+        ("the last one", ["pots.html"]),
+        ("The first and the second.", ["about.html", "index.html"]),
+        ("die erste und die dritte", ["contact.html", "index.html"]),
+        ("2, 3 and 4", ["about.html", "contact.html", "pots.html"]),
+        ("All four.", ["about.html", "contact.html", "index.html", "pots.html"]),
+        ("In all places, please.", ["about.html", "contact.html", "index.html", "pots.html"]),
+        ("an allen Stellen", ["about.html", "contact.html", "index.html", "pots.html"]),
+        ("All six.", []),
+        ("9", []),
+    ],
+)
+def test_places_may_be_chosen_in_other_words(pottery: Pottery, answer: str, pages: list[str]) -> None:
+    pottery.write("Change “Fired in Kent” to “Fired in Wales”.")
+    assert isinstance(pottery.write(answer), Changed) == bool(pages)
+    assert sorted(name for name, text in pottery.files().items() if "Fired in Wales" in text) == pages
+
+
+def test_two_places_of_one_page_are_both_changed(pottery: Pottery) -> None:
+    pottery.write("Change “mug” to “cup”.")
+    assert isinstance(pottery.write("the first and the second"), Changed)
+    assert "Tall cup, 24" in pottery.files()["pots.html"]
+    assert "Small cup, 18" in pottery.files()["pots.html"]
+
+
+def test_a_photo_whose_place_was_not_found_goes_to_the_end_that_the_answer_names(pottery: Pottery) -> None:
+    assert isinstance(pottery.write("Add this photo to the about page, below the heading “Nowhere”.", 1), Asked)
+    assert isinstance(pottery.write("At the end of the page.", 1), Changed)
+    text = pottery.files()["about.html"]
+    assert text.index("It began in 1998") < text.index("photo.jpg")
+
+
 def test_a_condition_is_not_left_aside_without_a_yes(pottery: Pottery) -> None:
     pottery.write("Change “two cats” to “three cats”. The kettle broke.")
     assert not isinstance(pottery.write("Yes, but only on Monday"), Changed)

@@ -340,9 +340,17 @@ def test_what_is_not_understood_changes_nothing_and_says_what_can_be_done(site: 
     assert site.untouched
 
 
-@pytest.mark.parametrize("mail", ["Thanks!", "Dear all,", "Thanks, that's great!"])
-def test_a_mail_of_small_talk_is_answered_without_a_lecture(site: Site, mail: str) -> None:
-    assert site.write(mail) == Answered("Thank you for your mail. It does not ask for a change.")
+@pytest.mark.parametrize(
+    ("mail", "answer"),
+    [
+        ("Thanks!", "You are welcome!"),
+        ("Vielen Dank!", "You are welcome!"),
+        ("Thanks, that's great!", "You are welcome!"),
+        ("Dear all,", "Thank you for your mail. It does not ask for a change."),
+    ],
+)
+def test_a_mail_of_small_talk_is_answered_without_a_lecture(site: Site, mail: str, answer: str) -> None:
+    assert site.write(mail) == Answered(answer)
     assert isinstance(site.write(mail, "vase.jpg"), NotUnderstood), "a photo was sent for something"
     assert site.untouched
 

@@ -7,23 +7,30 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from webordinary.adapters.agents.builtin.answers import agrees, choice_in, declines, thanks
 from webordinary.adapters.agents.builtin.draft import Draft
 from webordinary.adapters.agents.builtin.edits import EditContext, Unclear, follow
 from webordinary.adapters.agents.builtin.grammar import EXAMPLES, Grammar, Misunderstood, Wish
 from webordinary.adapters.agents.builtin.page import Overlap
 from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Asked, Changed, NotUnderstood
-from webordinary.mail.parsing.small_talk import MARK, Quotations, clauses_of, words_in
+from webordinary.mail.parsing.small_talk import MARK, Quotations, clauses_of
 from webordinary.model.claims import CancelToken
 
 MAX_LENGTH, MAX_WISHES, MAX_ASIDE = 50_000, 30, 3
 _SHOWN, _MAX_SHOWN, _MAX_CHOICES = 200, 8_000, 100
 ABILITIES = "I can do exact, simple changes. For example:\n" + "\n".join(f"- {example}" for example in EXAMPLES)
 _ABOUT_US = re.compile(r"(?:please )?(?:help(?: me)?|what can (?:i|we|you)\b.{0,100})", re.I | re.S)
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-_NTH = re.compile(rf"(?:the |number |no |#)*(?P<n>\d|{'|'.join(_ORDINALS)})(?:st|nd|rd|th)?(?: one| place)?", re.I)
-_ALL = re.compile(r"(?:everywhere|all|all of them|both|both of them|on all pages|on every page|in all places)", re.I)
-_AROUND_ANSWER = re.compile(r"(?i)\A(?:please|in|on|i mean|it's|just) |,? (?:please|only)\Z")
-_YES = {"yes", "ok", "okay", "yep", "yeah", "ja", "oui", "sí", "sì"}
+_AROUND_ANSWER = re.compile(
+    r"(?i)\A(?:(?:please|i mean|it's|just|only|(?:the|that)(?: one| place)?(?= (?:on|in|at)\b)"
+    r"|(?:celle|celui|el|la|quello|quella|degene)(?= (?:de|del|della|dell|en|op|sur|su)\b))[ ,]+)+"
+    r"|,? (?:please|only)\Z"
+)
+_END = re.compile(r"(?i)(?:at )?the (?:very )?(?:end|bottom)(?: of (?:the|that) page)?|at the end(?: on the page)?")
+_BELOW = re.compile(
+    rf"(?i)(?:below|under|after|beneath) (?:the )?(?:heading |text |paragraph )?(?P<under>{MARK}|.{{1,60}})"
+)
+_MOST_REPEATS = 2
+"""How often a question is put again after answers that were not understood."""
 _FORGOTTEN = "{}"
 
 
@@ -38,11 +45,24 @@ class OpenQuestion:
     wish: int | None
     choices: tuple[tuple[str, int], ...] = ()
     aside: tuple[str, ...] = ()
+    question: str = ""
+    repeats: int = 0
 
     def session(self) -> str:
         """The question as the session of a thread keeps it."""
-        choices = self.choices[:_MAX_CHOICES]
-        return json.dumps({"mail": self.mail, "wish": self.wish, "choices": choices, "aside": self.aside})
+        told = {"mail": self.mail, "wish": self.wish, "choices": self.choices[:_MAX_CHOICES], "aside": self.aside}
+        return json.dumps({**told, "question": self.question, "repeats": self.repeats})
+
+    def asked(self) -> Asked:
+        """The question, to which an answer may come."""
+        return Asked(self.question, self.session())
+
+    def again(self, answer: str) -> Asked | None:
+        """The same question after an answer that was not understood; None if it was put often enough."""
+        if not self.question or self.repeats >= _MOST_REPEATS:
+            return None
+        session = replace(self, repeats=self.repeats + 1).session()
+        return Asked(f"I did not understand “{_begin(answer)}”, so nothing was changed.\n\n{self.question}", session)
 
     @classmethod
     def of(cls, session: str) -> OpenQuestion | None:
@@ -50,38 +70,54 @@ class OpenQuestion:
         try:
             told: Any = json.loads(session or _FORGOTTEN)
             wish, choices = told["wish"], tuple((str(page), int(n)) for page, n in told["choices"])
-            return cls(str(told["mail"]), None if wish is None else int(wish), choices, tuple(map(str, told["aside"])))
+            question, repeats = str(told.get("question", "")), int(told.get("repeats", 0))
+            number = None if wish is None else int(wish)
+            return cls(str(told["mail"]), number, choices, tuple(map(str, told["aside"])), question, repeats)
         except (ValueError, KeyError, TypeError):
             return None
 
     def answered(self, answer: str, grammar: Grammar) -> list[Wish] | None:
         """All wishes with what the customer answered; None if the mail is no answer to this question."""
         wishes, quotes = grammar.read(self.mail, Quotations(), self.aside), Quotations()
-        clauses = [replace(one, text=grammar.in_english(one.text)) for one in clauses_of(quotes.set_aside(answer))]
-        if isinstance(wishes, Misunderstood) or len(clauses) > 1:
-            return None  # the pages have other names by now, or it says more than an answer does
-        agrees = not clauses and bool(set(words_in(answer)) & _YES)
+        clauses = clauses_of(quotes.set_aside(answer), name_below=True)
+        if isinstance(wishes, Misunderstood):
+            return None  # the pages have other names by now
         if self.wish is None:
-            return wishes if agrees else None
+            names_command = wishes[:1] and wishes[0].kind in ("publish", "undo")  # it needs the customer's own word
+            return wishes if agrees(answer) and not names_command else None
         if self.wish >= len(wishes):
             return None
-        said = _AROUND_ANSWER.sub("", clauses[0].text).strip() if clauses else ""
-        wish = self._completed(wishes[self.wish], said, agrees, grammar, quotes)
-        return [*wishes[: self.wish], wish, *wishes[self.wish + 1 :]] if wish else None
+        wish, found = wishes[self.wish], None
+        if wish.doubt and agrees(answer):
+            found = [replace(wish, doubt=False)]
+        elif len(clauses) == 1:  # else it says more than an answer does
+            found = self._completed(wish, clauses[0].text, grammar, quotes)
+        return [*wishes[: self.wish], *found, *wishes[self.wish + 1 :]] if found else None
 
-    def _completed(self, wish: Wish, said: str, agrees: bool, grammar: Grammar, quotes: Quotations) -> Wish | None:
-        if wish.doubt and agrees:
-            return replace(wish, doubt=False)
+    def _completed(self, wish: Wish, said: str, grammar: Grammar, quotes: Quotations) -> list[Wish] | None:
         if wish.doubt and re.fullmatch(MARK, said):
-            return replace(wish, doubt=False, slots={**wish.slots, "new": quotes.text(said)})
-        if _ALL.fullmatch(said) and wish.kind == "text":
-            return replace(wish, everywhere=True)
-        if nth := _NTH.fullmatch(said):
-            n = int(nth["n"]) if nth["n"].isdigit() else _ORDINALS.index(nth["n"].lower()) + 1
-            page, pick = self.choices[n - 1] if 1 <= n <= len(self.choices) else ("", 0)
-            return replace(wish, page=page, pick=pick) if page else None
+            return [replace(wish, doubt=False, slots={**wish.slots, "new": quotes.text(said)})]
+        chosen = choice_in(said, len(self.choices))
+        if chosen and len(chosen) == len(self.choices) and wish.kind == "text":
+            return [replace(wish, everywhere=True)]
+        if chosen:  # the later place of a page first: an edit moves those behind it
+            places = sorted((self.choices[n - 1] for n in chosen), reverse=True)
+            return [replace(wish, page=page, pick=pick) for page, pick in places]
+        said = _AROUND_ANSWER.sub("", _AROUND_ANSWER.sub("", grammar.in_english(_AROUND_ANSWER.sub("", said)))).strip()
+        if wish.get("under") and (spot := _spot(said, quotes)):
+            kept = {name: text for name, text in wish.slots.items() if name not in ("under", "heading", "nth")}
+            return [replace(wish, slots={**kept, **spot})]
         page = grammar.page_of(said)
-        return replace(wish, page=page) if page else None
+        return [replace(wish, page=page)] if page else None
+
+
+def _spot(said: str, quotes: Quotations) -> dict[str, str]:
+    """The slots of a place on a page that an answer names: its end, or the words to stand below."""
+    if _END.fullmatch(said):
+        return {"end": "at the end"}
+    below = _BELOW.fullmatch(said)
+    under = below["under"] if below else said if re.fullmatch(MARK, said) else ""
+    return {"under": quotes.text(under) if re.fullmatch(MARK, under) else under} if under else {}
 
 
 class BuiltinAgent:
@@ -102,8 +138,10 @@ class BuiltinAgent:
             )
         context = EditContext(Draft(task.workspace, token), task.attachments)
         grammar, asked = Grammar(context.page_names()), OpenQuestion.of(task.session)
+        if asked is not None and declines(task.instruction):
+            return Answered("All right.")
         if asked is not None and (answered := asked.answered(task.instruction, grammar)) is not None:
-            return _follow_all(asked, answered, context, token)
+            return _follow_all(replace(asked, repeats=0), answered, context, token)
         wishes = grammar.read(task.instruction, Quotations())
         if isinstance(wishes, Misunderstood):
             if _ABOUT_US.fullmatch(wishes.said):
@@ -114,9 +152,13 @@ class BuiltinAgent:
                     f"I did not find a page called “{unknown}”, so nothing was changed. Your site has {pages}."
                 )
             said = f"I did not understand “{_begin(wishes.said)}”, so nothing was changed.\n\n{ABILITIES}"
-            return _without(wishes, task.instruction, grammar) or NotUnderstood(said)
+            rest = _without(wishes, task.instruction, grammar)
+            return rest or (asked and asked.again(wishes.said)) or NotUnderstood(said)
         if not wishes and task.instruction.strip() and not task.attachments:
-            return Answered("Thank you for your mail. It does not ask for a change.")
+            if thanks(task.instruction):
+                return Answered("You are welcome!", asked.session() if asked else "")
+            again = asked.again(task.instruction.strip()) if asked else None
+            return again or Answered("Thank you for your mail. It does not ask for a change.")
         if not wishes:
             return NotUnderstood(f"Your mail does not say what to change, so nothing was changed.\n\n{ABILITIES}")
         if len(wishes) > MAX_WISHES:
@@ -137,12 +179,13 @@ def _without(unclear: Misunderstood, mail: str, grammar: Grammar) -> Asked | Non
         return None
     said = " and ".join(f"“{_begin(one)}”" for one in aside)
     if rest[0].kind in ("publish", "undo"):  # a “yes” would not name the command, and only the customer's words do
-        return Asked(f"I did not understand {said}, so nothing was done yet. If you mean it, reply “{rest[0].kind}”.")
-    return Asked(
-        f"I did not understand {said}, so nothing was changed yet. Shall I do the rest of your mail without it? "
-        "Reply “yes”, or write it again in other words.",
-        OpenQuestion(mail, None, aside=tuple(aside)).session(),
-    )
+        question = f"I did not understand {said}, so nothing was done yet. If you mean it, reply “{rest[0].kind}”."
+    else:
+        question = (
+            f"I did not understand {said}, so nothing was changed yet. Shall I do the rest of your mail without it? "
+            "Reply “yes”, or write it again in other words."
+        )
+    return OpenQuestion(mail, None, aside=tuple(aside), question=question).asked()
 
 
 def _follow_all(mail: OpenQuestion, wishes: list[Wish], context: EditContext, token: CancelToken) -> AgentResult:
@@ -166,8 +209,8 @@ def _follow_all(mail: OpenQuestion, wishes: list[Wish], context: EditContext, to
             summary = follow(wish, context)
         except Unclear as unclear:
             rest = f"\n\nThis is about “{_begin(wish.said)}”. Nothing was changed yet." if len(wishes) > 1 else ""
-            question = replace(mail, wish=number, choices=unclear.choices)
-            return Asked(_shown(unclear.question) + rest, question.session())
+            question = _shown(unclear.question) + rest
+            return replace(mail, wish=number, choices=unclear.choices, question=question).asked()
         except Overlap:
             return Asked(f"I could not do “{_begin(wish.said)}”: it would change the same place twice.")
         words.append(summary if context.draft.changes() != before else f"That is so already: {wish.said}")
