@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -10,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agents.wishes_world import SAMPLE, SITE, Pottery, is_as_expected, sentences
-from webordinary.adapters.agents.builtin.grammar import EXAMPLES, Grammar, Misunderstood
+from webordinary.adapters.agents.builtin.grammar import EXAMPLES, WORDS, Grammar, Misunderstood
+from webordinary.adapters.agents.builtin.languages import _TABLES, _VERBS
 from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 from webordinary.mail.parsing.message import parse
-from webordinary.mail.parsing.small_talk import Quotations
+from webordinary.mail.parsing.small_talk import Quotations, is_small_talk
 from webordinary.mail.replies.languages import own_catalogues
 
 LEAST_DONE = 0.9
@@ -128,6 +130,39 @@ def test_the_question_what_a_photo_shows_can_be_answered(pottery: Pottery, answe
     assert "What does it show?" in added.summary
     assert isinstance(pottery.write(answer), Changed)
     assert 'alt="our new kiln"' in pottery.files()["about.html"]
+
+
+_TOLD = """
+Also make it great for Christmas. | Also make it nicer. | Also make it look good. | Also make it perfect.
+Make it beautiful please. | Thank you, and make it pretty. | Make everything lovely. | Make the site look amazing.
+Make the website fantastic for Easter. | And make it warm. | Keep it simple. | Keep the site busy. | Keep it fast.
+Help the site look great. | Get it looking good. | Have it look nice. | Have the site look great by Friday.
+Give it a new look. | Also turn it super cool. | Work on the look again, thanks. | I would love it warm.
+Also made it great. | Mke it great. | Also kep it good. | Treat the site to a new look. | Now make it sound happy.
+Make it work on iPhone. | Make us proud. | Let it look good. | See that it looks good. | Call it great.
+Welcome our new customers. | Welcome everyone to the site. | Also thank our customers for the support.
+Also wish everyone a happy Easter. | Happy Christmas to all our customers. | Also say hello to everyone.
+Mach es schön. | Mach es perfekt. | Mach die Seite schön. | Mach alles toll. | Bitte mach es auch gut.
+Machen Sie es schöner. | Machen Sie die Website wirklich schön. | Gestalte es schön. | Es soll schön aussehen.
+Rends-le beau. | Rendez le site joli. | Rends la page magnifique. | Fais une belle page. | Faites un beau site.
+Hazlo bonito. | Haz la página bonita. | Hágalo perfecto. | Ponlo bonito. | Deja todo muy bonito.
+Fallo bello. | Rendilo bello. | Fai il sito bellissimo. | Rendi tutto perfetto.
+Maak het mooi. | Maak de site mooier. | Maak het goed. | Maak alles leuk. | Laat het er goed uit zien.
+"""
+
+
+@pytest.mark.parametrize("told", [one.strip() for line in _TOLD.strip().splitlines() for one in line.split("|")])
+def test_a_sentence_that_tells_what_to_do_is_no_small_talk(pottery: Pottery, told: str) -> None:
+    result = pottery.write(f"Change “two cats” to “three cats”. {told}")
+    assert isinstance(result, Asked | NotUnderstood)
+    assert pottery.files() == SITE
+
+
+def test_no_verb_of_the_grammar_is_a_misspelled_word_of_small_talk() -> None:
+    patterns = [WORDS[name] for name in ("CHANGE", "SWAP", "ADD", "REMOVE", "INSTEAD")]
+    patterns += [entry.pattern for table in _TABLES for english, entry in table if english in _VERBS]
+    verbs = {word for pattern in patterns for word in re.findall(r"[a-zäöüß]{4,}", pattern)} - {"have"}
+    assert [verb for verb in sorted(verbs) if is_small_talk(f"also nice {verb}")] == []
 
 
 @pytest.mark.parametrize("name", ["Scott", "Scott Miller", "Best, Scott"])

@@ -128,14 +128,14 @@ LANGUAGES = (
         "were am be been have has had having my your yours' our us me all everything everyone everybody so very much "
         "really just again about for of to in on with and as at always from there here how day week weekend evening "
         "morning afternoon night year time today work working works job help helping site website web site's new look "
-        "looks looking sound sounds feel feels doing going sun sunny weather rain raining family kids holiday holidays "
-        "christmas easter summer spring autumn winter busy quick quickly fast finding find finds team guys folks sir "
-        "madam sirs both lot lots many kind kindly kindest warm warmest soon see speak talk hear hearing forward "
-        "bother bothering trouble keep keeping treating her him too also now already absolutely totally pretty quite "
-        "such what's up iphone ipad phone android samsung galaxy mobile monday friday bit done did made making turned "
-        "out customers clients everyone's star stars rock legend patience support effort since last long ago it'll "
-        "address phone number opening hours prices price webmaster admin advance million bunch ever "
-        "another message mail email got getting getting's sending sent hot cold enjoying bank "
+        "looks looking sound sounds feel feels doing going sun sunny weather rain raining family kids holiday "
+        "holidays christmas easter summer spring autumn winter busy quick quickly fast finding find finds team guys "
+        "folks sir madam sirs both lot lots many kind kindly kindest warm warmest soon see speak talk hear hearing "
+        "forward bother bothering trouble keep keeping treating her him too also now already wish absolutely totally "
+        "pretty quite such what's up iphone ipad phone android samsung galaxy mobile monday friday bit done did made "
+        "making turned out customers clients everyone's star stars rock legend patience support effort since last "
+        "long ago it'll address phone number opening hours prices price webmaster admin advance million bunch ever "
+        "another message mail email got getting getting's sending sent hot cold enjoying bank"
         "confusion inconvenience",
     ),
     _language(
@@ -221,10 +221,21 @@ _SETS_A_TIME = re.compile(
 )
 
 
+_TELLS_TO_DO = re.compile(
+    r"(?:.*\band )?(?:(?:also|now|just|again|and|so|thanks|thank you) )*"
+    r"(?:(?:keep (?!.*\bup\b)|help|made|see) (?:it|this|that|the|our|my|us|all|everything)"
+    r"|have (?:it|this|that|our|my|everything|the (?!best|most))|look"
+    r"|(?:thank|welcome|wish) (?:all|everyone|our|the))\b"
+    r"|.*\b(?:to|for|thank|welcome|wish) (?:(?:all|everyone|of|also) )*(?:the |our |my )?(?:new )?"
+    r"(?:customers|clients|guests|visitors)\b"
+)
+"""Words of small talk that tell what to do: `keep it warm`, `have the site look nice`, `welcome our customers`."""
+
+
 def is_small_talk(text: str) -> bool:
     """Whether a text says nothing about the site; also with one letter wrong in a longer word."""
     words = words_in(text)
-    if _SETS_A_TIME.search(text):
+    if _SETS_A_TIME.search(text) or (len(words) > 1 and _TELLS_TO_DO.match(" ".join(words))):
         return False
     return not words or any(language.has(words) or language.has(_mended(words, language)) for language in LANGUAGES)
 
@@ -238,13 +249,20 @@ def _mended(words: list[str], language: Language) -> list[str]:
 @cache
 def _nearest(word: str, language: Language) -> str:
     """The word of small talk that differs by one letter; negations and longer words stay what they are."""
-    if not 4 <= len(word) <= 12 or not word.isalpha() or word in _NOT_A_TYPO:
+    if not 4 <= len(word) <= 12 or not word.isalpha() or word in _NOT_A_TYPO | _MEANINGFUL:
         return word
     known = (*sorted(language.anchors), *sorted(language.fillers))
     return next((one for one in known if one_apart(word, one)), word)
 
 
-_NOT_A_TYPO = word_set("dont wont cant didnt isnt wait late later live text dark bold move wide mean tall more none")
+_NOT_A_TYPO = word_set(
+    "dont wont cant didnt isnt wait late later live text dark bold move wide mean tall more none make please nicer "
+    "finer surer send list start starts quote quit size thin warn wording words word heading greeting back could even "
+    "fond home least main than those times weeks years where cost place each amend here today tell name main mach "
+    "macht mache wider steht stehen seite seiten dann wort blau ajout dans vert hazlo haga groen laat lass todas alla "
+    "allen einde esta mein liere prim podr pouv"
+)
+"""Words that a wish may have; a letter more, less or other would make small talk of them."""
 
 
 def one_apart(word: str, known: str) -> bool:
