@@ -127,13 +127,13 @@ def _alive(pids: Sequence[int]) -> list[int]:
 
 
 @contextmanager
-def running(data: Path, *, workers: int, slots: int) -> Iterator[System]:
+def running(data: Path, *settings: str, workers: int, slots: int) -> Iterator[System]:
     """The real thing, from `up` to a clean end."""
     ports = ("--port", "0", "--smtp-port", "0", "--preview-port", "0")
     flags = ("--workers", str(workers), "--slots", str(slots), "--hourly-mails", "0", *ports)
     began = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-m", "webordinary", "up", "--data", str(data), *flags],
+        [sys.executable, "-m", "webordinary", "up", "--data", str(data), *flags, *settings],
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"WEBORDINARY_TRUSTED_PEERS": "127.0.0.1"},

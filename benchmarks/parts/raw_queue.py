@@ -41,7 +41,7 @@ class RawQueue:
     """One connection to it."""
 
     def __init__(self, path: Path) -> None:
-        self._conn = sqlite3.connect(path, timeout=10, isolation_level=None)
+        self._conn = sqlite3.connect(path, timeout=60, isolation_level=None)
         self._conn.execute("PRAGMA journal_mode = WAL")
         self._conn.execute("PRAGMA synchronous = FULL")
 

@@ -45,6 +45,7 @@ class GitLines:
     def __init__(self, git: Git) -> None:
         self._git = git
         self._read: dict[tuple[str, str], Notes] = {}
+        self._forks: dict[tuple[str, str], str] = {}
 
     def between(self, excluded: str, commit: str) -> Notes:
         if (excluded, commit) not in self._read:
@@ -62,8 +63,10 @@ class GitLines:
             return ()  # a rollback named a commit that a person has rewritten since
 
     def fork_point(self, main: str, commit: str) -> str:
-        found = self._git.attempt("merge-base", main, commit)
-        return found.out.decode().strip() if found.code == 0 else main
+        if (main, commit) not in self._forks:
+            found = self._git.attempt("merge-base", main, commit)
+            self._forks[main, commit] = found.out.decode().strip() if found.code == 0 else main
+        return self._forks[main, commit]
 
     def files_of(self, commits: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         return objects.files_of_each(self._git, commits) if commits else {}
@@ -79,9 +82,8 @@ def live_start(git: Git, main: str, public: str) -> str:
                 "content of the public site, then send the mail again"
             )
         return found.out.decode().strip()
-    made = git("log", "--format=%H", "--extended-regexp", "--grep=^Job-Id: ", main, "--").split()
-    before = git.attempt("rev-parse", "--verify", "--quiet", f"{made[-1]}^") if made else None
-    return before.out.decode().strip() if before and before.code == 0 else main
+    parents_of_made = git("log", "--format=%P", "--extended-regexp", "--grep=^Job-Id: ", main, "--").splitlines()
+    return next(iter(parents_of_made[-1].split()), main) if parents_of_made else main
 
 
 def take_over(git: Git, state: LiveState, picks: Sequence[WaitingChange] | None) -> tuple[str, ...]:

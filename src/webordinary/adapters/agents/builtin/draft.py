@@ -121,6 +121,7 @@ class Draft:
         self._token = token
         self.layout: Layout = layout_of(workspace)
         self._root = self.layout.root
+        self._real_root = self._root.resolve()
         self._read: dict[str, tuple[str, str]] = {}
         """The text and the charset of each file that was looked at."""
         self._texts: dict[str, str] = {}
@@ -219,6 +220,6 @@ class Draft:
 
     def _inside(self, name: str) -> Path:
         target = self._root / name
-        if not target.resolve().is_relative_to(self._root.resolve()):
+        if not target.resolve().is_relative_to(self._real_root):
             raise Permanent(f"{name} leads out of the site: it is left alone")
         return target
