@@ -119,6 +119,16 @@ def test_undo_says_taken_back() -> None:
     assert status_of(seen, steps_of(seen)).label == "taken back on the edit site"
 
 
+@pytest.mark.parametrize(
+    ("command", "label"), [(Command.UNDO, "taken back on both sites"), (Command.EDIT, "on the public site")]
+)
+def test_what_reached_the_public_site_too_says_so(command: Command, label: str) -> None:
+    done = settled(JobOutcome.SUCCEEDED, "c" * 40, command)
+    both = replace(done, result=JobResult("Done.", commit="c" * 40, published=("A title (asked by you)",)))
+    seen = mail(both, answered_at=later(4))
+    assert status_of(seen, steps_of(seen)).label == label
+
+
 def test_an_undo_that_found_nothing_did_not_take_anything_back() -> None:
     seen = mail(settled(JobOutcome.SUCCEEDED, None, Command.UNDO), answered_at=later(4))
     assert status_of(seen, steps_of(seen)).label == "nothing to undo"

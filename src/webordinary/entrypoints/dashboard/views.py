@@ -303,6 +303,10 @@ def status_of(mail: MailSummary, steps: Sequence[ProgressStep]) -> StatusView:
     changed = job.result is not None and job.result.commit is not None
     if job.command is Command.UNDO and not changed:
         return StatusView("nothing to undo", "warn")
+    if job.command is Command.UNDO and job.result and job.result.published:
+        return StatusView("taken back on both sites", "good")
+    if changed and job.command is Command.EDIT and job.result and job.result.published:
+        return StatusView("on the public site", "good")
     if job.command is not Command.EDIT:
         return StatusView(_COMMAND_DONE[job.command], "good")
     return StatusView("on the edit site" if changed else "answered, nothing changed", "good")
