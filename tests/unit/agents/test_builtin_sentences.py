@@ -338,6 +338,25 @@ def test_a_wish_and_a_publish_in_one_mail_are_both_understood(
 PAGES = {name: f"{name or 'index'}.html" for name in ("", "index", "about", "contact", "pots")}
 
 
+@pytest.mark.parametrize(
+    ("mail", "photos"),
+    [
+        ("Please replace the photo.", 1),
+        ("Here is a photo.", 1),
+        ("Add “Salad bowl” to the about page", 0),
+        ("Add this photo to the about page, below the heading “Nowhere”", 1),
+        ("Please add this photo to the about page.", 2),
+        ("add “Jar” to the list on the about page", 0),
+        ("replace the photo of the kiln", 2),
+    ],
+)
+def test_a_question_of_the_agent_is_asked_in_each_language(pottery: Pottery, mail: str, photos: int) -> None:
+    asked = pottery.write(mail, photos)
+    assert isinstance(asked, Asked)
+    told = {one.language: one.say(asked.question) for one in own_catalogues()}
+    assert [language for language, question in told.items() if question == asked.question] == []
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 @pytest.mark.parametrize("language", ["en", "de", "es", "fr", "it", "nl"])
 def test_each_example_of_a_reply_is_understood_as_it_stands_there(language: str, example: str) -> None:
