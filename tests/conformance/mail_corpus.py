@@ -9,10 +9,13 @@ from typing import Any
 from webordinary.mail.parsing.attachments import FileType, extract
 from webordinary.mail.parsing.headers import with_crlf
 from webordinary.mail.parsing.message import parse
+from webordinary.mail.parsing.parts import take_apart
 from webordinary.mail.ports import ExtractedFile, Unparseable
 from webordinary.model.mail import AttachmentKind, ParsedMail
 
 Row = dict[str, Any]
+GIVEN_NAMES = frozenset({"mail.eml"})
+"""Of files that have none in the mail."""
 
 
 def raw(row: Row) -> bytes:
@@ -64,7 +67,19 @@ def judged(row: Row) -> dict[str, bool]:
     if "n_images" in expect:
         files = [file for file in extract(raw(row), as_it_came) if isinstance(file, ExtractedFile)]
         found["n_images"] = sum(file.kind is AttachmentKind.IMAGE for file in files) == expect["n_images"]
-    return {"read": True} | found
+    return {"read": True} | found | _files_compared(raw(row), expect)
+
+
+def _files_compared(mail: bytes, expect: Row) -> dict[str, bool]:
+    """The names as the mail writes them; we also name files that have none there, such as an attached mail."""
+    files = take_apart(mail).files if expect.keys() & {"attachments", "attachments_include", "n_attachments"} else []
+    named = [file.name for file in files if file.name and file.name not in GIVEN_NAMES]
+    compared = {
+        "attachments": named == [name for name in _listed(expect.get("attachments")) if name],
+        "attachments_include": set(_listed(expect.get("attachments_include"))) <= {file.name for file in files},
+        "n_attachments": len(files) == expect.get("n_attachments"),
+    }
+    return {name: same for name, same in compared.items() if name in expect}
 
 
 def _listed(value: Any) -> list[str]:  # noqa: ANN401

@@ -18,6 +18,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 CORPUS = SHARED / "corpus" / "mail"
 OWN = Path(__file__).resolve().parents[1] / "data" / "mails"
 EXACT_FLOOR = 0.94
+FILES, FILES_FLOOR = {"attachments", "attachments_include", "n_attachments"}, 0.85
 LOST_CEILING = 5
 """Mails of which some text of the customer is missing or damaged, by the taste of their source."""
 
@@ -64,6 +65,13 @@ def test_senders_replies_and_machines_are_told_as_the_corpus_tells_them() -> Non
         if expect.get("bounce") and not mail.automatic:
             wrong.append(f"{row['id']}: a bounce taken for a person's mail")
     assert wrong == []
+
+
+@needs_corpora
+def test_the_files_of_a_mail_are_those_that_the_corpus_names() -> None:
+    stated = [(row["id"], judged(row)) for row in rows("corpus_permissive.jsonl") if FILES & row["expect"].keys()]
+    wrong = [name for name, fields in stated if not all(fields.get(field, True) for field in FILES)]
+    assert len(wrong) <= (1 - FILES_FLOOR) * len(stated), "\n".join(wrong)
 
 
 @needs_corpora
