@@ -385,6 +385,17 @@ def test_a_command_alone_is_answered_in_the_language_of_the_conversation() -> No
     assert spoken.language == "de"
 
 
+@pytest.mark.parametrize(
+    ("elided", "language"), [("", "en"), ("> Titel geändert, bitte sehen Sie die Seite an.", "de")]
+)
+@pytest.mark.parametrize(("subject", "text"), [("Photo", ""), ("Website", "Photo"), ("Website", "Super!")])
+def test_a_word_that_languages_share_is_answered_in_the_language_of_the_conversation(
+    subject: str, text: str, elided: str, language: str
+) -> None:
+    spoken = language_of(replace(parsed(text=text, elided=elided), subject=subject), catalogues())
+    assert (spoken.language if spoken else "en") == language
+
+
 @pytest.mark.parametrize("known", own_catalogues(), ids=lambda one: one.language)
 def test_a_catalogue_has_all_texts_and_keeps_their_places(known: Catalogue) -> None:
     others = [one for one in own_catalogues() if one is not known]

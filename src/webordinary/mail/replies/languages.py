@@ -26,7 +26,7 @@ _DEEPEST = 3
 _PLACE = re.compile(r"\{(\w+)\}")
 _ENGLISH_WORDS = word_set(
     "the a and to of is on in please change can you with for this that it be should page thanks hello hi i we my our "
-    "add remove new as from have could would"
+    "add remove new as from have could would photo super no"
 )
 """Without the words of commands, which are written in any language."""
 
@@ -153,7 +153,10 @@ def _text_of(path: Path) -> str:
 
 
 def language_of(mail: ParsedMail, known: Sequence[Catalogue]) -> Catalogue | None:
-    """The language that a mail is written in, None for English: by its common words, then by the mail it answers."""
+    """The language that a mail is written in, None for English: by its common words, then by the mail it answers.
+
+    A word that two languages share, as `Photo`, tells nothing alone.
+    """
     for text in (mail.text or mail.subject, mail.elided):
         said = re.findall(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?", re.sub(r"[“\"„«].*?[”\"“»]", " ", text.lower())[:5_000])
         counts = [(sum(word in one.words for word in said), one) for one in known]
@@ -161,6 +164,6 @@ def language_of(mail: ParsedMail, known: Sequence[Catalogue]) -> Catalogue | Non
         english = sum(word in _ENGLISH_WORDS for word in said)
         if most > english:
             return language
-        if english:
+        if english > most:
             return None
     return None
