@@ -82,6 +82,53 @@ def test_what_was_not_understood_is_left_aside_after_a_yes(pottery: Pottery) -> 
     assert "three cats" in pottery.files()["about.html"]
 
 
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "Our prices went up a little. Change “two cats” to “three cats”.",
+        "Our hours are changing: please change “two cats” to “three cats”.",
+        "Unsere Katze hat Junge: bitte „two cats“ durch „three cats“ ersetzen. Schönes Wochenende, Eva Lindner",
+        "Nos horaires changent : merci de remplacer « two cats » par « three cats »",
+        "Hello, please change “two cats” to “three cats”. Kind regards, Marco Bellini, Owner",
+    ],
+)
+def test_what_is_only_told_before_an_exact_wish_is_skipped(pottery: Pottery, mail: str) -> None:
+    assert isinstance(pottery.write(mail), Changed)
+    assert "three cats" in pottery.files()["about.html"]
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        "Change “two cats” to “three cats”. The motion was defeated.",
+        "Change “two cats” to “three cats”. We were outvoted.",
+        "Our prices go up in January. Change “two cats” to “three cats”.",
+        "The three kittens are sold. Change “two cats” to “three cats”.",
+        "Our house is cold. Change the heading to Three Cats.",
+        "Our prices went up a little.",
+    ],
+)
+def test_what_may_bind_a_wish_or_stands_after_it_or_beside_an_unquoted_one_is_asked_about(
+    pottery: Pottery, mail: str
+) -> None:
+    assert isinstance(pottery.write(mail), Asked | NotUnderstood)
+    assert pottery.files() == SITE
+
+
+@pytest.mark.parametrize(
+    ("mail", "made"),
+    [
+        ("We would like the title “Our story” for the about page.", "<title>Our story"),
+        ("Could the heading of the about page become “Our story”?", "<h1>Our story</h1>"),
+        ("Please rename the heading About us to “Our story” on the about page.", "<h1>Our story</h1>"),
+        ("Change the text “two cats” in the paragraph to “three cats”.", "three cats"),
+    ],
+)
+def test_more_ways_to_name_a_title_a_heading_and_a_text(pottery: Pottery, mail: str, made: str) -> None:
+    assert isinstance(pottery.write(mail), Changed)
+    assert made in pottery.files()["about.html"]
+
+
 def test_a_command_beside_what_was_not_understood_is_asked_for_by_its_word(pottery: Pottery) -> None:
     asked = pottery.write("Oh no, that looks like a horror film. Please undo!")
     assert isinstance(asked, Asked)

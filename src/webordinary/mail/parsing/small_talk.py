@@ -97,7 +97,8 @@ def _language(anchors: str, fillers: str) -> Language:
 
 
 _PHRASES = {
-    "guten morgen": "hallo", "buenos días": "hola", "as always": "again", "sent from my": "thanks",
+    "guten morgen": "hallo", "buenos días": "hola", "qué tal": "hola", "can you do that": "thanks",
+    "as always": "again", "sent from my": "thanks",
     "von meinem": "danke", "bonne journée": "merci", "as ever": "again", "take care": "thanks",
     "no worries": "thanks", "no problem": "thanks", "no rush": "thanks", "no hurry": "thanks", "ça marche": "merci",
     "speak soon": "thanks", "talk soon": "thanks", "that's all": "thanks", "that's it": "thanks",
@@ -108,7 +109,7 @@ _PHRASES = {
     "if you need anything": "thanks", "do not hesitate to contact me": "thanks", "feel free to contact me": "thanks",
     "don't hesitate to contact me": "thanks", "don't hesitate to ask": "thanks", "in advance": "thanks",
     "im voraus": "danke", "d'avance": "merci", "de antemano": "gracias", "in anticipo": "grazie", "alvast": "bedankt",
-    "have a good one": "thanks", "you're a star": "thanks", "bonne soirée": "merci",
+    "have a good one": "thanks", "you're a star": "thanks", "bonne soirée": "merci", "à bientôt": "merci",
     "buona giornata": "grazie", "buona serata": "grazie",
     "see you": "bye",
     "look forward": "hope", "looking forward": "hope", "we've moved house": "hope",
@@ -156,8 +157,9 @@ LANGUAGES = (
         "site page nouveau nouvelle avec mes meilleures sentiments distingués bien plaît",
     ),
     _language(
-        "hola buenos buenas gracias perfecto genial estupendo bueno bien excelente fantástico saludos cordiales "
-        "atentamente sí vale ok querido querida estimado estimada abrazo adiós bonito bonita precioso preciosa",
+        "hola buenos buenas gracias perfecto genial estupendo bueno bien excelente fantástico saludo saludos cordiales "
+        "beso besos abrazos atentamente sí vale ok querido querida estimado estimada abrazo adiós bonito bonita "
+        "precioso preciosa",
         "días tardes noches muchas muchísimas a todos todas y el la los las de del por tu su ayuda trabajo está queda "
         "se ve muy todo que espero estés un una cordial señor señora me encanta mil otra vez ahora",
     ),
@@ -178,8 +180,8 @@ LANGUAGES = (
 _CLOSES = re.compile(
     r"\b(?:thanks|thank you|thx|ta|cheers|regards|greetings|wishes|best|yours(?: \w+ly)?|sincerely|love|bye|xx+"
     r"|take care|(?:speak|talk|see you) soon|have a (?:nice|lovely|good|great|wonderful) (?:day|evening|week(?:end)?)"
-    r"|gr[üu](?:ß|ss)e?n?|danke|lg|vg|mfg|merci|cordialement|amicalement|salutations|bises|gracias|saludos|atentamente"
-    r"|abrazo|grazie|saluti|cordialmente|groet(?:en|jes)?|bedankt|dank)\b",
+    r"|gr[üu](?:ß|ss)e?n?|danke|lg|vg|mfg|merci|cordialement|amicalement|salutations|bises|gracias|saludos?|atentamente"
+    r"|abrazos?|besos?|grazie|saluti|cordialmente|ciao|bisous|groet(?:en|jes)?|bedankt|dank)\b",
     re.I,
 )
 _GREETS = re.compile(
@@ -191,7 +193,9 @@ _GREETS = re.compile(
 _DAYTIME = re.compile(r"(?:morning|afternoon|evening)(?: all| everyone| everybody| team)?", re.I)
 _SMILEY = re.compile(r"[:;]-?[)(D]|[\U0001f300-\U0001faff\u2600-\u27bf\ufe0f\u200d]+|(?<!\S)\^\^(?!\S)|<3")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)|p\.?p?\.?s\.?[:,]?(?=\s))[ \t]+", re.I)
-_ENDS = re.compile(r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<=[.!?…])[\s)]+|;\s*")
+_ENDS = re.compile(
+    r"(?<!\bDr\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\b[A-Z]\.)(?<=[.!?…])[\s)]+|;\s*"
+)
 _CONTACT = re.compile(r"[\w.+-]+@[\w.-]+|https?://\S+|www\.\S+|[+(]?\d[\d\s()/-]{5,}")
 _MAX_NAME_WORDS, _WRAPPED, _MAX_PIECES = 5, 50, 100
 
@@ -347,6 +351,8 @@ def _goes_on(pieces: list[str], line: str, starts: re.Pattern[str] | None) -> bo
         return False
     if starts is not None and starts.match(line):
         return False
+    if re.match(MARK, before[-1]) and line[0].isupper() and is_small_talk(line):
+        return False
     return len(before) >= _WRAPPED or line[0].islower() or re.match(MARK, line) is not None
 
 
@@ -396,7 +402,14 @@ def _thanks_a_person(piece: str) -> bool:
 
 def _signs(pieces: list[str]) -> bool:
     """`…, thanks, Scott`: the last piece is a name because the one before it is a closing."""
-    return len(pieces) >= 3 and _closes(pieces[-3]) and _is_name(pieces[-1])
+    if len(pieces) < 3 or not _is_name(pieces[-1]):
+        return False
+    full_name = len(pieces[-1].split()) > 1
+    return (
+        _closes(pieces[-3])
+        or (full_name and is_small_talk(pieces[-3]))
+        or (_is_name(pieces[-3]) and _signs(pieces[:-2]))
+    )
 
 
 _ABOUT_WHAT = re.compile(r"\s(?:from|aus|for)\s")

@@ -15,6 +15,7 @@ from itertools import islice
 from webordinary.adapters.agents.builtin.colours import colour_of
 from webordinary.adapters.agents.builtin.languages import in_english
 from webordinary.mail.parsing.commands import publishes_or_undoes
+from webordinary.mail.parsing.remarks import speaks_of, without_remark
 from webordinary.mail.parsing.small_talk import MARK, Clause, Quotations, clauses_of, one_apart, word_set
 
 _ATTACHED_PHOTO = (
@@ -24,12 +25,13 @@ _ATTACHED_PHOTO = (
 _MUST = "(?:should|must|needs? to|ha(?:s|ve) to|ought to)(?: now)?"
 _WITH_MAIL = "(?: (?:that |which )?(?:i(?:'ve| have)? )?(?:attached|enclosed)| here)?"
 RULES = """
-words    CHANGE the [new] [<what>] [[from] <old>] TO <new>
+words    CHANGE the [new] [<what>] [[from] <old> [(on|of|in) the <what>]] TO <new>
 words    CHANGE the [<what>] <quoted> TO the SENTENCE <text>
 words    in the (list|text|section) [,] CHANGE [<what>] <quoted> TO <new>
 words    (CHANGE the|old) [<what>] [:] <quoted> [,] new [<what>|version] : <new>
 words    CHANGE the <quoted> <what> TO <new>
-words    CHANGE <quoted> TO <new> (in|as) the <what>
+words    CHANGE <quoted> TO <new> ((in|as) the <what>|(in|on) the [<name>] <list>)
+words    like the <title> <new>
 words    CHANGE the [<what>] <quoted> [,] [but] it SHOULD <new>
 words    CHANGE [<what>] [so] [that] [<quoted>] SAYS <new>
 words    CHANGE the <thing> (of|for) the <near> [from] <old> TO <new>
@@ -51,6 +53,7 @@ add      (ADD a <kind.added>|a new <kind.new>) [SAYING] <text> [as a <kind.added
 add      ADD a <kind.added> [PLACE] [,] it SHOULD <text>
 add      (ADD a <kind.added>|a new <kind.new>) PLACE [SAYING] <text>
 add      PLACE [,] ADD [a <kind.added>] [SAYING] <text>
+add      ADD (in|on) the <list> [SPOT] a <kind.added> <text>
 add      ADD [:] <text> [as a <kind.added>] [PLACE] [as a <kind.added>]
 remove   REMOVE the [whole|entire] [<kind>] [:] <text> [(of|from|off|in) the [<name>] <list>]
 remove   take the [<kind>] <text> (out|off|away) [[of] the [<name>] <list>]
@@ -117,13 +120,13 @@ _NOUN = (
     f"(?:(?:text|label|wording|name) (?:of|on|in) the )?(?:old |current )?(?:{_PARAGRAPH}|{_ITEM}|section|name|price"
     "|address|date|year|time|number|(?:phone|telephone|mobile) number|e-?mail(?: address)?|opening (?:hours|times)"
     "|hours|caption|slogan|spelling|button(?: text)?|link|menu item|wording|part|passage|bit|quote|label"
-    "|message|description"
-    "|greeting|opening times|details|fee|cost|amount|figure|age|size|street|town|city|postcode|day)(?: of)?"
+    "|message|description|greeting|details|fee|cost|amount|figure|age|size|street|town|city|postcode|day)(?: of)?"
 )
 _NAME = (
     r"(?!(?:with|to|by|for|from|into|and|on|in|at|under|below|list|section|instead|should|the|a|an|our|my|first|second"
     r"|third|last)\b)[\w'&-]+"
 )
+_NAMES = f"{_NAME}(?: {_NAME}){{0,5}}"
 _PLAIN = r"[\w'&.,+@/%€$£-]+(?: [\w'&.,+@/%€$£-]+){0,7}"
 SLOTS = {
     "what": f"{_TITLE}|{_HEADING}|{_NOUN}",
@@ -135,16 +138,13 @@ SLOTS = {
     "nth": "first|second|third|fourth|fifth|sixth|last",
     **dict.fromkeys(("old", "new"), f"{MARK}|{_PLAIN}"),
     **dict.fromkeys(("quoted", "text"), MARK),
-    **dict.fromkeys(
-        ("near", "under", "name", "alt", "subject"), f"{MARK}|(?:(?:the|our|my) )?{_NAME}(?: {_NAME}){{0,5}}"
-    ),
+    **dict.fromkeys(("near", "under", "name", "alt", "subject"), f"{MARK}|(?:(?:the|our|my) )?{_NAMES}"),
     "end": "(?:at|to) (?:the )?(?:very )?(?:end|bottom)",
     "top": "(?:at|to) (?:the )?(?:very )?(?:top|beginning|start)",
     "shown": rf"(?:the|our|my|a|an) {_NAME}(?: [\w'&-]+){{0,7}}",
-    "list": "list",
-    "part": "(?:page |site |website )?background|(?:main |big )heading|(?:all )?(?:the )?(?:headings|links?|buttons?)"
+    "part": "(?:site |page |website )?background|(?:main |big )heading|(?:all )?(?:the )?(?:headings|links?|buttons?)"
     "|text",
-    "heading": "heading",
+    **{word: word for word in ("list", "heading")},
     "plain": "(?:page |site |website )?background|(?:all )?(?:the )?(?:headings|links?|buttons?)",
     "tint": r"#\w{1,8}|[a-z]+(?:[ -][a-z]+){0,2}",
 }
@@ -186,24 +186,22 @@ EXAMPLES = (
 )
 _REQUEST = (
     r"(?P<request>would you (?:please )?mind|(?:(?:would|could) you )?be so (?:kind|good) (?:as to|to|and)"
-    r"|(?:can|could|would|will) (?:you|we)"
-    r"|(?:can|could|may)(?= .{1,200} be (?:changed|replaced|removed|deleted|added|corrected|updated|renamed) )"
-    r"|i was wondering (?:if|whether) you (?:could|can|would)"
-    r"|(?:would|are) you (?:be )?able to|(?:do you think|any chance) you (?:could|can)"
-    r"|(?:is|would) it (?:be )?possible to"
+    r"|(?:can|could|may)(?= .{1,200} (?:become|say|read|be (?:changed|replaced|removed|deleted|added|corrected|updated|renamed)) )"  # noqa: E501
+    r"|(?:i was wondering (?:if|whether)|do you think|any chance) you (?:could|can|would)"
+    r"|(?:would|are) you (?:be )?able to|(?:is|would) it (?:be )?possible to|(?:can|could|would|will) (?:you|we)"
     r"|it(?:'d| would) (?:be )?(?:great|nice|lovely|good|wonderful) if you (?:could|can)"
     r"|(?:i am|i'm|we are|we're) (?:writing|asking|hoping)(?: to ask)?(?: for)? (?:you )?(?:to|if you (?:could|can))"
-    r"|it would help if you (?:could|can)"
-    r"|(?:i|we)(?:'d| would) (?:be grateful|appreciate it) if you (?:could|can)|may i ask you to"
+    r"|(?:it would help|(?:i|we)(?:'d| would) (?:be grateful|appreciate it)) if you (?:could|can)|may i ask you to"
     r"|(?:i|we)(?:'d| would) like to ask (?:you )?(?:to|if you (?:could|can)))"
     r"(?: do (?:me|us) a favou?r and(?= ))?"
 )
 _POLITE = re.compile(
-    rf"(?:please|kindly|just|simply|also|and|then|now|so|next|first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|lastly|ok"
+    rf"(?:hi|hello|please|kindly|just|simply|also|and|then|now|so|next|first(?:ly)?|second(?:ly)?|third(?:ly)?|finally|lastly|ok"
     rf"|actually|as (?:discussed|agreed|mentioned|promised|(?:i|we) (?:said|discussed))"
     rf"(?: on the phone| yesterday| earlier)?"
     rf"|(?:the|our|this)(?: [\w'-]+){{1,6}} (?:is|are) (?:wrong|incorrect|outdated|out of date|not (?:right|correct)) ,"
-    rf"|{_REQUEST}|(?:can|could)(?= (?:the|our|my) )|(?:i|we)(?:'d| would) (?:like|love)(?: you)?(?: to)?"
+    rf"|{_REQUEST}|(?:can|could)(?= (?:the|our|my) )|(?:i|we)(?:'d| would)(?= like the (?:{_TITLE}|{_HEADING}) {MARK})"
+    rf"|(?:i|we)(?:'d| would) (?:like|love)(?: you)?(?: to)?"
     rf"|(?:i|we) (?:want|need)(?: you)?(?: to)?)(?: ,)?(?= )",
     re.I,
 )
@@ -215,11 +213,8 @@ _POLITE_END = re.compile(
     re.I,
 )
 _PLEASE = re.compile(r"\b(?:pl(?:ea?s?e?|ease|aese|eaes)|pls|plz|kindly)\b", re.I)
-_GERUNDS = {
-    "adding": "add", "changing": "change", "removing": "remove", "replacing": "replace", "deleting": "delete",
-    "updating": "update", "making": "make", "putting": "put", "setting": "set", "renaming": "rename",
-    "swapping": "swap",
-}  # fmt: skip
+_GERUNDS = {f"{one.rstrip('e')}ing": one for one in word_set("add change remove replace delete update make rename")}
+_GERUNDS |= {"putting": "put", "setting": "set", "swapping": "swap"}
 _EVERYWHERE = re.compile(
     r" (?:everywhere|(?:on|across|in|throughout) (?:all|every|each|the (?:whole|entire))(?: of the)?(?: our| my)?"
     r" (?:pages?|(?:web ?)?site))(?= )",
@@ -268,9 +263,8 @@ SAME = "="
 _AND_COMMAND = re.compile(
     r"(.{1,500}?)(?: ,)? (?:und|et|y|e|en) (?:(?:dann|ensuite|puis|luego|poi|dan) )?(\S+(?: \S+){0,4})", re.I
 )
-_MOST_JOINTS, _MOST_WISHES = 8, 4
+_MOST_JOINTS, _MOST_WISHES, _LONGEST_CLAUSE, _LONGEST_PLAIN = 8, 4, 500, 5
 """In one sentence."""
-_LONGEST_CLAUSE, _LONGEST_PLAIN = 500, 5
 
 _SMALL_WORDS = word_set("we are of the our your my is for in and with from & a an at")
 _PROSE = word_set(
@@ -369,12 +363,13 @@ class Grammar:
     def read(self, text: str, quotes: Quotations, aside: Collection[str] = ()) -> list[Wish] | Misunderstood:
         """The wishes of a mail in order, without the parts left aside, or its first part that is not understood."""
         wishes: list[Wish] = []
-        scope, blocks, opened = "", range(0), ""
+        scope, blocks, opened, remarks, unquoted = "", range(0), "", list[str](), False
         said = _NEW_BELOW.sub(", ", quotes.set_aside(text))
         said = _GOES_ON.sub(", ", _BELOW_QUOTE.sub(" ", _QUOTE_BELOW.sub(" ", said)))
-        for clause in clauses_of(said, "", _STARTS, name_below=True):
-            shown = quotes.shown(clause.text)
-            if shown in aside:
+        for whole in clauses_of(said, "", _STARTS, name_below=True):
+            clause, told = (whole, []) if wishes else without_remark(whole)
+            shown, remarks = quotes.shown(clause.text), [*remarks, *told]
+            if shown in aside or not clause.text:
                 continue
             if len(clause.text) > _LONGEST_CLAUSE:
                 return Misunderstood(shown)
@@ -390,11 +385,18 @@ class Grammar:
             if found is None:
                 return Misunderstood(shown)
             here, opened = scope if clause.block in blocks else "", ""
+            unquoted |= not re.search(MARK, clause.text) and found[0].kind not in ("publish", "undo")
             for one in found:
                 if one.page == SAME and not (wishes and wishes[-1].page):
                     return Misunderstood(shown)
                 wishes.append(replace(one, page=wishes[-1].page if one.page == SAME else one.page or here))
             blocks = range(clause.block, clause.block + 1) if clause.block in blocks else range(0)
+        changes = any(one.kind not in ("publish", "undo") for one in wishes) and not any(one.doubt for one in wishes)
+        for remark in remarks:  # it may be skipped beside exact wishes that it says nothing about
+            if remark not in aside and (
+                unquoted or not changes or speaks_of(remark, map(quotes.text, re.findall(MARK, said)))
+            ):
+                return Misunderstood(opened or remark)
         return Misunderstood(opened) if opened else _joined(wishes)
 
     def _with_page_names(self, text: str, quotes: Quotations) -> str:
@@ -541,7 +543,8 @@ def _wish(kind: str, match: re.Match[str], quotes: Quotations) -> Wish | None:
         )
         if (kind == "text" and not old) or (kind != "text" and "near" in texts):
             return None
-    if old and "old" not in quoted and (kind != "text" or not _same_shape(old, new)):
+    named = kind == "heading" and "new" in quoted
+    if old and "old" not in quoted and not named and (kind != "text" or not _same_shape(old, new)):
         return None
     if new and "new" not in quoted and not is_plain(new) and not _same_shape(old, new):
         if re.search(r" and | or |,", new):

@@ -14,8 +14,8 @@ from webordinary.mail.parsing.small_talk import MARK
 _TEXT = rf"(?= (?:{MARK}|dies\w* foto|cette photo|esta foto|questa foto|deze foto))"
 """Only before a quotation or a photo: `in „…“` is `to`, and `in der Liste` is not."""
 _GERMAN = rf"""
-could you = (?:könn(?:t(?:en|est)?|en)|kannst|würde(?:n|st|t)?) (?:sie|du|ihr)
-could you = ich (?:möchte|hätte gern)|wir (?:möchten|brauchen)
+could you = (?:könn(?:t(?:en|est)?|en)|kannst|würde(?:n|st|t)?) (?:sie|du|ihr)|ich (?:möchte|hätte gern)|wir möchten
+attached is = (?:anbei|im anhang)(?: ist)?
 change = ände(?:re|rn)|ersetzen?|(?:aus)?tauschen?|umbenennen|korrigieren?|aktualisieren?
  = bitte|sie|gerne?|mal|doch|noch|jetzt|nun|dort|da|es|auch
  = hinzu|ein\Z|um|aus|aber|heißen|lauten|stehen|sein|werden|steht dann
@@ -64,17 +64,13 @@ first = erste[rnsm]?
 second = zweite[rnsm]?
 third = dritte[rnsm]?
 last = letzte[rnsm]?
-light blue = hellblau
-light green = hellgrün
-light grey = hellgrau
-dark blue = dunkelblau
-dark green = dunkelgrün
-dark red = dunkelrot
+light = hell
+dark = dunkel
 """
 _FRENCH = f"""
 could you = (?:pourri|pouv)ez-vous|(?:peux|pourrais)-tu|(?:je voudrais|j'aimerais)(?: que vous)?|nous voudrions
 change = chang(?:er?|ez)|modifi(?:er?|ez)|remplac(?:er?|ez)|corrig(?:er?|ez)
- = merci de|veuillez|svp|s'il (?:vous|te) plaît|y|maintenant|aussi
+ = merci d[e']|veuillez|svp|s'il (?:vous|te) plaît|y|maintenant|aussi
 to = (?:en|par|pour|à|avec){_TEXT}
 from = de{_TEXT}
 should be = (?:doit|devrait|doivent|devraient)(?: être| dire)?
@@ -116,11 +112,11 @@ blue = bleu
 green = vert
 """
 _SPANISH = f"""
-could you = (?:podría|puede)s?|(?:me|nos) gustaría|quisiera|queremos|quiero
+could you = (?:podría|puede)s?|(?:me|nos) gustaría(?: que)?|quisiera(?: que)?|queremos|quiero
 change = cambi(?:ar?|e)|modifi(?:car?|que)|reempla(?:zar?|ce)|sustitu(?:ir|ye|ya)|corr(?:ige|egir|ija)
  = por favor|ahora|también
 to = (?:por|a|en|con){_TEXT}
-should be = (?:debe|debería|tiene que)(?: ser| decir)?
+should be = (?:debe|debería|tiene que)(?: ser| decir)?|fuera|sea
 instead of = en (?:vez|lugar) de
 this = est[ea]|adjunt[ao]
 new = nuev[ao]
@@ -162,7 +158,7 @@ green = verde
 """
 _ITALIAN = f"""
 could you = (?:potrest[ie]|potrebbe|può|puoi)|vorrei|vorremmo
-change = cambi(?:are|a)?|modific(?:are|a|hi)|sostitu(?:ire|isci|isca)|corregg(?:ere|i|a)
+change = cambi(?:are|ate|a)?|modific(?:are|ate|a|hi)|sostitu(?:ire|ite|isci|isca)|corregg(?:ere|ete|i|a)
  = per (?:favore|piacere|cortesia)|cortesemente|adesso|ora|anche
 to = (?:in|con|a){_TEXT}
 should be = (?:deve|dovrebbe)(?: essere| dire)?
@@ -170,9 +166,9 @@ instead of = invece di|al posto di
 this = quest[ao]|allegat[ao]
 new = nuov[ao]
 a = un[ao']?
-add = aggiung(?:ere|i|a)|mett(?:ere|i|a)|inseri(?:re|sci|sca)
-remove = elimin(?:are|a|i)|rimuov(?:ere|i|a)|tog(?:liere|li|lie)|cancell(?:are|a|i)
-on the = (?:sull?|nell?)(?:[ae]|')?|(?:in|su)
+add = aggiung(?:ere|ete|i|a)|mett(?:ere|ete|i|a)|inseri(?:re|te|sci|sca)
+remove = elimin(?:are|ate|a|i)|rimuov(?:ere|ete|i|a)|tog(?:liere|liete|li|lie)|cancell(?:are|ate|a|i)
+on the = (?:sull?|nell?|dall?)(?:[ae]|')?|(?:in|su)
 of the = (?:dell?|dei|delle|di)(?:[ao]|')?
 to the = all?(?:[ae]|')?|ai
 the = il|lo|la|gli|le|i|l'|nostr[ao]|mi[ao]
@@ -208,7 +204,7 @@ green = verde
 _DUTCH = f"""
 could you = (?:kun|wil|zou|kan)(?:t)? (?:je|u|jij)|ik (?:wil|zou)|we willen
 change = verander(?:en|t)?|wijzig(?:en)?|vervang(?:en)?|aanpassen|corrigeer|corrigeren
- = alsjeblieft|alstublieft|aub|graag|ook|nu|even|kunnen|er|toe|zijn|worden|luiden|staan|heten
+ = alsjeblieft|alstublieft|aub|graag|ook|nu|even|kunnen|willen|er|toe|zijn|worden|luiden|staan|heten
 make = maak
 to = (?:in|door|naar|met){_TEXT}
 from = van{_TEXT}
@@ -245,8 +241,8 @@ first = eerste
 second = tweede
 third = derde
 last = laatste
-dark green = donkergroen
-light blue = lichtblauw
+light = licht
+dark = donker
 white = wit
 black = zwart
 red = rood
@@ -274,7 +270,8 @@ def in_english(said: str, pages: Iterable[str]) -> str | None:
 
     The names of pages stay what they are. The verb goes to the front; in German and Dutch it may stand at the end.
     """
-    text = " ".join(_PAGE_WORDS.sub(_apart, said.replace("¿", " ").replace("¡", " ")).split())
+    said = re.sub(r"(?i)\b(hell|dunkel|licht|donker)(?=[a-z])", r"\1 ", said.replace("¿", " ").replace("¡", " "))
+    text = " ".join(_PAGE_WORDS.sub(_apart, said).split())
     names = "|".join(re.escape(name) for name in sorted(pages, key=len, reverse=True) if name) or "(?!)"
     kept = re.compile(rf"(?:{names}|{_AS_IT_IS})(?![\w'])|{MARK}", re.I)
     return next((found for table in _TABLES if (found := _translated(text, table, kept)) is not None), None)
