@@ -653,6 +653,45 @@ def test_a_held_job_that_must_wait_on_is_not_told_again(pool: Backend) -> None:
     assert (job.preempted_token, job.task_token) == (None, "token")
 
 
+def dated(days: int) -> Requeue:
+    at = NOON + timedelta(days=days)
+    result = JobResult("The sign is up.", "c" * 40, due_at=at.isoformat())
+    return Requeue(RequeueReason.HELD, at, DeferReason.LATER, result)
+
+
+def test_a_job_that_waits_for_its_date_keeps_it_and_is_told_of_a_new_one(pool: Backend) -> None:
+    queue(pool, "a")
+    pool.jobs.bind_token("a", "one")
+    begun, ending = claim(pool), dated(3)
+    assert pool.claims.end_and_take_next(begun, ending, NOON, more=False).pending_callback
+    pool.pending_callbacks.mark_delivered("a", "one")
+    [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
+    assert (job.held, job.result, job.due_at) == (DeferReason.LATER, ending.result, NOON + timedelta(days=3))
+    pool.jobs.bind_token("a", "two")
+    later = NOON + timedelta(days=2)
+    looked = pool.claims.start_next(begun.claim, later)
+    assert looked, "a worker looks at it every two days: a clock may have been wrong"
+    again = StartedJob(begun.claim, looked)
+    same = Requeue(RequeueReason.HELD, NOON + timedelta(days=3), DeferReason.LATER)
+    assert pool.claims.end_and_take_next(again, same, later, more=False).pending_callback is None
+    [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
+    assert job.due_at == NOON + timedelta(days=3)
+    due = pool.claims.start_next(begun.claim, NOON + timedelta(days=3))
+    assert due
+    turn = pool.claims.end_and_take_next(StartedJob(begun.claim, due), dated(9), later, more=False)
+    assert turn.pending_callback
+    assert turn.pending_callback.due_at == NOON + timedelta(days=9)
+
+
+def test_a_job_that_waits_for_its_date_lets_later_jobs_of_its_thread_pass(pool: Backend) -> None:
+    queue(pool, "a", thread="t")
+    queue(pool, "b", thread="t")
+    begun = claim(pool)
+    turn = pool.claims.end_and_take_next(begun, dated(1), NOON, more=True)
+    assert turn.started
+    assert turn.started.job.job_id == "b"
+
+
 @pytest.mark.parametrize(
     "ending", [Requeue(RequeueReason.INTERRUPTED), Requeue(RequeueReason.RETRY, NOON)], ids=lambda one: str(one.why)
 )

@@ -287,6 +287,9 @@ def test_what_a_site_may_cost_and_what_a_mail_without_words_asks_for_can_be_set(
     assert main([*change, "--approver", "stranger@example.com"]) == 1
     assert "may not publish kiln; add that person first" in capsys.readouterr().err
     assert main([*change, "--approver", "ann@example.com"]) == 0
+    assert main([*change, "--time-zone", "Europe/Atlantis"]) == 1
+    assert "'Europe/Atlantis' is no time zone known here: write it like Europe/Berlin" in capsys.readouterr().err
+    assert main([*change, "--time-zone", "Europe/Berlin"]) == 0
     capsys.readouterr()
     assert main([*change, "--daily-cap", "3", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -297,6 +300,7 @@ def test_what_a_site_may_cost_and_what_a_mail_without_words_asks_for_can_be_set(
     assert "publisher" in told
     assert re.search(r"who publishes for editors +ann@example.com", told)
     assert "British spelling; never touch prices" in told
+    assert re.search(r"dates in mails are of +Europe/Berlin", told)
     assert instruction in told
 
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -229,7 +229,15 @@ def site_kit(services: Container, worker_id: str, home: Path) -> JobDeps:
         limits=limits_of(config),
         daily_cap_usd=config.daily_cap_usd,
         role_of=lambda project_id, address: _role_of(services, project_id, address),
+        longest_ahead=_longest_ahead(services),
+        put_off=lambda key: sum(job.due_at is not None for job in services.jobs.open_jobs(key)),
     )
+
+
+def _longest_ahead(services: Container) -> timedelta:
+    """How long a mail with a date is kept: in a data folder as long as it is open, on AWS as the settings say."""
+    awaited, kept = services.profile.longest_awaited, timedelta(days=services.config.retention_days)
+    return awaited if services.profile.data_is_local else min(awaited, kept)
 
 
 def _role_of(services: Container, project_id: str, address: str) -> SenderRole:

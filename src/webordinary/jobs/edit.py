@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from webordinary.jobs import report
+from webordinary.jobs.dates import settle_date
 from webordinary.jobs.deploy import EditDeployment
 from webordinary.jobs.page_checks import Flawed, SiteComparison, compare_releases
 from webordinary.jobs.ports import (
@@ -199,7 +200,7 @@ PROGRESS_CHARACTERS = 300
 
 
 def edit(run: JobRun, workspace: Workspace) -> tuple[Settlement, str]:
-    """Edit the site, and say what the customer wants done after it: `publish`, `undo` or nothing.
+    """Edit the site, and say what the customer wants done after it: `publish`, `undo`, a date or nothing.
 
     After a conflict, a failed build, an invalid file or a broken page the agent gets one more try. An agent without a
     model does the same again, so its pages are not held up by flaws.
@@ -218,7 +219,9 @@ def _edit_once(
     run: JobRun, workspace: Workspace, note: str = "", *, lenient: bool = True
 ) -> tuple[Settlement, str] | EditDeployment | MergeConflict | BuildFailed | InvalidChange | Flawed:
     if workspace.made is None:
-        result = run_agent(run, workspace, note)
+        result = settle_date(run, run_agent(run, workspace, note))
+        if isinstance(result, Answered) and result.then.startswith("later"):
+            return report.of_agent(result), result.then  # also if it resumes: nothing is changed before the date
         if not isinstance(result, Changed) and not (workspace.resumed and isinstance(result, Answered)):
             return report.of_agent(result), result.then if isinstance(result, Answered) else ""
         # An agent that resumes may only answer: the changes it made before the interruption count as well.
@@ -262,6 +265,8 @@ def run_agent(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
         instruction=run.request,
         note=note,
         wishes=run.project.wishes,
+        now=began.astimezone(run.project.zone),
+        is_due=run.job.due_at is not None,
         workspace=agent_folder(run.project, workspace),
         attachments=tuple(map(partial(_attached, run.deps.attachment_path), run.instruction.attachments)),
         session=run.deps.sessions.session_of(thread_id),

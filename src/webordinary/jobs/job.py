@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 
 from webordinary.jobs import report
+from webordinary.jobs.dates import put_off
 from webordinary.jobs.deploy import SiteDeployer
 from webordinary.jobs.edit import check_out, edit, save_work
 from webordinary.jobs.live import deploy_and_report, find_published, publish, undo, with_preview
@@ -121,11 +122,13 @@ class SiteJobs:
 
         Raises ClaimLost, Interrupted, Cancelled, JobTimedOut, NotNow, MustWait, Transient and Permanent.
         """
-        job_id = started.job.job_id
+        job_id, due_at = started.job.job_id, started.job.due_at
         self._unfinished.pop(job_id, None)
+        if due_at and self._now() < due_at:
+            raise NotNow(DeferReason.LATER, due_at)
         run = self._run_of(started, token)
         check_budget(run)
-        settlement = self._dispatch(run)
+        settlement = report.of_date(run, self._dispatch(run))
         cost = 0.0 if run.agent_is_free else self._deps.ledger.of_job(job_id)
         return replace(settlement, result=replace(settlement.result, cost_usd=cost)) if cost else settlement
 
@@ -137,9 +140,11 @@ class SiteJobs:
         run = self._run_of(started, token)
         workspace = check_out(run)
         if not workspace.on_main:
-            return find_published(run, workspace)
-        done = follow_up(run, deploy_and_report(run, workspace), workspace.made.then if workspace.made else "")
-        return with_preview(run, workspace, done)
+            stays = run.takes_back and run.job.cancel_requested
+            return report.of_change_that_stays() if stays else find_published(run, workspace)
+        then = workspace.made.then if workspace.made else ""
+        done = with_preview(run, workspace, follow_up(run, deploy_and_report(run, workspace), then))
+        return report.of_date(run, put_off(run, done, then))
 
     def save(self, started: StartedJob, token: CancelToken) -> None:
         """Save the work of an interrupted edit, if it had begun."""
@@ -152,7 +157,11 @@ class SiteJobs:
         job, deps = started.job, self._deps
         project_id = job.key.project_id
         instruction, project = self._instruction_of(job), existing(deps.project_of(project_id), project_id)
-        return JobRun(started, instruction, project, token, deps, self._deployer, self._events, self._now)
+        run = JobRun(started, instruction, project, token, deps, self._deployer, self._events, self._now)
+        if not run.takes_back:
+            return run
+        undo_job = replace(started, job=job._replace(command=Command.UNDO))
+        return replace(run, started=undo_job, instruction=replace(instruction, named=run.takes_back))
 
     def _dispatch(self, run: JobRun) -> Settlement:
         command = run.job.command
@@ -169,7 +178,7 @@ class SiteJobs:
         self._remember(run, workspace)
         done, then = edit(run, workspace)
         self._unfinished.pop(run.job.job_id, None)  # what an interruption saves is the edit alone
-        return with_preview(run, workspace, follow_up(run, done, then))
+        return put_off(run, with_preview(run, workspace, follow_up(run, done, then)), then)
 
     def _remember(self, run: JobRun, workspace: Workspace) -> None:
         for job_id, (other, _) in list(self._unfinished.items()):
@@ -185,7 +194,9 @@ def follow_up(run: JobRun, done: Settlement, then: str) -> Settlement:
     """
     if done.outcome is not JobOutcome.SUCCEEDED or done.result.question:
         return done
-    if not then or not mentions(Command(then), f"{run.instruction.subject} {run.request}"):
+    if then not in (Command.PUBLISH, Command.UNDO) or not mentions(
+        Command(then), f"{run.instruction.subject} {run.request}"
+    ):
         return done
     if run.job.cancel_requested:  # what is public already is completed; a stopped mail begins no publication
         public = find_published(run, check_out(run)) if then == Command.PUBLISH else None

@@ -356,6 +356,8 @@ def undo(run: JobRun, workspace: Workspace) -> Settlement:
         named = run.instruction.named
         past = tuple(_named_in_site(run.project, one) for one in run.deps.workspaces.changes(workspace))
         chosen = choose(past, named, run.instruction.answers)
+        if run.takes_back and not isinstance(chosen, PastChange):
+            return report.of_taken_back_already()
         if isinstance(chosen, AmbiguousChange):
             return report.of_ambiguous_undo(named, chosen.choices)
         if chosen is None:

@@ -96,6 +96,11 @@ class AgentTask:
     wishes: tuple[str, ...] = ()
     """What holds for every change of this site."""
 
+    now: datetime | None = None
+    """The time, in the time zone of the site: what dates in the instruction are counted from."""
+    is_due: bool = False
+    """An earlier run ended with `later`, and that time has come."""
+
     @property
     def words(self) -> str:
         """The instruction with the site's standing wishes and the note, as one text."""
@@ -114,7 +119,9 @@ class Changed:
     cost_usd: float = 0.0
     agent: str = ""
     then: str = ""
-    """`publish` or `undo`: what the customer wants done after it; empty for nothing."""
+    """`publish` or `undo`: what the customer wants done after it; `later` or `until`: see `at`; empty for nothing."""
+    at: str = ""
+    """An ISO date or time in the site's time zone: do nothing before (`later`), or take the change back (`until`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,9 @@ class Answered:
     cost_usd: float = 0.0
     agent: str = ""
     then: str = ""
-    """`publish` or `undo`: what the customer wants done after it; empty for nothing."""
+    """`publish` or `undo`: what the customer wants done after it; `later` or `until`: see `at`; empty for nothing."""
+    at: str = ""
+    """An ISO date or time in the site's time zone: do nothing before (`later`), or take the change back (`until`)."""
 
 
 @dataclass(frozen=True, slots=True)

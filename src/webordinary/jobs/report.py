@@ -48,6 +48,23 @@ def of_agent(result: Answered | Asked | NotUnderstood) -> Settlement:
             return Settlement(JobOutcome.FAILED, JobResult(text, error=NOT_UNDERSTOOD))
 
 
+def of_date(run: JobRun, done: Settlement) -> Settlement:
+    """The end of a job; what it takes back on a date is told so."""
+    due_at = run.job.due_at if run.takes_back else None
+    return replace(done, result=replace(done.result, due_at=due_at.isoformat())) if due_at else done
+
+
+def of_change_that_stays() -> Settlement:
+    """A change that was wanted until a date, and now for good."""
+    return Settlement(JobOutcome.CANCELLED, JobResult("The date is dropped: the change stays on your site."))
+
+
+def of_taken_back_already() -> Settlement:
+    """The date has come of a change that does not stand any more."""
+    words = "Today this change was to be taken back; it is not on your site any more, so there was nothing to do."
+    return Settlement(JobOutcome.SUCCEEDED, JobResult(words))
+
+
 def of_no_words(files: Sequence[Attachment]) -> Settlement:
     """A mail without text: asks back instead of running an agent."""
     if files:

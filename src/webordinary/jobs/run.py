@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from webordinary.model.claims import CancelToken, StartedJob
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import Job
 from webordinary.model.mail import Command, Instruction
-from webordinary.model.names import branch_of, first_job_of
+from webordinary.model.names import ProjectUser, branch_of, first_job_of
 from webordinary.model.projects import Project, SenderRole
 
 SCREENSHOTS_AFTER_SECONDS = 5.0
@@ -112,6 +112,10 @@ class JobDeps:
     """The release store has room for a preview of each conversation."""
     limits: AgentLimits = field(default_factory=AgentLimits)
     wait: Callable[[float], None] = time.sleep
+    longest_ahead: timedelta = timedelta(days=350)
+    """How far ahead a mail may wait for its date: its mail must still be there."""
+    put_off: Callable[[ProjectUser], int] = lambda _: 0
+    """How many mails of a person wait for a date."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,18 @@ class JobRun:
         instruction = self.instruction
         return instruction.text.strip() or instruction.subject.strip() or self.project.default_instruction.strip()
 
+    @property
+    def takes_back(self) -> str:
+        """The commit that this job made earlier and takes back now, as its customer wanted it until a date."""
+        result = self.job.result
+        return (result.commit or "") if self.job.due_at and result else ""
+
+    @property
+    def commit_id(self) -> str:
+        """The job as its commits name it; the one that takes back is another commit of the same job."""
+        first = first_job_of(self.job.job_id)
+        return f"{first}-until" if self.takes_back else first
+
     @cached_property
     def agent_is_free(self) -> bool:
         """Whether the project's agent declares that it costs nothing; no budget applies to it."""
@@ -160,7 +176,7 @@ class JobRun:
             job.key,
             job.thread_id,
             branch_of(job.thread_id),
-            first,
+            self.commit_id,
             self.token.worker,
             self.token.fence,
             redriven=job.job_id != first,
@@ -172,7 +188,7 @@ class JobRun:
         return ChangeMessage(
             self.request,
             summary,
-            first_job_of(job.job_id),
+            self.commit_id,
             job.thread_id,
             job.key.user_id,
             self.instruction.sender,

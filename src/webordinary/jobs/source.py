@@ -37,7 +37,7 @@ class Change:
     undoes: str = ""
     """The commit that it takes back."""
     then: str = ""
-    """`publish` if the customer asked for that in the same mail."""
+    """What the customer asked for in the same mail: `publish`, or `until` with a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class ChangeMessage:
     shows: str = ""
     """On live: the commit of main whose whole content this commit has."""
     then: str = ""
-    """`publish` if the customer asked for that in the same mail."""
+    """What the customer asked for in the same mail: `publish`, or `until` with a time."""
     wish: str = ""
     """What was wished, where the instruction only answers a question about that: it is the title."""
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from webordinary.model.jobs import DeferReason
+    from webordinary.model.jobs import DeferReason, JobResult
 
 
 class WebOrdinaryError(Exception):
@@ -62,9 +62,9 @@ class JobTimedOut(WebOrdinaryError):
 class NotNow(WebOrdinaryError):
     """Nothing is wrong, but this job has to wait; a worker takes it up again then."""
 
-    def __init__(self, held: DeferReason, look_again_at: datetime) -> None:
+    def __init__(self, held: DeferReason, look_again_at: datetime, result: JobResult | None = None) -> None:
         super().__init__(f"held by the {held}")
-        self.held, self.look_again_at = held, look_again_at
+        self.held, self.look_again_at, self.result = held, look_again_at, result
 
 
 class MustWait(WebOrdinaryError):

@@ -40,6 +40,8 @@ class DeferReason(StrEnum):
 
     PAUSE = "pause"
     BUDGET = "budget"
+    LATER = "later"
+    """Its customer named a date; see `JobResult.due_at`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class JobResult:
     """Links and pictures of the changed pages were checked; without any `checks` they are all there."""
     is_restyled: bool = False
     """A style sheet or script changed: pages whose own source is the same may look different."""
+    due_at: str | None = None
+    """When an open job goes on, in ISO 8601: the wish is done then, or its change (`commit`) is taken back."""
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> JobResult:
@@ -137,6 +141,12 @@ class Job(NamedTuple):
         """The job is not settled yet."""
         return self.state is not JobState.SETTLED
 
+    @property
+    def due_at(self) -> datetime | None:
+        """The date that the customer named, of an open job that waits for it or whose date has come."""
+        due_at = self.result.due_at if self.open and self.result else None
+        return datetime.fromisoformat(due_at) if due_at else None
+
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
@@ -187,16 +197,18 @@ class Requeue:
     """A running job goes back to its queue.
 
     INTERRUPTED moves it to the tail and gives its start back, STOPPED (a worker that ends gracefully) keeps
-    its place and gives its start back, RETRY keeps both and waits until `not_before`, HELD (a pause, a daily cap)
-    waits so too and gives its start back. INTERRUPTED is told to the job's workflow, and so is HELD, unless it was
-    held already and only looked again. WAITING (a colleague publishes, the disk is full) is HELD for seconds rather
-    than days: only the timeline shows it.
+    its place and gives its start back, RETRY keeps both and waits until `not_before`, HELD (a pause, a daily cap, a
+    date) waits so too and gives its start back. INTERRUPTED is told to the job's workflow, and so is HELD, unless it
+    was held already and only looked again, without a new `result`. WAITING (a colleague publishes, the disk is full)
+    is HELD for seconds rather than days: only the timeline shows it.
     """
 
     why: RequeueReason
     not_before: datetime | None = None
     held: DeferReason | None = None
     """What holds it, if it is HELD."""
+    result: JobResult | None = None
+    """What is told and kept of a job that waits for its date; None keeps what is known."""
     words: str = ""
     """What it waits for, if it is WAITING; what failed, if it is a RETRY."""
     machine_fault: bool = False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from enum import StrEnum
 from pathlib import PurePosixPath
+from zoneinfo import ZoneInfo
 
 from webordinary.model.errors import InvalidName, Permanent
 from webordinary.model.mail import Command
@@ -18,6 +20,14 @@ MOST_WISHES, WISH_CHARACTERS = 20, 500
 AGENTS = ("auto", "builtin", "claude", "acp", "command")
 WITH_A_PROGRAM = ("acp", "command")
 """Agents that are there once the operator has named their program."""
+
+
+def time_zone(name: str) -> tzinfo | None:
+    """The zone of this name; None if this machine knows none."""
+    try:
+        return ZoneInfo(name) if name else UTC
+    except (KeyError, OSError, ValueError):  # unknown; or the name of a folder, or no name of a file
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +67,17 @@ class Project:
     """When that was, as a Unix time."""
     folder: str = ""
     """Where the site lies in its repository, such as `apps/web`; empty: at the top."""
+    time_zone: str = ""
+    """The zone of dates in mails, such as `Europe/Berlin`; empty: UTC."""
 
     def __post_init__(self) -> None:
         for name in ("domains", "allowed_hosts", "wishes"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # stores return a list
+
+    @property
+    def zone(self) -> tzinfo:
+        """Its time zone; UTC where this machine does not know the zone."""
+        return time_zone(self.time_zone) or UTC
 
     def names_of(self, files: Sequence[str]) -> tuple[str, ...]:
         """Files of the repository as the site's people know them: below the site's folder."""

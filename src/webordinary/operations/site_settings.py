@@ -9,7 +9,7 @@ from webordinary.compose.container import Container
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.model.mail import Command
-from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS, Project, SenderRole
+from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS, Project, SenderRole, time_zone
 from webordinary.operations.access import hash_password
 from webordinary.operations.mails import agents_of
 from webordinary.operations.onboarding import project_of, resume_jobs
@@ -27,6 +27,7 @@ class SiteChanges:
     approver: str | None = None
     wishes: tuple[str, ...] | None = None
     output: bool | None = None
+    time_zone: str | None = None
     edit_password: str | None = None
     """As visitors type it; empty removes it."""
     allow_hosts: tuple[str, ...] = ()
@@ -36,7 +37,7 @@ class SiteChanges:
 def change_site(services: Container, project_id: str, new: SiteChanges, by: str = "operator") -> Project:
     """Change what is given; mails that wait look again at once. Raises Permanent in words."""
     project = project_of(services, project_id)
-    named = ("agent", "daily_cap_usd", "default_instruction", "approver", "wishes", "output")
+    named = ("agent", "daily_cap_usd", "default_instruction", "approver", "wishes", "output", "time_zone")
     given = {name: getattr(new, name) for name in named if getattr(new, name) is not None}
     if new.edit_password is not None:
         given["edit_password"] = hash_password(new.edit_password) if new.edit_password else ""
@@ -68,6 +69,8 @@ def _check(services: Container, old: Project, new: Project) -> None:
         raise Permanent(f"what a mail without words asks for has at most {MOST_INSTRUCTION} characters: shorten it")
     if new.agent != old.agent and new.agent not in agents_of(services):
         raise Permanent(f"there is no agent {new.agent!r} here; there are: {', '.join(agents_of(services))}")
+    if time_zone(new.time_zone) is None:
+        raise Permanent(f"{new.time_zone[:80]!r} is no time zone known here: write it like Europe/Berlin")
     may = (one for one in services.directory.entries(new.approver or "") if one.role.may(Command.PUBLISH))
     if new.approver != old.approver and new.approver and new.project_id not in {one.key.project_id for one in may}:
         command = f"`webordinary project role {new.project_id} {new.approver} publisher`"

@@ -16,7 +16,7 @@ from webordinary.model.claims import (
     LeaseStatus,
     next_fence,
 )
-from webordinary.model.jobs import Ending, Job, JobState, Requeue, RequeueReason, Settlement
+from webordinary.model.jobs import DeferReason, Ending, Job, JobState, Requeue, RequeueReason, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool.ports import Jobs
@@ -57,13 +57,13 @@ def first_to_start(in_order: Iterable[Job], moved: Iterable[Job], fence: int, no
         _note(job, first_of_thread, now)
     for job in in_order:
         _note(job, first_of_thread, now)
-        if _startable(job, fence, now) and first_of_thread[job.thread_id] >= job.thread_order:
+        if _startable(job, fence, now) and first_of_thread.get(job.thread_id, job.thread_order) >= job.thread_order:
             return job
     return None
 
 
 def _note(job: Job, first_of_thread: dict[str, int], now: datetime) -> None:
-    if not _overdue(job, now):
+    if not _lets_pass(job, now):
         first = first_of_thread.get(job.thread_id, job.thread_order)
         first_of_thread[job.thread_id] = min(first, job.thread_order)
 
@@ -76,7 +76,7 @@ def next_due_at(open_jobs: Iterable[Job]) -> datetime | None:
 
 
 def blocked_by(job: Job, of_thread: Iterable[Job]) -> bool:
-    """Whether this job, or an earlier one of its thread, is held by a pause or a budget."""
+    """Whether this job, or an earlier one of its thread, is held."""
     return any(one.held for one in of_thread if one.thread_order <= job.thread_order)
 
 
@@ -111,14 +111,16 @@ def _startable(job: Job, fence: int, now: datetime) -> bool:
 
 def _blocked(job: Job, open_jobs: Iterable[Job], now: datetime) -> bool:
     return any(
-        earlier.thread_id == job.thread_id and earlier.thread_order < job.thread_order and not _overdue(earlier, now)
+        earlier.thread_id == job.thread_id and earlier.thread_order < job.thread_order and not _lets_pass(earlier, now)
         for earlier in open_jobs
     )
 
 
-def _overdue(job: Job, now: datetime) -> bool:
-    """A mail whose photos never arrive must not hold up its thread for ever."""
-    return job.state is JobState.PREPARING and job.recorded_at <= now - _PREPARING_WAIT
+def _lets_pass(job: Job, now: datetime) -> bool:
+    """A mail whose photos never arrive, or that waits for its date, must not hold up its thread."""
+    if job.state is JobState.PREPARING:
+        return job.recorded_at <= now - _PREPARING_WAIT
+    return job.state is JobState.QUEUED and job.held is DeferReason.LATER
 
 
 # --- limits
@@ -213,7 +215,8 @@ def _requeued(job: Job, requeue: Requeue, now: datetime, tail: int) -> Job:
         return given_back._replace(not_before=not_before, held=None)
     told = given_back._replace(preempted_token=job.task_token or job.preempted_token, task_token=None)
     if requeue.why is RequeueReason.HELD:
-        return (given_back if job.held else told)._replace(not_before=not_before, held=requeue.held)
+        result, is_known = requeue.result or job.result, job.held and requeue.result in (None, job.result)
+        return (given_back if is_known else told)._replace(not_before=not_before, held=requeue.held, result=result)
     return told._replace(interruptions=job.interruptions + 1, order=tail, held=None)
 
 

@@ -68,7 +68,7 @@ def outcome_of(
         case Interrupted():
             return Requeue(RequeueReason.INTERRUPTED)
         case NotNow():
-            return Requeue(RequeueReason.HELD, problem.look_again_at, problem.held)
+            return Requeue(RequeueReason.HELD, problem.look_again_at, problem.held, problem.result)
         case MustWait() if not isinstance(problem, MachineFault):
             not_before = now + timedelta(seconds=Backoff(problem.seconds, cap=problem.seconds).delay(0, rng))
             return Requeue(RequeueReason.WAITING, not_before, words=str(problem))

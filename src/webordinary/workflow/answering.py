@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from webordinary.mail.auth import Admitted
@@ -23,13 +23,23 @@ from webordinary.mail.parsing.wishes import changed_wishes, wish_in
 from webordinary.mail.ports import Outbox
 from webordinary.mail.replies import answers
 from webordinary.mail.replies.answers import Answer
-from webordinary.mail.replies.compose import ANSWER, APPROVAL, CONFIRM, HELD, WAITING, answer_kind, compose
+from webordinary.mail.replies.compose import (
+    ANSWER,
+    APPROVAL,
+    CONFIRM,
+    HELD,
+    LATER,
+    UNTIL,
+    WAITING,
+    answer_kind,
+    compose,
+)
 from webordinary.mail.replies.rendering import Brand
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, JobState, Settlement
 from webordinary.model.mail import Command, Envelope, ParsedMail, RefusedAttachment
-from webordinary.model.names import ProjectUser, job_id_of
+from webordinary.model.names import ProjectUser, first_job_of, job_id_of
 from webordinary.model.projects import SenderRole
 from webordinary.pool.ports import DeadLetters, Interruptions, Pool
 from webordinary.pool.reconciler import GIVEN_UP, STOPPED, end_workflow, wake_for_end
@@ -132,8 +142,29 @@ class Answering:
     def tell_held(self, job: Job) -> None:
         """Say once that the mail is kept and will be done later; its answer follows then."""
         mail = self.mailroom.read(job.email_id).mail
+        if job.held is DeferReason.LATER and job.result:
+            self._tell_date(job, job.result, mail)
+            return
         answer = answers.held(mail, paused=job.held is DeferReason.PAUSE)
         self._write(answer, job.email_id, mail, job.thread_id, kind=HELD)
+
+    def _tell_date(self, job: Job, result: JobResult, mail: ParsedMail) -> None:
+        """Say when a wish is done, or until when its change stays, with what changed."""
+        run, when = job.job_id.removeprefix(first_job_of(job.job_id)), self._date_of(job)
+        if not result.commit:
+            self._write(answers.later(mail, result, when), job.email_id, mail, job.thread_id, LATER + run)
+            return
+        entries = self.mailroom.entitlements(mail)
+        role = next((one.role for one in entries if one.key.project_id == job.key.project_id), SenderRole.EDITOR)
+        done = job._replace(outcome=JobOutcome.SUCCEEDED, result=replace(result, due_at=None))
+        answer = answers.until(self._answer_settled(done, mail, role), when)
+        self._write(answer, job.email_id, mail, job.thread_id, UNTIL + run)
+        if role is SenderRole.EDITOR:
+            self._ask_approver(done, mail, APPROVAL + run)
+
+    def _date_of(self, job: Job) -> str:
+        project = self.mailroom.directory.project(job.key.project_id)
+        return answers.dated(job.due_at, project.zone if project else UTC) if job.due_at else ""
 
     def tell_waiting(self, job: Job, place: int) -> None:
         """Say once that the mail waits in line; not where the customer got a mail about it before."""
@@ -242,12 +273,11 @@ class Answering:
         answer = self._answer(payload, envelope, mail) if is_parsed else _not_readable(payload)
         self._write(answer, email_id, mail, thread_id, kind)
         if job_route.get("role") == SenderRole.EDITOR and Command.UNDO in answer.actions:
-            self._ask_approver(self._job_id(payload), mail, kind.replace(ANSWER, APPROVAL))
+            self._ask_approver(self.pool.jobs.get(self._job_id(payload)), mail, kind.replace(ANSWER, APPROVAL))
         return {"replied": True}
 
-    def _ask_approver(self, job_id: str, mail: ParsedMail, kind: str) -> None:
+    def _ask_approver(self, job: Job | None, mail: ParsedMail, kind: str) -> None:
         """Show a change that its sender may not publish to the person who may, pictures and all."""
-        job = self.pool.jobs.get(job_id)
         project = self.mailroom.directory.project(job.key.project_id) if job else None
         if not job or not job.result or job.result.published or not project or not project.approver:
             return
@@ -331,8 +361,9 @@ class Answering:
     def _answer_settled(self, job: Job, mail: ParsedMail, role: SenderRole) -> Answer:
         if job.outcome is None or job.result is None:
             return answers.gave_up(mail)
+        command = Command.UNDO if job.result.due_at else job.command  # its date had come: it was taken back
         answer = answers.answer_job(
-            replace(mail, command=job.command), job.outcome, job.result, self._refused(job.email_id, mail),
+            replace(mail, command=command), job.outcome, job.result, self._refused(job.email_id, mail),
             shows_cost=self.brand.shows_cost, role=role,
         )  # fmt: skip
         with suppress(Permanent):  # a picture that is gone is not worth a failure
@@ -367,7 +398,10 @@ class Answering:
         mail = self.mailroom.parsed_mails.load(job.email_id)
         subject = mail.subject if mail and mail.subject else "(no subject)"
         words = {JobState.RUNNING: "in work now", JobState.QUEUED: "waits its turn"}
-        return f"{subject}: {_HELD[job.held] if job.held else words.get(job.state, 'being prepared')}"
+        if job.result and job.held is DeferReason.LATER:
+            when = self._date_of(job)
+            return f"{subject}: stays until {when}" if job.result.commit else f"{subject}: will be done on {when}"
+        return f"{subject}: {_HELD[job.held] if job.held in _HELD else words.get(job.state, 'being prepared')}"
 
     def _of_thread(self, key: ProjectUser, thread_id: str) -> list[Job]:
         return [job for job in all_open(self.pool.jobs, key) if job.thread_id == thread_id]

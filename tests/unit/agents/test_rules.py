@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -41,17 +44,29 @@ def test_nothing_that_was_done_is_dropped(said: str, differs: bool, went_on: boo
     assert isinstance(result_of(said, "words", differs=differs, went_on=went_on), kind)
 
 
+def test_an_agent_that_names_a_date_is_told_the_time_at_the_site() -> None:
+    now = datetime(2026, 11, 19, 16, 40, tzinfo=ZoneInfo("Europe/Berlin"))
+    task = AgentTask("Close on Monday.", SITE, now=now)
+    assert prompt_text(task, ()).endswith("It is Thursday, 2026-11-19 16:40 (Europe/Berlin) where this site is.")
+    assert "do it now" in prompt_text(replace(task, is_due=True), ())
+    until = result_of("until", "Closed.", differs=True, went_on=False, at="2026-12-06")
+    assert until == Changed("Closed.", then="until", at="2026-12-06")
+
+
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ("CHANGED: Done.", ("changed", "Done.")),
-        ("**Question:** Which one?", ("question", "Which one?")),
-        ("answer : Yes", ("answered", "Yes")),
-        ("I changed it: see there", ("", "I changed it: see there")),
-        ("", ("", "")),
+        ("CHANGED: Done.", ("changed", "Done.", "")),
+        ("**Question:** Which one?", ("question", "Which one?", "")),
+        ("answer : Yes", ("answered", "Yes", "")),
+        ("I changed it: see there", ("", "I changed it: see there", "")),
+        ("LATER 2026-12-01: On 1 December.", ("later", "On 1 December.", "2026-12-01")),
+        ("until 2026-12-06T18:30: Closed.", ("until", "Closed.", "2026-12-06T18:30")),
+        ("UNTIL Sunday: Closed.", ("", "UNTIL Sunday: Closed.", "")),
+        ("", ("", "", "")),
     ],
 )
-def test_the_first_word_of_the_last_message_counts(text: str, read: tuple[str, str]) -> None:
+def test_the_first_word_of_the_last_message_counts(text: str, read: tuple[str, str, str]) -> None:
     assert read_last_message(text) == read
 
 

@@ -37,6 +37,12 @@ def test_a_programs_answer_is_json_or_plain_text() -> None:
     assert read_result('{"changed": "Did it.", "session": "s1", "cost_usd": 0.5}') == Changed("Did it.", "s1", 0.5)
     assert read_result('{"answered": "42"}') == Answered("42")
     assert read_result('{"asked": "Which?"}') == Asked("Which?")
+    assert read_result('{"answered": "Then.", "later": "2026-12-01"}') == Answered(
+        "Then.", then="later", at="2026-12-01"
+    )
+    assert read_result('{"changed": "Closed.", "until": "2026-12-06T18:30"}') == Changed(
+        "Closed.", then="until", at="2026-12-06T18:30"
+    )
     assert read_result('{"not_understood": "?"}') == NotUnderstood("?")
     assert read_result(" Did it.\n") == Changed("Did it.")
     assert read_result("") == Changed("Done as you asked.")

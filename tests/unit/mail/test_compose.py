@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import replace
+from datetime import UTC
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
@@ -411,6 +412,7 @@ def test_a_catalogue_has_all_texts_and_keeps_their_places(known: Catalogue) -> N
 
 
 LIST = ("a.html", "b.html")
+WHEN = answers.dated(NOON, UTC)
 FILES = tuple(
     RefusedAttachment("a.pdf", reason)
     for reason in (PDF_REFUSED, PDF_OPAQUE, OFFICE_REFUSED, UNREADABLE, TOO_LARGE, NO_HEIC)
@@ -419,6 +421,10 @@ FLAWS = tuple((kind, "Home", "x.png") for kind in ("link", "picture", "alt", "ti
 ANSWERS = {
     "held, paused": answers.held(parsed(), paused=True),
     "held, no budget": answers.held(parsed(), paused=False),
+    "later": answers.later(parsed(), JobResult(""), WHEN),
+    "until": answers.until(answer_job(parsed(), JobOutcome.SUCCEEDED, DONE), WHEN),
+    "until, stays": answer_job(parsed(), JobOutcome.CANCELLED, report.of_change_that_stays().result),
+    "until, gone": answer_job(parsed(), JobOutcome.SUCCEEDED, report.of_taken_back_already().result),
     "waiting": answers.waiting(parsed(), 3),
     "waiting long": answers.waiting(parsed(), 7),
     "too many": answers.too_many(parsed()),
@@ -432,6 +438,7 @@ ANSWERS = {
     "an editor publishes": answers.not_theirs(parsed(command=Command.PUBLISH)),
     "a publisher asks": answers.not_theirs(parsed()),
     "status": report_status(("Spring: in work now", "Spring: waits its turn", "Spring: being prepared"), ("spelling",)),
+    "status of dates": report_status((f"Spring: stays until {WHEN}", f"Spring: will be done on {WHEN}")),
     "no status": report_status(()),
     "remembered": answers.told_wish(Command.REMEMBER, "spelling", ("spelling",), exact_only=True),
     "remembered too much": answers.told_wish(Command.REMEMBER, "prices", ("spelling",), exact_only=False),

@@ -30,17 +30,24 @@ ANSWER: you were only asked something; say it, and change nothing.
 QUESTION: the wish is unclear in a way that matters; change nothing and ask one short question.
 PUBLISH: the owner asks to publish the site, after your change if you made one; say what differs.
 UNDO: the owner only asks to take the last change back; change nothing.
+LATER 2026-12-01: the owner wants it done on that date; change nothing now, you are given the wish again then.
+UNTIL 2026-12-06: you made a change that the owner wants until that date; it is taken back by itself.
 
 The owner wrote:
 """
-_FIRST_WORD = re.compile(r"\s*[*_#>\s]*(CHANGED|ANSWER|QUESTION|PUBLISH|UNDO)[*_]*\s*:[*_]*\s*", re.IGNORECASE)
-_SAID = {"changed": "changed", "answer": "answered", "question": "question", "publish": "publish", "undo": "undo"}
+_DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?)?"
+_FIRST_WORD = re.compile(
+    rf"\s*[*_#>\s]*(?:(CHANGED|ANSWER|QUESTION|PUBLISH|UNDO)|(LATER|UNTIL)\s+({_DATE}))[*_]*\s*:[*_]*\s*", re.IGNORECASE
+)
 
 
-def read_last_message(text: str) -> tuple[str, str]:
-    """What the agent says it did (or nothing), and the words for the customer."""
+def read_last_message(text: str) -> tuple[str, str, str]:
+    """What the agent says it did (or nothing), the words for the customer, and the date that it names."""
     found = _FIRST_WORD.match(text)
-    return (_SAID[found[1].lower()], text[found.end() :].strip()) if found else ("", text.strip())
+    if not found:
+        return "", text.strip(), ""
+    said = (found[1] or found[2]).lower()
+    return "answered" if said == "answer" else said, text[found.end() :].strip(), found[3] or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +119,12 @@ class AcpAgent:
         if ending.capped:
             words = f"This took {ending.capped}, so I stopped. Nothing was changed. Please ask for it in smaller steps."
             return NotUnderstood(words, ending.session, ending.cost_usd)
-        said, words = read_last_message(ending.last_message)
+        said, words, at = read_last_message(ending.last_message)
         if ending.reason == "refusal":
             return NotUnderstood(words or "I cannot help with this.", ending.session, ending.cost_usd)
         differs = tree_snapshot(task.workspace) != before
         return result_of(
-            said, words, differs=differs, went_on=went_on, session=ending.session, cost_usd=ending.cost_usd
+            said, words, differs=differs, went_on=went_on, session=ending.session, cost_usd=ending.cost_usd, at=at
         )
 
     def _run_in_cell(self, home: SessionHome, task: AgentTask, token: CancelToken) -> AcpResult:

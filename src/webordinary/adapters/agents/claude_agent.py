@@ -45,6 +45,9 @@ here; never look for any, and never put any on the site.
 Where one reading is the likely one, take it and say so.
 - If the owner wants the site published, now or after your change, end with the outcome `publish`. If the owner only \
 wants the last change taken back, change nothing and end with `undo`. Never do so unless the owner asks for it.
+- If the owner wants something done on a later date, change nothing now and end with `later` and that date as `at`: \
+you are given the wish again then. If the owner wants a change until a date, make it and end with `until` and that \
+date: it is taken back by itself.
 - In the end call StructuredOutput once: the outcome, and as message what the owner \
 will read, in the owner's language: plain words, short, no file paths unless they help, no mention of tools."""
 
@@ -53,10 +56,12 @@ OUTCOME_SCHEMA = {
     "properties": {
         "outcome": {
             "type": "string",
-            "enum": ["changed", "answered", "question", "publish", "undo"],
+            "enum": ["changed", "answered", "question", "publish", "undo", "later", "until"],
             "description": "changed: the site differs now. answered: only an answer. question: one question back. "
-            "publish: the owner asks to publish, after your change if you made one. undo: take the last change back.",
+            "publish: the owner asks to publish, after your change if you made one. undo: take the last change back. "
+            "later: do it at the time `at`. until: taken back at the time `at`.",
         },
+        "at": {"type": "string", "description": "2026-12-01 or 2026-12-01T18:30, for later and until only."},
         "message": {"type": "string", "description": "What the owner of the site will read."},
     },
     "required": ["outcome", "message"],
@@ -95,6 +100,7 @@ class ClaudeResult:
     total_cost_usd: float
     turns: int
     said: str = ""
+    at: str = ""
 
     @property
     def stopped(self) -> bool:
@@ -115,6 +121,7 @@ def read_ending(result: ResultMessage) -> ClaudeResult:
         total_cost_usd=dollars(result.total_cost_usd or 0.0),
         turns=int(result.num_turns or 0),
         said=str(told.get("outcome", "")),
+        at=str(told.get("at") or ""),
     )
 
 
@@ -238,7 +245,7 @@ class ClaudeAgent:
             return capped
         return result_of(
             ending.said, ending.words, differs=tree_snapshot(task.workspace) != before, went_on=went_on,
-            session=ending.session, cost_usd=cost,
+            session=ending.session, cost_usd=cost, at=ending.at,
         )  # fmt: skip
 
     def _run_in_cell(

@@ -2,7 +2,8 @@
 
 The result is JSON, `{"changed": "…"}`, `{"answered": "…"}`, `{"asked": "…"}` or `{"not_understood": "…"}`,
 with an optional `session` and `cost_usd`, and beside `changed` or `answered` an optional `"then": "publish"` or
-`"then": "undo"`. Plain text counts as the summary of a change.
+`"then": "undo"`, or a date: `"later": "2026-12-01"` or `"until": "2026-12-06T18:30"`. Plain text counts as the summary
+of a change.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _KINDS: dict[str, type[Changed] | type[Answered] | type[Asked] | type[NotUnderst
     "not_understood": NotUnderstood,
 }
 _PASSED_ON = ("PATH", "LANG", "TZ")
-_TEXT_CHARACTERS = 20_000
+_TEXT_CHARACTERS, _DATE_CHARACTERS = 20_000, 40
 
 
 class CommandAgent:
@@ -81,6 +82,8 @@ class CommandAgent:
         names = "\n".join(file.attachment.name.replace("\n", " ") for file in task.attachments)
         return env | self._env | {
             "WEBORDINARY_SESSION": task.session,
+            "WEBORDINARY_NOW": task.now.isoformat(timespec="minutes") if task.now else "",
+            "WEBORDINARY_IS_DUE": "yes" if task.is_due else "",
             "WEBORDINARY_ATTACHMENTS": files,
             "WEBORDINARY_ATTACHMENT_NAMES": names,
         }  # fmt: skip
@@ -102,5 +105,8 @@ def read_result(text: str, tell: Callable[[str], None] = ignore_progress) -> Age
             then = told.get("then")
             if isinstance(result, Changed | Answered) and then in ("publish", "undo"):
                 return replace(result, then=str(then))
+            for when in ("later", "until"):
+                if isinstance(result, Changed | Answered) and told.get(when):
+                    return replace(result, then=when, at=str(told[when])[:_DATE_CHARACTERS])
             return result
     raise Permanent(f"the agent's answer has none of {', '.join(_KINDS)}: {text[:200]}")

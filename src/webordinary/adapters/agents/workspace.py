@@ -179,7 +179,7 @@ _USE_OF_COPIES = (
 def prompt_text(task: AgentTask, attachments: tuple[PreparedFile, ...]) -> str:
     """One text."""
     lines = [_line_of(file) for file in attachments]
-    said = task.words + ("\n\nFiles that came with this mail:\n" + "\n".join(lines) if lines else "")
+    said = task.words + _dated(task) + ("\n\nFiles that came with this mail:\n" + "\n".join(lines) if lines else "")
     return said + ("\n\n" + _USE_OF_COPIES if any(file.webp for file in attachments) else "")
 
 
@@ -187,6 +187,14 @@ def _line_of(file: PreparedFile) -> str:
     sent_as = f"sent as {json.dumps(file.sent_as, ensure_ascii=False)}, " if file.sent_as not in ("", file.name) else ""
     copy = f"; as WebP, {file.webp.stat().st_size:,} bytes: {file.webp}" if file.webp else ""
     return f"- {file.name} ({sent_as}{file.media_type}, {file.size:,} bytes): {file.path}{copy}"
+
+
+def _dated(task: AgentTask) -> str:
+    if task.now is None:
+        return ""
+    said = f"\n\nIt is {task.now:%A, %Y-%m-%d %H:%M} ({task.now.tzinfo}) where this site is."
+    due = " This is the date that the owner named for this wish: do it now, and do not end with `later`."
+    return said + (due if task.is_due else "")
 
 
 MOST_DOLLARS = 100_000
@@ -206,22 +214,30 @@ def dollars(told: object, tell: Callable[[str], None] = ignore_progress) -> floa
 
 
 MOST_CHARACTERS = 20_000
+_DATE_CHARACTERS = 40
 NO_WORDS = "Done as you asked."
 
 
 def result_of(
-    said: str, message: str, *, differs: bool, went_on: bool, session: str = "", cost_usd: float = 0.0
+    said: str,
+    message: str,
+    *,
+    differs: bool,
+    went_on: bool,
+    session: str = "",
+    cost_usd: float = 0.0,
+    at: str = "",
 ) -> AgentResult:
-    """`said` is `changed`, `answered`, `question`, `publish`, `undo` or nothing.
+    """`said` is `changed`, `answered`, `question`, `publish`, `undo`, `later`, `until` or nothing.
 
     `went_on` is true when work of an earlier run is there too.
 
     A question outweighs half an edit, which is put back. Else nothing that was done is dropped, whatever was said.
     """
     words = message.strip()[:MOST_CHARACTERS] or NO_WORDS
-    then = said if said in ("publish", "undo") else ""
+    then = said if said in ("publish", "undo", "later", "until") else ""
     if said == "question":
         return Asked(words, session, cost_usd)
     if said == "changed" or differs or (went_on and not said):
-        return Changed(words, session, cost_usd, then=then)
-    return Answered(words, session, cost_usd, then=then)
+        return Changed(words, session, cost_usd, then=then, at=at[:_DATE_CHARACTERS])
+    return Answered(words, session, cost_usd, then=then, at=at[:_DATE_CHARACTERS])

@@ -113,6 +113,7 @@ def _settings(project: Project, credential: str, config: Config) -> list[tuple[s
         ("results for programs", "on; `webordinary outputs` shows them" if project.output else "off"),
         ("hosts that pages may load from", ", ".join(project.allowed_hosts) or "those that they use already"),
         ("who publishes for editors", project.approver or "-"),
+        ("dates in mails are of", project.time_zone or "UTC"),
         ("standing wishes", "; ".join(project.wishes) or "-"),
         ("own domains", ", ".join(project.domains) or "-"),
         ("webhook", "yes" if project.hook_secret else "no; `webordinary project hook` makes one"),
@@ -142,6 +143,7 @@ _WISHES = "a standing wish that every agent gets, such as 'British spelling'; re
 _APPROVER = (
     "a person of the site who is shown each change of an editor and publishes it with a yes; empty: no such person"
 )
+_TIME_ZONE = "the time zone of dates in its mails, such as Europe/Berlin; empty: UTC"
 _SHOWN = 80
 
 
@@ -159,6 +161,7 @@ def add_set(parts: Commands) -> None:
     command.add_argument("--allow-host", metavar="HOST", action="append", type=_as(config.text()), help=_ALLOW_HOST)
     command.add_argument("--refuse-host", metavar="HOST", action="append", help="take an allowed host back")
     command.add_argument("--approver", metavar="MAIL", type=_as(config.text()), help=_APPROVER)
+    command.add_argument("--time-zone", metavar="ZONE", type=_as(config.text()), help=_TIME_ZONE)
     command.add_argument("--wishes", metavar="TEXT", action="append", type=_as(config.text()), help=_WISHES)
     command.add_argument("--edit-password-stdin", action="store_true", help=_DRAFTS_CLOSED)
 
@@ -172,6 +175,7 @@ def set_project(args: argparse.Namespace) -> int:
         approver=args.approver and args.approver.lower(),
         wishes=None if args.wishes is None else tuple(filter(None, args.wishes)),
         output=args.output and args.output == "on",
+        time_zone=args.time_zone,
         edit_password=sys.stdin.readline().rstrip("\n") if args.edit_password_stdin else None,
         allow_hosts=tuple(args.allow_host or ()),
         refuse_hosts=tuple(args.refuse_host or ()),

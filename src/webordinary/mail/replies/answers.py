@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 
 from webordinary.mail.parsing.commands import own_words
 from webordinary.mail.parsing.wishes import plain
@@ -219,6 +220,32 @@ def held(mail: ParsedMail, *, paused: bool) -> Answer:
     )
     said = Paragraph(f"{why} Your mail is kept and will be done as soon as that is over; you need not send it again.")
     return Answer("Your mail has to wait", (said, *_understood(mail)))
+
+
+def dated(at: datetime, zone: tzinfo) -> str:
+    """A point in time as a customer reads it."""
+    local = at.astimezone(zone)
+    return f"{local:%A}, {local.day} {local:%B} {local.year}, at {local:%H:%M} ({zone})"
+
+
+def later(mail: ParsedMail, result: JobResult, when: str) -> Answer:
+    """The notice that a mail is kept and done on the date that it names."""
+    notes = (Paragraph(f"I will do this on {when}."), Paragraph("Nothing was changed on your site."))
+    drop = Paragraph("Not any more? Reply with the one word “stop”.")
+    return Answer("I will do this later", (*notes, *_words(result), drop, *_understood(mail)))
+
+
+def until(answer: Answer, when: str) -> Answer:
+    """The answer to a change that is taken back by itself."""
+    note = (
+        Paragraph(f"This stays until {when}. Then I take it back by myself, and tell you."),
+        Paragraph("Shall it stay for good? Reply with the one word “stop”."),
+    )
+    return replace(answer, blocks=(*answer.blocks[:1], *note, *answer.blocks[1:]))
+
+
+def _words(result: JobResult) -> tuple[Block, ...]:
+    return (Paragraph(result.summary),) if result.summary else ()
 
 
 _PLACES = ("next", "second", "third")

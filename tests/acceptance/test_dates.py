@@ -1,0 +1,74 @@
+"""“On Monday …” and “until Sunday”: the whole system, killed and started again in between."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.killing import kill_tree
+from tests.acceptance.test_money import wait_for_answers, webordinary
+from tests.acceptance.world import Customer, get, replies, text_of, wait_until
+from tests.conftest import Up
+
+pytestmark = pytest.mark.needs("bwrap")
+
+AGENT = """
+import datetime, json, os, pathlib, sys
+wish = sys.stdin.read()
+soon = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds={seconds})).isoformat()
+if "later" in wish and os.environ["WEBORDINARY_IS_DUE"] != "yes":
+    print(json.dumps({{"answered": "The banner comes then.", "later": soon}}))
+else:
+    page = pathlib.Path("index.html")
+    page.write_text(page.read_text().replace("</main>", "<p>Closed today.</p></main>"))
+    print(json.dumps({{"changed": "The banner is up."}} | ({{"until": soon}} if "until" in wish else {{}})))
+"""
+CLOSED = "<p>Closed today.</p>"
+
+
+def start(start_up: Callable[..., Up], folder: Path, seconds: int) -> Up:
+    program = folder / "agent.py"
+    program.write_text(AGENT.format(seconds=seconds))
+    return start_up(
+        "--agent", "command", "--agent-command", f"{sys.executable} {program}",
+        "--jail-readable", f"{Path(sys.prefix)} {Path(sys.base_prefix)} {program}",
+    )  # fmt: skip
+
+
+def is_told(up: Up, message_id: str, words: str) -> bool:
+    """Whether one of the answers says so; one that was cut off by the kill comes twice."""
+    return any(words in text_of(reply) for reply in replies(up.data)[message_id])
+
+
+def test_a_wish_with_a_date_is_done_on_it_though_everything_was_killed_meanwhile(
+    start_up: Callable[..., Up], tmp_path: Path
+) -> None:
+    up = start(start_up, tmp_path, 5)
+    webordinary(up, "project", "set", "amelia", "--time-zone", "Europe/Berlin")
+    asked = Customer().write(up, "put up the banner later")
+    [notice] = wait_for_answers(up, asked, 1)
+    assert "I will do this on" in text_of(notice)
+    assert "(Europe/Berlin)" in text_of(notice)
+    assert CLOSED not in get(up)
+    kill_tree(up.process.pid)
+    up = start(start_up, tmp_path, 5)
+    wait_until(up.data, lambda: is_told(up, asked, "Done on your edit site"), "the answer")
+    assert CLOSED in get(up)
+    assert up.stop() == 0
+
+
+def test_a_change_until_a_date_is_taken_back_by_itself_though_everything_was_killed_meanwhile(
+    start_up: Callable[..., Up], tmp_path: Path
+) -> None:
+    up = start(start_up, tmp_path, 8)
+    asked = Customer().write(up, "put up the banner until Sunday")
+    [first] = wait_for_answers(up, asked, 1)
+    assert "This stays until" in " ".join(text_of(first).split())
+    kill_tree(up.process.pid)
+    up = start(start_up, tmp_path, 8)
+    wait_until(up.data, lambda: CLOSED not in get(up), "the page without the banner")
+    wait_until(up.data, lambda: is_told(up, asked, "Taken back on your edit site"), "the answer")
+    assert up.stop() == 0
