@@ -175,7 +175,7 @@ def a_site_is_added(browser: Browser, server: Server, git_server: GitServer) -> 
         page.get_by_role("button", name="Add it").click()
         expect(page.get_by_text("in order")).to_be_visible()
         page.get_by_role("link", name="kiln").click()
-        expect(page.get_by_text(BERTA)).to_be_visible()
+        expect(page.get_by_role("listitem").get_by_text(BERTA, exact=True)).to_be_visible()
 
 
 def it_is_changed_and_published_by_mail(browser: Browser, server: Server, dovecot: Dovecot) -> None:

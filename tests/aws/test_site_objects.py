@@ -53,7 +53,9 @@ def put(store: S3Objects, folder: Path, **files: str) -> dict[str, str]:
 
 
 def test_a_site_bucket_keeps_what_is_replaced_and_drops_what_nobody_finished_to_upload(world: SiteWorld) -> None:
-    [rule] = world.s3.get_bucket_lifecycle_configuration(Bucket=world.sites)["Rules"]
+    rules = world.s3.get_bucket_lifecycle_configuration(Bucket=world.sites)["Rules"]
+    [rule, _] = sorted(rules, key=lambda rule: str(rule["ID"]))
+    assert rule["ID"] == "earlier-releases"
     assert rule["NoncurrentVersionExpiration"] == {"NewerNoncurrentVersions": 60, "NoncurrentDays": 30}
     assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
 
