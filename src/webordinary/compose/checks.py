@@ -183,7 +183,7 @@ def _senders(services: Container) -> CheckResult:
     if warning := why_trust_is_unsafe(services):
         return doubtful(warning, REMOVE_TRUST)
     if services.config.trusted_peers:
-        return good("mail from trusted_peers can change the sample only")
+        return good("every sender at trusted_peers is believed, and can change the sample only")
     if ids := services.config.trusted_authserv_id:
         return good(f"senders are proven by {', '.join(ids)}, else by a DKIM signature that is checked here")
     return good("senders are proven by a DKIM signature that is checked here")
