@@ -229,7 +229,11 @@ class Sites:
             for one in shown
         ]
         page = f"http://127.0.0.1:{self._dashboard.port}/"
-        return self._templates.page("no_site.html", 404, site=site, known=site in known, links=links, page=page)
+        settings = await self._look(self._dashboard.project_settings)
+        broken = any(one.build_problem for one in settings if one.project_id == site.project_id)
+        return self._templates.page(
+            "no_site.html", 404, site=site, known=site in known, broken=broken, links=links, page=page
+        )
 
     async def _second_port(self, request: Request) -> Response:
         if request.headers.get("service-worker"):  # it would answer for the next customer's site, too
