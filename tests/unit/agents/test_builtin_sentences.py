@@ -82,17 +82,8 @@ def test_what_was_not_understood_is_left_aside_after_a_yes(pottery: Pottery) -> 
     assert "three cats" in pottery.files()["about.html"]
 
 
-@pytest.mark.parametrize(
-    "mail",
-    [
-        "Our prices went up a little. Change “two cats” to “three cats”.",
-        "Our hours are changing: please change “two cats” to “three cats”.",
-        "Unsere Katze hat Junge: bitte „two cats“ durch „three cats“ ersetzen. Schönes Wochenende, Eva Lindner",
-        "Nos horaires changent : merci de remplacer « two cats » par « three cats »",
-        "Hello, please change “two cats” to “three cats”. Kind regards, Marco Bellini, Owner",
-    ],
-)
-def test_what_is_only_told_before_an_exact_wish_is_skipped(pottery: Pottery, mail: str) -> None:
+def test_a_full_name_and_a_role_below_a_closing_sign_a_mail(pottery: Pottery) -> None:
+    mail = "Hello, please change “two cats” to “three cats”. Kind regards, Marco Bellini, Owner"
     assert isinstance(pottery.write(mail), Changed)
     assert "three cats" in pottery.files()["about.html"]
 
@@ -100,17 +91,18 @@ def test_what_is_only_told_before_an_exact_wish_is_skipped(pottery: Pottery, mai
 @pytest.mark.parametrize(
     "mail",
     [
+        "We are talking about the flyer. Change “two cats” to “three cats”.",
+        "I am training a new colleague with this. Change “two cats” to “three cats”.",
+        "Our prices went up a little. Change “two cats” to “three cats”.",
+        "Der Flyer ist gemeint: bitte „two cats“ durch „three cats“ ersetzen.",
         "Change “two cats” to “three cats”. The motion was defeated.",
         "Change “two cats” to “three cats”. We were outvoted.",
-        "Our prices go up in January. Change “two cats” to “three cats”.",
         "The three kittens are sold. Change “two cats” to “three cats”.",
         "Our house is cold. Change the heading to Three Cats.",
         "Our prices went up a little.",
     ],
 )
-def test_what_may_bind_a_wish_or_stands_after_it_or_beside_an_unquoted_one_is_asked_about(
-    pottery: Pottery, mail: str
-) -> None:
+def test_what_is_told_beside_a_wish_may_bind_it_and_is_asked_about(pottery: Pottery, mail: str) -> None:
     assert isinstance(pottery.write(mail), Asked | NotUnderstood)
     assert pottery.files() == SITE
 

@@ -15,7 +15,6 @@ from itertools import islice
 from webordinary.adapters.agents.builtin.colours import colour_of
 from webordinary.adapters.agents.builtin.languages import in_english
 from webordinary.mail.parsing.commands import publishes_or_undoes
-from webordinary.mail.parsing.remarks import speaks_of, without_remark
 from webordinary.mail.parsing.small_talk import MARK, Clause, Quotations, clauses_of, one_apart, word_set
 
 _ATTACHED_PHOTO = (
@@ -363,13 +362,12 @@ class Grammar:
     def read(self, text: str, quotes: Quotations, aside: Collection[str] = ()) -> list[Wish] | Misunderstood:
         """The wishes of a mail in order, without the parts left aside, or its first part that is not understood."""
         wishes: list[Wish] = []
-        scope, blocks, opened, remarks, unquoted = "", range(0), "", list[str](), False
+        scope, blocks, opened = "", range(0), ""
         said = _NEW_BELOW.sub(", ", quotes.set_aside(text))
         said = _GOES_ON.sub(", ", _BELOW_QUOTE.sub(" ", _QUOTE_BELOW.sub(" ", said)))
-        for whole in clauses_of(said, "", _STARTS, name_below=True):
-            clause, told = (whole, []) if wishes else without_remark(whole)
-            shown, remarks = quotes.shown(clause.text), [*remarks, *told]
-            if shown in aside or not clause.text:
+        for clause in clauses_of(said, "", _STARTS, name_below=True):
+            shown = quotes.shown(clause.text)
+            if shown in aside:
                 continue
             if len(clause.text) > _LONGEST_CLAUSE:
                 return Misunderstood(shown)
@@ -385,18 +383,11 @@ class Grammar:
             if found is None:
                 return Misunderstood(shown)
             here, opened = scope if clause.block in blocks else "", ""
-            unquoted |= not re.search(MARK, clause.text) and found[0].kind not in ("publish", "undo")
             for one in found:
                 if one.page == SAME and not (wishes and wishes[-1].page):
                     return Misunderstood(shown)
                 wishes.append(replace(one, page=wishes[-1].page if one.page == SAME else one.page or here))
             blocks = range(clause.block, clause.block + 1) if clause.block in blocks else range(0)
-        changes = any(one.kind not in ("publish", "undo") for one in wishes) and not any(one.doubt for one in wishes)
-        for remark in remarks:  # it may be skipped beside exact wishes that it says nothing about
-            if remark not in aside and (
-                unquoted or not changes or speaks_of(remark, map(quotes.text, re.findall(MARK, said)))
-            ):
-                return Misunderstood(opened or remark)
         return Misunderstood(opened) if opened else _joined(wishes)
 
     def _with_page_names(self, text: str, quotes: Quotations) -> str:
