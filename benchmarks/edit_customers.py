@@ -64,9 +64,9 @@ def main() -> None:
 class Crowd:
     """Customers with a site each, below one data folder."""
 
-    def __init__(self, data: Path, count: int, files: int) -> None:
+    def __init__(self, data: Path, count: int, files: int, agent: str = "auto") -> None:
         self.data, self.names = data, [f"site-{number}" for number in range(count)]
-        with open_embedded(Config(data=data)) as services:
+        with open_embedded(Config(data=data, agent=agent, agent_command="true")) as services:  # `up` names the program
             for name in self.names:
                 origin = data / "origins" / f"{name}.git"
                 origin.parent.mkdir(exist_ok=True)
