@@ -27,7 +27,7 @@ def run(
     agent = CommandAgent(
         [sys.executable, "-c", program], SandboxedPrograms(UnconfinedSandbox("w-1"), grace), {"CHOSEN": "yes"}
     )
-    task = AgentTask("make it so", folder, limits=AgentLimits(seconds=seconds))
+    task = AgentTask("make it so", folder, limits=AgentLimits(seconds=seconds), subject="The kiln")
     return agent.run(task, token or TestHold())
 
 
@@ -71,6 +71,10 @@ def test_a_program_sees_only_chosen_variables(tmp_path: Path, monkeypatch: pytes
     assert "SECRET_KEY" not in result.summary
     assert "CHOSEN" in result.summary
     assert WORKER_MARK in result.summary
+
+
+def test_a_program_is_told_the_subject_above_the_wish(tmp_path: Path) -> None:
+    assert run("import os; print(os.environ['WEBORDINARY_SUBJECT'])", tmp_path) == Changed("The kiln")
 
 
 def test_a_program_that_fails_gives_the_job_up_with_its_words(tmp_path: Path) -> None:

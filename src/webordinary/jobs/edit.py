@@ -263,6 +263,7 @@ def run_agent(run: JobRun, workspace: Workspace, note: str = "") -> AgentResult:
     thread_id = run.job.thread_id
     task = AgentTask(
         instruction=run.request,
+        subject=run.instruction.subject if run.instruction.text.strip() else "",
         note=note,
         wishes=run.project.wishes,
         now=began.astimezone(run.project.zone),

@@ -100,6 +100,8 @@ class AgentTask:
     """The time, in the time zone of the site: what dates in the instruction are counted from."""
     is_due: bool = False
     """An earlier run ended with `later`, and that time has come."""
+    subject: str = ""
+    """What the customer wrote above the instruction, as its subject."""
 
     @property
     def words(self) -> str:

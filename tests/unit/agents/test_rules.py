@@ -44,6 +44,11 @@ def test_nothing_that_was_done_is_dropped(said: str, differs: bool, went_on: boo
     assert isinstance(result_of(said, "words", differs=differs, went_on=went_on), kind)
 
 
+def test_an_agent_is_told_the_subject_above_the_wish() -> None:
+    task = AgentTask("Please change it to Who we are.", SITE, subject="The title of the about page")
+    assert prompt_text(task, ()) == "Subject: The title of the about page\n\nPlease change it to Who we are."
+
+
 def test_an_agent_that_names_a_date_is_told_the_time_at_the_site() -> None:
     now = datetime(2026, 11, 19, 16, 40, tzinfo=ZoneInfo("Europe/Berlin"))
     task = AgentTask("Close on Monday.", SITE, now=now)

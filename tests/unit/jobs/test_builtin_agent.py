@@ -45,12 +45,12 @@ class Site:
         self.photo = folder / "blob"
         self.photo.write_bytes(b"\xff\xd8\xff photo")
 
-    def write(self, text: str, *photos: str) -> AgentResult:
+    def write(self, text: str, *photos: str, subject: str = "") -> AgentResult:
         files = tuple(
             AttachedFile(Attachment(name, "image/jpeg", AttachmentKind.IMAGE, 9, "0" * 64), self.photo)
             for name in photos
         )
-        return BuiltinAgent().run(AgentTask(text, self.folder, files), TestHold())
+        return BuiltinAgent().run(AgentTask(text, self.folder, files, subject=subject), TestHold())
 
     @property
     def home(self) -> str:
@@ -353,6 +353,14 @@ def test_a_mail_of_small_talk_is_answered_without_a_lecture(site: Site, mail: st
     assert site.write(mail) == Answered(answer)
     assert isinstance(site.write(mail, "vase.jpg"), NotUnderstood), "a photo was sent for something"
     assert site.untouched
+
+
+def test_a_wish_in_the_subject_above_thanks_is_done(site: Site) -> None:
+    assert isinstance(site.write("Thanks!\nMarco", subject="Set the title to “Spring Sale”"), Changed)
+    assert not site.untouched
+    assert isinstance(site.write("Thanks!", subject="Make the kiln photo brighter"), NotUnderstood)
+    for subject in ("Lovely", "Our website"):
+        assert site.write("Thanks!", subject=subject) == Answered("You are welcome!")
 
 
 @pytest.mark.parametrize("mail", [send.TEXT, "Hello,\n\nwhat can you do?\n\nBest, Ann", "Help"])

@@ -84,6 +84,7 @@ class CommandAgent:
             "WEBORDINARY_SESSION": task.session,
             "WEBORDINARY_NOW": task.now.isoformat(timespec="minutes") if task.now else "",
             "WEBORDINARY_IS_DUE": "yes" if task.is_due else "",
+            "WEBORDINARY_SUBJECT": task.subject.replace("\0", ""),
             "WEBORDINARY_ATTACHMENTS": files,
             "WEBORDINARY_ATTACHMENT_NAMES": names,
         }  # fmt: skip

@@ -179,7 +179,13 @@ _USE_OF_COPIES = (
 def prompt_text(task: AgentTask, attachments: tuple[PreparedFile, ...]) -> str:
     """One text."""
     lines = [_line_of(file) for file in attachments]
-    said = task.words + _dated(task) + ("\n\nFiles that came with this mail:\n" + "\n".join(lines) if lines else "")
+    subject = f"Subject: {task.subject}\n\n" if task.subject else ""
+    said = (
+        subject
+        + task.words
+        + _dated(task)
+        + ("\n\nFiles that came with this mail:\n" + "\n".join(lines) if lines else "")
+    )
     return said + ("\n\n" + _USE_OF_COPIES if any(file.webp for file in attachments) else "")
 
 

@@ -120,6 +120,10 @@ def _spot(said: str, quotes: Quotations) -> dict[str, str]:
     return {"under": quotes.text(under) if re.fullmatch(MARK, under) else under} if under else {}
 
 
+_TOPIC_WORDS = 2
+"""A subject of so few words names a topic (`Our website`); a longer one that is not understood may be a wish."""
+
+
 class BuiltinAgent:
     """Deterministic: it needs no key and no network."""
 
@@ -143,6 +147,10 @@ class BuiltinAgent:
         if asked is not None and (answered := asked.answered(task.instruction, grammar)) is not None:
             return _follow_all(replace(asked, repeats=0), answered, context, token)
         wishes = grammar.read(task.instruction, Quotations())
+        above = grammar.read(task.subject, Quotations())
+        if not wishes and above and (isinstance(above, list) or len(task.subject.split()) > _TOPIC_WORDS):
+            # only greetings and thanks stand below the wish
+            return self._run(replace(task, instruction=task.subject, subject=""), token)
         if isinstance(wishes, Misunderstood):
             if _ABOUT_US.fullmatch(wishes.said):
                 return Answered(ABILITIES)
