@@ -58,6 +58,9 @@ def rights_of(service: str, operation: str, params: Params) -> Iterator[Right]:
         case "sqs":
             name = params["QueueName"] if "QueueName" in params else params["QueueUrl"].rpartition("/")[2]
             yield f"sqs:{_BATCHES.get(operation, operation)}", _arn("sqs", name)
+        case "stepfunctions" if "executionArn" in params:
+            name = params["executionArn"].rpartition(":")[2]
+            yield f"states:{operation}", _arn("states", f"execution:{names.STATE_MACHINE}:{name}")
         case "stepfunctions":
             yield f"states:{operation}", _arn("states", f"stateMachine:{names.STATE_MACHINE}")
         case "sesv2":
