@@ -64,6 +64,7 @@ def test_the_page_takes_a_mail_which_changes_the_site_and_ctrl_c_ends_everything
     request = urllib.request.Request(ready["page"] + "mails", urllib.parse.urlencode(form).encode(), headers)
     with urllib.request.urlopen(request, timeout=100) as page:
         email_id = page.url.rpartition("/")[2]
+    until(lambda: newest(capsys)["job"], "its place before the next mail")
     # A second mail of the same customer is answered after the first.
     smoke = ["aws", "smoke", "--from", sample.SENDER, "--seconds", "240"]
     assert main([*smoke, "--text", "Set the title to Spring Sale", "--json"]) == 0

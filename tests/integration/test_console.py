@@ -18,6 +18,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from tests.harness.chaos import until
 from tests.integration.git_over_http import serving
 from webordinary.adapters.dot_git import MAX_RULES_BYTES
 from webordinary.compose.container import Container
@@ -477,6 +478,7 @@ def test_people_of_a_site_are_added_given_a_role_and_removed_by_click(container:
 def test_each_change_of_a_site_is_an_event_so_that_other_open_pages_show_it(
     container: EmbeddedContainer, page: TestClient, path: str, fields: dict[str, str]
 ) -> None:
+    until(lambda: [one for one in container.overview.events_after(0, 10) if one.kind == "SiteAdded"], "the first event")
     before = container.overview.last_seq()
     assert page.post(f"/sites/amelia/{path}", data=fields, headers=FORM).status_code == 303
     container.events.close()
