@@ -111,7 +111,8 @@ class Agent:
 
     def prompt(self, message: dict[str, Any]) -> None:
         blocks = message["params"]["prompt"]
-        wish = blocks[0]["text"].split("The owner wrote:")[1].strip().split("\n")[0]
+        said = blocks[0]["text"].split("The owner wrote:")[1].strip()
+        wish = said.partition("\n\n")[2 if said.startswith("Subject: ") else 0].split("\n")[0]
         known = json.loads(self.memory.read_text())["wishes"] if self.memory.exists() else []
         self.memory.write_text(json.dumps({"session": self.session, "wishes": [*known, wish]}))
         reason = getattr(self, wish.split()[0])(blocks, known) or "end_turn"
