@@ -19,14 +19,21 @@ from tests.extras import needs_extra
 
 needs_extra("boto3", "aws")
 
+from tests.aws.accounts import session_of
 from tests.aws.emulator import REGION, Emulator
 from tests.aws.recorded import Recorded
 from tests.aws.site_world import fill
 from tests.aws.test_preflight import stack
 from webordinary.adapters.aws import names
+from webordinary.adapters.aws.clients import connect
 from webordinary.adapters.aws.provision.migration import OldShape, status_of
 from webordinary.adapters.aws.provision.preflight import our_stacks
-from webordinary.adapters.aws.provision.shapes import create_tables, make_site_bucket
+from webordinary.adapters.aws.provision.shapes import (
+    create_key_queues,
+    create_shared_queues,
+    create_tables,
+    make_site_bucket,
+)
 from webordinary.adapters.aws.site.credentials import GitSecrets
 from webordinary.adapters.aws.site.releases import LocalCopies, S3Releases
 from webordinary.compose import provision
@@ -34,6 +41,7 @@ from webordinary.compose.aws import open_aws
 from webordinary.config import Config
 from webordinary.jobs.site_files import Stage
 from webordinary.model.errors import Permanent, Transient
+from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project
 
 SITE, RULES, KEPT = (f"{names.PREFIX}-{name}" for name in ("site-amelia", "sites", "site-gone"))
@@ -168,6 +176,18 @@ def test_a_project_without_senders_is_copied_before_its_stack_goes(operator: Ope
     assert operator.migrate() == 2
     assert {path: text for path, (text, _) in operator.world.shown().items()} == HOME
     assert operator.stacks() == set()
+
+
+def test_a_customers_own_queue_of_dead_letters_goes_when_it_is_empty(operator: Operator, ministack: Emulator) -> None:
+    clients = connect(REGION, ministack.endpoint, session_of(operator.world.account))
+    key = ProjectUser("amelia", "left")
+    create_shared_queues(clients)
+    create_key_queues(clients, key)
+    name = names.own_dead_letters(key)
+    clients.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})
+    operator.deploy_with_names()
+    operator.migrate()
+    assert clients.sqs.list_queues(QueueNamePrefix=name).get("QueueUrls", []) == []
 
 
 def test_the_stack_of_a_site_that_was_not_copied_stays_and_so_do_its_rules(operator: Operator) -> None:

@@ -23,6 +23,7 @@ from webordinary.adapters.aws.pool.queues import (
     is_old,
     ticket_id,
 )
+from webordinary.adapters.aws.provision.resource_checks import queue_checks
 from webordinary.adapters.aws.provision.shapes import (
     create_key_queues,
     create_shared_queues,
@@ -79,6 +80,48 @@ def test_a_customers_queues_can_be_removed_and_removed_again(world: QueueWorld) 
     remove_key_queues(world.clients, key)
     with pytest.raises(Permanent, match=r"project add … --backend aws"):
         world.tickets.notify_owner(queued(key))
+
+
+def with_own_dead_letters(world: QueueWorld) -> tuple[ProjectUser, str]:
+    """A customer whom an earlier version onboarded, and the queue where unused tickets went."""
+    key = world.key()
+    name = names.own_dead_letters(key)
+    made = world.clients.sqs.create_queue(QueueName=name, Attributes={"FifoQueue": "true"})
+    arn = f"{world.attributes(names.INPUT_DLQ)['QueueArn'].rpartition(':')[0]}:{name}"
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 100})
+    url = world.queues.url_of(names.queues_of(key).input)
+    world.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy})
+    return key, made["QueueUrl"]
+
+
+def is_there(world: QueueWorld, key: ProjectUser) -> bool:
+    found = world.clients.sqs.list_queues(QueueNamePrefix=names.own_dead_letters(key))
+    return bool(found.get("QueueUrls"))
+
+
+def test_a_customers_own_dead_letters_of_an_earlier_version_go_once_none_is_left(world: QueueWorld) -> None:
+    key, dead_letters = with_own_dead_letters(world)
+    world.clients.sqs.send_message(
+        QueueUrl=dead_letters, MessageBody="{}", MessageGroupId="g", MessageDeduplicationId="d"
+    )
+    create_key_queues(world.clients, key)
+    [named] = [check.look() for check in queue_checks(world.clients, [key]) if check.name == f"queues of {key}"]
+    assert names.own_dead_letters(key) in named.what
+    assert "1 dead letters" in named.what
+    [message] = world.clients.sqs.receive_message(QueueUrl=dead_letters, WaitTimeSeconds=5)["Messages"]
+    create_key_queues(world.clients, key)
+    assert is_there(world, key), "a message that somebody looks at is a message"
+    world.clients.sqs.delete_message(QueueUrl=dead_letters, ReceiptHandle=message["ReceiptHandle"])
+    create_key_queues(world.clients, key)
+    assert not is_there(world, key)
+    redrive = json.loads(world.attributes(names.queues_of(key).input)["RedrivePolicy"])
+    assert redrive["deadLetterTargetArn"].endswith(f":{names.INPUT_DLQ}")
+
+
+def test_a_customer_who_leaves_leaves_no_dead_letters_of_an_earlier_version(world: QueueWorld) -> None:
+    key, _ = with_own_dead_letters(world)
+    remove_key_queues(world.clients, key)
+    assert not is_there(world, key)
 
 
 def test_a_missing_queue_is_told_with_what_makes_it(world: QueueWorld) -> None:

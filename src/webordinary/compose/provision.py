@@ -40,6 +40,7 @@ from webordinary.adapters.aws.provision.preflight import (
     existing_identity,
     make_ecs_role,
 )
+from webordinary.adapters.aws.provision.shapes import keys_with_queues
 from webordinary.compose.aws import open_aws
 from webordinary.compose.aws_checks import account_checks, client_of
 from webordinary.config import Config, variable_of
@@ -136,13 +137,15 @@ def put_error_page(config: Config) -> None:
 
 
 def migrate(config: Config, report: Callable[[str], None], fetch: Fetch = status_of) -> int:
-    """Bring sites and credentials of earlier versions to where they are now; then remove the stacks of single sites.
+    """Bring queues, sites and credentials of earlier versions to where they are; then remove stacks of single sites.
 
     Where the copies are not shown under their new names yet, it raises Permanent and removes nothing.
     """
     pause = EMULATED_PAUSE_SECONDS if config.aws_endpoint else PAUSE_SECONDS
     with open_aws(config) as services:
         projects = [project.project_id for project in services.directory.projects()]
+        for key in chain.from_iterable(keys_with_queues(services.clients, project) for project in projects):
+            services.provision(key)
         old = OldShape(client_of(config), services.config.aws_account, config.domain)
         steps = (old.copy_sites(projects), old.copy_credentials(projects), old.check_new_shape(projects, fetch))
         for done in chain.from_iterable(steps):

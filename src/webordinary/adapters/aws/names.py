@@ -93,6 +93,11 @@ def queues_of(key: ProjectUser) -> KeyQueues:
     )
 
 
+def own_dead_letters(key: ProjectUser) -> str:
+    """What earlier versions called the key's own queue of dead letters; all share one now."""
+    return _queue("dlq", key, fifo=True)
+
+
 def function_of(step: str) -> str:
     """The lambda that does a step of the workflow, named after its state."""
     if step == "SendClaimRequest":

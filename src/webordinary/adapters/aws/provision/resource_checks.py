@@ -22,6 +22,7 @@ from webordinary.adapters.aws.provision.shapes import (
     QueueShape,
     TableShape,
     key_queues,
+    own_dead_letters_of,
 )
 from webordinary.model.checks import Check, CheckResult, broken, doubtful, good
 from webordinary.model.names import ProjectUser
@@ -43,7 +44,7 @@ def queue_checks(clients: Clients, keys: Sequence[ProjectUser]) -> Iterator[Chec
     yield Check("shared queues", partial(_queues, clients, SHARED_QUEUES, "the shared queues", DEPLOY))
     for key in keys:
         title = f"queues of {key}"
-        yield Check(title, partial(_queues, clients, key_queues(key), title, ONBOARD))
+        yield Check(title, partial(_customers_queues, clients, key, title))
 
 
 def bucket_checks(clients: Clients, shared: Sequence[str], sites: str) -> Iterator[Check]:
@@ -80,6 +81,15 @@ def _expires(lifetime: Mapping[str, Any], attribute: str) -> bool:
 def _keys(hash_key: Attribute, range_key: Attribute | None) -> list[dict[str, str]]:
     keys = [{"AttributeName": hash_key.name, "KeyType": "HASH"}]
     return [*keys, {"AttributeName": range_key.name, "KeyType": "RANGE"}] if range_key else keys
+
+
+def _customers_queues(clients: Clients, key: ProjectUser, title: str) -> CheckResult:
+    left = own_dead_letters_of(clients, key)
+    if left is None:
+        return _queues(clients, key_queues(key), title, ONBOARD)
+    words = f"queue {names.own_dead_letters(key)} of an earlier version is there, with {left} dead letters"
+    removal = "`webordinary aws migrate` removes it once it is empty"
+    return doubtful(words, f"look at them: docs/aws.md, input-dead-letters; {removal}" if left else removal)
 
 
 def _queues(clients: Clients, shapes: Sequence[QueueShape], title: str, maker: str) -> CheckResult:

@@ -252,9 +252,27 @@ def key_queues(key: ProjectUser) -> tuple[QueueShape, ...]:
 
 
 def create_key_queues(clients: Clients, key: ProjectUser) -> None:
-    """Make a customer's queues, or make them as they should be. Idempotent."""
+    """Make a customer's queues, or make them as they should be. Idempotent.
+
+    An empty queue of dead letters that an earlier version made goes; one with messages is for a person to look at.
+    """
     for shape in key_queues(key):
         _create(clients, shape)
+    if own_dead_letters_of(clients, key) == 0:
+        _remove(clients, names.own_dead_letters(key))
+
+
+def own_dead_letters_of(clients: Clients, key: ProjectUser) -> int | None:
+    """How many messages lie in the customer's own queue of dead letters; None without such a queue."""
+    name = names.own_dead_letters(key)
+    try:
+        found = clients.sqs.get_queue_attributes(QueueUrl=_url(clients, name), AttributeNames=["All"])["Attributes"]
+    except ClientError as problem:
+        if code_of(problem) in NOT_THERE:
+            return None
+        with translated(f"looking at queue {name}"):
+            raise
+    return int(found["ApproximateNumberOfMessages"]) + int(found["ApproximateNumberOfMessagesNotVisible"])
 
 
 def create_shared_queues(clients: Clients, suffix: str = "") -> None:
@@ -279,14 +297,17 @@ def keys_with_queues(clients: Clients, project_id: str) -> tuple[ProjectUser, ..
 
 def remove_key_queues(clients: Clients, key: ProjectUser) -> None:
     """Remove a customer's queues with all that is in them, and last the one that they are found by. Idempotent."""
-    for shape in key_queues(key):
-        with translated(f"removing queue {shape.name}"):
-            try:
-                url = clients.sqs.get_queue_url(QueueName=shape.name)["QueueUrl"]
-                clients.sqs.delete_queue(QueueUrl=url)
-            except ClientError as problem:
-                if code_of(problem) not in NOT_THERE:
-                    raise
+    for name in (names.own_dead_letters(key), *(shape.name for shape in key_queues(key))):
+        _remove(clients, name)
+
+
+def _remove(clients: Clients, name: str) -> None:
+    with translated(f"removing queue {name}"):
+        try:
+            clients.sqs.delete_queue(QueueUrl=_url(clients, name))
+        except ClientError as problem:
+            if code_of(problem) not in NOT_THERE:
+                raise
 
 
 def _create(clients: Clients, shape: QueueShape) -> None:
