@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.dashboard.fixture import World
+from tests.unit.dashboard.fixture import NOON, World
 from webordinary.entrypoints.dashboard import stream
 from webordinary.entrypoints.dashboard.ports import EventFeed
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
@@ -151,3 +151,15 @@ def test_the_second_port_is_another_origin_without_the_page(live: Live) -> None:
 def test_a_port_in_use_is_found_out_before_anything_starts(live: Live) -> None:
     with pytest.raises(OSError, match="in use"):
         bound("127.0.0.1", live.port)
+
+
+def test_the_feed_waits_for_an_open_page_before_it_listens_again(world: World) -> None:
+    rounds = [threading.Thread(target=world.feed.run_once, args=(NOON,)) for _ in range(2)]
+    with world.feed.stream():
+        rounds[0].start()
+        rounds[0].join()
+    rounds[1].start()
+    rounds[1].join(0.05)
+    assert rounds[1].is_alive(), "no page is open: there is nothing to wake"
+    world.feed.close()
+    rounds[1].join()

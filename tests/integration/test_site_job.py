@@ -22,9 +22,9 @@ from tests.unit.jobs.world import (
     started,
 )
 from webordinary.adapters.agents.builtin import BuiltinAgent
+from webordinary.adapters.agents.claude_agent import AutoAgent
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git.repository import QUICK_SECONDS
-from webordinary.compose.worker import AutoAgent
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.ports import Agent, AgentResult, AgentTask, Answered, Changed
 from webordinary.jobs.site_files import Stage

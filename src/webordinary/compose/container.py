@@ -246,12 +246,13 @@ class Container(Protocol):
 
 def site_url(config: Config, project_id: str, stage: Stage, own_domains: Sequence[str] = ()) -> str:
     """Address of a site in a browser; the public site is shown under the customer's own domain if there is one."""
+    is_public = profile_of(config).is_public
     host = f"{site_host(project_id, stage)}.{config.domain}"
-    if profile_of(config).is_public:
+    if is_public:
         host = names.site_host(project_id, stage, config.domain)
     if stage is Stage.PUBLIC and own_domains:
         host = own_domains[0]
     if config.public_url:
         public = urlsplit(config.public_url)
         return f"{public.scheme}://{host}{f':{public.port}' if public.port else ''}/"
-    return f"https://{host}/" if profile_of(config).is_public else f"http://{host}:{config.port}/"
+    return f"https://{host}/" if is_public else f"http://{host}:{config.port}/"

@@ -8,16 +8,14 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 from webordinary.adapters.agents.acp_agent import AcpAgent, AcpSettings
 from webordinary.adapters.agents.builtin import BuiltinAgent
-from webordinary.adapters.agents.claude_access import AwsCredentials, KeyCommand, model_access, why_no_access
-from webordinary.adapters.agents.claude_agent import ClaudeAgent, ClaudeSettings
+from webordinary.adapters.agents.claude_access import AwsCredentials, KeyCommand, model_access
+from webordinary.adapters.agents.claude_agent import AutoAgent, ClaudeAgent, ClaudeSettings, may_run
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.agents.session_store import SessionStore
 from webordinary.adapters.files.liveness import DeathWatch, lock_worker_home
@@ -33,11 +31,10 @@ from webordinary.compose.embedded import open_embedded
 from webordinary.compose.sandbox import browser_jail_of, builders_of, sandbox_of
 from webordinary.config import Config
 from webordinary.jobs.job import Instructions, SiteJobs, ThreadSessions
-from webordinary.jobs.ports import Agent, AgentLimits, AgentResult, AgentTask, Sandbox, SessionFiles
+from webordinary.jobs.ports import Agent, AgentLimits, Sandbox, SessionFiles
 from webordinary.jobs.run import JobDeps, Screenshots
 from webordinary.jobs.sandbox_policy import Network
 from webordinary.jobs.site_files import Stage
-from webordinary.model.claims import CancelToken
 from webordinary.model.errors import NameTaken
 from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
@@ -56,6 +53,7 @@ def agents_of(
     """
     homes = SessionStore(sessions or FolderSessionFiles(config.data / SESSIONS), home / ".agents")
     jailed = isinstance(jail, BubblewrapSandbox)
+    why_no_sandbox = jail.why_not if isinstance(jail, BubblewrapSandbox) else str
     key = KeyCommand(config.agent_key_command, env) if config.agent_key_command else None
     aws = AwsCredentials()
     claude = ClaudeAgent(
@@ -68,7 +66,7 @@ def agents_of(
     agents: dict[str, Agent] = {
         "builtin": builtin,
         "claude": claude,
-        "auto": AutoAgent(claude, builtin, lambda: _claude_is_ready(config, jail, env, aws)),
+        "auto": AutoAgent(claude, builtin, partial(may_run, env, aws, why_no_sandbox, has_key_command=key is not None)),
     }
     if config.agent_command:
         given = {name: env[name] for name in config.agent_environment if name in env}
@@ -82,29 +80,6 @@ def agents_of(
 def limits_of(config: Config) -> AgentLimits:
     """What one mail may use up."""
     return AgentLimits(config.agent_seconds, turns=config.agent_turns, cost_usd=config.agent_cost_usd)
-
-
-class AutoAgent:
-    """Claude Code once it can work, the built-in agent until then."""
-
-    def __init__(self, claude: Agent, builtin: Agent, ready: Callable[[], bool]) -> None:
-        self._claude, self._builtin, self._ready = claude, builtin, ready
-
-    @property
-    def is_free(self) -> bool:
-        """Whether the next job costs nothing."""
-        return not self._ready()
-
-    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
-        """Decided anew for each job; the result says who it was."""
-        name, agent = ("claude", self._claude) if self._ready() else ("builtin", self._builtin)
-        return replace(agent.run(task, token), agent=name)
-
-
-def _claude_is_ready(config: Config, jail: Sandbox, env: Mapping[str, str], aws: AwsCredentials) -> bool:
-    if find_spec("claude_agent_sdk") is None or not (config.agent_key_command or not why_no_access(env, aws)):
-        return False
-    return not (isinstance(jail, BubblewrapSandbox) and jail.why_not())
 
 
 SAVING_SECONDS = 10.0

@@ -61,6 +61,7 @@ def run_server(container: Container, supervisor: Supervisor, stop: threading.Eve
         _beside(closing, Loop(hung, LOOK_SECONDS, container.clock.now))
         for service in container.background(closing, feed):
             _beside(closing, service)
+        closing.callback(feed.close)  # before its loop is stopped: that may wait for an open page
         if container.profile.runs_engine:
             smtp = smtp_server(container)
             smtp.start()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 
 from webordinary.jobs.history import WaitingChange
@@ -150,7 +151,7 @@ class SiteDeployer:
     def _take(self, project_id: str, token: CancelToken, saving: Workspace | None) -> ProjectLease:
         began = self.now()
         rng = random.Random(random.random())  # noqa: S311  jitter; a simulation seeds the global generator
-        for delay in _LEASE_BACKOFF.delays(rng):
+        for attempt in count():
             token.check()
             lease = self.leases.take(project_id, token, self.now())
             if lease is not None:
@@ -159,7 +160,7 @@ class SiteDeployer:
             saving = None
             if (self.now() - began).total_seconds() > LEASE_WAIT_SECONDS:
                 break
-            self.wait(delay)
+            self.wait(_LEASE_BACKOFF.delay(attempt, rng))
         raise MustWait("another change of this site is being published", REQUEUE_SECONDS)
 
     def _save(self, workspace: Workspace | None) -> None:

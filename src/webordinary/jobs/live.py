@@ -53,7 +53,7 @@ def with_preview(run: JobRun, workspace: Workspace, done: Settlement) -> Settlem
     if not _is_shown(run, workspace, stage):
         run.deps.releases.drop(project_id, stage)
         return done
-    edit_site = run.deps.site_url(project_id, Stage.EDIT)
+    edit_site = run.edit_site
     page = (done.result.url or "").removeprefix(edit_site) if (done.result.url or "").startswith(edit_site) else ""
     return replace(done, result=replace(done.result, preview=run.deps.site_url(project_id, stage) + page))
 

@@ -142,13 +142,13 @@ class JobRun:
         instruction = self.instruction
         return instruction.text.strip() or instruction.subject.strip() or self.project.default_instruction.strip()
 
-    @property
+    @cached_property
     def takes_back(self) -> str:
         """The commit that this job made earlier and takes back now, as its customer wanted it until a date."""
         result = self.job.result
         return (result.commit or "") if self.job.due_at and result else ""
 
-    @property
+    @cached_property
     def commit_id(self) -> str:
         """The job as its commits name it; the one that takes back is another commit of the same job."""
         first = first_job_of(self.job.job_id)
@@ -164,9 +164,14 @@ class JobRun:
         role = self.deps.role_of(self.project.project_id, self.instruction.sender)
         return role.may(Command.PUBLISH)
 
+    @cached_property
+    def edit_site(self) -> str:
+        """The address of the edit site."""
+        return self.deps.site_url(self.project.project_id, Stage.EDIT)
+
     def edit_url(self, page: str) -> str:
         """The address of this page on the edit site."""
-        return self.deps.site_url(self.project.project_id, Stage.EDIT) + address_of(page)
+        return self.edit_site + address_of(page)
 
     def context(self) -> JobContext:
         """The job as the source knows it; a redriven job has the id of the job that was given up."""

@@ -10,7 +10,7 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -205,10 +205,3 @@ class Backoff:
         except OverflowError:
             ceiling = self.cap
         return ceiling if rng is None else rng.uniform(ceiling * (1 - self.jitter), ceiling)
-
-    def delays(self, rng: random.Random | None = None) -> Iterator[float]:
-        """The delays of one sequence of retries, without end."""
-        attempt = 0
-        while True:
-            yield self.delay(attempt, rng)
-            attempt += 1

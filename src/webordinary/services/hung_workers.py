@@ -13,7 +13,7 @@ from webordinary.model.events import Event, EventKind, Events
 SILENCE_LEASES = 3
 LEAST_SILENCE_SECONDS = 60.0
 """One that stops, or pauses because of errors in a row, may be silent for half a minute."""
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 10.0
 
 
 @dataclass(slots=True)

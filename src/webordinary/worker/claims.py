@@ -412,9 +412,9 @@ class Claiming:
             if self._has_free_slot():
                 self._recheck(key)
         while self._has_free_slot():
-            offers = self._offers()
-            if not any(self._claim(offer.key, None) for offer in offers) and not (offers and self._take_any()):
-                return
+            offers, are_all = self._offers()
+            if not any(self._claim(offer.key, None) for offer in offers) and (are_all or not self._take_any()):
+                return  # other workers won all the races
 
     def next_check_at(self) -> float | None:
         """When, on the monotonic clock, a key of another worker should be checked again."""
@@ -443,11 +443,12 @@ class Claiming:
         """The reconciler has passed every claim with work to `is_over`."""
         self._watch.forget_unseen()
 
-    def _offers(self) -> Sequence[ClaimRequest]:
+    def _offers(self) -> tuple[Sequence[ClaimRequest], bool]:
+        """Keys to claim, the longest waiting first, and whether these are all that wait."""
         offers = self._deps.pool.hints.receive(self._deps.clock.now(), self._foreign, _HINTS_AT_ONCE)
         offered = {offer.key for offer in offers}
         self._offered_at = {key: at for key, at in self._offered_at.items() if key in offered}
-        return [offer for offer in offers if not self._reserved_for_other(offer)]
+        return [offer for offer in offers if not self._reserved_for_other(offer)], len(offers) < _HINTS_AT_ONCE
 
     def _reserved_for_other(self, offer: ClaimRequest) -> bool:
         """Reserve a key briefly for the worker that has its checkout, if that worker has a free slot."""

@@ -83,7 +83,7 @@ class StopEvent(Protocol):
     def set(self) -> None:
         """Set it."""
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float, /) -> bool:
         """True once it is set; False if the time is over first."""
 
 

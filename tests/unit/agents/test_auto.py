@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.jobs.world import TestHold
-from webordinary.compose.worker import AutoAgent
+from webordinary.adapters.agents.claude_agent import AutoAgent
 from webordinary.jobs.ports import AgentResult, AgentTask, Answered
 from webordinary.model.claims import CancelToken
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from itertools import islice
 
 from webordinary.model.errors import Backoff
 
 
 def test_delays_grow_by_the_factor_up_to_the_cap() -> None:
-    delays = Backoff(1.0, factor=3.0, cap=20.0, jitter=0.0).delays(random.Random(1))
-    assert list(islice(delays, 5)) == [1.0, 3.0, 9.0, 20.0, 20.0]
+    backoff = Backoff(1.0, factor=3.0, cap=20.0, jitter=0.0)
+    assert [backoff.delay(attempt, random.Random(1)) for attempt in range(5)] == [1.0, 3.0, 9.0, 20.0, 20.0]
 
 
 def test_jitter_is_the_random_share_of_a_delay() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from webordinary.adapters.agents.claude_access import ModelAccess
+from webordinary.adapters.agents.claude_access import AwsCredentials, ModelAccess, why_no_access
 from webordinary.adapters.agents.process import AgentProcess
 from webordinary.adapters.agents.session_store import SessionHome, SessionRecord, SessionStore
 from webordinary.adapters.agents.workspace import (
@@ -22,7 +22,7 @@ from webordinary.adapters.agents.workspace import (
     shown,
     tree_snapshot,
 )
-from webordinary.jobs.ports import SMALLER, AgentLimits, AgentResult, AgentTask, NotUnderstood, Sandbox
+from webordinary.jobs.ports import SMALLER, Agent, AgentLimits, AgentResult, AgentTask, NotUnderstood, Sandbox
 from webordinary.jobs.sandbox_policy import Network, SandboxPolicy
 from webordinary.model.claims import INTERRUPT_GRACE_SECONDS, CancelToken
 from webordinary.model.errors import JobTimedOut, Permanent, Transient, WebOrdinaryError
@@ -294,3 +294,29 @@ def bundled_cli() -> Path:
 
 def _is_transcript(path: Path) -> bool:
     return path.parts[0] == "projects" and path.suffix == ".jsonl"
+
+
+class AutoAgent:
+    """Claude Code once it can work, the built-in agent until then."""
+
+    def __init__(self, claude: Agent, builtin: Agent, ready: Callable[[], bool]) -> None:
+        self._claude, self._builtin, self._ready = claude, builtin, ready
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the next job costs nothing."""
+        return not self._ready()
+
+    def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
+        """Decided anew for each job; the result says who it was."""
+        name, agent = ("claude", self._claude) if self._ready() else ("builtin", self._builtin)
+        return replace(agent.run(task, token), agent=name)
+
+
+def may_run(
+    env: Mapping[str, str], aws: AwsCredentials, why_no_sandbox: Callable[[], str], *, has_key_command: bool
+) -> bool:
+    """Whether Claude Code is installed, has access to its model, and the sandbox works."""
+    if find_spec("claude_agent_sdk") is None or not (has_key_command or not why_no_access(env, aws)):
+        return False
+    return not why_no_sandbox()

@@ -22,21 +22,6 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
 
 
-class ThreadStopEvent:
-    """Rings once, for every thread that waits for it."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    def set(self) -> None:
-        """From now on it has rung."""
-        self._event.set()
-
-    def wait(self, seconds: float) -> bool:
-        """True as soon as it has rung."""
-        return self._event.wait(seconds) if seconds > 0 else self._event.is_set()
-
-
 def end_process() -> None:
     """End the process at once, as kill -9 does: the supervisor restarts it, and others take over its claims."""
     os._exit(GAVE_UP)
@@ -62,9 +47,7 @@ class SystemThreadSpawner:
             thread.start()
         thread.tasks.put((name, run))
 
-    def stop_event(self) -> ThreadStopEvent:
-        """A new bell."""
-        return ThreadStopEvent()
+    stop_event = staticmethod(threading.Event)
 
 
 class _Thread(threading.Thread):

@@ -211,7 +211,7 @@ def change(git: Git, commit: str, note: Note) -> Change:
 
 def for_people(names: Iterable[str]) -> tuple[str, ...]:
     """Names of files to be told; the file system may know them by other bytes."""
-    return tuple(clean(name) for name in names)
+    return tuple(map(clean, names))
 
 
 def past_changes(git: Git, head: str, thread_id: str) -> tuple[PastChange, ...]:

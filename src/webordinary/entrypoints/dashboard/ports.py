@@ -49,6 +49,8 @@ class EventFeed:
         self._closed = False
         self._streams = 0
         self._max_streams = max_streams
+        self._watched = threading.Event()
+        """Set while a stream is open or the feed is closed: without a stream there is nothing to wake."""
 
     def wake(self) -> None:
         """Wake every open stream. May be called from any thread, before, during and after serving."""
@@ -57,13 +59,16 @@ class EventFeed:
                 self._loop.call_soon_threadsafe(self._ring)
 
     def run_once(self, now: datetime) -> int:
-        """As a background service it runs whenever events were stored."""
+        """As a background service it runs whenever events were stored; without an open stream it waits for one."""
         self.wake()
+        self._watched.wait()
         return 1
 
     def close(self) -> None:
         """End every stream now, so that the server can stop; may be called from any thread."""
-        self._closed = True
+        with self._guard:
+            self._closed = True
+            self._watched.set()
         self.wake()
 
     @contextmanager
@@ -81,10 +86,14 @@ class EventFeed:
     def stream(self) -> Iterator[None]:
         """Count one open page."""
         self._streams += 1
+        self._watched.set()
         try:
             yield
         finally:
-            self._streams -= 1
+            with self._guard:
+                self._streams -= 1
+                if not self._streams and not self._closed:
+                    self._watched.clear()
 
     @property
     def full(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 # ruff: noqa: RUF001  dashes and quotation marks of all kinds are the point
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -255,8 +256,7 @@ def _nearest(word: str, language: Language) -> str:
     """The word of small talk that differs by one letter; negations and longer words stay what they are."""
     if not 4 <= len(word) <= 12 or not word.isalpha() or word in _NOT_A_TYPO | _MEANINGFUL:
         return word
-    known = (*sorted(language.anchors), *sorted(language.fillers))
-    return next((one for one in known if one_apart(word, one)), word)
+    return nearest_of(word, (*sorted(language.anchors), *sorted(language.fillers))) or word
 
 
 _NOT_A_TYPO = word_set(
@@ -269,7 +269,12 @@ _NOT_A_TYPO = word_set(
 """Words that a wish may have; a letter more, less or other would make small talk of them."""
 
 
-def one_apart(word: str, known: str) -> bool:
+def nearest_of(word: str, known: Iterable[str]) -> str:
+    """The first known word that differs from `word` by one letter; empty if there is none."""
+    return next((one for one in known if _one_apart(word, one)), "")
+
+
+def _one_apart(word: str, known: str) -> bool:
     """One letter added, left out, changed or swapped with its neighbour; the first letter is right."""
     if len(known) < 4 or word[0] != known[0] or abs(len(word) - len(known)) > 1:
         return False

@@ -140,10 +140,10 @@ class Draft:
         return self._files(self.layout.styles, (".css",))
 
     def page(self, name: str) -> Page:
-        """A page as it will be; asked for between any two looks at pages, so a job that must end does so here."""
-        self._token.check()
+        """A page as it will be. Parsing is what takes time, so a job that must end does so before the next page."""
         text = self.text(name)
         if name not in self._parsed or self._parsed[name].source != text:
+            self._token.check()
             self._parsed[name] = read_page(name, text, references=self._is_foreign(name))
         return self._parsed[name]
 

@@ -15,7 +15,7 @@ from itertools import islice
 from webordinary.adapters.agents.builtin.colours import colour_of
 from webordinary.adapters.agents.builtin.languages import in_english
 from webordinary.mail.parsing.commands import publishes_or_undoes
-from webordinary.mail.parsing.small_talk import MARK, Clause, Quotations, clauses_of, one_apart, word_set
+from webordinary.mail.parsing.small_talk import MARK, Clause, Quotations, clauses_of, nearest_of, word_set
 
 _ATTACHED_PHOTO = (
     "(?:(?:this|the|these|my|our|a|an|attached|enclosed|new|old|current|following) )*"
@@ -490,8 +490,9 @@ class Grammar:
 
 def _verb(word: str) -> str:
     """`changing` and `chnge` as `change`, and not `changed`; nothing for any other word."""
-    known = (verb for verb in _GERUNDS.values() if len(verb) > 4 and word and not word.startswith(verb))
-    return _GERUNDS.get(word, "") or next((verb for verb in known if one_apart(word, verb)), "")
+    if not word or word in _GERUNDS:
+        return _GERUNDS.get(word, "")
+    return nearest_of(word, [verb for verb in _GERUNDS.values() if len(verb) > 4 and not word.startswith(verb)])
 
 
 def _only_reading(said: str, quotes: Quotations, *, exact: bool = False) -> Wish | None:
