@@ -32,7 +32,11 @@ def system(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterat
     data = tmp_path_factory.mktemp("console") / "data"
     with up(data) as system:
         with open_embedded(Config(data=data)) as services:  # a site whose build failed with a long log
-            services.directory.add_project(Project("broken", "broken.git", build_problem=LOG), datetime.now(UTC))
+            broken = Project(
+                "broken", "broken.git", build_problem=LOG, domains=("www.broken.invalid",), hook_secret="x"
+            )
+            for site in (broken, Project("leaving", "leaving.git")):
+                services.directory.add_project(site, datetime.now(UTC))
         yield system
 
 
@@ -67,6 +71,7 @@ def test_no_page_keeps_people_out(
         "/sites",
         "/sites/amelia",
         "/sites/broken",
+        "/sites/broken/domains/www.broken.invalid",
         "/write",
         mail,
         "/login",
@@ -131,3 +136,30 @@ def test_what_is_typed_and_not_sent_outlives_the_actions_of_another_operator(bro
         expect(page.get_by_text("Its mails wait")).to_be_visible()
         page.get_by_role("button", name="Resume").click()
         expect(second.page.get_by_role("button", name="Pause")).to_be_visible()
+
+
+def test_an_operator_gives_a_site_a_domain_and_a_webhook_and_removes_another_by_its_name(
+    browser: Browser, system: System
+) -> None:
+    with visitor(browser) as operator, visitor(browser) as other:
+        page = operator.page
+        other.page.goto(f"{system.page}sites/amelia")
+        page.goto(f"{system.page}sites/amelia")
+        page.get_by_text("Add a domain").click()
+        page.get_by_label("Domain", exact=True).fill("www.amelia.invalid")
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.get_by_label("DNS records")).to_have_text("www.amelia.invalid.  CNAME  amelia.localhost.")
+        expect(other.page.get_by_role("link", name="Check its DNS")).to_be_visible()
+        page.get_by_role("link", name="amelia", exact=True).click()
+        page.locator("#webhook summary").click()
+        page.get_by_role("button", name="Make a webhook").click()
+        assert len(page.locator("#secret").inner_text()) > 30
+        expect(other.page.get_by_text("on: a push builds it")).to_be_visible()
+        other.page.goto(f"{system.page}sites")
+        page.goto(f"{system.page}sites/leaving")
+        page.locator("#remove-site summary").click()
+        page.get_by_label("Its name, to confirm").fill("leaving")
+        page.get_by_role("button", name="Remove it for good").click()
+        page.wait_for_url("**/sites")
+        for one in (operator, other):
+            expect(one.page.get_by_role("link", name="leaving")).to_have_count(0)

@@ -23,7 +23,7 @@ from webordinary.adapters.sqlite.database import MemoryDatabase  # noqa: E402
 from webordinary.adapters.sqlite.mails import SqliteDirectory  # noqa: E402
 from webordinary.model.errors import Permanent  # noqa: E402
 from webordinary.model.projects import DomainFinding, Project  # noqa: E402
-from webordinary.operations.onboarding import show_domain  # noqa: E402
+from webordinary.operations.site_settings import show_domain  # noqa: E402
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 DOMAIN, ARN = "www.pottery.example", "arn:aws:acm:us-east-1:111122223333:certificate/1"

@@ -35,7 +35,7 @@ from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
 from webordinary.model.mail import Command, Delivery, TransportKind
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, SenderRole
-from webordinary.operations import onboarding
+from webordinary.operations import onboarding, site_settings
 from webordinary.operations.console import Console
 
 PAGE = "http://127.0.0.1:8080"
@@ -319,7 +319,7 @@ def test_a_push_is_shown_after_one_click_and_by_a_signed_webhook_only(container:
     wait_for("rebuild amelia")
     assert shown(container, "new.html") == "<h1>One</h1>"
     push(container, "new.html", "<h1>Two</h1>")
-    body, secret = b'{"ref": "refs/heads/main"}', onboarding.new_hook(container, "amelia")
+    body, secret = b'{"ref": "refs/heads/main"}', site_settings.new_hook(container, "amelia")
     signature = "sha256=" + hmac.new(secret.encode(), body, "sha256").hexdigest()
     for wrong in ("", "sha256=", signature[:-1], "sha256=\u00e9"):
         sent = {b"X-Hub-Signature-256": wrong.encode()}
@@ -473,6 +473,12 @@ def test_people_of_a_site_are_added_given_a_role_and_removed_by_click(container:
         ("people", {"address": "anna@example.com", "user": "anna"}),
         ("people/roles", {"address": "scott@example.com", "role": "editor"}),
         ("people/removals", {"address": "scott@example.com"}),
+        ("domains", {"domain": "www.pottery.invalid"}),
+        ("domains/removals", {"domain": "www.pottery.invalid"}),
+        ("hooks", {}),
+        ("hooks/removals", {}),
+        ("credentials/removals", {}),
+        ("removals", {"name": "amelia"}),
     ],
 )
 def test_each_change_of_a_site_is_an_event_so_that_other_open_pages_show_it(
@@ -480,7 +486,95 @@ def test_each_change_of_a_site_is_an_event_so_that_other_open_pages_show_it(
 ) -> None:
     until(lambda: [one for one in container.overview.events_after(0, 10) if one.kind == "SiteAdded"], "the first event")
     before = container.overview.last_seq()
-    assert page.post(f"/sites/amelia/{path}", data=fields, headers=FORM).status_code == 303
+    assert page.post(f"/sites/amelia/{path}", data=fields, headers=FORM).status_code < 400
     container.events.close()
     told = [entry for entry in container.overview.events_after(before, 10) if entry.data.get("by") == "operator"]
     assert [entry.kind for entry in told] in (["SiteChanged"], ["SiteAdded"])
+
+
+def test_a_domain_is_added_checked_and_removed_by_click_as_by_command(container: Container, page: TestClient) -> None:
+    domains = "/sites/amelia/domains"
+    added = page.post(domains, data={"domain": "WWW.Pottery.invalid"}, headers=FORM)
+    assert "www.pottery.invalid.  CNAME  amelia.localhost." in added.text
+    assert "does not lead here yet" in added.text
+    assert settings_of(container).domains == ("www.pottery.invalid",)
+    data = ["--data", str(container.config.data)]
+    assert main(["project", "domain", "add", "amelia", "localhost.pottery.invalid", *data]) == 0
+    text = page.get("/sites/amelia").text
+    assert f'href="{domains}/localhost.pottery.invalid"' in text
+    checked = page.get(f"{domains}/www.pottery.invalid")
+    assert (checked.status_code, "CNAME" in checked.text) == (200, True)
+    assert page.get(f"{domains}/www.example.com").status_code == 404, "a stranger's name is not looked up"
+    for wrong, words in (("no domain", "no domain"), ("edit.amelia.localhost", "is a name of this server")):
+        refused = page.post(domains, data={"domain": wrong}, headers=FORM)
+        assert (refused.status_code, words in refused.text) == (409, True)
+    for name in ("www.pottery.invalid", "localhost.pottery.invalid"):
+        assert page.post(f"{domains}/removals", data={"domain": name}, headers=FORM).status_code == 303
+    assert settings_of(container).domains == ()
+
+
+def test_the_secret_of_a_webhook_is_shown_once_and_a_new_one_ends_it(container: Container, page: TestClient) -> None:
+    body, hooks = b"{}", "/sites/amelia/hooks"
+
+    def call(secret: str) -> int:
+        signature = "sha256=" + hmac.new(secret.encode(), body, "sha256").hexdigest()
+        return page.post("/hooks/amelia", content=body, headers={"X-Hub-Signature-256": signature}).status_code
+
+    made = page.post(hooks, headers=FORM)
+    [first] = re.findall('<code id="secret">([^<]+)<', made.text)
+    assert f"{PAGE}/hooks/amelia" in made.text
+    assert made.headers["cache-control"] == "no-store"
+    assert call(first) == 202
+    assert first not in page.get("/sites/amelia").text
+    [second] = re.findall('<code id="secret">([^<]+)<', page.post(hooks, headers=FORM).text)
+    wait_for("rebuild amelia")
+    assert (call(first), call(second)) == (403, 202)
+    assert page.post(f"{hooks}/removals", headers=FORM).status_code == 303
+    assert call(second) == 403
+    assert main(["project", "hook", "amelia", "--data", str(container.config.data)]) == 0
+    assert "on: a push builds it" in page.get("/sites/amelia").text
+    assert main(["project", "hook", "amelia", "--remove", "--data", str(container.config.data)]) == 0
+    assert settings_of(container).hook_secret == ""
+    wait_for("rebuild amelia")
+
+
+def test_a_credential_is_tried_before_the_page_keeps_it(container: Container, page: TestClient) -> None:
+    origins = container.config.data / "origins"
+    subprocess.run(["git", "-C", origins / "amelia.git", "config", "http.receivepack", "true"], check=True)
+    credentials = "/sites/baker/credentials"
+    with serving(origins, "x-access-token", "ghp_secret") as server:
+        container.directory.add_project(Project("baker", f"{server.address}/amelia.git"), NOON)
+        refused = page.post(credentials, data={"credential": "ghp_wrong"}, headers=FORM)
+        assert (refused.status_code, "does not let us in" in refused.text) == (409, True)
+        assert "ghp_wrong" not in refused.text
+        assert container.credentials.kind("baker").value == "none"
+        assert page.post(credentials, data={"credential": "ghp_secret\r\n"}, headers=FORM).status_code == 303
+    assert container.credentials.kind("baker").value == "token"
+    text = page.get("/sites/baker").text
+    assert ("ghp_secret" in text, "Forget the credential" in text) == (False, True)
+    assert page.post(f"{credentials}/removals", headers=FORM).status_code == 303
+    assert container.credentials.kind("baker").value == "none"
+    assert page.post("/sites/gone/credentials", data={"credential": "x"}, headers=FORM).status_code == 409
+
+
+def test_a_site_is_removed_only_by_its_typed_name_and_with_open_jobs_only_on_purpose(
+    container: Container, page: TestClient
+) -> None:
+    removals = "/sites/amelia/removals"
+    for typed in ({}, {"name": ""}, {"name": "Amelia"}, {"name": "baker"}):
+        refused = page.post(removals, data=typed, headers=FORM)
+        assert (refused.status_code, "Nothing was removed" in refused.text) == (409, True), typed
+    email_id = hold(container)
+    container.jobs.record(
+        NewJob(job_id_of(email_id), ProjectUser("amelia", "scott"), "0" * 16, email_id, Command.EDIT), NOON, ready=True
+    )
+    busy = page.post(removals, data={"name": "amelia"}, headers=FORM)
+    assert (busy.status_code, "has open jobs" in busy.text) == (409, True)
+    assert container.current_site("amelia", Stage.EDIT)
+    assert "Give up its open jobs (1)" in page.get("/sites/amelia").text
+    done = page.post(removals, data={"name": " amelia ", "force": "yes"}, headers=FORM)
+    assert (done.status_code, done.headers["location"]) == (303, "/sites")
+    assert container.directory.project("amelia") is None
+    assert container.current_site("amelia", Stage.EDIT) is None
+    assert (container.config.data / "origins" / "amelia.git").is_dir(), "the repository stays"
+    assert page.get("/sites/amelia").status_code == 404

@@ -18,7 +18,7 @@ from webordinary.model.errors import Permanent, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import DeadLetter
 from webordinary.model.names import ProjectUser, job_id_of
-from webordinary.model.projects import Project, Sender, SenderRole, site_folder
+from webordinary.model.projects import DomainFinding, Project, Sender, SenderRole, site_folder
 from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, Spent
 from webordinary.operations import mails, onboarding, pool, releases, site_settings
 from webordinary.operations.onboarding import SiteHealth
@@ -433,6 +433,44 @@ class Console:
         onboarding.project_of(self._services, project_id)
         leaving = onboarding.plan_sender_removal(self._services, project_id, address)
         onboarding.remove_person(self._services, leaving, by=by)
+
+    def add_domain(self, project_id: str, domain: str, by: str) -> DomainFinding:
+        """Show a site under a domain of its own; what belongs into its DNS."""
+        return site_settings.add_domain(self._services, project_id, domain, by)
+
+    def look_at_domain(self, project_id: str, domain: str) -> DomainFinding | None:
+        """Whether a domain of a site leads to it; None for a domain that it does not have."""
+        project = self._services.directory.project(project_id)
+        if project is None or domain not in project.domains:
+            return None
+        return site_settings.look_at_domain(self._services, project_id, domain)
+
+    def remove_domain(self, project_id: str, domain: str, by: str) -> str:
+        """Show nothing under a domain any more; what remains to be done, in words."""
+        return site_settings.remove_domain(self._services, project_id, domain, by)
+
+    def new_hook(self, project_id: str, by: str) -> str:
+        """Give a site a webhook, or a new secret for it; returns the secret, which is shown this once."""
+        return site_settings.new_hook(self._services, project_id, by)
+
+    def remove_hook(self, project_id: str, by: str) -> None:
+        """Build a site at no call any more."""
+        site_settings.remove_hook(self._services, project_id, by)
+
+    def keep_credential(self, project_id: str, credential: str, by: str) -> None:
+        """Use this credential for a site's repository from now on, if it is let in with it."""
+        onboarding.keep_credential(self._services, project_id, credential.encode(), by)
+
+    def forget_credential(self, project_id: str, by: str) -> None:
+        """Use the machine's own ways into a site's repository again."""
+        onboarding.forget_credential(self._services, project_id, by)
+
+    def remove_site(self, project_id: str, by: str, *, force: bool) -> None:
+        """Remove a site and what was made for it; its repository stays. Open jobs are given up by `force` only."""
+        if project_id in self._building:
+            raise Permanent(f"{project_id} is being built: wait until that is done, then remove it")
+        leaving = onboarding.plan_project_removal(self._services, project_id)
+        onboarding.remove(self._services, leaving, lambda _: None, force=force, by=by)
 
     def roll_back(self, project_id: str, stage: Stage, release: str) -> None:
         """Show an earlier release again."""

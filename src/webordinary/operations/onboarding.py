@@ -30,15 +30,13 @@ from webordinary.jobs.rollback import OperatorToken
 from webordinary.jobs.site_files import Stage
 from webordinary.jobs.source import BuildFailed, SourceTree
 from webordinary.mail.addresses import with_token
-from webordinary.mail.ports import Directory
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import Job, JobOutcome, JobResult, Settlement
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import DomainFinding, Project, Sender, existing, site_folder
+from webordinary.model.projects import Project, Sender, existing, site_folder
 from webordinary.operations import sample
-from webordinary.operations.ports import OwnDomains
 from webordinary.pool.ports import RESUMED
 from webordinary.pool.reconciler import Reconciler, end_workflow
 from webordinary.pool.transitions import all_open
@@ -246,14 +244,6 @@ def health_of(services: Container, project: Project) -> SiteHealth:
     return SiteHealth("good", "in order", shown_at=at)
 
 
-def new_hook(services: Container, project_id: str) -> str:
-    """Give a site a webhook, or a new secret for it; returns the secret, which signs each call."""
-    secret = secrets.token_urlsafe(32)
-    project = replace(project_of(services, project_id), hook_secret=secret)
-    services.directory.add_project(project, services.clock.now())
-    return secret
-
-
 def hook_mac(project: Project | None) -> hmac.HMAC | None:
     """What the body of a webhook's call goes through, as GitHub, Gitea and Forgejo sign it; None without a webhook."""
     return hmac.new(project.hook_secret.encode(), digestmod=hashlib.sha256) if project and project.hook_secret else None
@@ -271,11 +261,20 @@ def origins_of(services: Container) -> Origins:
     return Origins(data / "origins", data / "mirrors", services.credentials)
 
 
-def keep_credential(services: Container, project_id: str, credential: bytes) -> None:
+def keep_credential(services: Container, project_id: str, credential: bytes, by: str = "operator") -> None:
     """Use this credential for a project's repository from now on, if it is let in with it."""
     project = project_of(services, project_id)
     with services.credentials.on_trial(project_id, project.repo, credential):
         origins_of(services).check(project)
+    services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": project_id, "by": by}))
+
+
+def forget_credential(services: Container, project_id: str, by: str = "operator") -> bool:
+    """Use the machine's own ways into a project's repository again; False if there was no credential."""
+    project_of(services, project_id)
+    forgotten = services.credentials.forget(project_id)
+    services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": project_id, "by": by}))
+    return forgotten
 
 
 def ensure_sample(services: Container) -> None:
@@ -301,73 +300,6 @@ def resume_jobs(services: Container, project_id: str) -> int:
         services.pool.tickets.notify_owner(job, RESUMED)
     Reconciler(services.pool, services.events).run_once(services.clock.now())
     return len(keys)
-
-
-MOST_DOMAINS = 20
-Resolve = Callable[[str], frozenset[str]]
-"""The addresses of a host name; empty if it has none."""
-
-
-def add_domain(directory: Directory, project: Project, domain: str, ours: Sequence[str], now: datetime) -> Project:
-    """Show a project's public site under a domain too. `ours` are the names that belong to the server itself."""
-    changed = replace(project, domains=_with_domain(directory, project, domain, ours))
-    directory.add_project(changed, now)
-    return changed
-
-
-def show_domain(
-    directory: Directory, edge: OwnDomains, project: Project, domain: str, ours: Sequence[str], now: datetime
-) -> DomainFinding:
-    """The same where visitors come by the edge of a cloud: replies name the domain once they see the site there."""
-    _with_domain(directory, project, domain, ours)
-    found = edge.show(project.project_id, domain)
-    if found.points_here:
-        add_domain(directory, project, domain, ours, now)
-    return found
-
-
-def _with_domain(directory: Directory, project: Project, domain: str, ours: Sequence[str]) -> tuple[str, ...]:
-    for name in ours:
-        if domain == name or domain.endswith(f".{name}"):
-            raise Permanent(f"{domain} is a name of this server: sites below {name} have their names already")
-    for other in directory.projects():
-        if domain in other.domains and other.project_id != project.project_id:
-            raise Permanent(f"{domain} shows {other.project_id} already: remove it there first")
-    domains = (*(known for known in project.domains if known != domain), domain)
-    if len(domains) > MOST_DOMAINS:
-        raise Permanent(f"a site has at most {MOST_DOMAINS} domains: remove one first")
-    return domains
-
-
-def remove_domain(directory: Directory, project: Project, domain: str, now: datetime) -> Project:
-    """Show nothing under this domain any more; again is harmless."""
-    changed = replace(project, domains=tuple(known for known in project.domains if known != domain))
-    directory.add_project(changed, now)
-    return changed
-
-
-def dns_records(domain: str, site_name: str) -> list[str]:
-    """The DNS records that make a domain lead to a site, as an operator sends them to a customer."""
-    if domain.count(".") == 1:
-        return [
-            f"{domain}.  ALIAS (or ANAME)  {site_name}.",
-            f"or, if your DNS has no such record: {domain}.  A  and  AAAA  with the addresses of {site_name}",
-        ]
-    return [f"{domain}.  CNAME  {site_name}."]
-
-
-def check_domain(domain: str, site_name: str, resolve: Resolve) -> DomainFinding:
-    """Compare the addresses of a domain with those of the site's own name: all of them must be the server's."""
-    found, wanted = resolve(domain), resolve(site_name)
-    records = tuple(dns_records(domain, site_name))
-    if found and found <= wanted:
-        return DomainFinding(domain, True, f"{domain} leads here", records)
-    if not wanted:
-        words = f"{domain} cannot be compared: the server's own name has no address in DNS yet"
-        return DomainFinding(domain, False, words, records)
-    leads = ", ".join(sorted(found)) or "no address"
-    words = f"{domain} leads to {leads}, not to {', '.join(sorted(wanted))}: correct its DNS record"
-    return DomainFinding(domain, False, words, records)
 
 
 _STOPPED = Settlement(
@@ -459,7 +391,12 @@ def _keys_of(services: Container, project_id: str, senders: Sequence[Sender]) ->
 
 
 def remove(
-    services: Container, leaving: ProjectRemoval, progress: Callable[[str], None], *, force: bool = False
+    services: Container,
+    leaving: ProjectRemoval,
+    progress: Callable[[str], None],
+    *,
+    force: bool = False,
+    by: str = "operator",
 ) -> None:
     """Take it all away; killed on the way, doing it again goes on. Its records go last: they say what there was."""
     project_id = leaving.project.project_id
@@ -472,3 +409,4 @@ def remove(
     services.deprovision(project_id, leaving.keys)
     services.credentials.forget(project_id)
     services.directory.remove_project(project_id)
+    services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": project_id, "by": by}))

@@ -1,18 +1,32 @@
-"""What an operator changes of a site that is there: its settings, and what its people may do."""
+"""What an operator changes of a site that is there: settings, roles of its people, domains of its own, its webhook."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+import socket
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from urllib.parse import urlsplit
 
 from webordinary.compose.container import Container
+from webordinary.config import Config
+from webordinary.mail.ports import Directory
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.model.mail import Command
-from webordinary.model.projects import MOST_WISHES, WISH_CHARACTERS, Project, SenderRole, time_zone
+from webordinary.model.projects import (
+    MOST_WISHES,
+    WISH_CHARACTERS,
+    DomainFinding,
+    Project,
+    SenderRole,
+    time_zone,
+)
 from webordinary.operations.access import hash_password
 from webordinary.operations.mails import agents_of
 from webordinary.operations.onboarding import project_of, resume_jobs
+from webordinary.operations.ports import OwnDomains
 
 MOST_INSTRUCTION = 1000
 
@@ -48,8 +62,7 @@ def change_site(services: Container, project_id: str, new: SiteChanges, by: str 
     if new.output:
         for key in {one.key for one in services.directory.senders() if one.key.project_id == project_id}:
             services.provision(key)
-    services.directory.add_project(changed, services.clock.now())
-    _tell(services, project_id, by)
+    _keep(services, changed, by)
     resume_jobs(services, project_id)
     return changed
 
@@ -88,3 +101,122 @@ def set_role(services: Container, project_id: str, address: str, role: SenderRol
 
 def _tell(services: Container, project_id: str, by: str) -> None:
     services.events.emit(Event(EventKind.SITE_CHANGED, data={"project": project_id, "by": by}))
+
+
+def _keep(services: Container, project: Project, by: str) -> None:
+    services.directory.add_project(project, services.clock.now())
+    _tell(services, project.project_id, by)
+
+
+def new_hook(services: Container, project_id: str, by: str = "operator") -> str:
+    """Give a site a webhook, or a new secret for it; returns the secret, which signs each call."""
+    secret = secrets.token_urlsafe(32)
+    _keep(services, replace(project_of(services, project_id), hook_secret=secret), by)
+    return secret
+
+
+def remove_hook(services: Container, project_id: str, by: str = "operator") -> None:
+    """Build a site at no call any more; again is harmless."""
+    _keep(services, replace(project_of(services, project_id), hook_secret=""), by)
+
+
+def hook_address(public_url: str, port: int, project_id: str) -> str:
+    """Where the repository's host calls the webhook of a site."""
+    return f"{(public_url or f'http://127.0.0.1:{port}').rstrip('/')}/hooks/{project_id}"
+
+
+MOST_DOMAINS = 20
+Resolve = Callable[[str], frozenset[str]]
+"""The addresses of a host name; empty if it has none."""
+
+
+def add_domain(services: Container, project_id: str, domain: str, by: str = "operator") -> DomainFinding:
+    """Show a site under a domain of its own, as far as can be done now; again goes on. What belongs into its DNS."""
+    project, ours = project_of(services, project_id), _ours(services.config)
+    if edge := services.own_domains:
+        found = show_domain(services.directory, edge, project, domain, ours, services.clock.now())
+    else:
+        changed = replace(project, domains=_with_domain(services.directory, project, domain, ours))
+        services.directory.add_project(changed, services.clock.now())
+        found = check_domain(domain, _site_name(services, project_id), _addresses)
+    _tell(services, project_id, by)
+    return found
+
+
+def look_at_domain(services: Container, project_id: str, domain: str) -> DomainFinding:
+    """Whether a domain leads to a site; changes nothing."""
+    project_of(services, project_id)
+    if edge := services.own_domains:
+        return edge.look(project_id, domain)
+    return check_domain(domain, _site_name(services, project_id), _addresses)
+
+
+def remove_domain(services: Container, project_id: str, domain: str, by: str = "operator") -> str:
+    """Show nothing under this domain any more; what remains to be done, in words. Again is harmless."""
+    project = project_of(services, project_id)
+    left = edge.hide(project_id, domain) if (edge := services.own_domains) else ""
+    _keep(services, replace(project, domains=tuple(known for known in project.domains if known != domain)), by)
+    return left
+
+
+def _ours(config: Config) -> list[str]:
+    return [config.domain, *filter(None, [urlsplit(config.public_url).hostname])]
+
+
+def _site_name(services: Container, project_id: str) -> str:
+    return f"{project_id}.{services.config.domain}"
+
+
+def _addresses(host: str) -> frozenset[str]:
+    try:
+        return frozenset(str(found[4][0]) for found in socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM))
+    except (OSError, UnicodeError):
+        return frozenset()
+
+
+def show_domain(
+    directory: Directory, edge: OwnDomains, project: Project, domain: str, ours: Sequence[str], now: datetime
+) -> DomainFinding:
+    """Where visitors come by the edge of a cloud: replies name the domain once they see the site there."""
+    domains = _with_domain(directory, project, domain, ours)
+    found = edge.show(project.project_id, domain)
+    if found.points_here:
+        directory.add_project(replace(project, domains=domains), now)
+    return found
+
+
+def _with_domain(directory: Directory, project: Project, domain: str, ours: Sequence[str]) -> tuple[str, ...]:
+    for name in ours:
+        if domain == name or domain.endswith(f".{name}"):
+            raise Permanent(f"{domain} is a name of this server: sites below {name} have their names already")
+    for other in directory.projects():
+        if domain in other.domains and other.project_id != project.project_id:
+            raise Permanent(f"{domain} shows {other.project_id} already: remove it there first")
+    domains = (*(known for known in project.domains if known != domain), domain)
+    if len(domains) > MOST_DOMAINS:
+        raise Permanent(f"a site has at most {MOST_DOMAINS} domains: remove one first")
+    return domains
+
+
+def dns_records(domain: str, site_name: str) -> list[str]:
+    """The DNS records that make a domain lead to a site, as an operator sends them to a customer."""
+    if domain.count(".") == 1:
+        return [
+            f"{domain}.  ALIAS (or ANAME)  {site_name}.",
+            f"or, if your DNS has no such record: {domain}.  A  and  AAAA  with the addresses of {site_name}",
+        ]
+    return [f"{domain}.  CNAME  {site_name}."]
+
+
+def check_domain(domain: str, site_name: str, resolve: Resolve) -> DomainFinding:
+    """Compare the addresses of a domain with those of the site's own name: all of them must be the server's."""
+    found, wanted = resolve(domain), resolve(site_name)
+    records = tuple(dns_records(domain, site_name))
+    if found and found <= wanted:
+        return DomainFinding(domain, True, f"{domain} leads here", records)
+    if not wanted:
+        words = f"{domain} cannot be compared: the server's own name has no address in DNS yet"
+        return DomainFinding(domain, False, words, records)
+    leads = ", ".join(sorted(found)) or "no address"
+    words = f"{domain} leads to {leads}, not to {', '.join(sorted(wanted))}: correct its DNS record"
+    return DomainFinding(domain, False, words, records)

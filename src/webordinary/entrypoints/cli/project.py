@@ -7,13 +7,11 @@ site, and only their right to change it goes.
 from __future__ import annotations
 
 import argparse
-import socket
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from webordinary import config
 from webordinary.compose import container
@@ -196,20 +194,22 @@ def set_project(args: argparse.Namespace) -> int:
 
 def add_hook(parts: Commands) -> None:
     about = "give a site a webhook that builds it after a push; prints a new secret"
-    add_command(parts, "hook", make_hook, about).add_argument("name", help="the site")
+    command = add_command(parts, "hook", make_hook, about)
+    command.add_argument("name", help="the site")
+    command.add_argument("--remove", action="store_true", help="take the webhook away")
 
 
 def make_hook(args: argparse.Namespace) -> int:
     """The secret is printed once; the former one is no longer valid."""
     with open_container(load_existing(args)) as services:
         find_site(services, args.name)
-        secret, config = onboarding.new_hook(services, args.name), running.as_it_runs(services.config)
-    url = f"{(config.public_url or f'http://127.0.0.1:{config.port}').rstrip('/')}/hooks/{args.name}"
-    if args.json:
-        print_json({"url": url, "secret": secret})
-    else:
-        print(f"Payload URL   {url}\nSecret        {secret}\nContent type  application/json, event: push")
-    return Exit.OK
+        if args.remove:
+            site_settings.remove_hook(services, args.name)
+            return _said(args, {"removed": args.name}, [f"{args.name} has no webhook any more."])
+        secret, config = site_settings.new_hook(services, args.name), running.as_it_runs(services.config)
+    url = site_settings.hook_address(config.public_url, config.port, args.name)
+    lines = [f"Payload URL   {url}", f"Secret        {secret}", "Content type  application/json, event: push"]
+    return _said(args, {"url": url, "secret": secret}, lines)
 
 
 def add_role(parts: Commands) -> None:
@@ -247,32 +247,16 @@ def add_domain(parts: Commands) -> None:
 def change_domains(args: argparse.Namespace) -> int:
     """Add, remove or check a domain; `add` says what to put into DNS."""
     with open_container(load_existing(args)) as services:
-        project, settings, now = find_site(services, args.name), services.config, services.clock.now()
-        edge, site_name = services.own_domains, f"{project.project_id}.{settings.domain}"
-        ours = [settings.domain, *filter(None, [urlsplit(settings.public_url).hostname])]
+        find_site(services, args.name)
         if args.action == "remove":
-            left = edge.hide(project.project_id, args.own_domain) if edge else ""
-            onboarding.remove_domain(services.directory, project, args.own_domain, now)
+            left = site_settings.remove_domain(services, args.name, args.own_domain)
             gone = f"{args.own_domain} shows nothing of {args.name} any more."
             return _said(args, {"removed": args.own_domain}, [gone, *([f"{left}."] if left else [])])
-        if edge and args.action == "add":
-            found = onboarding.show_domain(services.directory, edge, project, args.own_domain, ours, now)
-        elif edge:
-            found = edge.look(project.project_id, args.own_domain)
-        else:
-            if args.action == "add":
-                onboarding.add_domain(services.directory, project, args.own_domain, ours, now)
-            found = onboarding.check_domain(args.own_domain, site_name, _addresses)
+        do = site_settings.add_domain if args.action == "add" else site_settings.look_at_domain
+        found = do(services, args.name, args.own_domain)
     plain = {"domain": args.own_domain, "points_here": found.points_here, "dns": [*found.records]}
     missing = [] if found.points_here else found.records
     return _said(args, plain, [f"{found.words}.", *(["In its DNS:", *missing] if missing else [])])
-
-
-def _addresses(host: str) -> frozenset[str]:
-    try:
-        return frozenset(str(found[4][0]) for found in socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM))
-    except OSError:
-        return frozenset()
 
 
 def _said(args: argparse.Namespace, plain: object, lines: Iterable[str]) -> int:
@@ -410,7 +394,7 @@ def keep_credential(args: argparse.Namespace) -> int:
     with open_container(load_existing(args)) as services:
         find_site(services, args.name)
         if args.remove:
-            words = "forgotten" if services.credentials.forget(args.name) else "there was none"
+            words = "forgotten" if onboarding.forget_credential(services, args.name) else "there was none"
         else:
             with progress(f"trying the credential of {args.name}"):
                 onboarding.keep_credential(services, args.name, _secret(args.file))

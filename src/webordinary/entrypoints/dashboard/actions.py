@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
-from webordinary.config import setting_of
+from webordinary.config import host_name, setting_of
 from webordinary.entrypoints.dashboard.charts import SPANS, charts_of
 from webordinary.entrypoints.dashboard.login import own_path, read_fields
 from webordinary.entrypoints.dashboard.pool_view import pool_view
@@ -23,10 +23,11 @@ from webordinary.entrypoints.dashboard.write import EMAIL_ID
 from webordinary.jobs.site_files import Stage
 from webordinary.model.errors import InvalidName, Permanent, Transient
 from webordinary.model.names import ProjectUser
-from webordinary.model.projects import Project, SenderRole
+from webordinary.model.projects import DomainFinding, Project, SenderRole
 from webordinary.model.snapshot import MailFilter, MailState
+from webordinary.operations.access import TooManyTries
 from webordinary.operations.console import PAGE_SIZE, Console, NewSite
-from webordinary.operations.site_settings import SiteChanges
+from webordinary.operations.site_settings import SiteChanges, hook_address
 
 SITES_EACH, MAX_HOOK_BYTES = 50, 5_000_000
 ROLE_WORDS = {
@@ -280,6 +281,63 @@ class ActionPages:
         await self._do(self._console.remove_person, project_id, fields.get("address", ""), _user(request))
         return RedirectResponse(f"/sites/{project_id}", status_code=303)
 
+    async def add_domain(self, request: Request) -> Response:
+        """Show a site under a domain of its own; the answer says what belongs into its DNS."""
+        project_id, domain = request.path_params["project_id"], _domain((await read_fields(request)).get("domain", ""))
+        found = await self._outside(self._console.add_domain, project_id, domain, _user(request))
+        return self._templates.page("domain.html", site=project_id, found=found, state="new")
+
+    async def domain(self, request: Request) -> Response:
+        """Whether a domain of a site leads to it."""
+        project_id, domain = request.path_params["project_id"], request.path_params["domain"]
+        found = await self._outside(self._console.look_at_domain, project_id, domain)
+        if found is None:
+            raise HTTPException(404, "This site has no such domain.")
+        return self._templates.page("domain.html", site=project_id, found=found, state="known")
+
+    async def remove_domain(self, request: Request) -> Response:
+        """Show nothing under a domain any more."""
+        project_id, domain = request.path_params["project_id"], _domain((await read_fields(request)).get("domain", ""))
+        left = await self._outside(self._console.remove_domain, project_id, domain, _user(request))
+        if left:  # in the cloud that showed it
+            gone = DomainFinding(domain, False, left)
+            return self._templates.page("domain.html", site=project_id, found=gone, state="removed")
+        return RedirectResponse(f"/sites/{project_id}", status_code=303)
+
+    async def new_hook(self, request: Request) -> Response:
+        """Give a site a webhook, or a new secret; the answer is the only page that shows it."""
+        project_id = request.path_params["project_id"]
+        secret = await self._do(self._console.new_hook, project_id, _user(request))
+        address = hook_address(self._d.public_url, self._d.port, project_id)
+        return self._templates.page("hook.html", site=project_id, address=address, secret=secret)
+
+    async def remove_hook(self, request: Request) -> Response:
+        """Build a site at no call any more."""
+        project_id = request.path_params["project_id"]
+        await self._do(self._console.remove_hook, project_id, _user(request))
+        return RedirectResponse(f"/sites/{project_id}", status_code=303)
+
+    async def keep_credential(self, request: Request) -> Response:
+        """Use another credential for a site's repository, if it is let in with it."""
+        project_id, credential = request.path_params["project_id"], (await read_fields(request)).get("credential", "")
+        await self._outside(self._console.keep_credential, project_id, credential, _user(request))
+        return RedirectResponse(f"/sites/{project_id}", status_code=303)
+
+    async def forget_credential(self, request: Request) -> Response:
+        """Use the machine's own ways into a site's repository again."""
+        project_id = request.path_params["project_id"]
+        await self._do(self._console.forget_credential, project_id, _user(request))
+        return RedirectResponse(f"/sites/{project_id}", status_code=303)
+
+    async def remove_site(self, request: Request) -> Response:
+        """Remove a site whose name the operator has typed."""
+        project_id, fields = request.path_params["project_id"], await read_fields(request)
+        if fields.get("name", "").strip() != project_id:
+            raise HTTPException(409, f"Nothing was removed: type the name of the site, {project_id}, to remove it.")
+        force, by = bool(fields.get("force")), _user(request)
+        await self._outside(lambda: self._console.remove_site(project_id, by, force=force))
+        return RedirectResponse("/sites", status_code=303)
+
     async def pause(self, request: Request) -> Response:
         """Stop the work on a site for now."""
         return await self._paused(request, paused=True)
@@ -309,8 +367,17 @@ class ActionPages:
         return self._d.console
 
     async def _do(self, function: Callable[..., T], *arguments: object) -> T:
+        return await self._said(self._readers.look(function, *arguments))
+
+    async def _outside(self, function: Callable[..., T], *arguments: object) -> T:
+        """For what asks other servers: the name servers of a domain, a site's repository."""
+        return await self._said(self._readers.ask_outside(function, *arguments))
+
+    async def _said(self, doing: Awaitable[T]) -> T:
         try:
-            return await self._readers.look(function, *arguments)
+            return await doing
+        except TooManyTries as problem:
+            raise HTTPException(429, _sentence(problem)) from problem
         except Permanent as problem:
             raise HTTPException(409, _sentence(problem)) from problem
         except Transient as problem:
@@ -351,6 +418,14 @@ def _user(request: Request) -> str:
     """The signed-in user; on a page without a login, the operator of this machine."""
     user = getattr(request.state, "user", None)
     return user.name if user else "operator"
+
+
+def _domain(text: str) -> str:
+    try:
+        name: str = host_name().read(text.strip())
+    except ValueError as problem:
+        raise HTTPException(409, "This is no domain; write it like www.example.com.") from problem
+    return name
 
 
 def _address(text: str) -> str:

@@ -129,7 +129,7 @@ class LoginPages:
 
     def __init__(self, dashboard: Dashboard, readers: Readers, templates: Templates) -> None:
         self._d, self._look, self._templates = dashboard, readers.look, templates
-        self._check, self._ask = readers.check_password, readers.ask_provider
+        self._check, self._ask = readers.check_password, readers.ask_outside
 
     async def login(self, request: Request) -> Response:
         """The form; and what it sends."""

@@ -205,7 +205,7 @@ MAX_CHECKS = 20
 """Passwords that wait to be compared; each takes 50 ms of a core on purpose."""
 
 MAX_ASKING = 20
-"""Sign-ins that wait for the provider of OpenID Connect."""
+"""Requests that wait for another server: a provider of OpenID Connect, a name server, a repository."""
 
 T = TypeVar("T")
 
@@ -216,7 +216,7 @@ class Readers:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="page")
         self._checking = ThreadPoolExecutor(1, thread_name_prefix="passwords")
-        self._asking = ThreadPoolExecutor(READERS, thread_name_prefix="provider")
+        self._asking = ThreadPoolExecutor(READERS, thread_name_prefix="outside")
         self._waiting: Counter[ThreadPoolExecutor] = Counter()
 
     async def look(self, function: Callable[..., T], *arguments: object) -> T:
@@ -227,8 +227,8 @@ class Readers:
         """Compare a password in a thread of its own, so that guesses hold up no page. Raises TooManyTries."""
         return await self._bounded(self._checking, MAX_CHECKS, function, *arguments)
 
-    async def ask_provider(self, function: Callable[..., T], *arguments: object) -> T:
-        """Call a provider over the network in threads of its own: its outage holds up no page. Raises TooManyTries."""
+    async def ask_outside(self, function: Callable[..., T], *arguments: object) -> T:
+        """Ask another server in threads for that alone: its outage holds up no page. Raises TooManyTries."""
         return await self._bounded(self._asking, MAX_ASKING, function, *arguments)
 
     async def _bounded(
