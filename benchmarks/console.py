@@ -20,10 +20,10 @@ from itertools import islice
 from pathlib import Path
 
 from harness import Options, bar, options, progress, report, summary, working_folder
+from webordinary.adapters.records import mail_to_json
 from webordinary.adapters.sqlite.rows import packed
 from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.config import Config
-from webordinary.mail.records import mail_to_json
 from webordinary.model.mail import Command, ParsedMail
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, Sender

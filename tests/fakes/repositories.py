@@ -8,12 +8,13 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from webordinary.jobs.history import LiveState, Notes, WaitingChange, compare, live_branch, standing
+from webordinary.adapters.git.mirrors import live_branch
+from webordinary.adapters.git.workspaces import FenceMark, key_fence_ref, project_fence_ref
+from webordinary.jobs.history import LiveState, Notes, WaitingChange, compare, standing
 from webordinary.jobs.site_files import release_name
 from webordinary.jobs.source import (
     Change,
     ChangeMessage,
-    FenceMark,
     JobContext,
     MergeConflict,
     Merged,
@@ -21,8 +22,6 @@ from webordinary.jobs.source import (
     PastChange,
     SourceTree,
     Workspace,
-    key_fence_ref,
-    project_fence_ref,
     read_note,
 )
 from webordinary.model.claims import ProjectLease

@@ -15,13 +15,13 @@ from tests.hostile_mails import mail, of_parts
 from tests.unit.mail.letters import JPEG, NOON, PNG, multipart, raw_mail
 from webordinary.adapters.aws.mail.emulated import Reception, as_received
 from webordinary.adapters.files.parser import ParserLimits
+from webordinary.adapters.records import mail_from_json, mail_to_json
 from webordinary.mail.addresses import Mailbox, is_address
 from webordinary.mail.auth import Admitted, SesVerdicts, authenticate, envelopes_of
 from webordinary.mail.parsing.attachments import MAX_ATTACHMENTS, extract
 from webordinary.mail.parsing.message import MAX_TEXT, outline, parse
 from webordinary.mail.parsing.photos import prepared
 from webordinary.mail.ports import ExtractedFile, Unparseable
-from webordinary.mail.records import mail_from_json, mail_to_json
 from webordinary.model.mail import ParsedMail
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Sender

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from webordinary.adapters.sqlite.database import MemoryDatabase
-from webordinary.adapters.sqlite.rows import JOBS, at, claim_of, job_of, key_of, save_changes
+from webordinary.adapters.sqlite.rows import JOBS, at, claim_of, job_of, save_changes
 from webordinary.model.claims import Claim, ClaimRequest
 from webordinary.model.jobs import Job
 from webordinary.model.names import ProjectUser
@@ -38,7 +38,10 @@ class PoolRecords:
         """Every hint with when it was sent, the longest waiting first."""
         rows = self.db.conn.execute("SELECT * FROM hints ORDER BY waiting_since")
         return [
-            (ClaimRequest(key_of(row["key"]), at(row["waiting_since"]), row["preferred"]), at(row["sent_at"]))
+            (
+                ClaimRequest(ProjectUser.parse(row["key"]), at(row["waiting_since"]), row["preferred"]),
+                at(row["sent_at"]),
+            )
             for row in rows
         ]
 

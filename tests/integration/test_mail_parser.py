@@ -221,7 +221,7 @@ TAKEN_OVER = """
 import sys
 from webordinary.adapters.files.parser_child import read_frame, write_frame
 from webordinary.mail.parsing.message import parse
-from webordinary.mail.records import mail_to_json
+from webordinary.adapters.records import mail_to_json
 
 while frame := read_frame(sys.stdin.buffer):
     lie = frame[1].replace(b"eve@example.com", b"scott@example.com").replace(b"<hostile@", b"<other@")

@@ -16,6 +16,7 @@ from typing import cast
 import pytest
 
 from tests.unit.mail.letters import NOON, parsed
+from webordinary.adapters.records import mail_to_json
 from webordinary.adapters.sqlite import claims as sqlite_claims
 from webordinary.adapters.sqlite import database as sqlite_database
 from webordinary.adapters.sqlite import database as sqlite_writer
@@ -28,7 +29,6 @@ from webordinary.adapters.sqlite.jobs import SqliteJobs
 from webordinary.adapters.sqlite.mail_index import SqliteMailIndex
 from webordinary.adapters.sqlite.mails import SqliteParsedMails
 from webordinary.adapters.sqlite.rows import packed, unpacked
-from webordinary.mail.records import mail_to_json
 from webordinary.mail.replies.answers import answer_job
 from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import Transient

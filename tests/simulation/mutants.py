@@ -12,8 +12,9 @@ from tests.fakes.repositories import MemoryOrigin, Seen
 from tests.harness.pool_records import PoolRecords
 from tests.simulation.durable import Durable
 from tests.simulation.process import Port
+from webordinary.adapters.git.workspaces import FenceMark
 from webordinary.jobs.site_files import Release
-from webordinary.jobs.source import FenceMark, Workspace
+from webordinary.jobs.source import Workspace
 from webordinary.model.claims import Claim, FinishResult, StartedJob
 from webordinary.model.errors import ClaimLost
 from webordinary.model.jobs import Ending, Job, JobState, Requeue, RequeueReason, Settlement

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,16 +26,6 @@ class HistoryEvent(NamedTuple):
     def numbered(self) -> bool:
         """Whether AWS would show it, and so count it."""
         return self.type[0].isupper() and "~" not in self.scope
-
-
-def encode(events: Iterable[HistoryEvent]) -> str:
-    """Events as one JSON text; ASCII, since a lone surrogate is legal in JSON and not in a database."""
-    return json.dumps([list(event) for event in events], separators=(",", ":"))
-
-
-def decode(text: str) -> list[HistoryEvent]:
-    """The events of one encoded text."""
-    return [HistoryEvent(*fields) for fields in json.loads(text)]
 
 
 def states_entered(events: Iterable[HistoryEvent]) -> list[tuple[str, int]]:

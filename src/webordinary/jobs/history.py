@@ -20,11 +20,6 @@ Notes = Sequence[tuple[str, Note]]
 History = Callable[[str], Iterable[tuple[str, Note]]]
 
 
-def live_branch(main: str) -> str:
-    """The name of the branch that the public site shows; a repository may use the usual name for its main branch."""
-    return "live" if main != "live" else "public"
-
-
 class InEffect(NamedTuple):
     """The changes that a commit of main contains, and those that were undone on the way to it."""
 

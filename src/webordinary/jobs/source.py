@@ -1,8 +1,7 @@
-"""Workspaces, changes, commit messages and fence marks: the source of a site between thread and main."""
+"""Workspaces, changes and commit messages: the source of a site between thread and main."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -276,38 +275,3 @@ def _lines(text: str, limit: int) -> list[str]:
 
 def _one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-_TEXT = re.compile(r"fence (\d{1,20})\ncounter (\d{1,20})\n")
-
-
-@dataclass(frozen=True, slots=True)
-class FenceMark:
-    """The highest fence that was used, and how often the mark has moved."""
-
-    fence: int = 0
-    counter: int = 0
-
-    def moved(self, fence: int) -> FenceMark | None:
-        """The next mark; None if a higher fence was used already."""
-        return FenceMark(fence, self.counter + 1) if fence >= self.fence else None
-
-    def text(self) -> str:
-        """As stored in the origin."""
-        return f"fence {self.fence}\ncounter {self.counter}\n"
-
-
-def read_mark(text: str) -> FenceMark:
-    """Read a stored mark. A foreign text counts as the lowest fence, so that moving on repairs it."""
-    match = _TEXT.fullmatch(text)
-    return FenceMark(int(match[1]), int(match[2])) if match else FenceMark()
-
-
-def key_fence_ref(key: ProjectUser) -> str:
-    """Moves with every write to a thread's branch."""
-    return f"refs/fence/key/{key.project_id}/{key.user_id}"
-
-
-def project_fence_ref(project_id: str) -> str:
-    """Moves with every write to main or live. Apart from the keys' refs: git cannot hold a ref below another ref."""
-    return f"refs/fence/project/{project_id}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Self
+from functools import cached_property, lru_cache
 
 from webordinary.model.errors import InvalidName
 
@@ -33,7 +32,8 @@ class ProjectUser:
             raise InvalidName(f"user name {self.user_id!r}: use 1 to 24 of a-z and 0-9")
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    @lru_cache(maxsize=4096)  # the same few keys are read over and over
+    def parse(cls, text: str) -> ProjectUser:
         """Read `amelia#scott`."""
         project_id, _, user_id = text.partition("#")
         return cls(project_id, user_id)

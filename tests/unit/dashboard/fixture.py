@@ -17,12 +17,12 @@ from email.policy import SMTP
 from pathlib import Path
 from typing import Any
 
+from webordinary.adapters.records import mail_to_json
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.overview import SqliteOverview
 from webordinary.adapters.sqlite.rows import packed
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed, Example
 from webordinary.jobs.site_files import Stage
-from webordinary.mail.records import mail_to_json
 from webordinary.mail.write import OutgoingFile
 from webordinary.model.jobs import JobResult
 from webordinary.model.mail import Command, ParsedMail

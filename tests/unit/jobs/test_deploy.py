@@ -26,6 +26,7 @@ from tests.unit.jobs.world import (
     started,
     work,
 )
+from webordinary.adapters.git.workspaces import project_fence_ref
 from webordinary.jobs.deploy import EditDeployment, SiteDeployer
 from webordinary.jobs.edit import deploy_edit
 from webordinary.jobs.page_checks import Flawed
@@ -40,7 +41,6 @@ from webordinary.jobs.source import (
     MergeConflict,
     SourceTree,
     Workspace,
-    project_fence_ref,
 )
 from webordinary.model.claims import CancelToken, ProjectLease
 from webordinary.model.errors import ClaimLost, Interrupted, MustWait

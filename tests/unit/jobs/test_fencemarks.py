@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tests.unit.jobs.world import SCOTT
-from webordinary.jobs.source import FenceMark, key_fence_ref, project_fence_ref, read_mark
+from webordinary.adapters.git.workspaces import FenceMark, key_fence_ref, project_fence_ref, read_mark
 
 
 def test_a_mark_moves_with_every_push_of_the_same_fence() -> None:

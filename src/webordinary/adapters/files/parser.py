@@ -20,9 +20,9 @@ from functools import cache
 from typing import Any
 
 from webordinary.adapters.files.parser_child import OUT_OF_TIME, Frame, read_frame, write_frame
+from webordinary.adapters.records import attachment_from_json, mail_from_json
 from webordinary.mail.parsing.message import outline
 from webordinary.mail.ports import ExtractedFile, ParserBusy, ReturnedMail, Unparseable
-from webordinary.mail.records import attachment_from_json, mail_from_json
 from webordinary.model.errors import Transient
 from webordinary.model.mail import AttachmentKind, ParsedMail, RefusedAttachment
 

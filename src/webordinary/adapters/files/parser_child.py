@@ -22,10 +22,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from webordinary.adapters.records import attachment_to_json, mail_to_json
 from webordinary.mail.parsing.attachments import FileType, extract
 from webordinary.mail.parsing.message import parse
 from webordinary.mail.ports import Unparseable
-from webordinary.mail.records import attachment_to_json, mail_to_json
 from webordinary.model.mail import RefusedAttachment
 
 HEAD = struct.Struct(">IQ")

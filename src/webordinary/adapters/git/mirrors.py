@@ -79,6 +79,11 @@ class Mirrors:
         return FileLock(self._folder / f".{project_id}.lock")
 
 
+def live_branch(main: str) -> str:
+    """The name of the branch that the public site shows; a repository may use the usual name for its main branch."""
+    return "live" if main != "live" else "public"
+
+
 def main_branch(git: Git, project: Project) -> str:
     """The branch that is published: the one that the origin's HEAD names, or that the first push to it made."""
     name = (git.git_dir / "HEAD").read_text(encoding="utf-8").strip().removeprefix("ref: refs/heads/")

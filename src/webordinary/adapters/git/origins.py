@@ -12,9 +12,8 @@ from webordinary.adapters.durable import make_folder, move_durably
 from webordinary.adapters.git import objects
 from webordinary.adapters.git.command import REMOTE_SECONDS, Git, GitFailed, harden_origin, write_attributes
 from webordinary.adapters.git.credentials import Credentials, check_writable, refuse_secret_in
-from webordinary.adapters.git.mirrors import Mirrors, main_branch
+from webordinary.adapters.git.mirrors import Mirrors, live_branch, main_branch
 from webordinary.adapters.git.objects import check_commit, check_sources
-from webordinary.jobs.history import live_branch
 from webordinary.jobs.source import SourceTree
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.projects import Project

@@ -17,7 +17,14 @@ from webordinary.adapters.git.credentials import Credentials
 from webordinary.adapters.git.mirrors import Mirrors
 from webordinary.adapters.git.objects import check_commit, find_invalid, not_taken_in
 from webordinary.adapters.git.revert import keep_what_others_use, take_out_added_lines
-from webordinary.adapters.git.workspaces import Checkout, Fence, GitWorkspaces, WorkspaceCache
+from webordinary.adapters.git.workspaces import (
+    Checkout,
+    Fence,
+    GitWorkspaces,
+    WorkspaceCache,
+    key_fence_ref,
+    project_fence_ref,
+)
 from webordinary.jobs.history import LiveState, Notes, WaitingChange, compare
 from webordinary.jobs.source import (
     Change,
@@ -29,8 +36,6 @@ from webordinary.jobs.source import (
     Note,
     PastChange,
     Workspace,
-    key_fence_ref,
-    project_fence_ref,
 )
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import Permanent, Transient

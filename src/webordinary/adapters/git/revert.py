@@ -14,10 +14,9 @@ from urllib.parse import quote
 from webordinary.adapters.git import objects
 from webordinary.adapters.git.command import REMOTE_SECONDS, Git, sync_refs
 from webordinary.adapters.git.credentials import Credentials
-from webordinary.adapters.git.mirrors import Mirrors, main_branch
-from webordinary.jobs.history import live_branch
+from webordinary.adapters.git.mirrors import Mirrors, live_branch, main_branch
+from webordinary.adapters.git.workspaces import FenceMark, project_fence_ref, read_mark
 from webordinary.jobs.site_files import Stage, becomes_page
-from webordinary.jobs.source import FenceMark, project_fence_ref, read_mark
 from webordinary.model.claims import ProjectLease
 from webordinary.model.errors import ClaimLost, Permanent, Transient
 from webordinary.model.projects import Project

@@ -6,6 +6,7 @@ Checkout: one workspace's repository, what it last read of its origin, and its o
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import threading
@@ -27,11 +28,10 @@ from webordinary.adapters.git.command import (
     write_attributes,
 )
 from webordinary.adapters.git.credentials import check_access
-from webordinary.adapters.git.mirrors import Mirrors, main_branch
+from webordinary.adapters.git.mirrors import Mirrors, live_branch, main_branch
 from webordinary.adapters.git.objects import write_blob
 from webordinary.adapters.processes import Finished
-from webordinary.jobs.history import live_branch
-from webordinary.jobs.source import FenceMark, JobContext, Workspace, read_mark
+from webordinary.jobs.source import JobContext, Workspace
 from webordinary.model.errors import ClaimLost, Permanent, Transient
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project
@@ -48,6 +48,41 @@ _NEVER = (
     "not permitted",
     "denied to",
 )
+
+
+_MARK = re.compile(r"fence (\d{1,20})\ncounter (\d{1,20})\n")
+
+
+@dataclass(frozen=True, slots=True)
+class FenceMark:
+    """The highest fence that was used, and how often the mark has moved."""
+
+    fence: int = 0
+    counter: int = 0
+
+    def moved(self, fence: int) -> FenceMark | None:
+        """The next mark; None if a higher fence was used already."""
+        return FenceMark(fence, self.counter + 1) if fence >= self.fence else None
+
+    def text(self) -> str:
+        """As stored in the origin."""
+        return f"fence {self.fence}\ncounter {self.counter}\n"
+
+
+def read_mark(text: str) -> FenceMark:
+    """Read a stored mark. A foreign text counts as the lowest fence, so that moving on repairs it."""
+    match = _MARK.fullmatch(text)
+    return FenceMark(int(match[1]), int(match[2])) if match else FenceMark()
+
+
+def key_fence_ref(key: ProjectUser) -> str:
+    """Moves with every write to a thread's branch."""
+    return f"refs/fence/key/{key.project_id}/{key.user_id}"
+
+
+def project_fence_ref(project_id: str) -> str:
+    """Moves with every write to main or live. Apart from the keys' refs: git cannot hold a ref below another ref."""
+    return f"refs/fence/project/{project_id}"
 
 
 @dataclass(frozen=True, slots=True)

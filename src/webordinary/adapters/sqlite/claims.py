@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.jobs import next_order
-from webordinary.adapters.sqlite.rows import JOBS, at, claim_of, job_of, key_of, save_changes
+from webordinary.adapters.sqlite.rows import JOBS, at, claim_of, job_of, save_changes
 from webordinary.model.claims import (
     LEASE_SECONDS,
     CancelToken,
@@ -257,7 +257,7 @@ def _load_running(conn: sqlite3.Connection, started: StartedJob) -> Job:
 def _offers(conn: sqlite3.Connection, waited: datetime, worker: str, now: datetime, own: str) -> Iterator[ProjectUser]:
     for hint in conn.execute(WAITING_LONGEST, (waited.timestamp(), own)).fetchall():
         if not left_to_another(hint["preferred"], at(hint["sent_at"]), worker, now):
-            yield key_of(hint["key"])
+            yield ProjectUser.parse(hint["key"])
 
 
 def _look(conn: sqlite3.Connection, key: str) -> Claim | None:

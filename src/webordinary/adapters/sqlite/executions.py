@@ -18,8 +18,6 @@ from webordinary.asl.ports import (
     Status,
     Stored,
     TaskAnswer,
-    decode,
-    encode,
     states_entered,
 )
 
@@ -91,7 +89,7 @@ MAX_STATES = 300
 
 def all_events(conn: sqlite3.Connection, execution: int) -> list[HistoryEvent]:
     """The history of an execution that is kept."""
-    return [event for row in conn.execute(ALL_EVENTS, (execution,)) for event in decode(row["events"])]
+    return [event for row in conn.execute(ALL_EVENTS, (execution,)) for event in _decode(row["events"])]
 
 
 class SqliteExecutions:
@@ -116,7 +114,7 @@ class SqliteExecutions:
             row = conn.execute(START, values).fetchone()
             if row is None:
                 return False
-            conn.execute(APPEND, (row["id"], 0, encode(events)))
+            conn.execute(APPEND, (row["id"], 0, _encode(events)))
             return True
 
     def append(self, name: str, change: Append) -> None:
@@ -126,7 +124,7 @@ class SqliteExecutions:
             if row is None:
                 raise HistoryMoved(f"{name} is not running, or not at {change.expected_seq}")
             if change.events:
-                conn.execute(APPEND, (row["id"], change.expected_seq, encode(change.events)))
+                conn.execute(APPEND, (row["id"], change.expected_seq, _encode(change.events)))
             self._change_tokens(conn, row["id"], name, change)
             if change.status is Status.SUCCEEDED and not self._keep_histories:
                 path = states_entered(all_events(conn, row["id"]))[:MAX_STATES]
@@ -244,9 +242,19 @@ def _events(pages: Iterable[sqlite3.Row], after: int) -> tuple[HistoryEvent, ...
     """The events after a place that may lie in the middle of the first page."""
     events: list[HistoryEvent] = []
     for page in pages:
-        decoded = decode(page["events"])
+        decoded = _decode(page["events"])
         events.extend(decoded[max(0, after - page["seq"]) :])
     return tuple(events)
+
+
+def _encode(events: Iterable[HistoryEvent]) -> str:
+    """Events as one JSON text; ASCII, since a lone surrogate is legal in JSON and not in a database."""
+    return json.dumps([list(event) for event in events], separators=(",", ":"))
+
+
+def _decode(text: str) -> list[HistoryEvent]:
+    """The events of one encoded text."""
+    return [HistoryEvent(*fields) for fields in json.loads(text)]
 
 
 def _time(epoch: float | None) -> datetime | None:

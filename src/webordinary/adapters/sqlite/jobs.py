@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import JOBS, at, job_of, key_of, save_changes
+from webordinary.adapters.sqlite.rows import JOBS, at, job_of, save_changes
 from webordinary.model.claims import ClaimRequest, Interrupt
 from webordinary.model.errors import HourlyLimitReached, Permanent
 from webordinary.model.jobs import Job, JobState, NewJob, Settlement
@@ -138,7 +138,7 @@ class SqliteJobs:
         """Every key that has work, but for those that wait with a hint."""
         with self._db.read() as conn:
             rows = conn.execute(KEYS_TO_LOOK_AT, (str(after) if after else "", limit))
-            return [key_of(row["key"]) for row in rows]
+            return [ProjectUser.parse(row["key"]) for row in rows]
 
     def pending(self, limit: int) -> Sequence[Job]:
         """Jobs whose workflow waits to be told."""
@@ -154,7 +154,7 @@ class SqliteJobs:
     def keys_of(self, project_id: str) -> Sequence[ProjectUser]:
         """Every key of a project that has open jobs."""
         with self._db.read() as conn:
-            return [key_of(row["key"]) for row in conn.execute(KEYS_OF, _bounds(project_id))]
+            return [ProjectUser.parse(row["key"]) for row in conn.execute(KEYS_OF, _bounds(project_id))]
 
     def let_go(self, project_id: str) -> Sequence[ProjectUser]:
         """Jobs of a project that were put off may start now; the keys that have such jobs."""
@@ -259,7 +259,9 @@ class SqliteClaimRequests:
         with self._db.read() as conn:
             for row in conn.execute("SELECT * FROM hints ORDER BY waiting_since"):
                 if row["key"] not in skipped:
-                    found.append(ClaimRequest(key_of(row["key"]), at(row["waiting_since"]), row["preferred"]))
+                    found.append(
+                        ClaimRequest(ProjectUser.parse(row["key"]), at(row["waiting_since"]), row["preferred"])
+                    )
                 if len(found) == limit:
                     break
         return found

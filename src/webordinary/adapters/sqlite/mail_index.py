@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from webordinary.adapters.records import mail_from_json
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.overview import summaries
 from webordinary.adapters.sqlite.rows import unpacked
-from webordinary.mail.records import mail_from_json
 from webordinary.model.snapshot import MailFilter, MailPage, MailState, MailSummary, state_of
 
 BITE, EVENTS_BITE, RECHECKED = 100, 1000, 100

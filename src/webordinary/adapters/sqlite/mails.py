@@ -16,13 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from webordinary.adapters.durable import write_durably
-from webordinary.adapters.sqlite.database import Database
-from webordinary.adapters.sqlite.rows import key_of, packed, unpacked
-from webordinary.mail.auth import AwaitsConfirmation, Refused
-from webordinary.mail.confirm import SenderQuestion
-from webordinary.mail.parsing.headers import HEAD_BYTES
-from webordinary.mail.ports import UnknownMail
-from webordinary.mail.records import (
+from webordinary.adapters.records import (
     attachment_from_json,
     attachment_to_json,
     envelope_from_json,
@@ -32,6 +26,12 @@ from webordinary.mail.records import (
     verdicts_from_json,
     verdicts_to_json,
 )
+from webordinary.adapters.sqlite.database import Database
+from webordinary.adapters.sqlite.rows import packed, unpacked
+from webordinary.mail.auth import AwaitsConfirmation, Refused
+from webordinary.mail.confirm import SenderQuestion
+from webordinary.mail.parsing.headers import HEAD_BYTES
+from webordinary.mail.ports import UnknownMail
 from webordinary.model.errors import Permanent, Transient, WebOrdinaryError
 from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment
 from webordinary.model.names import ProjectUser
@@ -484,7 +484,7 @@ class SqliteDirectory:
 
 
 def _sender(row: sqlite3.Row) -> Sender:
-    return Sender(row["address"], key_of(f"{row['project_id']}#{row['user_id']}"), SenderRole(row["role"]))
+    return Sender(row["address"], ProjectUser.parse(f"{row['project_id']}#{row['user_id']}"), SenderRole(row["role"]))
 
 
 def _project(row: sqlite3.Row) -> Project:

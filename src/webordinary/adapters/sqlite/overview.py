@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
+from webordinary.adapters.records import attachment_from_json, mail_from_json
 from webordinary.adapters.sqlite.claims import names_of
 from webordinary.adapters.sqlite.database import Database
 from webordinary.adapters.sqlite.executions import MAX_STATES, all_events
 from webordinary.adapters.sqlite.rows import at, at_or_none, result_of, unpacked
 from webordinary.asl.ports import states_entered
-from webordinary.mail.records import attachment_from_json, mail_from_json
 from webordinary.model.claims import ClaimStatus
 from webordinary.model.jobs import JobOutcome, JobState
 from webordinary.model.mail import Command

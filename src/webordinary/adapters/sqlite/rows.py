@@ -28,8 +28,7 @@ _COLUMNS = tuple(column.strip() for column in JOBS.split("FROM", maxsplit=1)[0].
 _ORDER = _COLUMNS.index("ord")
 MOVE = "UPDATE jobs SET id = ?, ord = ? WHERE id = ?"
 
-# A worker reads the same few keys and words over and over, and these are on the path of every job.
-key_of = lru_cache(maxsize=4096)(ProjectUser.parse)
+# A worker reads the same few words over and over, and these are on the path of every job.
 _COMMANDS = {str(command): command for command in Command}
 _STATES = {str(state): state for state in JobState}
 _HELD_BY = {str(held): held for held in DeferReason}
@@ -81,7 +80,7 @@ def job_of(row: Sequence[Any]) -> Job:
     ) = row  # fmt: skip
     return Job(
         job_id,
-        key_of(key),
+        ProjectUser.parse(key),
         order,
         thread_order,
         thread_id,
@@ -133,7 +132,7 @@ def _written(value: object) -> object:
 def claim_of(row: sqlite3.Row) -> Claim:
     """A row of `claims`."""
     return Claim(
-        key=key_of(row["key"]),
+        key=ProjectUser.parse(row["key"]),
         worker=row["worker"],
         fence=row["fence"],
         beat=row["beat"],

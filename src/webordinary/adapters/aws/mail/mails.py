@@ -20,6 +20,7 @@ from webordinary.adapters.aws import names
 from webordinary.adapters.aws.blobs import Bodies, fetch, put_once
 from webordinary.adapters.aws.clients import translated
 from webordinary.adapters.aws.dynamo import ConditionFailed, Dynamo, Fields, at, epoch, moment, put, update
+from webordinary.adapters.records import attachment_from_json, attachment_to_json, mail_from_json, mail_to_json
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.auth import AwaitsConfirmation, Refused, envelopes_of
 from webordinary.mail.confirm import SenderQuestion
@@ -27,7 +28,6 @@ from webordinary.mail.intake import Accepted, announce, emails_of
 from webordinary.mail.parsing.headers import HEAD_BYTES
 from webordinary.mail.parsing.parts import MAX_STORED_BYTES
 from webordinary.mail.ports import UnknownMail
-from webordinary.mail.records import attachment_from_json, attachment_to_json, mail_from_json, mail_to_json
 from webordinary.model.events import Event, EventKind, Events
 from webordinary.model.mail import Attachment, Email, Envelope, ParsedMail, RefusedAttachment, TransportVerdicts
 
