@@ -263,6 +263,18 @@ def test_a_quiet_process_writes_its_events_by_itself(
     assert kinds(db) == ["WorkerStarted"]
 
 
+def test_the_thread_of_the_events_does_not_sleep_on_when_they_are_closed(
+    db: Database, heard: queue.Queue[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_events, "QUIET_SECONDS", LONG)
+    events, others = SqliteEvents(db, heard.put), set(threading.enumerate())
+    events.emit(Event(EventKind.WORKER_STARTED))
+    assert set(threading.enumerate()) > others
+    events.close()
+    assert set(threading.enumerate()) <= others
+    assert kinds(db) == ["WorkerStarted"]
+
+
 def no_thread_can_be_had(thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 

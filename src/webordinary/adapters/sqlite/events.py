@@ -59,7 +59,7 @@ class SqliteEvents:
         self._say_at = 0.0
         """When, on the monotonic clock, to say again that events cannot be written."""
         self._some = threading.Event()
-        self._closing = False
+        self._closing = threading.Event()
         self._flusher: threading.Thread | None = None
         self._guard = threading.Lock()
         db.set_commit_hook(self)
@@ -79,7 +79,7 @@ class SqliteEvents:
 
     def before_commit(self, conn: sqlite3.Connection) -> None:
         """Add what has waited to a transaction that is about to commit."""
-        if self._waiting and (self._closing or self._waited_seconds() >= RIDE_AFTER_SECONDS):
+        if self._waiting and (self._closing.is_set() or self._waited_seconds() >= RIDE_AFTER_SECONDS):
             self._in_commit = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH))]
             conn.executemany(APPEND, self._in_commit)
             self._last_seq = conn.execute("SELECT last_insert_rowid()").fetchone()[0]
@@ -97,7 +97,7 @@ class SqliteEvents:
 
     def close(self) -> None:
         """Write what waits and end."""
-        self._closing = True
+        self._closing.set()
         self._some.set()
         if self._flusher:
             self._flusher.join(timeout=5)
@@ -118,11 +118,11 @@ class SqliteEvents:
                 self._flusher = flusher
 
     def _flush_when_quiet(self) -> None:
-        while not self._closing:
+        while not self._closing.is_set():
             self._some.wait()
-            time.sleep(QUIET_SECONDS)  # most events are stored by another transaction meanwhile
+            self._closing.wait(QUIET_SECONDS)  # most events are stored by another transaction meanwhile
             if not self._flushed(at_once=False):
-                time.sleep(FAILED_SECONDS)
+                self._closing.wait(FAILED_SECONDS)
             if not self._waiting:
                 self._some.clear()
                 if self._waiting:  # it came in between
