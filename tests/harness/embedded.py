@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
+from webordinary.adapters.durable import make_folder
+from webordinary.adapters.files.parser import ProcessParser
+from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.asl.engine import Engine
 from webordinary.compose import background
 from webordinary.compose.embedded import EmbeddedContainer, open_embedded
@@ -89,11 +93,27 @@ class EmbeddedHarness:
         return list(self.services.outbox.of(email_id))
 
 
+@cache
+def migrated() -> bytes:
+    """The file of a database with the newest schema and no rows: to take all migrations each time takes longer."""
+    return MemoryDatabase().conn.serialize()
+
+
+@cache
+def parser() -> ProcessParser:
+    """One for all tests of this process, which keeps its child processes warm."""
+    return ProcessParser()
+
+
 @contextmanager
 def open_harness(data: Path, **settings: object) -> Iterator[EmbeddedHarness]:
+    if not (data / "webordinary.db").exists():
+        make_folder(data)
+        (data / "webordinary.db").write_bytes(migrated())
     settings = {"trusted_peers": ("127.0.0.1",), "hourly_mails": 0} | settings
     config = Config(data=data, **({"pictures": "off"} | settings))  # type: ignore[arg-type]
     with open_embedded(config) as services:
+        services.mailroom = replace(services.mailroom, parser=parser())
         now = services.clock.now()
         services.directory.add_project(Project("amelia", str(data / "amelia.git")), now)
         services.directory.add_sender(Sender(SCOTT, AMELIA_SCOTT), now)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness.chaos import until
 from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
 from tests.processes import stop_between_writes
 from webordinary.entrypoints.cli import main
@@ -163,9 +163,7 @@ def worker(data: Path, name: str) -> Iterator[subprocess.Popen[str]]:
 
 def wait_for_health(data: Path, wanted: int, *flags: str) -> None:
     """Also of one that is well all the time: on a busy machine its loop may be late by more than a second."""
-    deadline = time.monotonic() + 60
-    while (code := health(data, *flags)) != wanted:
-        assert time.monotonic() < deadline, f"health stays {code}"
+    until(lambda: health(data, *flags) == wanted, f"worker health to be {wanted}")
 
 
 def test_health_tells_a_live_a_hung_and_a_dead_worker_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
