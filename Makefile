@@ -42,7 +42,7 @@ collect: $(ALL)
 	@$(RUN) pytest --collect-only -qq $(TESTS) >/dev/null || true # the run itself says what is wrong
 
 test-fast: $(ALL) ## the unit tests that take no second: what to run while you write
-	@$(RUN) pytest -n 2 --dist loadgroup -m "not slow" tests/unit
+	@$(RUN) pytest -n 2 --dist worksteal -m "not slow" tests/unit
 
 test-aws: $(ALL) $(EMULATOR) ## the tests on the emulators of AWS
 	$(RUN) pytest -n $(JOBS) --dist loadgroup tests/aws tests/contract

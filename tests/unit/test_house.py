@@ -53,6 +53,12 @@ def tree_of(module: Path) -> ast.Module:
     return ast.parse(text_of(module))
 
 
+@cache
+def excepts_and_imports(module: Path) -> list[ast.ExceptHandler | ast.ImportFrom]:
+    """The statements of a module that more than one rule is about; to walk all trees takes a while."""
+    return [node for node in ast.walk(tree_of(module)) if isinstance(node, ast.ExceptHandler | ast.ImportFrom)]
+
+
 def relative(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
@@ -83,7 +89,7 @@ def test_broad_excepts_stand_only_in_loops_that_must_go_on_and_in_the_entrypoint
 
 def swallowing_excepts(module: Path) -> Iterator[ast.ExceptHandler]:
     """Handlers of everything that do not raise in the end."""
-    for node in ast.walk(tree_of(module)):
+    for node in excepts_and_imports(module):
         if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise):
             caught = ast.unparse(node.type) if node.type else "BaseException"
             if caught in ("Exception", "BaseException"):
@@ -297,7 +303,7 @@ def test_a_small_module_with_one_importer_has_a_reason() -> None:
     names = {".".join(m.relative_to(SOURCE.parent).with_suffix("").parts): m for m in MODULES}
     importers: dict[str, set[str]] = {name: set() for name in names}
     for name, module in names.items():
-        for node in ast.walk(tree_of(module)):
+        for node in excepts_and_imports(module):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for target in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
                     importers.get(target, set()).add(name)

@@ -29,14 +29,15 @@ def as_read(text: str) -> str:
     return parse(mail.as_bytes()).text
 
 
-def outcome(folder: Path, mail: str, expected: str, site: Mapping[str, str] = SITE) -> str:
-    """`done`, `asked`, or `wrong` for every other change of the site."""
-    pottery = Pottery(folder, site)
+def outcome(pottery: Pottery, mail: str, expected: str) -> str:
+    """`done`, `asked`, or `wrong` for every other change of the site, which is then as it was."""
     photos = int("photo" in expected.split(": ", maxsplit=1)[0] or "photo" in expected or "[photo.jpg]" in mail)
     result = pottery.write(as_read(mail.replace(" [photo.jpg]", "")), photos)
-    if pottery.files() == site:
+    files = pottery.files()
+    pottery.restore(files)
+    if files == pottery.site:
         return "wrong" if isinstance(result, Changed) else "asked"
-    return "done" if expected and is_as_expected(pottery.files(), expected, site) else "wrong"
+    return "done" if expected and is_as_expected(files, expected, pottery.site) else "wrong"
 
 
 @pytest.mark.parametrize(
@@ -52,8 +53,8 @@ def outcome(folder: Path, mail: str, expected: str, site: Mapping[str, str] = SI
 def test_of_exact_wishes_most_are_done_and_none_is_done_wrongly(
     tmp_path: Path, name: str, site: Mapping[str, str], least: float
 ) -> None:
-    mails = list(sentences(name))
-    got = {mail: outcome(tmp_path / str(n), mail, expected, site) for n, (mail, expected) in enumerate(mails)}
+    mails, pottery = list(sentences(name)), Pottery(tmp_path, site)
+    got = {mail: outcome(pottery, mail, expected) for mail, expected in mails}
     assert [mail for mail, what in got.items() if what == "wrong"] == []
     not_done = [mail for mail, what in got.items() if what != "done"]
     assert len(not_done) <= (1 - least) * len(mails), not_done
@@ -69,8 +70,8 @@ def test_of_exact_wishes_most_are_done_and_none_is_done_wrongly(
 def test_a_mail_that_is_not_understood_to_the_last_word_changes_nothing(
     tmp_path: Path, name: str, site: Mapping[str, str]
 ) -> None:
-    mails = [mail for mail, _ in sentences(name)]
-    assert [mail for n, mail in enumerate(mails) if outcome(tmp_path / str(n), mail, "", site) != "asked"] == []
+    pottery = Pottery(tmp_path, site)
+    assert [mail for mail, _ in sentences(name) if outcome(pottery, mail, "") != "asked"] == []
 
 
 def test_what_was_not_understood_is_left_aside_after_a_yes(pottery: Pottery) -> None:

@@ -99,12 +99,21 @@ class Pottery:
     """The site in a folder, and its owner."""
 
     def __init__(self, folder: Path, site: Mapping[str, str] = SITE) -> None:
-        self.folder, self.session = folder / "site", ""
-        for name, text in site.items():
-            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (self.folder / name).write_text(text)
+        self.site, self.folder, self.session = site, folder / "site", ""
+        for parent in {(self.folder / name).parent for name in site}:
+            parent.mkdir(parents=True, exist_ok=True)
+        self.restore({})
         self.photo = folder / "photo.jpg"
         self.photo.write_bytes(b"\xff\xd8\xff photo")
+
+    def restore(self, files: Mapping[str, str]) -> None:
+        """Write the site as it was in the beginning over these files of the folder, and begin a new thread."""
+        self.session = ""
+        for name in files.keys() - self.site.keys():
+            (self.folder / name).unlink()
+        for name, text in self.site.items():
+            if files.get(name) != text:
+                (self.folder / name).write_text(text)
 
     def write(self, mail: str, photos: int = 0, name: str = "photo.jpg") -> AgentResult:
         """Send a mail in the thread."""
