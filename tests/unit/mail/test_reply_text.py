@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.mail.introductions import DELIMITERS, DEVICES, FORWARDED, HEADERS, QUOTING
+from tests.unit.mail.look_alikes import LOOK_ALIKES, NEW_MAILS
 from webordinary.mail.parsing import reply_text as lines
 from webordinary.mail.parsing.reply_text import reply_text
 
@@ -33,7 +34,7 @@ HISTORY = {
 
 @pytest.mark.parametrize("history", HISTORY)
 def test_history_and_signatures_are_set_aside(history: str) -> None:
-    reply = reply_text(f"Change the title.\n\nThe second one too.\n\n{HISTORY[history]}\n")
+    reply = reply_text(f"Change the title.\n\nThe second one too.\n\n{HISTORY[history]}\n", replied=True)
     assert reply.text == "Change the title.\n\nThe second one too."
     assert reply.elided.split() == HISTORY[history].split()
 
@@ -70,7 +71,7 @@ WRITTEN = "Change the title.\n\nThe second one too."
 @pytest.mark.parametrize("program", QUOTING)
 def test_an_introduction_is_known_in_every_language_and_however_it_is_wrapped(program: str, width: int) -> None:
     introduction = "\n".join(textwrap.wrap(QUOTING[program], width, break_on_hyphens=False))
-    assert reply_text(f"{WRITTEN}\n\n{introduction}\n\n> Done.\n> See it.\n").text == WRITTEN
+    assert reply_text(f"{WRITTEN}\n\n{introduction}\n\n> Done.\n> See it.\n", replied=True).text == WRITTEN
 
 
 @pytest.mark.parametrize("language", HEADERS)
@@ -80,7 +81,7 @@ def test_a_repeated_header_begins_history_in_every_language(language: str) -> No
 
 @pytest.mark.parametrize("delimiter", DELIMITERS)
 def test_a_delimiter_begins_history_in_every_language(delimiter: str) -> None:
-    assert reply_text(f"{WRITTEN}\n\n{delimiter}\nDone.\nSee it.\n").text == WRITTEN
+    assert reply_text(f"{WRITTEN}\n\n{delimiter}\nDone.\nSee it.\n", replied=True).text == WRITTEN
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -157,6 +158,23 @@ def test_the_line_above_an_introduction_is_no_part_of_it(body: str) -> None:
 )
 def test_words_that_resemble_history_are_kept(body: str) -> None:
     assert reply_text(body).text == body
+
+
+@pytest.mark.parametrize("replied", [False, True])
+@pytest.mark.parametrize("body", LOOK_ALIKES)
+def test_a_text_that_looks_like_history_is_kept_in_a_new_mail_and_in_an_answer(body: str, replied: bool) -> None:
+    assert reply_text(body, replied=replied).text == body
+
+
+@pytest.mark.parametrize("body", NEW_MAILS)
+def test_a_mail_that_answers_nothing_has_no_history_unless_only_a_program_writes_so(body: str) -> None:
+    assert reply_text(body).text == body
+
+
+def test_a_look_alike_above_the_history_is_kept() -> None:
+    guests = "New in the guest book.\n\nOn 4 May 2026, Anna Berg wrote:\n\nSo lovely!"
+    history = "On 5 Jan 2026 at 10:20, Ann <ann@shop.example> wrote:\n> Done."
+    assert reply_text(f"{guests}\n\n{history}", replied=True).text == guests
 
 
 def test_the_broken_rest_of_a_quoted_line_is_no_answer() -> None:

@@ -119,6 +119,8 @@ class _TextWriter:
         """The kinds of the elements around; the innermost counts."""
         self.next_kind = ""
         """For the next line with words alone."""
+        self.cited = 0
+        """How deep in quotes that a mail program marks as such, beside their indentation."""
 
     def words(self, text: str, *, verbatim: bool) -> None:
         if verbatim:
@@ -143,7 +145,7 @@ class _TextWriter:
 
     def _kind(self) -> str:
         kind, self.next_kind = self.next_kind or (self.kinds[-1] if self.kinds else ""), ""
-        return kind
+        return kind or ("q" if self.cited else "")
 
     def _mark(self) -> str:
         return "> " * min(self._quotes, MAX_QUOTES)
@@ -260,7 +262,9 @@ class _Walk:
         elif names & _SIGNATURES and not writer.in_quote:
             element.kind = "S"
         if element.quotes:
+            element.cited = element.has("type", "cite") or bool(element.names)
             writer.quote(1)
+            writer.cited += element.cited
         if element.kind:
             writer.end_line()
             writer.kinds.append(element.kind)
@@ -291,6 +295,7 @@ class _Walk:
             self._lists.pop()
         if element.quotes:
             writer.quote(-1)
+            writer.cited -= element.cited
         elif tag in _SPACED:
             writer.blank_line()
         elif tag in _BLOCKS or element.kind:
@@ -325,11 +330,11 @@ class _Walk:
 class _Element:
     """An open element: what its attributes say, and what was done on entering it."""
 
-    __slots__ = ("_attributes", "hidden", "kind", "names", "place", "quotes", "struck", "style", "tag")
+    __slots__ = ("_attributes", "cited", "hidden", "kind", "names", "place", "quotes", "struck", "style", "tag")
 
     def __init__(self, tag: str, attributes: Mapping[str, str | None]) -> None:
         self.tag, self._attributes = tag, attributes
-        self.kind, self.quotes, self.place = "", False, (0, 0)
+        self.kind, self.quotes, self.cited, self.place = "", False, False, (0, 0)
         self.style, self.names, self.hidden, self.struck = "", _NO_NAMES, False, tag in _STRUCK_TAGS
         if attributes:
             self._read()

@@ -172,7 +172,8 @@ def parse(raw: bytes, limits: MailLimits = DEFAULT_LIMITS) -> ParsedMail:
     parts = take_apart(raw, limits)
     header = outline(raw)
     author, subject = header.sender_name, header.subject
-    reply = reply_text(body_lines(parts), author=author, forwarded=is_forward(subject), replied=is_reply(subject))
+    replied = is_reply(subject) or bool(header.in_reply_to or header.references)
+    reply = reply_text(body_lines(parts), author=author, forwarded=is_forward(subject), replied=replied)
     wish = wish_in(reply.text, author)
     return replace(
         header,

@@ -444,6 +444,14 @@ LANGUAGES = (
         absent="automaatvastus",
     ),
     Phrases(
+        "Armenian",
+        wrote="գրեց|գրել է",
+        sender="ումից",
+        sent="ուղարկված",
+        recipient="ում",
+        subject="թեմա",
+    ),
+    Phrases(
         "Catalan",
         wrote="va escriure|ha escrit",
         sender="de",

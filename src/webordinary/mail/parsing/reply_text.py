@@ -7,7 +7,7 @@ text is kept: a customer's words must not get lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from webordinary.mail.parsing.phrases import DATE_FIELDS, alternatives, any_of, any_word_of
@@ -269,7 +269,7 @@ def reply_text(
 
     `author` is the display name of the sender, which a signature repeats. A mail that was `forwarded` shows another
     mail on purpose: that is something to work with, not history. In one that `replied`, a forwarded mail is history,
-    unless the text above points to it.
+    unless the text above points to it, and what a person may have written counts as history more readily.
     """
     given = [Line(text) for text in body.strip("\n").split("\n")] if isinstance(body, str) else list(body)
     whole = "\n".join(line.text for line in given).strip()
@@ -278,22 +278,24 @@ def reply_text(
     lines = list(_separated(given))
     texts = [line.text for line in lines]
     kinds = "".join(_kinds(lines, author))
-    if _says_nothing(texts, kinds):
+    marked = frozenset(n for n, line in enumerate(lines) if line.kind not in ("", "i"))
+    mail = _Body(texts, marked, author, replied)
+    if _says_nothing(mail, kinds):
         return ReplyText("", whole)
-    start, end = _span(texts, kinds, forwarded, replied)
+    start, end, kinds = _span(mail, kinds, forwarded)
     inside = set() if forwarded else _left_out(texts, kinds, start, end)
-    kept = [n for n in range(start, _before_disclaimer(texts, start, end)) if n not in inside]
+    kept = [n for n in range(start, _before_disclaimer(texts, kinds, start, end)) if n not in inside]
     text, shown = "\n".join(texts[n] for n in kept).strip(), set(kept)
     if not text:
         return ReplyText(whole, "")
     return ReplyText(text, "\n".join(line for n, line in enumerate(texts) if n not in shown).strip())
 
 
-def _says_nothing(texts: Sequence[str], kinds: str) -> bool:
+def _says_nothing(mail: _Body, kinds: str) -> bool:
     """Is this an empty answer: the line of a phone, introductions and quotes alone, or a signature?"""
-    if _SIGNATURE.match(kinds.strip("e")) and not any(map(_is_a_sentence, texts)):
-        return True
-    said = "".join(kind for text, kind in zip(texts, kinds, strict=True) if text.strip("> \t\u00a0"))
+    if _SIGNATURE.match(kinds.strip("e")) and not any(map(_is_a_sentence, mail.texts)):
+        return kinds.find("g") in mail.marked or _is_signature(mail, kinds, kinds.find("g"), len(kinds))
+    said = "".join(kind for text, kind in zip(mail.texts, kinds, strict=True) if text.strip("> \t\u00a0"))
     return said.lstrip("s").startswith("b") and not said.strip("sbq")
 
 
@@ -323,6 +325,7 @@ def _kinds(lines: Sequence[Line], author: str) -> list[str]:
     _find_introductions_of_quotes(texts, kinds)
     _find_wrapped_end(texts, kinds)
     _find_headers(texts, kinds)
+    _find_forwards(texts, kinds)
     _find_titles(texts, kinds)
     _find_named_signatures(texts, kinds, author)
     _find_signed_lines(texts, kinds)
@@ -461,6 +464,14 @@ def _find_headers(texts: Sequence[str], kinds: list[str]) -> None:
                 kinds[above] = "r"
 
 
+def _find_forwards(texts: Sequence[str], kinds: list[str]) -> None:
+    """A title without dashes announces a forwarded mail only if a header follows."""
+    for n, kind in enumerate(kinds):
+        if kind == "f" and not _TITLE.match(texts[n]):
+            following = next((other for other in kinds[n + 1 :] if other != "e"), "")
+            kinds[n] = "f" if following and following in "Hhq" else "t"
+
+
 def _is_long_rule(line: str) -> bool:
     return len(line.strip()) > len("--") and not line.strip().strip("_-—–―")
 
@@ -524,38 +535,246 @@ def _find_marked_signatures(kinds: list[str]) -> None:
             kinds[run.start()] = "g"
 
 
-# Which lines were written now.
+# Which lines were written now. A sign of history is strong where only a program writes it so: an introduction with an
+# address, header fields with a date, the markup of a mail program. People write what resembles the others, too: these
+# count in an answer only, apart from a text that is finished above them.
 
 
-def _span(texts: Sequence[str], kinds: str, forwarded: bool, replied: bool) -> tuple[int, int]:
-    """First line of what was written now, and the first one after it."""
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """The lines of a mail, and what else tells whether a sign in them is a program's."""
+
+    texts: Sequence[str]
+    marked: Set[int]
+    """Lines whose kind the markup names."""
+    author: str
+    replied: bool
+
+
+def _is_believable(body: _Body, kinds: str, finder: Finder, cut: int, end: int) -> bool:
+    texts = body.texts
+    if _may_be_announced(texts, finder, cut) and _announced(texts, kinds, cut):
+        return False
+    letter = kinds[cut]
+    if letter == "g":
+        return cut in body.marked or _is_signature(body, kinds, cut, end)
+    if letter == "s":
+        return cut in body.marked or _is_device(body, kinds, cut, end)
+    if letter == "r":
+        return end < len(kinds) or _is_idle_ruler(texts, kinds, cut)
+    if cut in body.marked or _is_strong(texts, kinds, cut, end):
+        return True
+    return body.replied and _is_plausible(texts, kinds, cut, end)
+
+
+def _run(kinds: str, cut: int, end: int, letters: str) -> int:
+    """The first line after these that has none of the letters."""
+    last = cut
+    while last < end and kinds[last] in letters:
+        last += 1
+    return last
+
+
+def _is_strong(texts: Sequence[str], kinds: str, cut: int, end: int) -> bool:
+    """Does only a program write it like this?"""
+    letter = kinds[cut]
+    if letter == "b":
+        introduction = _joined(texts[cut : _run(kinds, cut, end, "b")])
+        timed = _TIME.search(introduction) is not None and _is_quoted(kinds, cut, end)
+        return timed or bool(_ADDRESS.search(introduction) or _HEADERS_IN_A_LINE.match(introduction))
+    if letter == "H":
+        return _is_programs_header([texts[n] for n in range(cut, end) if kinds[n] in "Hh"][:MAX_FIELDS])
+    if letter == "d":
+        return bool(_TITLE.match(texts[cut].strip()) or _ADDRESS.fullmatch(texts[cut].strip()))
+    return any(_is_of_a_program(texts[n]) for n in range(cut, min(end, cut + MAX_QUOTES)) if kinds[n] == "q")
+
+
+def _is_quoted(kinds: str, introduction: int, end: int) -> bool:
+    """Do quotes stand right below the introduction?"""
+    return kinds[_run(kinds, introduction, end, "be") : end][:1] == "q"
+
+
+MAX_FIELDS = 8
+MAX_QUOTES = 100
+"""So many lines of a quote are looked at."""
+
+
+def _is_programs_header(fields: Sequence[str]) -> bool:
+    roles = {role_of(field) for field in fields}
+    timed = any(role_of(field) == "sent" and _TIME.search(field) for field in fields)
+    addressed = any(_ADDRESS.search(field) for field in fields)
+    dated = any(_tells_when_it_was_sent(field) for field in fields)
+    if "sender" in roles and addressed and dated:
+        return True
+    return timed and (addressed or len(roles - {""}) >= 3)
+
+
+def _is_of_a_program(quoted: str) -> bool:
+    """A line of a quote: a quote in it, an introduction, a header field with an address, a delimiter."""
+    inner = _QUOTE_MARK.sub("", quoted[:MAX_LINE])
+    if QUOTE.match(inner):
+        return True
+    return introduces(inner) or bool(role_of(inner) and _ADDRESS.search(inner)) or _delimits(inner) != ""
+
+
+_QUOTE_MARK = re.compile(r"^\s*(?:>|&gt;|\uff1e|[A-Z]{1,3}>)\s?")
+_TO_READER = re.compile(r"(?i)\b(?:you|sie|du|ihr|vous|tu|usted|lei|je|ni)\b")
+
+
+def _is_plausible(texts: Sequence[str], kinds: str, cut: int, end: int) -> bool:
+    """Of an answer: is this history, where its signs alone do not prove it?"""
+    finished = _is_finished(texts, kinds, cut)
+    if kinds[cut] == "b":
+        introduction = _joined(texts[cut : _run(kinds, cut, end, "b")])
+        named = _TIME.search(introduction) or _TO_READER.search(introduction)
+        return _is_quoted(kinds, cut, end) or (finished and named is not None)
+    if kinds[cut] != "q":
+        return finished and kinds[cut - 1] != "t"
+    said = [quoted for n in range(cut, end) if kinds[n] == "q" and (quoted := _QUOTE_MARK.sub("", texts[n]).strip())]
+    if "b" in kinds[:cut]:
+        return True
+    if kinds[:cut].endswith("t") or "q" in kinds[:cut] or (len(said) == 1 and _compares(texts[cut])):
+        return False
+    return finished or any(quote.endswith("?") or len(quote) >= MIN_WRAPPED_QUOTE for quote in said)
+
+
+def _compares(line: str) -> bool:
+    """Is this `> 100 euros`, a number compared with another, and no quote?"""
+    return _COMPARISON.match(line) is not None
+
+
+_COMPARISON = re.compile(r"\s*+>\s?+[\da-z€$£].*[^?]$")
+
+
+def _is_finished(texts: Sequence[str], kinds: str, cut: int) -> bool:
+    """Is the text above complete: a sentence, a closing or a name, so that it announces nothing?"""
+    above = next((n for n in range(cut - 1, -1, -1) if kinds[n] != "e"), -1)
+    if above < 0 or kinds[above] != "t":
+        return True
+    line = texts[above].strip()[-MAX_LINE:]
+    return line.endswith(_ENDS) or (is_name(line) and len(line.split()) <= MAX_SIGNED) or not clauses_of(line)
+
+
+_ENDS = (".", "!", "?", "…", ")", "”", '"', "»", "。", "！", "？", "؟", "।")
+
+
+def _is_device(body: _Body, kinds: str, cut: int, end: int) -> bool:
+    """Is this the line of a phone or a program, with nothing below it but a name and a telephone number?
+
+    An answer mostly carries its history: where no other sign of it is found, a long text below is it.
+    """
+    texts, line = body.texts, body.texts[cut]
+    below = [texts[n] for n in range(cut + 1, end) if kinds[n] == "t"]
+    unmarked = body.replied and end == len(kinds) and len(below) >= 3 and len("".join(below)) >= MIN_UNMARKED
+    if below and not unmarked and not _is_card_text(below):
+        return False
+    if _PROGRAM.search(line):
+        return True
+    brand = any(word[:1].isupper() or word[:1].isdigit() for word in line.split()[1:])
+    return brand and kinds[cut - 1] != "t" and _is_finished(texts, kinds, cut)
+
+
+MIN_UNMARKED = 200
+
+
+def _is_card_text(below: Sequence[str]) -> bool:
+    return not any(_is_a_sentence(text) for text in below) and (
+        is_name(below[0].strip()) or _CONTACT.search("\n".join(below)) is not None or not clauses_of("\n".join(below))
+    )
+
+
+def _is_idle_ruler(texts: Sequence[str], kinds: str, cut: int) -> bool:
+    """Is a ruler at the end the rest of a history, and not the frame or the divider of a text?"""
+    rulers = {texts[n].strip() for n in range(cut, len(kinds)) if kinds[n] == "r"}
+    return kinds[cut - 1] == "e" and not rulers & {text.strip() for text in texts[:cut]}
+
+
+def _is_signature(body: _Body, kinds: str, cut: int, end: int) -> bool:
+    """Does what stands below the mark look like a name, a card, a device or the footer of a list, and like no wish?"""
+    texts = body.texts
+    if _in_announced_text(texts, kinds, cut, end) or _goes_on(texts[cut:end], kinds[cut:end]):
+        return False
+    below = [n for n in range(cut + 1, end) if kinds[n] not in "e"]
+    if not below:
+        return not _is_repeated(texts, kinds, cut)
+    lines = [texts[n].strip() for n in below if kinds[n] == "t"]
+    if any(_POSTSCRIPT.match(line) for line in lines):
+        return False
+    if not lines:
+        return True
+    contact = _CONTACT.search("\n".join(lines)) is not None
+    if _is_repeated(texts, kinds, cut) and not contact:
+        return False
+    if _names_author(lines, body.author):
+        return True
+    if not _is_finished(texts, kinds, cut):
+        return False
+    first = lines[0].strip("*_ ")
+    named = is_name(first) and not any(char.isdigit() for char in first)
+    named = named or (texts[cut].endswith("- ") and len(first.split()) == 1)
+    footer = _ABOUT_MAIL.search("\n".join(lines)) is not None
+    return named or contact or footer or not clauses_of(first.replace("/", "."))
+
+
+def _is_repeated(texts: Sequence[str], kinds: str, cut: int) -> bool:
+    """Stands the same mark a second time, as between the verses of a poem?"""
+    mark = texts[cut].strip()
+    return any(text.strip() == mark for n, text in enumerate(texts) if n != cut and kinds[n] in "tgr")
+
+
+def _names_author(lines: Sequence[str], author: str) -> bool:
+    said = " ".join(lines[:3]).lower()
+    return any(len(word) > 2 and word in said for word in author.lower().split())
+
+
+_POSTSCRIPT = re.compile(r"(?i)(?:p\.?\s?p?\.?s|n\.?b)\b\.?\s?[:.]?\s")
+_ABOUT_MAIL = re.compile(
+    r"(?i)\bthis (?:e-?mail|message)|mailing list|subscrib|abonnier|abonné|my signature|\bsigned\b"
+)
+_PROGRAM = re.compile(
+    r"(?i)phon|i-?pad|ipod|android|galaxy|samsung|huawei|xiaomi|pixel|nokia|blackberry|windows|outlook|mail|gmx"
+    r"|web\.de|proton|tuta|yahoo|thunderbird|spark|superhuman|mobil|handy|tablet|smart|device|gerät|appareil"
+    r"|dispositivo|apparaat|app\b|watch|unterwegs|https?:|手机|手機|virus|brevity|typo|e/os"
+)
+"""What a line of a phone names: a device, a program or an address. "Sent from my heart" names none."""
+
+
+def _span(body: _Body, kinds: str, forwarded: bool) -> tuple[int, int, str]:
+    """First line of what was written now, the first one after it, and the kinds as far as they are believed."""
+    texts, replied = body.texts, body.replied
     below = answer_below(kinds)
-    if below and ("q" in kinds[:below] or _names_moment_or_address(texts[:below])):
-        return below, _cut(kinds[below:], _found(_SIGNATURE)) + below
+    if below and ("q" in kinds[:below] or _ADDRESS.search(" ".join(texts[:below]))):
+        return below, _cut(kinds[below:], _found(_SIGNATURE)) + below, kinds
     if replied and not forwarded and (head := _FORWARDED_HEAD.match(kinds)):
-        return head.end(), _cut(kinds[head.end() :], _found(_SIGNATURE)) + head.end()
+        return head.end(), _cut(kinds[head.end() :], _found(_SIGNATURE)) + head.end(), kinds
     end, signed = len(kinds), -1
     if forwarded or _forwards(kinds):
         forward = _cut(kinds, _found(_FORWARD)) if replied and not forwarded else end
         meant = _announced(texts, kinds, forward) or _POINTS.search("\n".join(texts[:forward]))
-        return 0, end if meant else forward
+        return 0, end if meant else forward, kinds
     for finder in (_SIGNED_END, *_HISTORY, _SIGNED_END):
-        cut = _cut(kinds[:end], finder)
-        if cut == end or (_may_be_announced(texts, finder, cut) and _announced(texts, kinds, cut)):
+        if finder is _SIGNED_END and signed == end:
             continue
-        if finder is _SIGNED_END and (signed == end or _in_announced_text(texts, kinds, cut, end)):
-            continue
-        if finder is _SIGNED_END and _goes_on(texts[cut:end], kinds[cut:end]):
-            continue
+        kinds, cut = _believed(body, kinds, finder, end)
+        signed = cut if finder is _SIGNED_END and cut < end else signed
         end = cut
-        signed = end if finder is _SIGNED_END else signed
-    return 0, end
+    return 0, end, kinds
 
 
-def _names_moment_or_address(introduction: Sequence[str]) -> bool:
-    """Whether an introduction over no quotes is a program's: one without may tell what a guest wrote on 4 May."""
-    said = " ".join(introduction)
-    return bool(_TIME.search(said) or _ADDRESS.search(said))
+MAX_DOUBTS = 20
+"""So many signs of one kind are looked at; below that all is kept."""
+
+
+def _believed(body: _Body, kinds: str, finder: Finder, end: int) -> tuple[str, int]:
+    """Where the first believable sign stands; those above it become text, as their writer meant them."""
+    for _ in range(MAX_DOUBTS):
+        cut = _cut(kinds[:end], finder)
+        sign = _run(kinds, cut, end, "e")
+        if sign == end or _is_believable(body, kinds, finder, sign, end):
+            return kinds, cut
+        last = _run(kinds, sign, end, "Hh" if kinds[sign] == "H" else kinds[sign])
+        kinds = kinds[:sign] + "t" * (last - sign) + kinds[last:]
+    return kinds, end
 
 
 def _in_announced_text(texts: Sequence[str], kinds: str, cut: int, end: int) -> bool:
@@ -574,6 +793,8 @@ def _goes_on(texts: Sequence[str], kinds: str) -> bool:
     below = [n for n, kind in enumerate(kinds) if kind == "t"]
     if not below or len(texts[0].strip()) > len("--"):
         return bool(below) and _is_long_rule(texts[0]) and kinds[1] == "e" and not _is_card(texts[below[0] :])
+    if _ABOUT_MAIL.search(texts[below[0]]):
+        return False
     if _is_a_sentence(texts[below[0]]) or _ITEM.match(texts[below[0]]):
         return True
     paragraphs = [texts[n] for n in below[1:] if kinds[n - 1] == "e"]
@@ -651,7 +872,7 @@ def _disclaimers(text: str) -> set[str]:
     return {match.group().lower() for match in _DISCLAIMS.finditer(text)}
 
 
-def _before_disclaimer(texts: Sequence[str], start: int, end: int) -> int:
+def _before_disclaimer(texts: Sequence[str], kinds: str, start: int, end: int) -> int:
     """The first line of the legal notice at the end, if there is one that was not announced as a text for the site."""
     while True:
         last = end
@@ -661,8 +882,9 @@ def _before_disclaimer(texts: Sequence[str], start: int, end: int) -> int:
         while first > start and texts[first - 1].strip():
             first -= 1
         notice = " ".join(texts[first:last])
-        above = "\n".join(texts[start:first]).rstrip()
-        if len(notice) < MIN_DISCLAIMER or len(_disclaimers(notice)) < 3 or not above or above.endswith((":", "：")):
+        above = any(text.strip() for text in texts[start:first])
+        long = len(notice) >= MIN_DISCLAIMER and len(_disclaimers(notice)) >= 3
+        if not long or not above or not _is_finished(texts, kinds, first):
             return end
         end = first
 
@@ -751,11 +973,12 @@ _SIGNED_END = _found(_SIGNATURE)
 # In the order in which we believe the signs. Text below a quote means: answered inside.
 _HISTORY: tuple[Finder, ...] = (
     _found(_DELIMITER),
-    _found(_DEVICE),
     begin_and_quotes,
     begin_without_quotes,
     _found(_HEADER_START),
     begin_unanswered,
     quotes_to_the_end,
+    rulers_to_the_end,
+    _found(_DEVICE),
     rulers_to_the_end,
 )
