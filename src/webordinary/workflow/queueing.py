@@ -37,7 +37,7 @@ class Queueing:
         self.pool.tickets.notify_owner(job)
         if job.state is JobState.QUEUED:
             self.events.emit(Event(EventKind.JOB_QUEUED, job.email_id, job.job_id, job.key))
-        return {}
+        return _as_payload(ClaimRequest.for_job(job))
 
     def check_ownership(self, payload: Payload) -> Payload:
         """Does a live worker own the key, and is it known to run no other job? Only looks.
@@ -52,10 +52,11 @@ class Queueing:
 
     def send_claim_request(self, payload: Payload) -> Payload:
         """Tell the workers that this key waits; a hint that is there already is enough."""
-        job = self._job(payload)
-        self.pool.hints.send(ClaimRequest.for_job(job), self.now())
+        told = payload.get("queued")  # an execution that began before it was told asks the record
+        request = _as_request(told) if told else ClaimRequest.for_job(self._job(payload))
+        self.pool.hints.send(request, self.now())
         self.pool.tickets.notify_unclaimed()
-        self.events.emit(Event(EventKind.CLAIM_REQUESTED, job.email_id, job.job_id, job.key))
+        self.events.emit(Event(EventKind.CLAIM_REQUESTED, request.email_id, payload["jobId"], request.key))
         return {}
 
     def check_active_job(self, payload: Payload) -> Payload:
@@ -109,3 +110,24 @@ class Queueing:
         if job is None:
             raise Permanent(f"job {payload['jobId']} is not recorded; was the database restored from a backup?")
         return job
+
+
+def _as_payload(request: ClaimRequest) -> Payload:
+    """What a later step needs to send the request without reading the job again."""
+    return {
+        "key": str(request.key),
+        "emailId": request.email_id,
+        "threadId": request.thread_id,
+        "since": request.waiting_since.isoformat(),
+        "readyAt": request.ready_at.isoformat() if request.ready_at else "",
+    }
+
+
+def _as_request(told: Payload) -> ClaimRequest:
+    return ClaimRequest(
+        ProjectUser.parse(told["key"]),
+        datetime.fromisoformat(told["since"]),
+        email_id=told["emailId"],
+        thread_id=told["threadId"],
+        ready_at=datetime.fromisoformat(told["readyAt"]) if told["readyAt"] else None,
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
@@ -11,14 +13,17 @@ from pathlib import Path
 import pytest
 from tests.harness.embedded import AMELIA_SCOTT, SCOTT, WORKER, EmbeddedHarness, open_harness
 
+from webordinary.adapters.sqlite.database import MemoryDatabase
+from webordinary.adapters.sqlite.jobs import SqliteClaimRequests
 from webordinary.compose.steps import answering_of, steps_of
 from webordinary.mail.ports import EarlierMailFirst
 from webordinary.model.claims import ClaimRequest, StartedJob
 from webordinary.model.errors import Permanent
-from webordinary.model.jobs import JobOutcome, JobResult, JobState, Settlement
+from webordinary.model.jobs import JobOutcome, JobResult, JobState, Requeue, RequeueReason, Settlement
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, Sender, SenderRole
 from webordinary.workflow.definition import REPEATABLE, STEPS, Step
+from webordinary.workflow.queueing import Queueing
 
 
 @pytest.fixture
@@ -166,8 +171,45 @@ def test_send_to_container_writes_nothing_for_a_job_that_is_queued(
 ) -> None:
     payload = identified(harness, steps)
     before = harness.services.jobs.get(payload["jobId"])
-    assert steps["SendToContainer"](payload) == {}
+    steps["SendToContainer"](payload)
     assert harness.services.jobs.get(payload["jobId"]) == before
+
+
+class AskedHints(SqliteClaimRequests):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryDatabase())
+        self.requests: list[ClaimRequest] = []
+
+    def send(self, request: ClaimRequest, now: object, *, again: bool = False) -> bool:
+        self.requests.append(request)
+        return True
+
+
+@pytest.mark.parametrize("put_off", [False, True])
+def test_a_claim_is_requested_with_what_was_told_as_json_when_the_job_was_queued(
+    harness: EmbeddedHarness, steps: Mapping[str, Step], put_off: bool
+) -> None:
+    payload, now = identified(harness, steps), harness.services.clock.now()
+    pool = harness.services.pool
+    if put_off:
+        started = pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, now)
+        assert isinstance(started, StartedJob)
+        held = Requeue(RequeueReason.HELD, now + timedelta(hours=1))
+        pool.claims.end_and_take_next(started, held, now, more=False)
+    told = json.loads(json.dumps(steps["SendToContainer"](payload)))
+    hints = AskedHints()
+    services = harness.services
+    queueing = Queueing(
+        replace(pool, hints=hints), services.interruptions, services.events, services.clock.now, lambda job: None
+    )
+    job = services.jobs.get(payload["jobId"])
+    assert job
+    assert bool(job.not_before) == put_off
+    queueing.send_claim_request({"jobId": job.job_id, "queued": told})
+    queueing.send_claim_request({"jobId": job.job_id})  # an execution that began before it was told
+    assert hints.requests == [ClaimRequest.for_job(job)] * 2
 
 
 def test_a_job_that_is_not_recorded_is_an_error_that_names_it(steps: Mapping[str, Step]) -> None:

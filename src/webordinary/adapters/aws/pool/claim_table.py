@@ -30,12 +30,10 @@ OR_UNMOVED = """
  OR (#status = :held AND #containerId = :over_worker AND #fence = :over_fence AND #beat = :over_beat)"""
 
 MINE = "#containerId = :worker AND #fence = :mine AND #status = :held"
-LEAVING = "#containerId = :worker AND #fence = :mine AND #status = :releasing"
 
 RUNS = "SET #running = :job, #lastActivity = :now"
 RESTS = "SET #lastActivity = :now REMOVE #running"
 RENEW = "SET #leaseExpiresAt = :until, #ttl = :ttl ADD #beat :one"
-LEAVE = "SET #status = :releasing"
 # Whom it belonged to goes, so that the index by worker holds what is held.
 FREE = "SET #status = :free REMOVE #containerId, #running"
 
@@ -95,15 +93,9 @@ class ClaimTable:
         values = {"until": moment(until), "ttl": epoch(until, GARBAGE_AFTER_SECONDS), "one": 1, "held": "held"}
         return self._update(claim, RENEW, MINE, **values)
 
-    def leave(self, claim: Claim) -> Write:
-        """Make the key claimable by other workers."""
-        return self._update(claim, LEAVE, MINE, releasing="releasing", held="held")
-
-    def free(self, claim: Claim, *, from_held: bool = False) -> Write:
+    def free(self, claim: Claim) -> Write:
         """Free the key."""
-        if from_held:
-            return self._update(claim, FREE, MINE, free="free", held="held")
-        return self._update(claim, FREE, LEAVING, free="free", releasing="releasing")
+        return self._update(claim, FREE, MINE, free="free", held="held")
 
     def forget(self, key: ProjectUser) -> None:
         """Remove an offboarded customer's key; its holder notices at its next renewal. Later fences are larger."""

@@ -93,7 +93,7 @@ class FinishPlan:
     def _ownership(self, claims: ClaimTable, request: str, now: datetime) -> list[Write]:
         if self.handed:
             taken = self.handed.started
-            free = claims.free(self.claim, from_held=True)
+            free = claims.free(self.claim)
             return [free, claims.take(taken.claim, None, taken.job.job_id, request)]
         return [claims.use(self.claim, self.own.job.job_id if self.own else None, now)]
 
@@ -287,17 +287,15 @@ class AwsClaims:
         return kept
 
     def begin_release(self, claim: Claim) -> bool:
-        """Held becomes releasing."""
-        written = self._dynamo.write(f"releasing {claim.key}", self._claims.leave(claim))
+        """Held becomes free at once: others may claim either, and a second write would be paid for at each release."""
+        written = self._dynamo.write(f"releasing {claim.key}", self._claims.free(claim))
         if not isinstance(written, ConditionFailed):
             return True
         row = written.by[0]
-        mine = (row.get("containerId"), row.get("fence")) == (claim.worker, claim.fence)
-        return mine and row["status"] == ClaimStatus.RELEASING  # then only the answer was lost
+        return row.get("fence") == claim.fence and row["status"] == ClaimStatus.FREE  # then only the answer was lost
 
     def end_release(self, claim: Claim) -> None:
-        """Releasing becomes free."""
-        self._dynamo.write(f"releasing {claim.key}", self._claims.free(claim))
+        """The key is free already."""
 
     def look(self, key: ProjectUser) -> Claim | None:
         """Who holds the key now."""
