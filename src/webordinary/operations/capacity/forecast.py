@@ -107,12 +107,19 @@ class Scaling:
     """What would be enough if workers came and went with the day, by quarters of an hour."""
 
     workers: tuple[int, ...]
+    needed: tuple[int, ...]
+    """Without those that leave and have not left yet."""
     monthly_usd: dict[str, float]
 
     @property
     def worker_hours(self) -> float:
         """Of a day."""
         return sum(self.workers) * 24 / BINS
+
+    @property
+    def tail_hours(self) -> float:
+        """So many of them workers and machines are only on their way out."""
+        return self.worker_hours - sum(self.needed) * 24 / BINS
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +222,7 @@ def _scaling(question: Question, measures: Measures, day: DayOfWork) -> Scaling:
     needed = tuple(math.ceil(max(busiest[at : at + 2]) / question.slots) for at in range(BINS))
     paid = tuple(max(needed[max(0, at - TAIL_QUARTERS) : at + 1]) for at in range(BINS))
     scaled = replace(day, worker_hours=sum(paid) * 24 / BINS)
-    return Scaling(paid, monthly_bill(scaled, question.compute, question.usage_model))
+    return Scaling(paid, needed, monthly_bill(scaled, question.compute, question.usage_model))
 
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -283,6 +290,7 @@ def plain_data(answer: Forecast) -> dict[str, Any]:
         "scaled": {
             "workers_by_quarter_hour": list(answer.scaling.workers),
             "worker_hours_per_day": answer.scaling.worker_hours,
+            "tail_hours_per_day": answer.scaling.tail_hours,
             "monthly_usd": _dollars(answer.scaling.monthly_usd),
             "monthly_usd_total": round(sum(answer.scaling.monthly_usd.values()), 2),
         },
@@ -380,8 +388,8 @@ def _scaling_lines(answer: Forecast) -> str:
     return (
         "Scaled with the day, by the age of what is unclaimed, "
         f"{min(scaling.workers):,} to {max(scaling.workers):,} workers would do:\n"
-        f"{scaling.worker_hours:,.0f} worker-hours a day instead of {fixed:,}, "
-        f"{total:,.2f} $ a month instead of {before:,.2f} $."
+        f"{scaling.worker_hours:,.1f} worker-hours a day instead of {fixed:,}, "
+        f"{scaling.tail_hours:,.1f} of them leaving; {total:,.2f} $ a month instead of {before:,.2f} $."
     )
 
 
