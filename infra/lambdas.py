@@ -37,13 +37,21 @@ class LambdasStack(Stack):
         self._code = lambda_.Code.from_asset(settings.lambda_code)
         dead_letters = sqs.Queue.from_queue_arn(self, "dead-letters", arns.queue(names.DEAD_LETTERS))
         self._failed = destinations.SqsDestination(dead_letters)
+        of = settings.reconcilers
         made = {function.name: self._function(function) for function in functions.FUNCTIONS}
         events.Rule(
             self,
             "each-minute",
             description="Hints, unfinished effects, mails without an execution",
             schedule=events.Schedule.expression(RECONCILE_RATE),
-            targets=[targets.LambdaFunction(made[names.RECONCILE], retry_attempts=0)],
+            targets=[
+                targets.LambdaFunction(
+                    made[names.RECONCILE],
+                    retry_attempts=0,
+                    event=events.RuleTargetInput.from_object({"time": events.EventField.time, "share": n, "of": of}),
+                )
+                for n in range(of)
+            ],
         )
 
     def _function(self, function: functions.Function) -> lambda_.Function:

@@ -11,8 +11,13 @@ from aws_cdk import Aws
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.names import MIN_RETENTION_DAYS
 
+MOST_TARGETS = 5
+"""Of a rule of EventBridge (EventBridge quotas, "Targets per rule")."""
 _DOMAIN = re.compile(r"([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}")
 _MODEL = re.compile(r"([a-z-]{1,16}\.)?anthropic\.[a-z0-9.:-]{1,100}")
+
+
+_NUMBERS = {"max_workers", "reconcilers", "worker_cpu", "worker_memory", "retention_days", "unadmitted_mail_mb"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,7 @@ class Settings:
     nat: str = "gateway"
     instance_types: tuple[str, ...] = ("m7g.large", "m6g.large")
     max_workers: int = 10
+    reconcilers: int = 1
     worker_cpu: int = 2048
     worker_memory: int = 7168
     image_tag: str = ""
@@ -58,6 +64,8 @@ class Settings:
             raise ValueError(f"bedrock_model: {self.bedrock_model!r} is no model of Anthropic's on Bedrock: {todo}")
         if self.bedrock_model and self.agent_secret:
             raise ValueError("agent_secret and bedrock_model are two ways to the model: take one of them")
+        if not 1 <= self.reconcilers <= MOST_TARGETS:
+            raise ValueError(f"reconcilers is {self.reconcilers}: take 1 to {MOST_TARGETS}")
         if self.retention_days < MIN_RETENTION_DAYS:
             why = f"a mail may wait for a week: take {MIN_RETENTION_DAYS} or more"
             raise ValueError(f"retention_days is {self.retention_days}, and {why}")
@@ -88,9 +96,8 @@ class Settings:
             if flag in said:
                 _one_of(flag, said[flag].lower(), ("true", "false"))
                 given[flag] = said[flag].lower() == "true"
-        for number in ("max_workers", "worker_cpu", "worker_memory", "retention_days", "unadmitted_mail_mb"):
-            if number in said:
-                given[number] = int(said[number])
+        for number in _NUMBERS & said.keys():
+            given[number] = int(said[number])
         if "acknowledge_seconds" in said:
             given["acknowledge_seconds"] = float(said["acknowledge_seconds"])
         return cls(**given)  # type: ignore[arg-type]

@@ -143,6 +143,12 @@ def test_a_reconcilers_look_costs_one_call_for_all_keys_and_one_for_all_callback
     assert calls(lambda: world.pending_callbacks().pending(100)) == {"Query": 1}
 
 
+def test_the_owners_of_a_hundred_keys_are_looked_at_in_one_call(world: PoolWorld, calls: Count) -> None:
+    keys = [ProjectUser(f"p{number}", "scott") for number in range(101)]
+    assert calls(lambda: world.claims().look_all(keys[:100])) == {"BatchGetItem": 1}
+    assert calls(lambda: world.claims().look_all(keys)) == {"BatchGetItem": 2}
+
+
 def test_a_callback_that_was_made_is_noted_with_one_call_by_who_settled_its_job(world: PoolWorld, calls: Count) -> None:
     world.jobs().record(new("a"), NOON, ready=True)
     world.jobs().bind_token("a", "token")

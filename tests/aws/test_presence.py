@@ -80,5 +80,8 @@ def test_the_reconciler_goes_on_elsewhere_and_workers_see_that_it_runs(world: Po
     assert other.after() == KEYS[0]
     assert other.is_fresh(NOON + timedelta(minutes=2))
     assert not other.is_fresh(NOON + timedelta(minutes=4)), "then workers reconcile themselves"
+    assert first.named("acknowledgements").after() is None, "another pass has its own place"
+    first.named("acknowledgements").passed(KEYS[1], NOON)
+    assert other.after() == KEYS[0]
     first.passed(None, NOON)
     assert other.after() is None

@@ -117,6 +117,17 @@ def test_a_worker_finds_the_claims_that_the_store_says_it_holds(pool: Backend) -
     assert pool.claims.held_by(W2) == []
 
 
+def test_who_holds_keys_is_asked_for_all_of_them_at_once(pool: Backend) -> None:
+    queue(pool, "a")
+    queue(pool, "b", key=BAKERY_ANN)
+    held, freed = claim(pool).claim, claim(pool, BAKERY_ANN)
+    pool.claims.end_and_take_next(freed, DONE, NOON, more=False)
+    pool.claims.begin_release(freed.claim)
+    pool.claims.end_release(freed.claim)
+    unknown = [ProjectUser(f"p{number}", "scott") for number in range(120)]  # a call of DynamoDB takes 100
+    assert pool.claims.look_all([BAKERY_ANN, *unknown, AMELIA_SCOTT]) == {AMELIA_SCOTT: held}
+
+
 # --- jobs
 
 

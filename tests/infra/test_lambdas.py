@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from tests.infra.templates import Cloud, plain
+from tests.infra.templates import Cloud, plain, synthesise
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.functions import FUNCTIONS, Function
 from webordinary.config import Config
@@ -107,6 +110,17 @@ def test_the_reconciler_runs_each_minute(cloud: Cloud) -> None:
     [target] = rule["Targets"]
     called = cloud.lambdas.template["Resources"][target["Arn"]["Fn::GetAtt"][0]]["Properties"]
     assert called["FunctionName"] == names.RECONCILE
+    assert json.loads(target["InputTransformer"]["InputTemplate"].replace("<time>", '""')) == {
+        "time": "", "share": 0, "of": 1
+    }  # fmt: skip
+
+
+def test_as_many_reconcilers_run_each_minute_as_a_deployment_asks_for(tmp_path: Path) -> None:
+    """EventBridge calls each target of a rule; each is told its share of the keys."""
+    rule = synthesise(tmp_path, reconcilers="3").lambdas.only("AWS::Events::Rule")
+    said = [target["InputTransformer"]["InputTemplate"].replace("<time>", '""') for target in rule["Targets"]]
+    assert [json.loads(one) for one in said] == [{"time": "", "share": number, "of": 3} for number in range(3)]
+    assert len({json.dumps(target["Arn"]) for target in rule["Targets"]}) == 1
 
 
 def _rights(cloud: Cloud, function: Function) -> set[tuple[str, str]]:

@@ -48,6 +48,7 @@ def test_words_of_the_command_line_become_values() -> None:
         ("domain", "example.com'", "is no domain"),
         ("certificate", "arn:aws:acm:eu-west-1:1:certificate/x", "us-east-1"),
         ("retention_days", "13", "take 14 or more"),
+        ("reconcilers", "6", "take 1 to 5"),
         ("bedrock_model", "claude", "take an id"),
         ("bedrock_model", "arn:aws:bedrock:eu-west-1:1:application-inference-profile/x", "take an id"),
     ],

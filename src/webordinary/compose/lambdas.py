@@ -10,6 +10,7 @@ from functools import partial
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.functions import FUNCTIONS, PARSING_STEPS, Function
 from webordinary.adapters.aws.names import METRICS, METRICS_SERVICE
+from webordinary.adapters.aws.pool.claim_requests import RECONCILER
 from webordinary.compose.aws import AwsContainer
 from webordinary.compose.steps import answering_of
 from webordinary.config import Config
@@ -18,7 +19,7 @@ from webordinary.model.errors import Permanent
 from webordinary.model.events import Events
 from webordinary.model.jobs import JobState
 from webordinary.model.names import ProjectUser
-from webordinary.pool.reconciler import Reconciler
+from webordinary.pool.reconciler import WHOLE, Reconciler, Share
 from webordinary.services.mail_duties import Acknowledgements, BrokenWorkflows, MissingWorkflows, OutboxSender
 from webordinary.workflow.start import executions_of
 
@@ -82,25 +83,37 @@ class UnrecordedMails:
         return len(keys)
 
 
+HINTS = "hints"
 MOST_ACKNOWLEDGED = 500
 """Customers with open jobs that one pass looks at."""
 
 
 def acknowledgements(container: AwsContainer) -> Acknowledgements:
-    """Tells who waits in line longer than `acknowledge_seconds`."""
+    """Tells who waits in line longer than `acknowledge_seconds`; a pass goes on where the last one ended."""
     jobs, after = container.pool.jobs, timedelta(seconds=container.config.acknowledge_seconds)
+    progress = container.reconciler_progress.named("acknowledgements")
 
-    def keys(_: datetime) -> Sequence[ProjectUser]:
-        return jobs.keys_to_look_at(None, MOST_ACKNOWLEDGED) if after else ()
+    def keys(now: datetime) -> Sequence[ProjectUser]:
+        if not after:
+            return ()
+        begun = progress.after()
+        found = jobs.keys_to_look_at(begun, MOST_ACKNOWLEDGED)
+        there_is_more = len(found) == MOST_ACKNOWLEDGED
+        if begun or there_is_more:
+            progress.passed(found[-1] if there_is_more else None, now)
+        return found
 
     return Acknowledgements(keys, jobs, answering_of(container).tell_waiting, after)
 
 
-def duties_of(container: AwsContainer) -> Mapping[str, Chore]:
+def duties_of(container: AwsContainer, share: Share = WHOLE) -> Mapping[str, Chore]:
     """The duties of each minute by the names in the reconciler's result; each returns how much it did."""
     c = container
+    if share.number:
+        progress = c.reconciler_progress.named(f"{RECONCILER}-{share.number}")
+        return {HINTS: partial(_run, Reconciler(c.pool, c.events, progress=progress, share=share).run_once, c)}
     services: dict[str, Callable[[datetime], int]] = {
-        "hints": Reconciler(c.pool, c.events, progress=c.reconciler_progress).run_once,
+        HINTS: Reconciler(c.pool, c.events, progress=c.reconciler_progress, share=share).run_once,
         "acknowledgements": acknowledgements(c).run_once,
         "replies": OutboxSender(c.outbox, c.transport, c.events).run_once,
         "workflows": MissingWorkflows(c.workflows, c.raw_mails).run_once,

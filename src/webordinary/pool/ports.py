@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -111,6 +111,9 @@ class Claims(Protocol):
 
     def look(self, key: ProjectUser) -> Claim | None:
         """Who holds the key now; a free key is None."""
+
+    def look_all(self, keys: Collection[ProjectUser]) -> Mapping[ProjectUser, Claim]:
+        """Who holds each of these keys; free ones are left out."""
 
     def busy(self, worker: str) -> int:
         """How many jobs that worker runs now."""

@@ -182,6 +182,10 @@ class KeptProgress:
 
     def __init__(self) -> None:
         self.said: list[ProjectUser | None] = [None]
+        self.others: dict[str, KeptProgress] = {}
+
+    def named(self, name: str) -> KeptProgress:
+        return self.others.setdefault(name, KeptProgress())
 
     def after(self) -> ProjectUser | None:
         return self.said[-1]

@@ -6,9 +6,14 @@ from datetime import timedelta
 
 import pytest
 
+from tests.fakes.events import EventRecorder
 from tests.unit.lambdas.cloud import AMELIA_SCOTT, FIRST_MAIL, NOON, Cloud, raw_mail, recorded
 from webordinary.adapters.aws import names
+from webordinary.compose import lambdas
 from webordinary.model.errors import Transient
+from webordinary.model.jobs import NewJob
+from webordinary.model.mail import Command
+from webordinary.model.names import ProjectUser
 
 
 def reconcile(cloud: Cloud) -> dict[str, int]:
@@ -50,6 +55,36 @@ def test_an_open_job_that_nobody_serves_gets_a_hint(cloud: Cloud) -> None:
     cloud.engine.run_ready()
     cloud.pool.hints.acknowledge(AMELIA_SCOTT)  # it got lost
     assert reconcile(cloud)["hints"] == 1
+
+
+def test_several_reconcilers_share_the_hints_and_the_first_does_the_rest(cloud: Cloud) -> None:
+    cloud.inbox.objects[FIRST_MAIL] = raw_mail()
+    cloud.invoke(names.INTAKE, recorded("s3_put"))
+    cloud.engine.run_ready()
+    cloud.pool.hints.acknowledge(AMELIA_SCOTT)
+    event = {"time": "2026-05-01T12:00:00Z", "of": 3}
+    done = [cloud.invoke(names.RECONCILE, {**event, "share": number}) for number in range(3)]
+    assert sum(one["hints"] for one in done) == 1
+    assert "replies" in done[0]
+    assert [set(one) for one in done[1:]] == [{"hints"}] * 2
+
+
+def test_each_minute_begins_with_another_chore(cloud: Cloud) -> None:
+    """One that takes all the time of a lambda would keep those behind it undone for as long as it does."""
+    first = [next(iter(cloud.invoke(names.RECONCILE, {"time": f"2026-05-01T12:0{n}:00Z"}))) for n in range(1, 6)]
+    assert len(set(first)) == 5
+
+
+def test_of_many_who_wait_some_are_looked_at_each_minute_and_the_others_next(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lambdas, "MOST_ACKNOWLEDGED", 1)
+    keys = sorted(ProjectUser(f"p{number}", "scott") for number in range(3))
+    for key in keys:
+        cloud.pool.jobs.record(NewJob(f"job-{key.project_id}", key, "t", "mail", Command.EDIT), NOON, ready=True)
+        cloud.pool.hints.acknowledge(key)  # a key of which a worker was told is left out in memory, not on AWS
+    seen = lambdas.acknowledgements(cloud.services(EventRecorder())).keys
+    assert [list(seen(NOON)) for _ in range(5)] == [[keys[0]], [keys[1]], [keys[2]], [], [keys[0]]]
 
 
 def test_a_reply_that_did_not_leave_is_sent(cloud: Cloud) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
 
 from webordinary.adapters.sqlite.claims import SqliteClaims
 from webordinary.adapters.sqlite.database import MemoryDatabase
 from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteInterrupts, SqliteJobs
-from webordinary.model.claims import StartedJob
+from webordinary.model.claims import Claim, ClaimStatus, StartedJob
 from webordinary.model.errors import Transient
 from webordinary.model.events import Event
 from webordinary.model.jobs import DeferReason, Job, JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
@@ -19,7 +21,7 @@ from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.pool import reconciler
 from webordinary.pool.ports import QUEUED, Pool
-from webordinary.pool.reconciler import Reconciler, deliver_pending_callbacks, end_workflow
+from webordinary.pool.reconciler import Reconciler, Share, deliver_pending_callbacks, end_workflow
 from webordinary.worker.claims import release
 
 AMELIA_SCOTT = ProjectUser("amelia", "scott")
@@ -185,6 +187,57 @@ def test_a_bounded_pass_goes_on_where_the_last_one_ended_and_begins_again(
     assert kept.said[1:] == [keys[1], keys[3], keys[5], keys[7], None]
 
 
+def test_a_pass_with_few_owners_sends_so_many_hints_and_leaves_the_other_keys_to_the_next(
+    pool: Pool, ears: Ears, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hint costs much more than a look: after a night without workers the other chores would not get their turn."""
+    monkeypatch.setattr(reconciler, "_PAGE", 4)
+    monkeypatch.setattr(reconciler, "MOST_HINTS", 3)
+    keys, kept = lost_hints(pool, 9), Kept()
+    assert isinstance(pool.claims.claim_and_start(keys[1], "w1", NOON), StartedJob)
+    now = NOON + MINUTE / 2  # its lease lasts
+    assert [Reconciler(pool, ears, progress=kept).run_once(now) for _ in range(3)] == [3, 3, 2]
+    assert kept.said[1:] == [keys[3], keys[6], None]
+
+
+class ManyKeys:
+    """As much of jobs and claims as a pass asks where every key has a living owner."""
+
+    def __init__(self, number: int) -> None:
+        self.keys = [ProjectUser(f"p{each:06}", "scott") for each in range(number)]
+        self.seen: list[ProjectUser] = []
+
+    def keys_to_look_at(self, after: ProjectUser | None, limit: int) -> Sequence[ProjectUser]:
+        first = bisect_right(self.keys, after) if after else 0
+        return self.keys[first : first + limit]
+
+    def look_all(self, keys: Collection[ProjectUser]) -> Mapping[ProjectUser, Claim]:
+        self.seen += keys
+        return {key: Claim(key, "w1", 1, 1, ClaimStatus.HELD, NOON, NOON, NOON + MINUTE) for key in keys}
+
+
+@pytest.mark.parametrize(("reconcilers", "minutes"), [(1, 2), (3, 1)])
+def test_a_hundred_thousand_keys_are_each_looked_at_once_in_so_many_minutes(
+    pool: Pool, ears: Ears, reconcilers: int, minutes: int
+) -> None:
+    many = ManyKeys(100_000)
+    of_many = replace(pool, jobs=cast("Any", many), claims=cast("Any", many))
+    for number in range(reconcilers):
+        kept = Kept()
+        share = Share(number, reconcilers)
+        for minute in range(minutes):
+            assert Reconciler(of_many, ears, progress=kept, share=share).run_once(NOON + minute * MINUTE / 2) == 0
+        assert kept.after() is None or kept.after() == many.keys[-1], "its next pass begins with the first key"
+    assert sorted(many.seen) == many.keys
+
+
+def test_a_reconciler_of_several_hints_for_its_own_keys_alone(pool: Pool, ears: Ears) -> None:
+    keys = lost_hints(pool, 30)
+    sent = [Reconciler(pool, ears, share=Share(number, 3)).run_once(NOON) for number in range(3)]
+    assert all(0 < hints < len(keys) for hints in sent)
+    assert sum(sent) == len(keys)
+
+
 def test_a_pass_that_is_cut_off_has_kept_its_place(pool: Pool, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lambda ends a function after its time; the tail of the keys must be reached all the same."""
     monkeypatch.setattr(reconciler, "_PAGE", 2)
@@ -218,8 +271,8 @@ def test_a_job_that_waits_for_its_time_needs_no_worker_until_then(pool: Pool, ea
 
 def test_a_worker_does_not_ask_who_owns_its_own_keys(pool: Pool, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
     start(pool)
-    asked, look = list[ProjectUser](), pool.claims.look
-    monkeypatch.setattr(pool.claims, "look", lambda key: asked.append(key) or look(key))
+    asked, look_all = list[ProjectUser](), pool.claims.look_all
+    monkeypatch.setattr(pool.claims, "look_all", lambda keys: asked.extend(keys) or look_all(keys))
     Reconciler(pool, ears, lambda claim: False, {AMELIA_SCOTT}.__contains__).run_once(NOON)
     assert asked == []
     Reconciler(pool, ears, lambda claim: False).run_once(NOON)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from itertools import chain, islice
@@ -163,6 +163,11 @@ class SqliteClaims:
         """Who holds the key now."""
         with self._db.read() as conn:
             return _look(conn, key.text)
+
+    def look_all(self, keys: Collection[ProjectUser]) -> Mapping[ProjectUser, Claim]:
+        """Who holds each of these keys."""
+        with self._db.read() as conn:
+            return {key: claim for key in keys if (claim := _look(conn, key.text))}
 
     def busy(self, worker: str) -> int:
         """How many jobs that worker runs now."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol
 from urllib.parse import unquote_plus
 
@@ -31,6 +31,7 @@ from webordinary.mail.parsing.parts import MAX_STORED_BYTES
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.events import Event, Events
 from webordinary.model.text import masked
+from webordinary.pool.reconciler import Share
 from webordinary.workflow.answering import Answering
 from webordinary.workflow.start import BrokenExecution, started_with
 
@@ -138,10 +139,11 @@ def _intake(services: AwsContainer) -> Call:
 
 def _reconcile(services: AwsContainer) -> Call:
 
-    chores = duties_of(services)
+    chores = cache(partial(duties_of, services))
 
     def each_minute(event: Any) -> dict[str, int]:  # noqa: ANN401 - JSON
-        return reconcile(chores_at(str(event.get("time", "")), chores))
+        share = Share(int(event.get("share", 0)), int(event.get("of", 1)))
+        return reconcile(chores_at(str(event.get("time", "")), chores(share)))
 
     return each_minute
 
@@ -244,10 +246,16 @@ SELDOM = "mails"
 
 
 def chores_at(time: str, chores: Mapping[str, Chore]) -> Mapping[str, Chore]:
-    """The chores of a scheduled minute; all of them where no time is given."""
-    if not time or datetime.fromisoformat(time).minute % 10 == 0:
+    """The chores of a scheduled minute; all of them where no time is given.
+
+    Each minute begins with another one: what takes all the time of one minute does not keep the others undone.
+    """
+    if not time:
         return chores
-    return {name: chore for name, chore in chores.items() if name != SELDOM}
+    minute = datetime.fromisoformat(time).minute
+    due = [(name, chore) for name, chore in chores.items() if name != SELDOM or minute % 10 == 0]
+    first = minute % len(due)
+    return dict(due[first:] + due[:first])
 
 
 def reconcile(chores: Mapping[str, Chore]) -> dict[str, int]:

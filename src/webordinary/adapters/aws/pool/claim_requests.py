@@ -32,24 +32,27 @@ NEWS = "attribute_not_exists(#projectKey) OR #fence <> :fence OR #held <> :held 
 MY_SAYING = "#saying = :saying"
 
 
-PASS = {"projectKey": " reconciler"}
-"""Beside the entries of keys, none of which begins with a space."""
+RECONCILER = "reconciler"
 PASS_BELIEVED_SECONDS = 180.0
 """The lambda passes each minute; a worker that sees no pass for so long reconciles itself."""
 
 
 class ReconcilerProgress:
-    """See PassProgress: one item, beside the requests."""
+    """See PassProgress: one item, beside the requests of keys, none of which begins with a space."""
 
-    def __init__(self, dynamo: Dynamo, table: str = names.CLAIM_REQUESTS) -> None:
-        self._dynamo, self._table = dynamo, table
+    def __init__(self, dynamo: Dynamo, table: str = names.CLAIM_REQUESTS, name: str = RECONCILER) -> None:
+        self._dynamo, self._table, self._place = dynamo, table, {"projectKey": f" {name}"}
+
+    def named(self, name: str) -> ReconcilerProgress:
+        """The progress of another pass."""
+        return ReconcilerProgress(self._dynamo, self._table, name)
 
     def after(self) -> ProjectUser | None:
         said = (self._item() or {}).get("after", "")
         return ProjectUser.parse(said) if said else None
 
     def passed(self, after: ProjectUser | None, now: datetime) -> None:
-        item = {**PASS, "passedAt": now.timestamp(), "expiresAt": epoch(now, KEPT_SECONDS)}
+        item = {**self._place, "passedAt": now.timestamp(), "expiresAt": epoch(now, KEPT_SECONDS)}
         item |= {"after": str(after)} if after else {}
         self._dynamo.write("noting how far the reconciler came", put(self._table, item))
 
@@ -59,7 +62,7 @@ class ReconcilerProgress:
         return abs(now.timestamp() - float(passed_at)) < PASS_BELIEVED_SECONDS
 
     def _item(self) -> Fields | None:
-        return self._dynamo.get("looking how far the reconciler came", (self._table, PASS))
+        return self._dynamo.get("looking how far the reconciler came", (self._table, self._place))
 
 
 class ClaimRequestDedup:

@@ -56,6 +56,13 @@ class ClaimTable:
         fields = self.row(key)
         return claim_of(fields) if fields and fields["status"] != ClaimStatus.FREE else None
 
+    def look_all(self, keys: Collection[ProjectUser]) -> dict[ProjectUser, Claim]:
+        """Who holds each of these keys now."""
+        places = [{"projectKey": key.text} for key in keys]
+        rows = self.dynamo.get_all(f"looking who owns {len(places)} keys", self.name, places)
+        claims = (claim_of(row) for row in rows if row["status"] != ClaimStatus.FREE)
+        return {claim.key: claim for claim in claims}
+
     def row(self, key: ProjectUser) -> Fields | None:
         """The item of a key, even if it is free."""
         return self.dynamo.get(f"looking who owns {key}", self.place(key))

@@ -7,7 +7,7 @@ claim for lost that it has. One that it did not hear of at all ends as a foreign
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -300,6 +300,10 @@ class AwsClaims:
     def look(self, key: ProjectUser) -> Claim | None:
         """Who holds the key now."""
         return self._claims.look(key)
+
+    def look_all(self, keys: Collection[ProjectUser]) -> Mapping[ProjectUser, Claim]:
+        """Who holds each of these keys: a hundred of them in a call."""
+        return self._claims.look_all(keys)
 
     def busy(self, worker: str) -> int:
         """How many jobs that worker runs, by an index that may be a moment behind."""
