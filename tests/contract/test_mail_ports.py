@@ -139,6 +139,16 @@ def test_a_dropped_or_refused_mail_is_never_released(backend: Backend) -> None:
     assert [backend.raw.release(name * 64) for name in "ab"] == [False, False]
 
 
+def test_only_a_refusal_is_forgotten_when_a_mail_is_judged_again(backend: Backend) -> None:
+    raw = backend.raw
+    for name, verdict in (("a", Refused("a stranger")), ("b", AwaitsConfirmation("unproven"))):
+        raw.store(email(name))
+        raw.mark_placed(name * 64, verdict)
+        raw.reconsider(name * 64)
+    raw.mark_placed("a" * 64, AwaitsConfirmation("unproven"))
+    assert [raw.release(name * 64) for name in "ab"] == [True, True], "both are held, the second still"
+
+
 def test_a_token_finds_its_mail_until_it_is_used_or_expires(backend: Backend) -> None:
     asked = backend.confirmations
     assert asked.ask(SenderQuestion("d1", "mail1", "scott@example.com", NOON), 3)

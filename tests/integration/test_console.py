@@ -28,7 +28,7 @@ from webordinary.entrypoints.cli import main
 from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
-from webordinary.mail.auth import AwaitsConfirmation
+from webordinary.mail.auth import AwaitsConfirmation, Refused
 from webordinary.mail.parsing.message import parse
 from webordinary.model.console import ConsoleUser, Role
 from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Settlement
@@ -270,16 +270,34 @@ def test_a_failed_mail_is_tried_again_or_closed_by_one_click(container: Embedded
     assert elsewhere.headers["location"] == "/attention"
 
 
-def test_a_refused_address_is_let_in_by_one_click(container: Container, page: TestClient) -> None:
-    form = {"address": "Scott@new.example", "key": "amelia#scott"}
-    assert page.post("/senders", headers=FORM, data=form).status_code == 303
+def refuse(container: Container, author: str = "Scott@new.example") -> str:
+    """A mail of a stranger, as the workflow refuses it."""
+    raw = MAIL.replace(b"scott@example.com", author.encode())
+    [accepted] = container.accept_mail(
+        raw, replace(DELIVERY, mail_from="bounces+7@mailer.example", received_at=container.clock.now())
+    )
+    container.raw_mails.mark_placed(accepted.email_id, Refused("entitled to no project"))
+    return accepted.email_id
+
+
+def test_the_author_of_a_refused_mail_is_let_in_by_one_click_or_command(container: Container, page: TestClient) -> None:
+    email_id = refuse(container)
+    assert "Let scott@new.example in, and do it" in page.get("/attention").text, "not the address of the envelope"
+    admissions = f"/mails/{email_id}/admissions"
+    for wrong in ("gone#x", "amelia", ""):
+        assert page.post(admissions, headers=FORM, data={"key": wrong}).status_code == 409
+    assert container.directory.entries("scott@new.example") == ()
+    for _ in range(2):
+        assert page.post(admissions, headers=FORM, data={"key": "amelia#scott"}).status_code == 303
     assert [str(one.key) for one in container.directory.entries("scott@new.example")] == ["amelia#scott"]
-    for wrong in (
-        {"address": "no", "key": "amelia#scott"},
-        {"address": "a@b.c", "key": "gone#x"},
-        {"address": "a@b.c"},
-    ):
-        assert page.post("/senders", headers=FORM, data=wrong).status_code == 409
+    assert container.workflows.start(f"{email_id}-r1", {"emailId": email_id, "redrive": 1}) is False
+    assert (
+        page.post(f"/mails/{hold(container)}/admissions", headers=FORM, data={"key": "amelia#scott"}).status_code == 409
+    )
+    other = refuse(container, "anna@new.example")
+    assert main(["mails", "admit", "amelia#anna", other, "--data", str(container.config.data)]) == 0
+    assert [str(one.key) for one in container.directory.entries("anna@new.example")] == ["amelia#anna"]
+    assert container.workflows.start(f"{other}-r1", {"emailId": other, "redrive": 1}) is False
 
 
 def test_what_a_search_found_is_exported(container: Container, page: TestClient) -> None:

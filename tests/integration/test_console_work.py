@@ -22,7 +22,7 @@ from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import JobOutcome, JobState
 from webordinary.model.names import job_id_of
-from webordinary.model.snapshot import WorkerEntry
+from webordinary.model.snapshot import MailSummary, WorkerEntry
 from webordinary.operations import onboarding, pool
 from webordinary.operations.console import Console
 from webordinary.pool.metrics import Sampling
@@ -105,6 +105,40 @@ def test_a_running_mail_is_asked_to_make_way_by_click_and_by_command(
     assert harness.services.pool.interrupts.take(AMELIA_SCOTT) == [asked]
     [written] = harness.services.interruptions.listing(10, email_id)
     assert written.reason == "by the operator", "asked twice about one start, written once"
+
+
+def test_the_mail_of_an_author_who_was_let_in_is_done_once(harness: EmbeddedHarness, page: TestClient) -> None:
+    email_id = harness.receive(sender="scott@new.example")
+    assert summary_of(harness, email_id).stopped == "refused"
+    for _ in range(2):
+        assert page.post(f"/mails/{email_id}/admissions", headers=FORM, data={"key": "amelia#scott"}).status_code == 303
+    harness.engine.run_ready()
+    assert harness.work().job.job_id == job_id_of(email_id, 1)
+    assert [entry.reply.recipient for entry in harness.replies(email_id)] == ["scott@new.example"]
+    harness.services.events.close()
+    shown = page.get(f"/mails/{email_id}").text
+    assert "refused</span>" not in shown
+    assert "Done once more, by the operator" in shown
+    again = page.post(f"/mails/{email_id}/admissions", headers=FORM, data={"key": "amelia#scott"})
+    assert (again.status_code, "only a refused mail is let in" in again.text) == (409, True)
+
+
+def test_letting_an_author_in_does_not_prove_that_the_author_wrote_the_mail(tmp_path: Path) -> None:
+    with open_harness(tmp_path / "data", trusted_peers=()) as harness:
+        email_id = harness.receive(sender="scott@new.example")
+        assert command(harness, "mails", "admit", "amelia#scott", email_id) == 0
+        harness.engine.run_ready()
+        assert summary_of(harness, email_id).stopped == "held"
+        assert harness.services.jobs.get(job_id_of(email_id, 1)) is None
+        assert command(harness, "mails", "release", email_id) == 0
+        harness.engine.run_ready()
+        assert harness.work().job.email_id == email_id
+
+
+def summary_of(harness: EmbeddedHarness, email_id: str) -> MailSummary:
+    detail = harness.services.overview.mail(email_id)
+    assert detail
+    return detail.summary
 
 
 def test_an_idle_claim_is_released_and_a_busy_one_is_not(harness: EmbeddedHarness, page: TestClient) -> None:

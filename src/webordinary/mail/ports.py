@@ -92,6 +92,9 @@ class RawMails(Protocol):
     def is_released(self, email_id: str) -> bool:
         """Whether it was held and released."""
 
+    def reconsider(self, email_id: str) -> None:
+        """Forget that a mail was refused, as it is judged again; one that was not refused stays as it is."""
+
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         """Was an earlier mail of the same envelope sender, accepted after `since`, not placed yet?"""
 

@@ -100,6 +100,8 @@ class NeedsPerson:
     failed: Sequence[MailSummary]
     refused: Sequence[MailSummary]
     """Of addresses that may change nothing: perhaps a customer who writes from another one."""
+    authors: Mapping[str, str]
+    """Who wrote the refused mails, by mail, as far as they say so; the address of an envelope may be another."""
     dead_letters: Sequence[DeadLetter]
     undelivered: Sequence[Undelivered]
     broken_sites: Sequence[Project]
@@ -141,13 +143,14 @@ class Console:
         """What waits for the operator, bounded."""
         services = self._services
         unclear, failed = self._in(MailState.NOT_UNDERSTOOD), self._in(MailState.FAILED)
-        letters = services.dead_letters.all(MOST_ITEMS)
+        letters, refused = services.dead_letters.all(MOST_ITEMS), self._in(MailState.REFUSED, RECENTLY)
         quoted = [one.email_id for group in (unclear, failed, letters) for one in group[:MOST_QUOTED]]
         return NeedsPerson(
             self._in(MailState.HELD),
             unclear,
             failed,
-            self._in(MailState.REFUSED, RECENTLY),
+            refused,
+            {one.email_id: mails.author_of(services, one.email_id) for one in refused[:MOST_QUOTED]},
             letters,
             services.undelivered.all(MOST_ITEMS),
             [one for one in services.directory.projects() if services.current_site(one.project_id, Stage.EDIT) is None],
@@ -197,6 +200,10 @@ class Console:
     def close(self, email_id: str, by: str) -> None:
         """Nothing is to be done about a mail."""
         mails.close_mail(self._services, email_id, by)
+
+    def admit(self, email_id: str, key: ProjectUser, by: str) -> None:
+        """Let the author of a refused mail change a site, and do that mail."""
+        mails.admit_mail(self._services, email_id, key, by)
 
     def entitle(self, address: str, key: ProjectUser, by: str) -> None:
         """Let an address change a site."""

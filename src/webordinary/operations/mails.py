@@ -16,7 +16,7 @@ from webordinary.compose.container import Container
 from webordinary.compose.steps import brand_of
 from webordinary.mail.confirm import ConfirmationAnswer, digest_of_link
 from webordinary.mail.parsing.message import outline
-from webordinary.mail.ports import Directory
+from webordinary.mail.ports import Directory, UnknownMail
 from webordinary.mail.replies.answers import by_operator
 from webordinary.mail.replies.compose import compose
 from webordinary.model.errors import Permanent
@@ -251,6 +251,30 @@ def entitle(services: Container, address: str, key: ProjectUser, by: str) -> Non
     services.provision(key)
     services.directory.add_sender(Sender(address.strip().lower(), key), services.clock.now())
     services.events.emit(Event(EventKind.SITE_ADDED, key=key, data={"by": by}))
+
+
+def author_of(services: Container, email_id: str) -> str:
+    """The one address in From of a mail, which need not be parsed; empty where there is none, or no mail any more."""
+    try:
+        return outline(services.raw_mails.head(email_id).raw).sender
+    except UnknownMail:
+        return ""
+
+
+def admit_mail(services: Container, email_id: str, key: ProjectUser, by: str) -> None:
+    """Let the author of a refused mail change a site, and do that mail as if it came now: at most once.
+
+    It is judged again, so that without a proof of its sender it is held. Raises Permanent in other states.
+    """
+    state, author = state_of(_mail(services, email_id)), author_of(services, email_id)
+    if state is not MailState.REFUSED:
+        raise Permanent(f"mail {email_id[:12]} is {state}: only a refused mail is let in")
+    if not author:
+        raise Permanent(f"mail {email_id[:12]} names no author who could be let in")
+    entitle(services, author, key, by)
+    services.raw_mails.load(email_id)  # without it the mail could only be given up
+    if services.workflows.start(f"{email_id}-r1", {"emailId": email_id, "redrive": 1}):
+        services.events.emit(Event(EventKind.MAIL_RETRIED, email_id, data={"by": by}))
 
 
 def _mail(services: Container, email_id: str) -> MailSummary:

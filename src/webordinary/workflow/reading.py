@@ -204,6 +204,8 @@ class Reading:
         email_id = payload["emailId"]
         if self.began:
             self.began(email_id)
+        if payload.get("redrive", 0):  # executions that began with an earlier workflow file name none
+            self.mailroom.raw_mails.reconsider(email_id)
         outlined = self.mailroom.read_outline(email_id)
         if is_answer(self.mailroom.mailbox, outlined.envelope.recipient):
             return {"verdict": self._answers(email_id, outlined)}

@@ -59,6 +59,7 @@ MARK_PLACED = "UPDATE raw_mails SET placed = 1, stopped = :stopped WHERE email_i
 RELEASE = """
 UPDATE raw_mails SET stopped = '', released = 1, started = 0, placed = 0 WHERE email_id = ? AND stopped = 'held'"""
 DROP = "UPDATE raw_mails SET stopped = 'dropped' WHERE email_id = ? AND stopped = 'held'"
+RECONSIDER = "UPDATE raw_mails SET stopped = '', placed = 0 WHERE email_id = ? AND stopped = 'refused'"
 IS_RELEASED = "SELECT 1 FROM raw_mails WHERE email_id = ? AND released = 1"
 
 EARLIER_UNPLACED = """
@@ -195,6 +196,10 @@ class SqliteRawMails:
     def is_released(self, email_id: str) -> bool:
         with self._db.read() as conn:
             return conn.execute(IS_RELEASED, (email_id,)).fetchone() is not None
+
+    def reconsider(self, email_id: str) -> None:
+        with self._db.write() as conn:
+            conn.execute(RECONSIDER, (email_id,))
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
         with self._db.read() as conn:

@@ -199,7 +199,7 @@ MILESTONES = """
 SELECT email_id, kind, max(at) AS at FROM events
 WHERE email_id IN (SELECT value FROM json_each(:ids))
   AND kind IN ('MailRefused', 'MailHeld', 'MailReleased', 'MailDropped', 'OperatorAnswered',
-               'MailClosed', 'AgentFinished', 'ChangeCommitted',
+               'MailClosed', 'MailRetried', 'AgentFinished', 'ChangeCommitted',
                'SiteBuilt', 'SitePublished')
 GROUP BY email_id, kind"""
 
@@ -354,9 +354,14 @@ def summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailSu
     milestones: dict[str, dict[str, datetime]] = defaultdict(dict)
     for row in conn.execute(MILESTONES, ids):
         milestones[row["email_id"]][row["kind"]] = at(row["at"])
-    for reached in milestones.values():
+    rows = conn.execute(MAILS, ids).fetchall()
+    for row in rows:
+        reached = milestones[row["email_id"]]
         if "MailReleased" in reached:
             reached.pop("MailHeld", None)
+        refused_at, again_at = reached.get("MailRefused"), reached.get("MailRetried")
+        if refused_at and again_at and again_at > refused_at and row["stopped"] != "refused":
+            reached.pop("MailRefused")
     return [
         MailSummary(
             email_id=row["email_id"],
@@ -365,13 +370,13 @@ def summaries(conn: sqlite3.Connection, email_ids: Sequence[str]) -> list[MailSu
             recipient=row["recipient"],
             subject=row["subject"],
             job=jobs.get(row["email_id"]),
-            milestones=milestones.get(row["email_id"], {}),
+            milestones=milestones[row["email_id"]],
             answered_at=at_or_none(answer["sent_at"]) if answer and _of_this_run(answer, row) else None,
             ended=bool(row["ended"]) and not (answer and answer["waits"]),
             dead_reason=dead.get(row["email_id"]),
             stopped=row["stopped"],
         )
-        for row in conn.execute(MAILS, ids)
+        for row in rows
         for answer in [answers.get(row["email_id"])]
     ]
 

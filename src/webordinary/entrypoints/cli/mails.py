@@ -18,12 +18,14 @@ from webordinary.entrypoints.cli.options import Commands, add_command, find_mail
 from webordinary.entrypoints.cli.output import SHORT_ID, CommandFailed, Exit, clean, clock, line_for, print_json, table
 from webordinary.entrypoints.cli.release import add_replay
 from webordinary.mail.ports import Undelivered
+from webordinary.model.errors import InvalidName
 from webordinary.model.events import Event, EventKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import AGENTS
 from webordinary.model.snapshot import MailDetail, MailFilter, MailState, MailSummary, state_of
 from webordinary.operations.mails import (
     STATES,
+    admit_mail,
     answer_mail,
     close_mail,
     drop_mail,
@@ -68,8 +70,10 @@ def add_to(commands: Commands) -> None:
     close = add_command(parts, "close", close_mails, "say that nothing is to be done about mails that need a person")
     cancel = add_command(parts, "cancel", cancel_mails, "end the jobs of mails for good; the site stays as it is")
     interrupt = add_command(parts, "interrupt", interrupt_mails, "have running jobs make way; they go on later")
+    admit = add_command(parts, "admit", admit_mails, "let the author of a refused mail change a site, and do the mail")
+    admit.add_argument("key", type=_key, metavar="SITE#PERSON", help="as whom, such as amelia#scott")
     retry.add_argument("--agent", choices=AGENTS, default="", help="edit their sites by this agent from now on")
-    for command in (release, drop, retry, close, cancel, interrupt):
+    for command in (release, drop, retry, admit, close, cancel, interrupt):
         command.add_argument("mails", nargs="+", type=given, metavar="MAIL", help="ids of mails, or their beginnings")
     add_replay(parts)
 
@@ -150,6 +154,18 @@ def drop_mails(args: argparse.Namespace) -> int:
 def retry_mails(args: argparse.Namespace) -> int:
     """Start each mail's next execution."""
     return _each(args, partial(retry_mail, agent=args.agent), "is done once more")
+
+
+def admit_mails(args: argparse.Namespace) -> int:
+    """Each author is entitled; a mail without proof of its sender is then held."""
+    return _each(args, lambda services, email_id, by: admit_mail(services, email_id, args.key, by), "is done now")
+
+
+def _key(text: str) -> ProjectUser:
+    try:
+        return ProjectUser.parse(text)
+    except InvalidName as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from problem
 
 
 def close_mails(args: argparse.Namespace) -> int:

@@ -79,10 +79,13 @@ class ActionPages:
             raise HTTPException(409, "Another rehearsal runs: wait until it is done.")
         return await _back(request, "/")
 
-    async def entitle(self, request: Request) -> Response:
-        """Let an address change a site."""
-        fields = await read_fields(request)
-        await self._do(self._entitle, fields.get("address", ""), fields.get("key", ""), _user(request))
+    async def admit(self, request: Request) -> Response:
+        """Let the author of a refused mail change a site, and do that mail."""
+        try:
+            key = ProjectUser.parse((await read_fields(request)).get("key", ""))
+        except InvalidName as problem:
+            raise HTTPException(409, "Choose the site, and the person of it.") from problem
+        await self._do(self._console.admit, _email_id(request), key, _user(request))
         return await _back(request, "/attention")
 
     def _entitle(self, address: str, key: str, by: str) -> None:

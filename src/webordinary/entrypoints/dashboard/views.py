@@ -562,7 +562,7 @@ def attention_view(
             "refused",
             "Refused in the last three days: a customer with another address?",
             waiting.refused,
-            lambda mail: _refused_need(mail, tuple(keys), now),
+            lambda mail: _refused_need(mail, waiting.authors.get(mail.email_id, ""), tuple(keys), now),
         ),
     )
     return tuple(group for group in groups if group.items)
@@ -593,13 +593,11 @@ def _need(mail: MailSummary, now: datetime, actions: Sequence[tuple[str, str, st
     )
 
 
-def _refused_need(mail: MailSummary, keys: tuple[str, ...], now: datetime) -> NeedView:
-    let_in = ActionView(
-        "Let this address in", "/senders", primary=True, fields=(("address", mail.sender),), choices=keys
-    )
+def _refused_need(mail: MailSummary, author: str, keys: tuple[str, ...], now: datetime) -> NeedView:
     need = _need(mail, now, [("Close", "closings", "")])
     [close] = need.actions
-    return replace(need, actions=(let_in, replace(close, primary=False)) if keys else (close,))
+    let_in = ActionView(f"Let {author} in, and do it", f"{need.href}/admissions", primary=True, choices=keys)
+    return replace(need, actions=(let_in, replace(close, primary=False)) if keys and author else (close,))
 
 
 def _letter_need(letter: DeadLetter, now: datetime) -> NeedView:

@@ -154,7 +154,7 @@ def _action_routes(actions: ActionPages) -> list[BaseRoute]:
         Route("/mails/{email_id}/interrupts", actions.interrupt, methods=post),
         Route("/mails/{email_id}/replays", actions.rehearse, methods=post),
         Route("/mails/{email_id}/closings", actions.close, methods=post),
-        Route("/senders", actions.entitle, methods=post),
+        Route("/mails/{email_id}/admissions", actions.admit, methods=post),
         Route("/mails", actions.mails, methods=["GET"]),
         Route("/mails.csv", actions.export),
         Route("/mails.jsonl", actions.export),

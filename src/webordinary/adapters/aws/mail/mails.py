@@ -217,23 +217,28 @@ class AwsRawMails:
     def release(self, email_id: str) -> bool:
         now = moment(self._items.now())
         change = "SET #released = :yes, #due = :workflow, #dueAt = :now REMOVE #stopped"
-        released = self._if_held(f"releasing mail {email_id}", email_id, change, yes=True, workflow=WORKFLOW, now=now)
+        released = self._if(
+            "held", f"releasing mail {email_id}", email_id, change, yes=True, workflow=WORKFLOW, now=now
+        )
         if released:
             self._started.pop(email_id, None)
         return released
 
     def drop(self, email_id: str) -> bool:
         noted = {"verdict": "dropped", "reason": "dropped", "at": moment(self._items.now())}
-        return self._if_held(f"dropping mail {email_id}", email_id, "SET #stopped = :noted", noted=noted)
+        return self._if("held", f"dropping mail {email_id}", email_id, "SET #stopped = :noted", noted=noted)
 
     def is_released(self, email_id: str) -> bool:
         """See RawMails. As it is now: an answer may have come to another process."""
         place = (self._items.table, self._items.key(email_id, MAIL))
         return bool((self._items.dynamo.get(f"reading mail {email_id}", place) or {}).get("released"))
 
-    def _if_held(self, what: str, email_id: str, change: str, **values: object) -> bool:
+    def reconsider(self, email_id: str) -> None:
+        self._if("refused", f"judging mail {email_id} again", email_id, "REMOVE #stopped")
+
+    def _if(self, verdict: str, what: str, email_id: str, change: str, **values: object) -> bool:
         key = self._items.key(email_id, MAIL)
-        write = update(self._items.table, key, change, "#stopped.#verdict = :held", held="held", **values)
+        write = update(self._items.table, key, change, "#stopped.#verdict = :verdict", verdict=verdict, **values)
         return not isinstance(self._items.dynamo.write(what, write), ConditionFailed)
 
     def waits_for_earlier(self, email_id: str, since: datetime) -> bool:
