@@ -146,7 +146,7 @@ def drain(system: System) -> None:
     """Until the workflow has no execution in work that was started by a stream."""
     with open_embedded(Config(data=system.data)) as services:
         deadline = time.monotonic() + DRAIN_SECONDS
-        while services.executions.runnable(services.clock.now(), 1) and time.monotonic() < deadline:
+        while services.executions.due(services.clock.now(), 1).names and time.monotonic() < deadline:
             time.sleep(0.2)
 
 

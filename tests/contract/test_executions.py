@@ -50,7 +50,7 @@ def test_a_new_execution_is_stored_whole_and_due_at_once(store: Store) -> None:
     stored = store.load("one")
     assert stored is not None
     assert (stored.execution, stored.seq, stored.events) == (execution, 2, (STARTED, ENTERED))
-    assert store.runnable(NOON, 10) == ["one"]
+    assert store.due(NOON, 10).names == ["one"]
     assert store.definition("d1") == "text of d1"
 
 
@@ -66,8 +66,8 @@ def test_a_name_starts_once(store: Store) -> None:
 def test_nothing_is_known_of_what_never_started(store: Store) -> None:
     assert store.load("nobody") is None
     assert store.definition("nothing") is None
-    assert store.runnable(NOON, 10) == []
-    assert store.next_look_at(PAST) is None
+    assert store.due(NOON, 10).names == []
+    assert store.due(PAST, 1).next_at is None
     with pytest.raises(HistoryMoved):
         store.append("nobody", rest())
 
@@ -99,23 +99,23 @@ def test_the_slower_of_two_writers_writes_nothing(store: Store) -> None:
     stored = store.load("one")
     assert stored is not None
     assert stored.seq == 3
-    assert store.next_look_at(NOON) == NOON + MINUTE
+    assert store.due(NOON, 1).next_at == NOON + MINUTE
     assert not store.answer_token("token", TaskAnswer())
 
 
 def test_an_execution_at_rest_is_due_when_its_timer_ends(store: Store) -> None:
     start(store)
     store.append("one", rest(look_at=NOON + MINUTE))
-    assert store.runnable(NOON, 10) == []
-    assert store.next_look_at(NOON) == NOON + MINUTE
-    assert store.runnable(NOON + MINUTE, 10) == ["one"]
-    assert store.next_look_at(NOON + MINUTE) is None
+    assert store.due(NOON, 10).names == []
+    assert store.due(NOON, 1).next_at == NOON + MINUTE
+    assert store.due(NOON + MINUTE, 10).names == ["one"]
+    assert store.due(NOON + MINUTE, 1).next_at is None
 
 
 def test_an_execution_left_in_the_middle_stays_due(store: Store) -> None:
     start(store)
     store.append("one", rest(look_at=PAST))
-    assert store.runnable(NOON, 10) == ["one"]
+    assert store.due(NOON, 10).names == ["one"]
 
 
 def test_the_longest_due_come_first_and_no_more_than_asked_for(store: Store) -> None:
@@ -123,8 +123,8 @@ def test_the_longest_due_come_first_and_no_more_than_asked_for(store: Store) -> 
         start(store, name)
     store.append("late", rest(look_at=NOON))
     store.append("early", rest(look_at=NOON - MINUTE))
-    assert store.runnable(NOON, 10) == ["new", "early", "late"]
-    assert store.runnable(NOON, 2) == ["new", "early"]
+    assert store.due(NOON, 10).names == ["new", "early", "late"]
+    assert store.due(NOON, 2).names == ["new", "early"]
 
 
 def test_the_end_is_stored_and_a_good_one_is_due_no_more(store: Store) -> None:
@@ -133,7 +133,7 @@ def test_the_end_is_stored_and_a_good_one_is_due_no_more(store: Store) -> None:
     stored = store.load("one")
     assert stored is not None
     assert stored.execution == replace(execution, status=Status.SUCCEEDED, output=[1], finished_at=NOON + MINUTE)
-    assert store.runnable(NOON + MINUTE, 10) == []
+    assert store.due(NOON + MINUTE, 10).names == []
     with pytest.raises(HistoryMoved):
         store.append("one", rest(seq=3))
 
@@ -141,9 +141,9 @@ def test_the_end_is_stored_and_a_good_one_is_due_no_more(store: Store) -> None:
 def test_a_bad_end_stays_due_until_it_is_acknowledged(store: Store) -> None:
     start(store)
     store.append("one", ended(Status.FAILED))
-    assert store.runnable(NOON, 10) == ["one"]
+    assert store.due(NOON, 10).names == ["one"]
     store.acknowledge("one")
-    assert store.runnable(NOON, 10) == []
+    assert store.due(NOON, 10).names == []
     stored = store.load("one")
     assert stored is not None
     assert (stored.execution.error, stored.execution.cause) == ("E", "because")
@@ -152,7 +152,7 @@ def test_a_bad_end_stays_due_until_it_is_acknowledged(store: Store) -> None:
 def test_acknowledging_a_running_execution_does_not_put_it_to_sleep(store: Store) -> None:
     start(store)
     store.acknowledge("one")
-    assert store.runnable(NOON, 10) == ["one"]
+    assert store.due(NOON, 10).names == ["one"]
 
 
 def waiting(store: Store, *tokens: str, name: str = "one") -> None:
@@ -162,10 +162,10 @@ def waiting(store: Store, *tokens: str, name: str = "one") -> None:
 
 def test_the_first_answer_to_a_token_wins_and_makes_its_execution_due(store: Store) -> None:
     waiting(store, "t")
-    assert store.runnable(NOON, 10) == []
+    assert store.due(NOON, 10).names == []
     assert store.answer_token("t", TaskAnswer({"commit": "abc"}))
     assert not store.answer_token("t", TaskAnswer(error="Late", failed=True))
-    assert store.runnable(NOON, 10) == ["one"]
+    assert store.due(NOON, 10).names == ["one"]
     stored = store.load("one")
     assert stored is not None
     assert stored.answers == {"t": TaskAnswer({"commit": "abc"})}
@@ -189,7 +189,7 @@ def test_a_consumed_token_is_closed(store: Store) -> None:
     store.answer_token("t", TaskAnswer())
     store.append("one", replace(rest(seq=3), consumed=("t",)))
     assert not store.answer_token("t", TaskAnswer())
-    assert store.runnable(NOON, 10) == []
+    assert store.due(NOON, 10).names == []
 
 
 def test_a_token_answered_meanwhile_cannot_be_dropped(store: Store) -> None:
@@ -214,7 +214,7 @@ def test_an_answer_that_comes_while_the_engine_is_busy_is_not_overslept(store: S
     store.append("one", replace(rest(look_at=PAST), opened=("t",)))
     store.answer_token("t", TaskAnswer())
     store.append("one", rest(seq=3, look_at=NOON + MINUTE))
-    assert store.runnable(NOON, 10) == ["one"]
+    assert store.due(NOON, 10).names == ["one"]
 
 
 def test_the_end_of_an_execution_closes_its_tokens(store: Store) -> None:

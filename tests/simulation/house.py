@@ -102,12 +102,14 @@ class House:
     def _hand_out(self) -> None:
         now = self.process.now()
         passed_over = self._in_work | self._back_off.until_later(now)
-        due = self._store.runnable(now, len(passed_over) + ENGINE_THREADS)
+        due, next_at = self._store.due(now, len(passed_over) + ENGINE_THREADS)
         free = ENGINE_THREADS - len(self._in_work)
         for name in [name for name in due if name not in passed_over][:free]:
             self._in_work.add(name)
             self.process.spawn(f"advance {name}", partial(self._advance, name))
-        self._wait_seconds = self._seconds_to_wait()
+        moments = [now + timedelta(seconds=LOOK_SECONDS)]
+        moments += [at for at in (self._back_off.next_end(now), next_at) if at]
+        self._wait_seconds = max(0.0, (min(moments) - self.process.now()).total_seconds())
 
     def _advance(self, name: str) -> None:
         well = self._guarded(lambda: self._engine.advance(name))
@@ -117,12 +119,6 @@ class House:
             self._back_off.add(name, self.process.now())
         self._in_work.discard(name)
         self.ear.poke()
-
-    def _seconds_to_wait(self) -> float:
-        now = self.process.now()
-        moments = [now + timedelta(seconds=LOOK_SECONDS)]
-        moments += [at for at in (self._back_off.next_end(now), self._store.next_look_at(now)) if at]
-        return max(0.0, (min(moments) - now).total_seconds())
 
     def _abandon(self, execution: Execution) -> None:
         assert isinstance(execution.input, dict)

@@ -14,7 +14,7 @@ from webordinary.worker.claims import JobCancelToken, SavingToken
 
 _LONG_HEX = re.compile(r"\b[0-9a-f]{16,}\b")
 _SHOWN = 400
-_QUIET = ("runnable", "next_look_at", "load", "append", "due")
+_QUIET = ("load", "append", "due")
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ class Engine:
     def run_ready(self) -> int:
         """Advance all executions that are due, until none is; returns how many advances were made."""
         advanced = 0
-        while names := self.store.runnable(self.clock.now(), READY_AT_ONCE):
+        while names := self.store.due(self.clock.now(), READY_AT_ONCE).names:
             for name in names:
                 self.advance(name)
             advanced += len(names)
@@ -144,7 +144,7 @@ class Engine:
 
     def next_due_at(self) -> datetime | None:
         """When the next timer ends; what is due already does not count."""
-        return self.store.next_look_at(self.clock.now())
+        return self.store.due(self.clock.now(), 0).next_at
 
     def stop(self, name: str, error: str | None = None, cause: str | None = None) -> bool:
         """Abort a running execution; False if it has ended already."""

@@ -111,6 +111,13 @@ class Stored:
     beats: dict[str, datetime] = field(default_factory=dict)
 
 
+class Due(NamedTuple):
+    """The executions that are due, the longest first, and when the next one falls due."""
+
+    names: list[str]
+    next_at: datetime | None
+
+
 class ExecutionStore(Protocol):
     """The histories of all executions. Each method is one atomic step."""
 
@@ -128,11 +135,8 @@ class ExecutionStore(Protocol):
     def load(self, name: str, after: int = 0) -> Stored | None:
         """An execution with its events after the first `after`; None if there is none of this name."""
 
-    def runnable(self, now: datetime, limit: int) -> list[str]:
-        """Executions that are due: new, timer over, token answered, left in the middle, unannounced."""
-
-    def next_look_at(self, after: datetime) -> datetime | None:
-        """The first time after `after` at which some execution falls due."""
+    def due(self, now: datetime, limit: int) -> Due:
+        """Executions to advance now: new, timer over, token answered, left in the middle, unannounced."""
 
     def acknowledge(self, name: str) -> None:
         """The end of this execution has been announced: it is not due any more."""

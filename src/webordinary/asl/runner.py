@@ -64,8 +64,7 @@ class EngineRunner:
         with pool:
             while not self._stopping.is_set():
                 try:
-                    self._hand_out(pool)
-                    seconds = self._sleep_seconds()
+                    seconds = self._hand_out(pool)
                 except Exception:
                     log.exception("the executions that are due could not be read; trying again")
                     seconds = RETRY_SECONDS
@@ -102,18 +101,25 @@ class EngineRunner:
             raise
         all_started.wait()
 
-    def _hand_out(self, pool: ThreadPoolExecutor) -> None:
+    def _hand_out(self, pool: ThreadPoolExecutor) -> float | None:
+        """Give due executions to free threads.
+
+        Returns the seconds until the next timer or the end of a back-off; None if only a wake can bring work.
+        """
         now = self._engine.clock.now()
         with self._guard:
             passed_over = self._in_work | self._back_off.until_later(now)
             free = self._threads - len(self._in_work)
+            back_off_ends = self._back_off.next_end(now)
         if free <= 0:
-            return  # the thread that gets free wakes us
-        due = self._engine.store.runnable(now, len(passed_over) + _LOOK_AHEAD)
+            return None  # the thread that gets free wakes us
+        due, next_at = self._engine.store.due(now, len(passed_over) + _LOOK_AHEAD)
         for name in [name for name in due if name not in passed_over][:free]:
             with self._guard:
                 self._in_work.add(name)
             pool.submit(self._advance, name)
+        known = [time for time in (next_at, back_off_ends) if time is not None]
+        return max(0.0, (min(known) - now).total_seconds()) if known else None
 
     def _advance(self, name: str) -> None:
         problem = False
@@ -133,15 +139,6 @@ class EngineRunner:
                 else:
                     self._back_off.forgive(name)
             self._wake()
-
-    def _sleep_seconds(self) -> float | None:
-        """Until the next timer or the end of a back-off; None if only a wake can bring work."""
-        now = self._engine.clock.now()
-        with self._guard:
-            times = [self._back_off.next_end(now)]
-        times.append(self._engine.next_due_at())
-        known = [time for time in times if time is not None]
-        return max(0.0, (min(known) - now).total_seconds()) if known else None
 
 
 class FailedExecutions:

@@ -149,10 +149,14 @@ class JobRun:
         return (result.commit or "") if self.job.due_at and result else ""
 
     @cached_property
+    def first_job_id(self) -> str:
+        """The job that the mail became at first."""
+        return first_job_of(self.job.job_id)
+
+    @cached_property
     def commit_id(self) -> str:
         """The job as its commits name it; the one that takes back is another commit of the same job."""
-        first = first_job_of(self.job.job_id)
-        return f"{first}-until" if self.takes_back else first
+        return f"{self.first_job_id}-until" if self.takes_back else self.first_job_id
 
     @cached_property
     def agent_is_free(self) -> bool:
@@ -175,7 +179,7 @@ class JobRun:
 
     def context(self) -> JobContext:
         """The job as the source knows it; a redriven job has the id of the job that was given up."""
-        job, first = self.job, first_job_of(self.job.job_id)
+        job = self.job
         return JobContext(
             self.project,
             job.key,
@@ -184,7 +188,7 @@ class JobRun:
             self.commit_id,
             self.token.worker,
             self.token.fence,
-            redriven=job.job_id != first,
+            redriven=job.job_id != self.first_job_id,
         )
 
     def message(self, summary: str, undoes: str = "", unfinished: bool = False, then: str = "") -> ChangeMessage:

@@ -81,7 +81,7 @@ def _chosen(token: str, entitled: Sequence[Sender], *, elsewhere: bool) -> Proje
 def _begin(mail: ParsedMail, key: ProjectUser, threads: Threads) -> Identified:
     """A new thread is named after its root, and apart from a foreign thread of the same root."""
     root = next(iter((*mail.references, *mail.in_reply_to)), mail.message_id)
-    for name in (root, f"{root} {key}"):
+    for name in (root, f"{root} {key.text}"):
         thread_id = thread_id_of(name)
         there = threads.get(thread_id)
         if there is None:

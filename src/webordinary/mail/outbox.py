@@ -33,8 +33,13 @@ MAX_ERROR = 500
 
 
 def deliver_due(outbox: Outbox, transport: Transport, now: datetime, events: Events) -> int:
-    """Try every reply that is due, once; returns how many were sent. Call it again to go on."""
-    return sum(deliver(entry, outbox, transport, now, events) for entry in outbox.due(now, BATCH))
+    """Try every reply that is due, once; returns how many were sent."""
+    sent, batch_sent, is_full = 0, 1, True
+    while is_full and batch_sent:  # a full batch of which none left is tried again later
+        due = outbox.due(now, BATCH)
+        batch_sent = sum(deliver(entry, outbox, transport, now, events) for entry in due)
+        sent, is_full = sent + batch_sent, len(due) == BATCH
+    return sent
 
 
 def deliver(entry: OutboxEntry, outbox: Outbox, transport: Transport, now: datetime, events: Events) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from enum import StrEnum
@@ -100,6 +100,10 @@ class SenderRole(StrEnum):
         if command is Command.PUBLISH:
             return self is not SenderRole.EDITOR
         return self is not SenderRole.PUBLISHER or command not in _CHANGES
+
+    def allowed(self, commands: Iterable[Command]) -> tuple[Command, ...]:
+        """Those that a mail of this sender may ask for."""
+        return tuple(filter(self.may, commands))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,7 @@ class OutboxSender:
     name: str = "outbox"
 
     def run_once(self, now: datetime) -> int:
-        sent = 0
-        while batch := deliver_due(self.outbox, self.transport, now, self.events):
-            sent += batch
-        return sent
+        return deliver_due(self.outbox, self.transport, now, self.events)
 
 
 @dataclass(frozen=True, slots=True)

@@ -297,7 +297,7 @@ class Worker:
             finally:
                 self._deps.wakeups.poke()
 
-        self._deps.threads.spawn(f"slot {token.started.claim.key}", serve)
+        self._deps.threads.spawn(f"slot {token.started.claim.key.text}", serve)
 
     def _release_abandoned_keys(self) -> None:
         """Release abandoned claims; retry failed releases."""

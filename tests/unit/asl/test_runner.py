@@ -118,7 +118,7 @@ def test_a_broken_execution_does_not_stop_the_others(caplog: pytest.LogCaptureFi
     with running(world, threads=1):
         assert announced.wait(TIMEOUT_SECONDS)
     assert "broken" in caplog.text
-    assert world.store.runnable(world.clock.now(), 9) == ["broken"]
+    assert world.store.due(world.clock.now(), 9).names == ["broken"]
 
 
 def test_a_handler_that_is_not_ready_is_called_again_and_no_catch_sees_it() -> None:

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from importlib import resources
-from itertools import count
+from itertools import chain, repeat
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
-from webordinary.model.errors import Backoff, DatabaseDamaged, Permanent, Transient
+from webordinary.model.errors import DatabaseDamaged, Permanent, Transient
 
 BUSY_SECONDS = 10.0
 # SQLite's own busy handler sleeps up to 100 ms at a time, and starves the writer that has waited longest.
-_BUSY = Backoff(0.001, cap=0.008)
+_BUSY_PAUSES = (0.001, 0.002, 0.004, 0.008)
 _MAX_MEMBERS = 16
 _ABANDONED_SECONDS = 0.5
 
@@ -176,7 +176,7 @@ class Writer:
 def begin(conn: sqlite3.Connection) -> None:
     """Begin a write; wait for the writers of other processes in short pauses."""
     deadline = time.monotonic() + BUSY_SECONDS
-    for attempt in count():
+    for pause in chain(_BUSY_PAUSES, repeat(_BUSY_PAUSES[-1])):
         try:
             conn.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as problem:
@@ -184,7 +184,7 @@ def begin(conn: sqlite3.Connection) -> None:
                 raise
         else:
             return
-        time.sleep(_BUSY.delay(attempt))
+        time.sleep(pause)
 
 
 _CHECKPOINT_PAGES = 4000

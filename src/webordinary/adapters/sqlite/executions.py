@@ -13,6 +13,7 @@ from webordinary.adapters.sqlite.rows import at
 from webordinary.asl.errors import HistoryMoved
 from webordinary.asl.ports import (
     Append,
+    Due,
     Execution,
     HistoryEvent,
     Status,
@@ -159,15 +160,11 @@ class SqliteExecutions:
         beats = {row["token"]: at(row["beat_at"]) for row in tokens if row["beat_at"] is not None}
         return Stored(_execution(row), row["seq"], _events(pages, after), answers, beats)
 
-    def runnable(self, now: datetime, limit: int) -> list[str]:
-        """Names that are due, longest due first."""
+    def due(self, now: datetime, limit: int) -> Due:
+        """See ExecutionStore."""
         with self._db.read() as conn:
-            return [row["name"] for row in conn.execute(RUNNABLE, (now.timestamp(), limit))]
-
-    def next_look_at(self, after: datetime) -> datetime | None:
-        """The first look_at after a time."""
-        with self._db.read() as conn:
-            return _time(conn.execute(NEXT_LOOK_AT, (after.timestamp(),)).fetchone()[0])
+            names = [row["name"] for row in conn.execute(RUNNABLE, (now.timestamp(), limit))]
+            return Due(names, _time(conn.execute(NEXT_LOOK_AT, (now.timestamp(),)).fetchone()[0]))
 
     def acknowledge(self, name: str) -> None:
         """Not due any more, if it has ended."""

@@ -116,7 +116,7 @@ def _succeeded(
     if shows_cost and result.cost_usd >= SHOWN_COST_USD:
         what = "change" if result.commit else "answer"
         blocks.append(Paragraph(f"This {what} cost ${result.cost_usd:.2f}."))
-    actions = tuple(one for one in _actions(mail.command, result) if role.may(one))
+    actions = role.allowed(_actions(mail.command, result))
     blocks += (Paragraph(words) for command, words in _AFTER_A_CHANGE.items() if command in actions)
     if mail.command is Command.EDIT and not (result.commit or result.published):
         blocks.append(Paragraph("Nothing was changed on your site."))

@@ -147,7 +147,7 @@ class BuiltinAgent:
         if asked is not None and (answered := asked.answered(task.instruction, grammar)) is not None:
             return _follow_all(replace(asked, repeats=0), answered, context, token)
         wishes = grammar.read(task.instruction, Quotations())
-        above = grammar.read(task.subject, Quotations())
+        above = [] if wishes else grammar.read(task.subject, Quotations())
         if not wishes and above and (isinstance(above, list) or len(task.subject.split()) > _TOPIC_WORDS):
             # only greetings and thanks stand below the wish
             return self._run(replace(task, instruction=task.subject, subject=""), token)
