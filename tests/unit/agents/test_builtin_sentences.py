@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.agents.wishes_world import SAMPLE, SITE, Pottery, is_as_expected, sentences
+from tests.harness.site_folder import SiteFolder
+from tests.unit.agents.wishes import SAMPLE, SITE, is_as_expected, sentences
 from webordinary.adapters.agents.builtin.grammar import EXAMPLES, WORDS, Grammar, Misunderstood
 from webordinary.adapters.agents.builtin.languages import _TABLES, _VERBS
 from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
@@ -29,19 +30,19 @@ def as_read(text: str) -> str:
     return parse(mail.as_bytes()).text
 
 
-def outcome(pottery: Pottery, mail: str, expected: str) -> str:
+def outcome(site: SiteFolder, mail: str, expected: str) -> str:
     """`done`, `asked`, or `wrong` for every other change of the site, which is then as it was."""
-    photos = int("photo" in expected.split(": ", maxsplit=1)[0] or "photo" in expected or "[photo.jpg]" in mail)
-    result = pottery.write(as_read(mail.replace(" [photo.jpg]", "")), photos)
-    files = pottery.files()
-    pottery.restore(files)
-    if files == pottery.site:
+    photos = ["photo.jpg"] if "photo" in expected or "[photo.jpg]" in mail else []
+    result = site.write(as_read(mail.replace(" [photo.jpg]", "")), *photos)
+    files = site.files()
+    site.restore(files)
+    if files == site.before:
         return "wrong" if isinstance(result, Changed) else "asked"
-    return "done" if expected and is_as_expected(files, expected, pottery.site) else "wrong"
+    return "done" if expected and is_as_expected(files, expected, site.before) else "wrong"
 
 
 @pytest.mark.parametrize(
-    ("name", "site", "least"),
+    ("name", "pages", "least"),
     [
         ("development.txt", SITE, LEAST_DONE),
         ("held_out.txt", SITE, LEAST_DONE),
@@ -51,42 +52,42 @@ def outcome(pottery: Pottery, mail: str, expected: str) -> str:
     ],
 )
 def test_of_exact_wishes_most_are_done_and_none_is_done_wrongly(
-    tmp_path: Path, name: str, site: Mapping[str, str], least: float
+    tmp_path: Path, name: str, pages: Mapping[str, str], least: float
 ) -> None:
-    mails, pottery = list(sentences(name)), Pottery(tmp_path, site)
-    got = {mail: outcome(pottery, mail, expected) for mail, expected in mails}
+    mails, site = list(sentences(name)), SiteFolder(tmp_path, pages)
+    got = {mail: outcome(site, mail, expected) for mail, expected in mails}
     assert [mail for mail, what in got.items() if what == "wrong"] == []
     not_done = [mail for mail, what in got.items() if what != "done"]
     assert len(not_done) <= (1 - least) * len(mails), not_done
 
 
 @pytest.mark.parametrize(
-    ("name", "site"),
+    ("name", "pages"),
     [
         ("traps.txt", SITE),
         ("sample_traps.txt", SAMPLE),
     ],
 )
 def test_a_mail_that_is_not_understood_to_the_last_word_changes_nothing(
-    tmp_path: Path, name: str, site: Mapping[str, str]
+    tmp_path: Path, name: str, pages: Mapping[str, str]
 ) -> None:
-    pottery = Pottery(tmp_path, site)
-    assert [mail for mail, _ in sentences(name) if outcome(pottery, mail, "") != "asked"] == []
+    site = SiteFolder(tmp_path, pages)
+    assert [mail for mail, _ in sentences(name) if outcome(site, mail, "") != "asked"] == []
 
 
-def test_what_was_not_understood_is_left_aside_after_a_yes(pottery: Pottery) -> None:
-    asked = pottery.write("Change “two cats” to “three cats”. The kettle broke.")
+def test_what_was_not_understood_is_left_aside_after_a_yes(site: SiteFolder) -> None:
+    asked = site.write("Change “two cats” to “three cats”. The kettle broke.")
     assert isinstance(asked, Asked)
     assert "The kettle broke" in asked.question
-    assert pottery.files() == SITE
-    assert isinstance(pottery.write("Yes, please!"), Changed)
-    assert "three cats" in pottery.files()["about.html"]
+    assert site.files() == SITE
+    assert isinstance(site.write("Yes, please!"), Changed)
+    assert "three cats" in site.files()["about.html"]
 
 
-def test_a_full_name_and_a_role_below_a_closing_sign_a_mail(pottery: Pottery) -> None:
+def test_a_full_name_and_a_role_below_a_closing_sign_a_mail(site: SiteFolder) -> None:
     mail = "Hello, please change “two cats” to “three cats”. Kind regards, Marco Bellini, Owner"
-    assert isinstance(pottery.write(mail), Changed)
-    assert "three cats" in pottery.files()["about.html"]
+    assert isinstance(site.write(mail), Changed)
+    assert "three cats" in site.files()["about.html"]
 
 
 @pytest.mark.parametrize(
@@ -103,9 +104,9 @@ def test_a_full_name_and_a_role_below_a_closing_sign_a_mail(pottery: Pottery) ->
         "Our prices went up a little.",
     ],
 )
-def test_what_is_told_beside_a_wish_may_bind_it_and_is_asked_about(pottery: Pottery, mail: str) -> None:
-    assert isinstance(pottery.write(mail), Asked | NotUnderstood)
-    assert pottery.files() == SITE
+def test_what_is_told_beside_a_wish_may_bind_it_and_is_asked_about(site: SiteFolder, mail: str) -> None:
+    assert isinstance(site.write(mail), Asked | NotUnderstood)
+    assert site.files() == SITE
 
 
 @pytest.mark.parametrize(
@@ -117,13 +118,13 @@ def test_what_is_told_beside_a_wish_may_bind_it_and_is_asked_about(pottery: Pott
         ("Change the text “two cats” in the paragraph to “three cats”.", "three cats"),
     ],
 )
-def test_more_ways_to_name_a_title_a_heading_and_a_text(pottery: Pottery, mail: str, made: str) -> None:
-    assert isinstance(pottery.write(mail), Changed)
-    assert made in pottery.files()["about.html"]
+def test_more_ways_to_name_a_title_a_heading_and_a_text(site: SiteFolder, mail: str, made: str) -> None:
+    assert isinstance(site.write(mail), Changed)
+    assert made in site.files()["about.html"]
 
 
-def test_a_command_beside_what_was_not_understood_is_asked_for_by_its_word(pottery: Pottery) -> None:
-    asked = pottery.write("Oh no, that looks like a horror film. Please undo!")
+def test_a_command_beside_what_was_not_understood_is_asked_for_by_its_word(site: SiteFolder) -> None:
+    asked = site.write("Oh no, that looks like a horror film. Please undo!")
     assert isinstance(asked, Asked)
     assert "reply “undo”" in asked.question
 
@@ -138,38 +139,39 @@ def test_a_command_beside_what_was_not_understood_is_asked_for_by_its_word(potte
         "Also the about page.",
     ],
 )
-def test_no_sentence_is_read_past(pottery: Pottery, unread: str) -> None:
+def test_no_sentence_is_read_past(site: SiteFolder, unread: str) -> None:
     for mail in (f"{unread} Change “two cats” to “three cats”.", f"Change “two cats” to “three cats”. {unread}"):
-        assert isinstance(pottery.write(mail), Asked | NotUnderstood)
-    assert pottery.files() == SITE
+        assert isinstance(site.write(mail), Asked | NotUnderstood)
+    assert site.files() == SITE
 
 
-def test_the_name_of_the_site_stays_in_a_title_that_says_something_else_than_the_heading(pottery: Pottery) -> None:
-    pottery.write("Set the heading on the about page to “Who we are”")
-    assert isinstance(pottery.write("Set the title of the about page to “Our story”"), Changed)
-    assert "<title>Our story · Amelia</title>" in pottery.files()["about.html"]
+def test_the_name_of_the_site_stays_in_a_title_that_says_something_else_than_the_heading(site: SiteFolder) -> None:
+    site.write("Set the heading on the about page to “Who we are”")
+    assert isinstance(site.write("Set the title of the about page to “Our story”"), Changed)
+    assert "<title>Our story · Amelia</title>" in site.files()["about.html"]
 
 
-def test_two_wishes_that_contradict_each_other_are_asked_about(pottery: Pottery) -> None:
-    asked = pottery.write("Change the homepage title to “Spring Sale”. Change the homepage title to “Summer Sale”.")
+def test_two_wishes_that_contradict_each_other_are_asked_about(site: SiteFolder) -> None:
+    asked = site.write("Change the homepage title to “Spring Sale”. Change the homepage title to “Summer Sale”.")
     assert isinstance(asked, Asked)
     assert "Which of them" in asked.question
-    assert pottery.files() == SITE
+    assert site.files() == SITE
 
 
-def test_a_sentence_about_an_attached_photo_is_its_description(pottery: Pottery) -> None:
-    assert isinstance(pottery.write("Please add this photo to the about page. It shows the new kiln.", 1), Changed)
-    assert 'alt="the new kiln"' in pottery.files()["about.html"]
+def test_a_sentence_about_an_attached_photo_is_its_description(site: SiteFolder) -> None:
+    assert isinstance(
+        site.write("Please add this photo to the about page. It shows the new kiln.", "photo.jpg"), Changed
+    )
+    assert 'alt="the new kiln"' in site.files()["about.html"]
 
 
 @pytest.mark.parametrize("answer", ["The photo shows our new kiln.", "Das Foto zeigt „our new kiln“. Danke!"])
-def test_the_question_what_a_photo_shows_can_be_answered(pottery: Pottery, answer: str) -> None:
-    pottery.photo = pottery.photo.rename(pottery.photo.with_name("img_1.jpg"))
-    added = pottery.write("Please add this photo to the about page.", 1, name="img_1.jpg")
+def test_the_question_what_a_photo_shows_can_be_answered(site: SiteFolder, answer: str) -> None:
+    added = site.write("Please add this photo to the about page.", "img_1.jpg")
     assert isinstance(added, Changed)
     assert "What does it show?" in added.summary
-    assert isinstance(pottery.write(answer), Changed)
-    assert 'alt="our new kiln"' in pottery.files()["about.html"]
+    assert isinstance(site.write(answer), Changed)
+    assert 'alt="our new kiln"' in site.files()["about.html"]
 
 
 _TOLD = """
@@ -192,10 +194,10 @@ Maak het mooi. | Maak de site mooier. | Maak het goed. | Maak alles leuk. | Laat
 
 
 @pytest.mark.parametrize("told", [one.strip() for line in _TOLD.strip().splitlines() for one in line.split("|")])
-def test_a_sentence_that_tells_what_to_do_is_no_small_talk(pottery: Pottery, told: str) -> None:
-    result = pottery.write(f"Change “two cats” to “three cats”. {told}")
+def test_a_sentence_that_tells_what_to_do_is_no_small_talk(site: SiteFolder, told: str) -> None:
+    result = site.write(f"Change “two cats” to “three cats”. {told}")
     assert isinstance(result, Asked | NotUnderstood)
-    assert pottery.files() == SITE
+    assert site.files() == SITE
 
 
 def test_no_verb_of_the_grammar_is_a_misspelled_word_of_small_talk() -> None:
@@ -207,10 +209,10 @@ def test_no_verb_of_the_grammar_is_a_misspelled_word_of_small_talk() -> None:
 
 @pytest.mark.parametrize("name", ["Scott", "Scott Miller", "Best, Scott"])
 @pytest.mark.parametrize("answer", ["Everywhere, please.", "Everywhere", "2", "1 and 2", "All four."])
-def test_an_answer_may_be_signed(pottery: Pottery, answer: str, name: str) -> None:
-    pottery.write("Change “Fired in Kent” to “Fired in Wales”.")
-    assert isinstance(pottery.write(f"{answer}\n\n{name}"), Changed)
-    assert "Fired in Wales" in pottery.files()["about.html"]
+def test_an_answer_may_be_signed(site: SiteFolder, answer: str, name: str) -> None:
+    site.write("Change “Fired in Kent” to “Fired in Wales”.")
+    assert isinstance(site.write(f"{answer}\n\n{name}"), Changed)
+    assert "Fired in Wales" in site.files()["about.html"]
 
 
 @pytest.mark.parametrize(
@@ -222,9 +224,9 @@ def test_an_answer_may_be_signed(pottery: Pottery, answer: str, name: str) -> No
         "Sí, por favor.", "Claro que sí, gracias", "Sì, grazie", "Sì, per favore!", "Ja graag", "Ja, doe maar.",
     ],
 )  # fmt: skip
-def test_a_yes_may_be_polite(pottery: Pottery, answer: str) -> None:
-    pottery.write("Change “two cats” to “three cats”. The kettle broke.")
-    assert isinstance(pottery.write(answer), Changed)
+def test_a_yes_may_be_polite(site: SiteFolder, answer: str) -> None:
+    site.write("Change “two cats” to “three cats”. The kettle broke.")
+    assert isinstance(site.write(answer), Changed)
 
 
 @pytest.mark.parametrize(
@@ -236,33 +238,33 @@ def test_a_yes_may_be_polite(pottery: Pottery, answer: str) -> None:
         "No, lascia stare.", "Nee, bedankt", "Nee, laat maar.",
     ],
 )  # fmt: skip
-def test_a_no_ends_the_question(pottery: Pottery, answer: str) -> None:
-    pottery.write("Change “two cats” to “three cats”. The kettle broke.")
-    assert pottery.write(answer) == Answered("All right.", session="{}")
-    assert not isinstance(pottery.write("yes"), Changed)
-    assert pottery.files() == SITE
+def test_a_no_ends_the_question(site: SiteFolder, answer: str) -> None:
+    site.write("Change “two cats” to “three cats”. The kettle broke.")
+    assert site.write(answer) == Answered("All right.", session="{}")
+    assert not isinstance(site.write("yes"), Changed)
+    assert site.files() == SITE
 
 
-def test_a_question_stays_open_after_an_answer_that_was_not_understood(pottery: Pottery) -> None:
-    asked = pottery.write("Change “two cats” to “three cats”. The kettle broke.")
-    again = pottery.write("Perhaps a blue one")
+def test_a_question_stays_open_after_an_answer_that_was_not_understood(site: SiteFolder) -> None:
+    asked = site.write("Change “two cats” to “three cats”. The kettle broke.")
+    again = site.write("Perhaps a blue one")
     assert isinstance(asked, Asked)
     assert isinstance(again, Asked)
     assert again.question.endswith(asked.question)
-    assert isinstance(pottery.write("Danke!"), Answered)
-    assert isinstance(pottery.write("Ja"), Changed)
+    assert isinstance(site.write("Danke!"), Answered)
+    assert isinstance(site.write("Ja"), Changed)
 
 
-def test_a_yes_to_the_question_whether_to_undo_is_told_the_word_again(pottery: Pottery) -> None:
-    pottery.write("Oh no, that looks like a horror film. Please undo!")
-    again = pottery.write("Yes")
+def test_a_yes_to_the_question_whether_to_undo_is_told_the_word_again(site: SiteFolder) -> None:
+    site.write("Oh no, that looks like a horror film. Please undo!")
+    again = site.write("Yes")
     assert isinstance(again, Asked)
     assert "reply “undo”" in again.question
 
 
-def test_a_question_is_not_repeated_for_ever(pottery: Pottery) -> None:
-    pottery.write("Change “two cats” to “three cats”. The kettle broke.")
-    results = [pottery.write("Perhaps a blue one") for _ in range(3)]
+def test_a_question_is_not_repeated_for_ever(site: SiteFolder) -> None:
+    site.write("Change “two cats” to “three cats”. The kettle broke.")
+    results = [site.write("Perhaps a blue one") for _ in range(3)]
     assert [type(one) for one in results] == [Asked, Asked, NotUnderstood]
 
 
@@ -285,35 +287,35 @@ def test_a_question_is_not_repeated_for_ever(pottery: Pottery) -> None:
         ("9", []),
     ],
 )
-def test_places_may_be_chosen_in_other_words(pottery: Pottery, answer: str, pages: list[str]) -> None:
-    pottery.write("Change “Fired in Kent” to “Fired in Wales”.")
-    assert isinstance(pottery.write(answer), Changed) == bool(pages)
-    assert sorted(name for name, text in pottery.files().items() if "Fired in Wales" in text) == pages
+def test_places_may_be_chosen_in_other_words(site: SiteFolder, answer: str, pages: list[str]) -> None:
+    site.write("Change “Fired in Kent” to “Fired in Wales”.")
+    assert isinstance(site.write(answer), Changed) == bool(pages)
+    assert sorted(name for name, text in site.files().items() if "Fired in Wales" in text) == pages
 
 
-def test_two_places_of_one_page_are_both_changed(pottery: Pottery) -> None:
-    pottery.write("Change “mug” to “cup”.")
-    assert isinstance(pottery.write("the first and the second"), Changed)
-    assert "Tall cup, 24" in pottery.files()["pots.html"]
-    assert "Small cup, 18" in pottery.files()["pots.html"]
+def test_two_places_of_one_page_are_both_changed(site: SiteFolder) -> None:
+    site.write("Change “mug” to “cup”.")
+    assert isinstance(site.write("the first and the second"), Changed)
+    assert "Tall cup, 24" in site.files()["pots.html"]
+    assert "Small cup, 18" in site.files()["pots.html"]
 
 
-def test_a_photo_whose_place_was_not_found_goes_to_the_end_that_the_answer_names(pottery: Pottery) -> None:
-    assert isinstance(pottery.write("Add this photo to the about page, below the heading “Nowhere”.", 1), Asked)
-    assert isinstance(pottery.write("At the end of the page.", 1), Changed)
-    text = pottery.files()["about.html"]
+def test_a_photo_whose_place_was_not_found_goes_to_the_end_that_the_answer_names(site: SiteFolder) -> None:
+    assert isinstance(site.write("Add this photo to the about page, below the heading “Nowhere”.", "photo.jpg"), Asked)
+    assert isinstance(site.write("At the end of the page.", "photo.jpg"), Changed)
+    text = site.files()["about.html"]
     assert text.index("It began in 1998") < text.index("photo.jpg")
 
 
-def test_a_condition_is_not_left_aside_without_a_yes(pottery: Pottery) -> None:
-    pottery.write("Change “two cats” to “three cats”. The kettle broke.")
-    assert not isinstance(pottery.write("Yes, but only on Monday"), Changed)
-    assert pottery.files() == SITE
+def test_a_condition_is_not_left_aside_without_a_yes(site: SiteFolder) -> None:
+    site.write("Change “two cats” to “three cats”. The kettle broke.")
+    assert not isinstance(site.write("Yes, but only on Monday"), Changed)
+    assert site.files() == SITE
 
 
 @pytest.fixture
-def pottery(tmp_path: Path) -> Pottery:
-    return Pottery(tmp_path)
+def site(tmp_path: Path) -> SiteFolder:
+    return SiteFolder(tmp_path, SITE)
 
 
 @pytest.mark.parametrize(
@@ -326,34 +328,34 @@ def pottery(tmp_path: Path) -> Pottery:
         ("2", ["about.html"]),
     ],
 )
-def test_an_answer_is_joined_with_what_was_asked(pottery: Pottery, answer: str, pages: list[str]) -> None:
-    assert isinstance(pottery.write("Change “Fired in Kent” to “Fired in Wales”."), Asked)
-    assert isinstance(pottery.write(answer), Changed)
-    assert sorted(name for name, text in pottery.files().items() if "Fired in Wales" in text) == sorted(pages)
+def test_an_answer_is_joined_with_what_was_asked(site: SiteFolder, answer: str, pages: list[str]) -> None:
+    assert isinstance(site.write("Change “Fired in Kent” to “Fired in Wales”."), Asked)
+    assert isinstance(site.write(answer), Changed)
+    assert sorted(name for name, text in site.files().items() if "Fired in Wales" in text) == sorted(pages)
 
 
-def test_text_without_quotation_marks_that_may_be_prose_is_written_after_a_yes(pottery: Pottery) -> None:
-    assert isinstance(pottery.write("change the homepage title to our spring sale"), Asked)
-    assert pottery.files() == SITE
-    assert isinstance(pottery.write("Yes please"), Changed)
-    assert "<h1>our spring sale</h1>" in pottery.files()["index.html"]
+def test_text_without_quotation_marks_that_may_be_prose_is_written_after_a_yes(site: SiteFolder) -> None:
+    assert isinstance(site.write("change the homepage title to our spring sale"), Asked)
+    assert site.files() == SITE
+    assert isinstance(site.write("Yes please"), Changed)
+    assert "<h1>our spring sale</h1>" in site.files()["index.html"]
 
 
-def test_an_answered_question_is_not_answered_again(pottery: Pottery) -> None:
-    pottery.write("Change “Fired in Kent” to “Fired in Wales”.")
-    pottery.write("on the pots page")
-    assert isinstance(pottery.write("on the about page"), NotUnderstood | Asked)
-    assert "Fired in Kent" in pottery.files()["about.html"]
+def test_an_answered_question_is_not_answered_again(site: SiteFolder) -> None:
+    site.write("Change “Fired in Kent” to “Fired in Wales”.")
+    site.write("on the pots page")
+    assert isinstance(site.write("on the about page"), NotUnderstood | Asked)
+    assert "Fired in Kent" in site.files()["about.html"]
 
 
-def test_a_new_wish_in_place_of_an_answer_is_followed(pottery: Pottery) -> None:
-    pottery.write("Change “Fired in Kent” to “Fired in Wales”.")
-    assert isinstance(pottery.write("Change “two cats” to “three cats”."), Changed)
-    assert "three cats" in pottery.files()["about.html"]
+def test_a_new_wish_in_place_of_an_answer_is_followed(site: SiteFolder) -> None:
+    site.write("Change “Fired in Kent” to “Fired in Wales”.")
+    assert isinstance(site.write("Change “two cats” to “three cats”."), Changed)
+    assert "three cats" in site.files()["about.html"]
 
 
-def test_the_wish_that_stopped_the_others_is_named(pottery: Pottery) -> None:
-    result = pottery.write("Change “two cats” to “three cats”. Change “Open on Fridays” to “Closed”.")
+def test_the_wish_that_stopped_the_others_is_named(site: SiteFolder) -> None:
+    result = site.write("Change “two cats” to “three cats”. Change “Open on Fridays” to “Closed”.")
     assert isinstance(result, Asked)
     assert "Open on Fridays" in result.question
     assert "Nothing was changed yet" in result.question
@@ -368,9 +370,9 @@ def test_the_wish_that_stopped_the_others_is_named(pottery: Pottery) -> None:
     ],
 )
 def test_a_wish_and_a_publish_in_one_mail_are_both_understood(
-    pottery: Pottery, mail: str, kind: type[Changed] | type[Answered], then: str
+    site: SiteFolder, mail: str, kind: type[Changed] | type[Answered], then: str
 ) -> None:
-    result = pottery.write(mail)
+    result = site.write(mail)
     assert isinstance(result, Changed | Answered)
     assert (type(result), result.then) == (kind, then)
 
@@ -390,8 +392,8 @@ PAGES = {name: f"{name or 'index'}.html" for name in ("", "index", "about", "con
         ("replace the photo of the kiln", 2),
     ],
 )
-def test_a_question_of_the_agent_is_asked_in_each_language(pottery: Pottery, mail: str, photos: int) -> None:
-    asked = pottery.write(mail, photos)
+def test_a_question_of_the_agent_is_asked_in_each_language(site: SiteFolder, mail: str, photos: int) -> None:
+    asked = site.write(mail, *["photo.jpg"] * photos)
     assert isinstance(asked, Asked)
     told = {one.language: one.say(asked.question) for one in own_catalogues()}
     assert [language for language, question in told.items() if question == asked.question] == []
@@ -415,10 +417,10 @@ def test_each_example_of_a_reply_is_understood_as_it_stands_there(language: str,
         ("Cambia «Fired in Kent» por «Fired in Wales».", "en la página about"),
     ],
 )
-def test_an_answer_in_another_language_is_joined_too(pottery: Pottery, mail: str, answer: str) -> None:
-    assert isinstance(pottery.write(mail), Asked)
-    assert isinstance(pottery.write(answer), Changed)
-    assert "Fired in Wales" in pottery.files()["about.html"]
+def test_an_answer_in_another_language_is_joined_too(site: SiteFolder, mail: str, answer: str) -> None:
+    assert isinstance(site.write(mail), Asked)
+    assert isinstance(site.write(answer), Changed)
+    assert "Fired in Wales" in site.files()["about.html"]
 
 
 @pytest.mark.parametrize(
@@ -428,7 +430,7 @@ def test_an_answer_in_another_language_is_joined_too(pottery: Pottery, mail: str
         "Remplacez « two cats » par « three cats » et publiez, s'il vous plaît.",
     ],
 )
-def test_a_wish_and_a_publish_are_understood_in_other_languages(pottery: Pottery, mail: str) -> None:
-    result = pottery.write(mail)
+def test_a_wish_and_a_publish_are_understood_in_other_languages(site: SiteFolder, mail: str) -> None:
+    result = site.write(mail)
     assert isinstance(result, Changed)
     assert result.then == "publish"

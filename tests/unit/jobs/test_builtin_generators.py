@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.builtin_world import HUGO, MKDOCS, Site
+from tests.harness.site_folder import SiteFolder
+from tests.unit.jobs.generator_sites import HUGO, MKDOCS
 from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 
 ONE_EDIT = [
@@ -48,7 +49,7 @@ ONE_EDIT = [
 def test_a_mail_changes_one_place(
     tmp_path: Path, files: Mapping[str, str], mail: str, file: str, old: str, new: str
 ) -> None:
-    Site(tmp_path, files).becomes(mail, file, old, new)
+    SiteFolder(tmp_path, files).becomes(mail, file, old, new)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_a_mail_changes_one_place(
 def test_a_photo_goes_where_the_generator_wants_it(
     tmp_path: Path, files: Mapping[str, str], page: str, stored: str, written: str
 ) -> None:
-    site = Site(tmp_path, files)
+    site = SiteFolder(tmp_path, files)
     assert isinstance(site.write(f"add this photo to the {page} page", "My Vase.JPG"), Changed)
     changes = site.changes()
     assert changes.pop(stored)
@@ -71,7 +72,7 @@ def test_a_photo_goes_where_the_generator_wants_it(
 
 
 def test_a_photo_in_markdown_takes_the_place_of_another(tmp_path: Path) -> None:
-    site = Site(tmp_path, HUGO)
+    site = SiteFolder(tmp_path, HUGO)
     assert isinstance(site.write("replace the photo of the kiln with the attached one", "new kiln.jpg"), Changed)
     assert '![The kiln](/images/new-kiln.jpg "Hot")' in site.changes()["content/pots/index.md"]
 
@@ -88,7 +89,7 @@ def test_a_photo_in_markdown_takes_the_place_of_another(tmp_path: Path) -> None:
 def test_what_is_not_clear_is_asked_and_nothing_changes(
     tmp_path: Path, files: Mapping[str, str], mail: str, words: list[str]
 ) -> None:
-    site = Site(tmp_path, files)
+    site = SiteFolder(tmp_path, files)
     result = site.write(mail)
     assert isinstance(result, Asked | NotUnderstood), result
     said = result.question if isinstance(result, Asked) else result.text
@@ -97,26 +98,26 @@ def test_what_is_not_clear_is_asked_and_nothing_changes(
 
 
 def test_new_words_that_would_turn_into_a_list_are_asked_about(tmp_path: Path) -> None:
-    site = Site(tmp_path, {**MKDOCS, "docs/index.md": "# A\n\nRoom. Nice.\n"})
+    site = SiteFolder(tmp_path, {**MKDOCS, "docs/index.md": "# A\n\nRoom. Nice.\n"})
     assert isinstance(site.write("change “Room” to “1”"), Asked)
     assert site.changes() == {}
 
 
 def test_an_item_that_is_there_is_not_added_again(tmp_path: Path) -> None:
-    site = Site(tmp_path, HUGO)
+    site = SiteFolder(tmp_path, HUGO)
     assert isinstance(site.write("add “Mugs” to the list on the about page"), Answered)
     assert site.changes() == {}
 
 
 def test_a_docs_folder_outside_of_the_site_is_not_believed(tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("# Secret\n")
-    site = Site(tmp_path, {**MKDOCS, "mkdocs.yml": "docs_dir: ../\n"})
+    site = SiteFolder(tmp_path, {**MKDOCS, "mkdocs.yml": "docs_dir: ../\n"})
     site.write("change “Secret” to “Public”")
     assert (tmp_path / "secret.md").read_text() == "# Secret\n"
 
 
 def test_a_picture_folder_that_leads_out_of_the_site_is_left_alone(tmp_path: Path) -> None:
-    site = Site(tmp_path, HUGO)
+    site = SiteFolder(tmp_path, HUGO)
     (tmp_path / "outside").mkdir()
     (site.folder / "static" / "images").symlink_to(tmp_path / "outside")
     with pytest.raises(Exception, match="leads out of the site"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.builtin_world import Site
+from tests.harness.site_folder import SiteFolder
 from webordinary.adapters.agents.builtin.html import parse_page
 from webordinary.adapters.agents.builtin.page import Overlap, Patch, patched
 from webordinary.jobs.ports import Asked, Changed
@@ -34,7 +34,7 @@ def test_an_edit_touches_only_its_own_characters_however_deep(
     tmp_path: Path, begin: str, mail: str, old: str, new: str
 ) -> None:
     inner = "<h1>Shop</h1><i>Hello</i><h2>More</h2><p>Gone soon</p><p>Stay</p><ul><li>a</li><li>b</li></ul>"
-    site = Site(tmp_path, {"index.html": f"<html><body>{begin}{inner}{HIDDEN}</table></body></html>"})
+    site = SiteFolder(tmp_path, {"index.html": f"<html><body>{begin}{inner}{HIDDEN}</table></body></html>"})
     site.becomes(mail, "index.html", old, new)
 
 
@@ -47,7 +47,7 @@ def test_an_edit_touches_only_its_own_characters_however_deep(
 )
 def test_rows_and_terms_without_end_tags_end_with_the_next_one(tmp_path: Path, mail: str, old: str, new: str) -> None:
     page = f"<body>{ROWS}<ul><li>a</li><li>b</li></ul></table>{TERMS}</dl><main><p>One</p><p>Two</p><b>x</b></main>"
-    Site(tmp_path, {"index.html": page}).becomes(mail, "index.html", old, new)
+    SiteFolder(tmp_path, {"index.html": page}).becomes(mail, "index.html", old, new)
 
 
 def test_cells_and_terms_end_where_a_browser_ends_them() -> None:
@@ -66,7 +66,7 @@ def test_cells_and_terms_end_where_a_browser_ends_them() -> None:
 
 def test_a_deep_element_with_others_in_it_is_no_place_but_its_text_is_found(tmp_path: Path) -> None:
     page = f"{BOXES}<h1>Big <b>Shop</b></h1><p>Big <b>text</b></p>{'</div>' * 205}<p>End</p></main>"
-    site = Site(tmp_path, {"index.html": page})
+    site = SiteFolder(tmp_path, {"index.html": page})
     result = site.write("set the heading to Foo")
     assert isinstance(result, Asked)
     assert "I found no main headings" in result.question
@@ -77,12 +77,12 @@ def test_a_deep_element_with_others_in_it_is_no_place_but_its_text_is_found(tmp_
 def test_the_title_of_a_drawing_is_not_that_of_the_page(tmp_path: Path) -> None:
     page = "<body><svg><title>Home</title></svg>{}<h1>Home</h1></body>"
     with_title = page.format("<title>Home | Amelia</title>")
-    site = Site(tmp_path, {"index.html": with_title})
+    site = SiteFolder(tmp_path, {"index.html": with_title})
     assert isinstance(site.write("change the title to Foo"), Changed)
     assert site.changes() == {
         "index.html": "<body><svg><title>Home</title></svg><title>Foo | Amelia</title><h1>Foo</h1></body>"
     }
-    without = Site(tmp_path, {"index.html": page.format("")})
+    without = SiteFolder(tmp_path, {"index.html": page.format("")})
     without.becomes("change the title to Foo", "index.html", "<h1>Home</h1>", "<h1>Foo</h1>")
 
 
@@ -96,7 +96,7 @@ def test_patches_that_meet_are_refused(patches: list[Patch]) -> None:
 
 
 def test_a_wish_that_would_change_a_place_twice_is_asked_about(tmp_path: Path) -> None:
-    site = Site(tmp_path, {"index.html": "<h1><title>Pots</title></h1><p>Hi"})
+    site = SiteFolder(tmp_path, {"index.html": "<h1><title>Pots</title></h1><p>Hi"})
     result = site.write("change the title to “Foo”; change “Hi” to “Bye”")
     assert isinstance(result, Asked)
     assert "I could not do “change the title to “Foo””" in result.question

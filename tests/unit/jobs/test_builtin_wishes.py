@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.builtin_world import Site
+from tests.harness.site_folder import SiteFolder
 from webordinary.adapters.agents.builtin.colours import colour_of, read_rules
 from webordinary.jobs.ports import Answered, Asked, Changed, NotUnderstood
 
@@ -63,8 +63,8 @@ SITE = {"index.html": HOME, "about.html": ABOUT, "pots.html": POTS, "style.css":
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path, SITE)
+def site(tmp_path: Path) -> SiteFolder:
+    return SiteFolder(tmp_path, SITE)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def site(tmp_path: Path) -> Site:
         ("set the text color to #2B2B2B", "style.css", "grey", "#2b2b2b"),
     ],
 )  # fmt: skip
-def test_a_mail_changes_one_place(site: Site, mail: str, file: str, old: str, new: str) -> None:
+def test_a_mail_changes_one_place(site: SiteFolder, mail: str, file: str, old: str, new: str) -> None:
     site.becomes(mail, file, old, new)
 
 
@@ -93,14 +93,14 @@ def test_a_mail_changes_one_place(site: Site, mail: str, file: str, old: str, ne
     ("mail", "told"), [("change the background colour to dark green", True), ("make the headings #7a3b2e", False)]
 )
 def test_who_changes_the_colour_of_a_page_is_told_to_look_whether_its_text_is_easy_to_read(
-    site: Site, mail: str, told: bool
+    site: SiteFolder, mail: str, told: bool
 ) -> None:
     result = site.write(mail)
     assert isinstance(result, Changed)
     assert ("easy to read" in result.summary) is told
 
 
-def test_the_headings_are_all_headings_but_not_those_of_a_part(site: Site) -> None:
+def test_the_headings_are_all_headings_but_not_those_of_a_part(site: SiteFolder) -> None:
     assert isinstance(site.write("make the headings #7a3b2e"), Changed)
     assert site.changes() == {
         "style.css": STYLE.replace("maroon", "#7a3b2e").replace("color: var(--accent)", "color: #7a3b2e")
@@ -120,7 +120,7 @@ def test_the_headings_are_all_headings_but_not_those_of_a_part(site: Site) -> No
         ("change the background colour to red. Replace “Mondays” with “Sundays”.", ["did not find “Mondays”"]),
     ],
 )
-def test_what_is_not_clear_is_asked_and_nothing_changes(site: Site, mail: str, words: list[str]) -> None:
+def test_what_is_not_clear_is_asked_and_nothing_changes(site: SiteFolder, mail: str, words: list[str]) -> None:
     result = site.write(mail)
     assert isinstance(result, Asked | NotUnderstood), result
     said = result.question if isinstance(result, Asked) else result.text
@@ -138,12 +138,12 @@ def test_what_is_not_clear_is_asked_and_nothing_changes(site: Site, mail: str, w
         "add a page called “Workshops”",
     ],
 )
-def test_what_it_cannot_do_it_does_not_guess(site: Site, mail: str) -> None:
+def test_what_it_cannot_do_it_does_not_guess(site: SiteFolder, mail: str) -> None:
     assert isinstance(site.write(mail), NotUnderstood)
     assert site.changes() == {}
 
 
-def test_a_colour_that_is_so_already_is_answered(site: Site) -> None:
+def test_a_colour_that_is_so_already_is_answered(site: SiteFolder) -> None:
     assert isinstance(site.write("change the background colour to #fff"), Answered)
 
 

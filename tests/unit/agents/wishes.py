@@ -7,11 +7,6 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from tests.unit.jobs.world import TestHold
-from webordinary.adapters.agents.builtin import BuiltinAgent
-from webordinary.jobs.ports import AgentResult, AgentTask, AttachedFile
-from webordinary.model.mail import Attachment, AttachmentKind
-
 DATA = Path(__file__).parents[2] / "data" / "wishes"
 _PAGE = """<!doctype html>
 <html><head><meta charset="utf-8"><title>{title} · Amelia</title><link rel="stylesheet" href="style.css"></head>
@@ -93,43 +88,6 @@ def _sample() -> dict[str, str]:
 
 
 SAMPLE = _sample()
-
-
-class Pottery:
-    """The site in a folder, and its owner."""
-
-    def __init__(self, folder: Path, site: Mapping[str, str] = SITE) -> None:
-        self.site, self.folder, self.session = site, folder / "site", ""
-        for parent in {(self.folder / name).parent for name in site}:
-            parent.mkdir(parents=True, exist_ok=True)
-        self.restore({})
-        self.photo = folder / "photo.jpg"
-        self.photo.write_bytes(b"\xff\xd8\xff photo")
-
-    def restore(self, files: Mapping[str, str]) -> None:
-        """Write the site as it was in the beginning over these files of the folder, and begin a new thread."""
-        self.session = ""
-        for name in files.keys() - self.site.keys():
-            (self.folder / name).unlink()
-        for name, text in self.site.items():
-            if files.get(name) != text:
-                (self.folder / name).write_text(text)
-
-    def write(self, mail: str, photos: int = 0, name: str = "photo.jpg") -> AgentResult:
-        """Send a mail in the thread."""
-        attachment = Attachment(name, "image/jpeg", AttachmentKind.IMAGE, 9, "0" * 64)
-        files = (AttachedFile(attachment, self.photo),) * photos
-        result = BuiltinAgent().run(AgentTask(mail, self.folder, files, session=self.session), TestHold())
-        self.session = result.session or self.session
-        return result
-
-    def files(self) -> dict[str, str]:
-        """The site as it is."""
-        return {
-            path.relative_to(self.folder).as_posix(): path.read_text("utf-8", "replace")
-            for path in self.folder.rglob("*")
-            if path.is_file()
-        }
 
 
 def sentences(name: str) -> Iterator[tuple[str, str]]:
