@@ -9,6 +9,7 @@ from pathlib import Path
 from xdist.scheduler import LoadGroupScheduling
 
 _GROUP = re.compile(r'xdist_group\("([\w-]+)"\)')
+_SHARED = re.compile(r'scope="(?:module|session)"')
 _SHORT = "tests/unit/"
 """Thousands of tests that take a millisecond: to hand out each by itself takes longer than to run it."""
 _ROOT = Path(__file__).parents[1]
@@ -25,12 +26,14 @@ class Together(LoadGroupScheduling):
         file, _, test = nodeid.partition("::")
         group = group_of(file)
         if group is None:
-            return file if file.startswith(_SHORT) else nodeid
+            return nodeid
         return f"{group}-faulty" if test.endswith("[faulty]") else group  # which has a town of its own
 
 
 @cache
 def group_of(file: str) -> str | None:
-    """What the file's `pytestmark` says."""
-    found = _GROUP.search((_ROOT / file).read_text(encoding="utf-8"))
-    return found[1] if found else None
+    """What the file's `pytestmark` says; the file itself where its tests are short or share what they set up."""
+    text = (_ROOT / file).read_text(encoding="utf-8")
+    if found := _GROUP.search(text):
+        return found[1]
+    return file if file.startswith(_SHORT) or _SHARED.search(text) else None
