@@ -23,7 +23,7 @@ from webordinary.jobs.source import Built, SourceTree
 
 sys.path.append(str(Path(__file__).parents[2]))
 from tests.aws.emulator import credentials, running_ministack
-from tests.aws.site_world import Requests, clients_of
+from tests.aws.site_bucket import Requests, clients_of
 
 PAGE_BYTES = 4000
 OURS, THEIRS = "ours.example", "theirs.example"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from tests.acceptance.world import in_flight
+from tests.acceptance.waiting import in_flight
 from tests.harness.chaos import ChaosHarness, Hand, Writer, until
 from webordinary.model.errors import WebOrdinaryError
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tests.acceptance.chaos import Promise
-from tests.acceptance.world import get
+from tests.acceptance.waiting import get
 from tests.harness.chaos import ChaosHarness
 
 DONE = "Wrote note {}."

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.acceptance.world import Customer, get, text_of, wait_for_reply
+from tests.acceptance.waiting import Customer, get, text_of, wait_for_reply
 from tests.conftest import Up
 from tests.extras import needs_extra
 from webordinary.adapters.agents.scripted_model import Received, ScriptedApi, Turn, Use

@@ -10,7 +10,7 @@ import pytest
 
 from tests.acceptance.killing import kill_tree
 from tests.acceptance.test_money import wait_for_answers, webordinary
-from tests.acceptance.world import Customer, get, replies, text_of, wait_until
+from tests.acceptance.waiting import Customer, get, replies, text_of, wait_until
 from tests.conftest import Up
 
 pytestmark = pytest.mark.needs("bwrap")

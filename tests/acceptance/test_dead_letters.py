@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.acceptance.killing import kill_tree
-from tests.acceptance.world import Customer, get, replies, text_of, wait_for_reply, wait_until
+from tests.acceptance.waiting import Customer, get, replies, text_of, wait_for_reply, wait_until
 from tests.conftest import Up
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.world import Customer, get, text_of, wait_for_reply
-from tests.attacks.world import working_jail
+from tests.acceptance.waiting import Customer, get, text_of, wait_for_reply
+from tests.attacks.targets import working_jail
 from tests.conftest import Up
 from webordinary.mail.write import OutgoingFile
 from webordinary.operations import sample

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.killing import kill_tree
-from tests.acceptance.world import Customer, get, in_flight, replies, wait_for_reply, wait_until
+from tests.acceptance.waiting import Customer, get, in_flight, replies, wait_for_reply, wait_until
 from tests.conftest import Up
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "50"))

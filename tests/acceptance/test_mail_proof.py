@@ -17,7 +17,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from tests.acceptance.world import get, replies, text_of, wait_until
+from tests.acceptance.waiting import get, replies, text_of, wait_until
 from tests.conftest import Up
 from tests.integration.dovecot import PASSWORD, USER, running_dovecot
 from tests.processes import own_port
@@ -62,7 +62,7 @@ def delivered(raw: bytes, mail_from: str, recipient: str) -> bytes:
 
 
 @dataclass
-class World:
+class MailSender:
     up: Up
     providers: dict[str, Provider]
     hand_over: Send
@@ -104,7 +104,7 @@ IMAP = pytest.param("imap", marks=[pytest.mark.needs("dovecot", "openssl"), pyte
 
 
 @pytest.fixture(params=["smtp", IMAP, "http"])
-def world(request: pytest.FixtureRequest, start_up: Callable[..., Up]) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, start_up: Callable[..., Up]) -> Iterator[MailSender]:
     zone, key = Zone(), Key.ed25519()
     records = {
         "kept.example": b"v=DMARC1; p=reject",
@@ -119,11 +119,11 @@ def world(request: pytest.FixtureRequest, start_up: Callable[..., Up]) -> Iterat
         with open_embedded(Config(data=up.data)) as services:
             for user, sender in (("ann", KEPT), ("bob", BROKEN), ("carla", PLAIN)):
                 services.directory.add_sender(Sender(sender, ProjectUser("amelia", user)), services.clock.now())
-        yield World(up, providers, hand_over)
+        yield MailSender(up, providers, hand_over)
         assert up.stop() == 0
 
 
-def test_four_providers_each_end_as_they_must(world: World) -> None:
+def test_four_providers_each_end_as_they_must(world: MailSender) -> None:
     forwarded, raw = world.mail(KEPT, "Forwarded")
     hop = b"Received: from mx.kept.example by forwarder.example; now\r\n"
     world.send(hop + world.signed(raw, "kept.example"), "srs@forwarder.example")
@@ -155,7 +155,7 @@ def test_four_providers_each_end_as_they_must(world: World) -> None:
     assert len(replies(world.up.data)[forged]) == 1, "the forger's mail got nothing but the question to its victim"
 
 
-def test_a_replayed_signature_is_done_once_and_never_for_another_site(world: World) -> None:
+def test_a_replayed_signature_is_done_once_and_never_for_another_site(world: MailSender) -> None:
     first, raw = world.mail(KEPT, "Once")
     signed = world.signed(raw, "kept.example")
     world.send(signed, KEPT)

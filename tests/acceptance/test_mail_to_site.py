@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.world import Customer, get, get_bytes, replies, text_of, wait_for_reply, wait_until
+from tests.acceptance.waiting import Customer, get, get_bytes, replies, text_of, wait_for_reply, wait_until
 from tests.conftest import Up
 from tests.photos import exif, opened, picture
 from webordinary.mail.write import OutgoingFile

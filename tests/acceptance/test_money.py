@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.world import Customer, get, replies, text_of, wait_until
+from tests.acceptance.waiting import Customer, get, replies, text_of, wait_until
 from tests.conftest import Up
 
 COSTLY_AGENT = """

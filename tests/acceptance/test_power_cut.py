@@ -17,7 +17,7 @@ import pytest
 
 from tests.acceptance.forgetful_disk import PROGRAMS, ForgetfulDisk, forgetful_disk
 from tests.acceptance.killing import kill_tree
-from tests.acceptance.world import Customer, in_flight, replies, wait_until
+from tests.acceptance.waiting import Customer, in_flight, replies, wait_until
 from tests.conftest import Up
 
 CUTS = int(os.environ.get("POWER_CUTS", "3"))

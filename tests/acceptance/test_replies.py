@@ -9,7 +9,7 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.acceptance.world import Customer, get, text_of, wait_for_reply
+from tests.acceptance.waiting import Customer, get, text_of, wait_for_reply
 from tests.conftest import Up
 from tests.photos import picture
 from webordinary.mail.write import OutgoingFile

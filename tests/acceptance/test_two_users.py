@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from tests.acceptance.world import Customer, get, get_bytes, replies, text_of, wait_for_reply, wait_until
+from tests.acceptance.waiting import Customer, get, get_bytes, replies, text_of, wait_for_reply, wait_until
 from tests.conftest import Up
 
 ROUNDS = int(os.environ.get("TWO_USERS_ROUNDS", "50"))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.world import replies
+from tests.acceptance.waiting import replies
 from tests.harness.chaos import ChaosHarness, Writer, agents, answer, lives, opened, page, until, written
 
 Opened = Callable[..., ChaosHarness]

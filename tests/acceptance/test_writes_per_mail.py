@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.world import Customer, wait_for_reply
+from tests.acceptance.waiting import Customer, wait_for_reply
 from tests.conftest import Up
 
 MOST_COMMITS = 24

@@ -23,7 +23,7 @@ from botocore.client import BaseClient
 
 from tests.harness.chaos import until
 from tests.infra.calls import Recorder
-from tests.infra.rights_world import MAILBOX, RightsHarness
+from tests.infra.rights_harness import MAILBOX, RightsHarness
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.pool import claim_table
 from webordinary.adapters.aws.provision.shapes import create_key_queues

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy
-from tests.aws.pool_world import PoolWorld
+from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import LONG_POLL_SECONDS
 from webordinary.adapters.aws.pool.claim_table import Presence, RemoteLiveness
@@ -67,7 +67,7 @@ class PatientWorker:
     Its polls are only counted: one for each queue that it attends to, each time that a long poll takes.
     """
 
-    def __init__(self, world: PoolWorld, proxy: FaultyProxy, *, lasts: bool) -> None:
+    def __init__(self, world: PoolTables, proxy: FaultyProxy, *, lasts: bool) -> None:
         self._world, self._proxy, self._lasts = world, proxy, lasts
         self._clock, self._heartbeats, self._polled_seconds, self._attended = Times(), 0, 0.0, 0
         self._hints, one, queues = world.with_hints([KEY]), world.one_process(), Queues(world.clients.sqs)
@@ -167,4 +167,4 @@ class PatientWorker:
 def patient_worker(endpoint: str, *, lasts: bool) -> Iterator[PatientWorker]:
     """Behind a proxy that counts."""
     with faulty_proxy(endpoint) as proxy:
-        yield PatientWorker(PoolWorld(endpoint).through(proxy.endpoint), proxy, lasts=lasts)
+        yield PatientWorker(PoolTables(endpoint).through(proxy.endpoint), proxy, lasts=lasts)

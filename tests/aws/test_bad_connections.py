@@ -18,7 +18,7 @@ from botocore.config import Config
 from tests.aws.accounts import session_of
 from tests.aws.emulator import ACCOUNT, REGION, Emulator
 from tests.aws.faulty_proxy import DROP_REQUEST, RESET, Fault, FaultyProxy, faulty_proxy, late, refusal, s3_refusal
-from tests.aws.pool_world import PoolWorld
+from tests.aws.pool_tables import PoolTables
 from tests.harness.chaos import until
 from webordinary.adapters.aws.blobs import fetch, put_once
 from webordinary.adapters.aws.clients import MAX_TRIES, Clients, config_of, connect
@@ -178,7 +178,7 @@ def test_a_package_that_cannot_be_uploaded_is_told_as_everything_else_is(proxy: 
 def test_a_claim_that_arrives_when_its_worker_has_given_it_up_stands_in_the_way_as_a_foreign_one_does(
     ministack: Emulator, proxy: FaultyProxy, morning: threading.Event
 ) -> None:
-    calm = PoolWorld(ministack.endpoint)
+    calm = PoolTables(ministack.endpoint)
     calm.jobs().record(NewJob("a", KEY, "thread", "mail", Command.EDIT), NOON, ready=True)
     world = calm.through(proxy.endpoint)
     impatient = copy(world)

@@ -17,7 +17,7 @@ from botocore.config import Config
 
 from tests.aws.emulator import REGION, Emulator
 from tests.aws.faulty_proxy import BROKEN, CONFLICT, DROP_REQUEST, DROP_RESPONSE, FaultyProxy, faulty_proxy
-from tests.aws.pool_world import SESSION, PoolWorld
+from tests.aws.pool_tables import SESSION, PoolTables
 from tests.conftest import IN_CI
 from webordinary.adapters.aws.clients import config_of
 from webordinary.adapters.aws.pool.claims import AwsClaims
@@ -51,9 +51,9 @@ def proxy(request: pytest.FixtureRequest, ministack: Emulator) -> Iterator[Fault
 
 
 @pytest.fixture
-def world(ministack: Emulator, proxy: FaultyProxy | None) -> PoolWorld:
+def world(ministack: Emulator, proxy: FaultyProxy | None) -> PoolTables:
     """With a client that does not sign: twenty thousand signatures would take longer than the races."""
-    world, endpoint = PoolWorld(ministack.endpoint), proxy.endpoint if proxy else ministack.endpoint
+    world, endpoint = PoolTables(ministack.endpoint), proxy.endpoint if proxy else ministack.endpoint
     lean = config_of(REGION, endpoint).merge(
         Config(signature_version=UNSIGNED, parameter_validation=False, user_agent="racer")
     )
@@ -90,7 +90,7 @@ def the_winner(taken: list[StartedJob | Claim | None]) -> StartedJob:
 
 @pytest.mark.timeout(600)
 def test_of_fifty_workers_that_want_a_key_one_gets_it_under_a_higher_fence(
-    world: PoolWorld, proxy: FaultyProxy | None
+    world: PoolTables, proxy: FaultyProxy | None
 ) -> None:
     """In turn a key that is free, and one whose owner was seen to die in the middle of its job."""
     jobs, claims, fences = world.jobs(), world.claims(), [0]

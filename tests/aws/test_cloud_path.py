@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.world import text_of
+from tests.acceptance.waiting import text_of
 from tests.aws.accounts import session_of
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, THROTTLED, faulty_proxy

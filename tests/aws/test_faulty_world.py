@@ -12,7 +12,7 @@ import pytest
 
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import BROKEN, CONFLICT, DROP_REQUEST, DROP_RESPONSE, FaultyProxy, faulty_proxy
-from tests.aws.pool_world import PoolWorld
+from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws.pool.claims import AwsClaims
 from webordinary.model.claims import Claim, FinishResult, StartedJob
 from webordinary.model.errors import ClaimLost, Transient
@@ -108,7 +108,7 @@ class Worker:
 def test_every_job_is_settled_once_under_the_highest_fence_and_threads_keep_their_order(
     ministack: Emulator, proxy: FaultyProxy, seed: int
 ) -> None:
-    calm = PoolWorld(ministack.endpoint)
+    calm = PoolTables(ministack.endpoint)
     for key in KEYS:
         for number in range(JOBS_OF_A_KEY):
             new = NewJob(f"{key}-{number}", key, f"thread-{number % 2}", "mail", Command.EDIT)

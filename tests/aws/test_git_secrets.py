@@ -23,7 +23,7 @@ from webordinary.model.errors import Permanent
 REPO, TOKEN = "https://git.example.com/kiln.git", "t0ken-of-kiln"
 
 
-class World:
+class SecretsAccount:
     """Processes of one account, each with a folder of its own."""
 
     def __init__(self, endpoint: str, folder: Path) -> None:
@@ -41,15 +41,15 @@ class World:
 
 
 @pytest.fixture
-def world(ministack: Emulator, tmp_path: Path) -> World:
-    return World(ministack.endpoint, tmp_path)
+def world(ministack: Emulator, tmp_path: Path) -> SecretsAccount:
+    return SecretsAccount(ministack.endpoint, tmp_path)
 
 
 def token_of(credentials: FetchedCredentials, project: str) -> str:
     return Path(credentials.env(project)["GIT_ASKPASS"]).with_name("token").read_text().strip()
 
 
-def test_what_an_operator_keeps_every_worker_finds_for_itself_alone(world: World) -> None:
+def test_what_an_operator_keeps_every_worker_finds_for_itself_alone(world: SecretsAccount) -> None:
     world.keep(TOKEN)
     worker = world.process("w1")
     assert worker.kind(world.project) is CredentialKind.TOKEN
@@ -59,7 +59,7 @@ def test_what_an_operator_keeps_every_worker_finds_for_itself_alone(world: World
     assert (home / "token").stat().st_mode & 0o077 == 0
 
 
-def test_a_credential_that_did_not_prove_itself_is_kept_nowhere(world: World) -> None:
+def test_a_credential_that_did_not_prove_itself_is_kept_nowhere(world: SecretsAccount) -> None:
     def try_it() -> None:
         with world.process("operator").on_trial(world.project, REPO, TOKEN.encode()):
             raise Permanent("the repository does not take it")
@@ -69,7 +69,7 @@ def test_a_credential_that_did_not_prove_itself_is_kept_nowhere(world: World) ->
     assert world.process("w1").kind(world.project) is CredentialKind.NONE
 
 
-def test_a_replaced_credential_is_noticed_and_a_forgotten_one_too(world: World) -> None:
+def test_a_replaced_credential_is_noticed_and_a_forgotten_one_too(world: SecretsAccount) -> None:
     worker = world.process("w1")
     assert worker.env(world.project) == {}
     world.keep(TOKEN)

@@ -18,7 +18,7 @@ from tests.aws.faulty_proxy import (
     FaultyProxy,
     faulty_proxy,
 )
-from tests.aws.pool_world import PoolWorld
+from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws.clients import MAX_TRIES
 from webordinary.adapters.aws.dynamo import CONFLICT_TRIES
 from webordinary.adapters.sqlite.database import MemoryDatabase
@@ -44,29 +44,29 @@ def proxy(ministack: Emulator) -> Iterator[FaultyProxy]:
 
 
 @pytest.fixture
-def world(ministack: Emulator, proxy: FaultyProxy) -> Iterator[PoolWorld]:
+def world(ministack: Emulator, proxy: FaultyProxy) -> Iterator[PoolTables]:
     """Reached by a way that loses things; `calm` goes around it."""
-    yield PoolWorld(ministack.endpoint).through(proxy.endpoint)
+    yield PoolTables(ministack.endpoint).through(proxy.endpoint)
     proxy.calm()
 
 
 @pytest.fixture
-def calm(world: PoolWorld, ministack: Emulator) -> PoolWorld:
+def calm(world: PoolTables, ministack: Emulator) -> PoolTables:
     return world.through(ministack.endpoint)
 
 
-def queue(world: PoolWorld, *names: str) -> None:
+def queue(world: PoolTables, *names: str) -> None:
     for name in names:
         world.jobs().record(NewJob(name, KEY, f"thread-{name}", f"mail-{name}", Command.EDIT), NOON, ready=True)
 
 
-def claim(world: PoolWorld, worker: str = W1) -> StartedJob:
+def claim(world: PoolTables, worker: str = W1) -> StartedJob:
     started = world.claims().claim_and_start(KEY, worker, NOON)
     assert isinstance(started, StartedJob)
     return started
 
 
-def job(world: PoolWorld, name: str) -> Job:
+def job(world: PoolTables, name: str) -> Job:
     found = world.jobs().get(name)
     assert found
     return found
@@ -77,7 +77,7 @@ def job(world: PoolWorld, name: str) -> Job:
 
 @pytest.mark.parametrize("times", [1, MAX_TRIES], ids=["once", "every time"])
 def test_a_claim_whose_answer_is_lost_is_ours_and_its_job_has_started_once(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy, times: int
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy, times: int
 ) -> None:
     queue(calm, "a")
     proxy.inject(DROP_RESPONSE, WRITE, times)
@@ -86,7 +86,7 @@ def test_a_claim_whose_answer_is_lost_is_ours_and_its_job_has_started_once(
     assert (started.job, started.job.attempts) == (job(calm, "a"), 1)
 
 
-def test_a_claim_that_never_arrived_was_not_made(world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy) -> None:
+def test_a_claim_that_never_arrived_was_not_made(world: PoolTables, calm: PoolTables, proxy: FaultyProxy) -> None:
     queue(calm, "a")
     proxy.inject(DROP_REQUEST, WRITE, MAX_TRIES)
     with pytest.raises(Transient):
@@ -96,7 +96,7 @@ def test_a_claim_that_never_arrived_was_not_made(world: PoolWorld, calm: PoolWor
 
 
 def test_who_lost_the_race_while_his_own_answers_were_lost_does_not_take_it_for_won(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a")
     winner = claim(calm, W2)
@@ -107,7 +107,7 @@ def test_who_lost_the_race_while_his_own_answers_were_lost_does_not_take_it_for_
 
 
 def test_a_claim_of_which_nothing_was_heard_stands_in_the_way_as_a_foreign_one_does(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a")
     proxy.inject(DROP_RESPONSE, WRITE, MAX_TRIES)
@@ -126,7 +126,7 @@ def test_a_claim_of_which_nothing_was_heard_stands_in_the_way_as_a_foreign_one_d
 
 @pytest.mark.parametrize("times", [1, MAX_TRIES], ids=["once", "every time"])
 def test_an_ending_whose_answer_is_lost_is_saved_once_and_the_next_job_is_in_our_hands(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy, times: int
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy, times: int
 ) -> None:
     queue(calm, "a", "b")
     started = claim(calm)
@@ -138,7 +138,7 @@ def test_an_ending_whose_answer_is_lost_is_saved_once_and_the_next_job_is_in_our
     assert job(calm, "a").outcome is JobOutcome.SUCCEEDED
 
 
-def unheard(world: PoolWorld, proxy: FaultyProxy, started: StartedJob, ending: Settlement | Requeue) -> None:
+def unheard(world: PoolTables, proxy: FaultyProxy, started: StartedJob, ending: Settlement | Requeue) -> None:
     """The ending got through, but nothing of it was heard."""
     proxy.inject(DROP_RESPONSE, WRITE, MAX_TRIES)
     proxy.inject(DROP_REQUEST, READ, MAX_TRIES)
@@ -147,7 +147,7 @@ def unheard(world: PoolWorld, proxy: FaultyProxy, started: StartedJob, ending: S
 
 
 def test_who_tries_again_after_hearing_nothing_goes_on_with_the_job_that_was_started_for_him(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a", "b")
     calm.jobs().bind_token("a", "token")
@@ -161,7 +161,7 @@ def test_who_tries_again_after_hearing_nothing_goes_on_with_the_job_that_was_sta
 
 
 def test_a_job_that_was_interrupted_and_started_again_unheard_is_not_interrupted_twice(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a")
     calm.jobs().bind_token("a", "token")
@@ -175,7 +175,7 @@ def test_a_job_that_was_interrupted_and_started_again_unheard_is_not_interrupted
 
 
 def test_a_worker_that_stops_meanwhile_gives_back_the_job_that_was_started_for_it_unheard(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a", "b")
     started = claim(calm)
@@ -186,7 +186,7 @@ def test_a_worker_that_stops_meanwhile_gives_back_the_job_that_was_started_for_i
 
 
 def test_who_lost_the_key_after_an_unheard_ending_stands_down_and_the_ending_stays(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a", "b")
     started = claim(calm)
@@ -200,7 +200,7 @@ def test_who_lost_the_key_after_an_unheard_ending_stands_down_and_the_ending_sta
 
 
 def test_an_ending_that_never_arrived_is_saved_by_the_next_try(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a")
     started = claim(calm)
@@ -212,7 +212,7 @@ def test_an_ending_that_never_arrived_is_saved_by_the_next_try(
     assert job(calm, "a").settled_at == NOON + SECOND
 
 
-def another_key_waits(world: PoolWorld, calm: PoolWorld) -> None:
+def another_key_waits(world: PoolTables, calm: PoolTables) -> None:
     hints = SqliteClaimRequests(MemoryDatabase())
     hints.send(ClaimRequest(BAKERY, NOON), NOON)
     world.hints = calm.hints = hints
@@ -220,7 +220,7 @@ def another_key_waits(world: PoolWorld, calm: PoolWorld) -> None:
 
 
 def test_a_key_that_was_handed_over_although_the_answers_are_lost_is_in_our_hands(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a")
     started = claim(calm)
@@ -233,7 +233,7 @@ def test_a_key_that_was_handed_over_although_the_answers_are_lost_is_in_our_hand
 
 
 def test_who_heard_nothing_of_a_handover_knows_at_least_that_his_own_key_is_given_up(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a")
     started = claim(calm)
@@ -250,7 +250,7 @@ def test_who_heard_nothing_of_a_handover_knows_at_least_that_his_own_key_is_give
 # --- starting, renewing, releasing, recording
 
 
-def test_a_start_whose_answers_are_lost_is_known(world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy) -> None:
+def test_a_start_whose_answers_are_lost_is_known(world: PoolTables, calm: PoolTables, proxy: FaultyProxy) -> None:
     queue(calm, "a")
     started = claim(calm)
     calm.claims().end_and_take_next(started, DONE, NOON, more=True)
@@ -260,7 +260,7 @@ def test_a_start_whose_answers_are_lost_is_known(world: PoolWorld, calm: PoolWor
 
 
 def test_a_renewal_whose_answer_is_lost_moves_the_beat_once(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a")
     held = claim(calm).claim
@@ -271,7 +271,7 @@ def test_a_renewal_whose_answer_is_lost_moves_the_beat_once(
     assert now.beat == held.beat + 1
 
 
-def test_a_release_whose_answer_is_lost_is_known(world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy) -> None:
+def test_a_release_whose_answer_is_lost_is_known(world: PoolTables, calm: PoolTables, proxy: FaultyProxy) -> None:
     queue(calm, "a")
     started = claim(calm)
     calm.claims().end_and_take_next(started, DONE, NOON, more=False)
@@ -280,7 +280,7 @@ def test_a_release_whose_answer_is_lost_is_known(world: PoolWorld, calm: PoolWor
     assert calm.claims().look(KEY) is None
 
 
-def test_a_job_recorded_unheard_has_one_order(world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy) -> None:
+def test_a_job_recorded_unheard_has_one_order(world: PoolTables, calm: PoolTables, proxy: FaultyProxy) -> None:
     proxy.inject(DROP_RESPONSE, WRITE, MAX_TRIES)
     queue(world, "a")
     proxy.inject(DROP_RESPONSE, WRITE)
@@ -293,7 +293,7 @@ def test_a_job_recorded_unheard_has_one_order(world: PoolWorld, calm: PoolWorld,
 
 @pytest.mark.parametrize("fault", [CONFLICT, BROKEN, THROTTLED], ids=lambda fault: str(fault.name))
 def test_a_write_that_is_refused_for_a_moment_is_done(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy, fault: Fault
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy, fault: Fault
 ) -> None:
     queue(calm, "a")
     proxy.inject(fault, WRITE)
@@ -301,7 +301,7 @@ def test_a_write_that_is_refused_for_a_moment_is_done(
 
 
 def test_a_write_that_others_keep_from_being_done_is_given_up_after_bounded_tries(
-    world: PoolWorld, calm: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, calm: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(calm, "a")
     proxy.inject(CONFLICT, WRITE, CONFLICT_TRIES)

@@ -13,10 +13,10 @@ needs_extra("boto3", "aws")
 needs_extra("aws_lambda_powertools", "aws")
 
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy  # noqa: E402
-from tests.aws.mail_world import MailWorld  # noqa: E402
+from tests.aws.mail_tables import MailTables  # noqa: E402
 from tests.fakes.events import EventRecorder  # noqa: E402
 from tests.fakes.parser import InProcessParser  # noqa: E402
-from tests.unit.lambdas.cloud import Cloud  # noqa: E402
+from tests.unit.lambdas.harness import LambdaHarness  # noqa: E402
 from tests.unit.mail.letters import SCOTT, multipart, raw_mail  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.mail.directory import FRESH_SECONDS, AwsDirectory  # noqa: E402
@@ -46,8 +46,8 @@ DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("The title is new.", commit="c
 class Counted:
     """One mail's way through the mail room; every step is a process of its own. The pool is in memory."""
 
-    def __init__(self, world: MailWorld, proxy: FaultyProxy) -> None:
-        self.world, self.proxy, self.pool = world.through(proxy.endpoint), proxy, Cloud().pool
+    def __init__(self, world: MailTables, proxy: FaultyProxy) -> None:
+        self.world, self.proxy, self.pool = world.through(proxy.endpoint), proxy, LambdaHarness().pool
         world.clients.ses.create_email_identity(EmailIdentity=EDIT.address)
         world.directory().add_project(Project("amelia", "https://git.example.com/amelia.git"), NOON)
         world.directory().add_sender(Sender(SCOTT, KEY), NOON)
@@ -64,7 +64,7 @@ class Counted:
         return Reading(room, self.pool.jobs, EventRecorder(), lambda: NOON, began=room.raw_mails.mark_started)
 
     def answering(self) -> Answering:
-        room, cloud, now = self.room(), Cloud(), lambda: NOON
+        room, cloud, now = self.room(), LambdaHarness(), lambda: NOON
         ses = SesTransport(self.world.clients.ses, EDIT.address, REGION)
         outbox = PromptOutbox(self.world.outbox(), ses, EventRecorder(), now)
         return Answering(
@@ -96,7 +96,7 @@ class Counted:
 
 def test_a_mail_costs_the_mail_room_few_calls(ministack: Emulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
-        counted = Counted(MailWorld(ministack.endpoint), proxy)
+        counted = Counted(MailTables(ministack.endpoint), proxy)
         email_id = counted.accept(raw_mail())
         calls = {"intake": counted.counted()}
         payload = {"emailId": email_id, "redrive": 0, "retries": 0}
@@ -134,7 +134,7 @@ def test_a_mail_costs_the_mail_room_few_calls(ministack: Emulator) -> None:
 def test_an_attachment_costs_two_calls(ministack: Emulator, files: int) -> None:
     part = ('content-type: application/pdf\r\ncontent-disposition: attachment; filename="a.pdf"', b"%PDF-1.7 ...")
     with faulty_proxy(ministack.endpoint) as proxy:
-        counted = Counted(MailWorld(ministack.endpoint), proxy)
+        counted = Counted(MailTables(ministack.endpoint), proxy)
         email_id = counted.accept(multipart(*([part] * files)))
         counted.reading().parse_email({"emailId": email_id})
         counted.counted()
@@ -145,7 +145,7 @@ def test_an_attachment_costs_two_calls(ministack: Emulator, files: int) -> None:
 
 def test_whether_a_project_wants_output_is_known_for_a_minute_after_it_was_read(ministack: Emulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
-        counted, seconds = Counted(MailWorld(ministack.endpoint), proxy), [0.0]
+        counted, seconds = Counted(MailTables(ministack.endpoint), proxy), [0.0]
         world = counted.world
         directory = AwsDirectory(
             world.clients.dynamodb, world.dynamo, names.PROJECTS + world.suffix, monotonic=lambda: seconds[0]

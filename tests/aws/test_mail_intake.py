@@ -12,7 +12,7 @@ from tests.extras import needs_extra
 needs_extra("boto3", "aws")
 
 from tests.aws.faulty_proxy import DROP_REQUEST, DROP_RESPONSE, THROTTLED, faulty_proxy  # noqa: E402
-from tests.aws.mail_world import MailWorld  # noqa: E402
+from tests.aws.mail_tables import MailTables  # noqa: E402
 from tests.fakes.events import EventRecorder  # noqa: E402
 from tests.unit.mail.letters import SCOTT, parsed, raw_mail  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
@@ -44,11 +44,11 @@ EDIT = Mailbox.parse("edit@example.org")
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> MailWorld:
-    return MailWorld(ministack.endpoint)
+def world(ministack: Emulator) -> MailTables:
+    return MailTables(ministack.endpoint)
 
 
-def received(world: MailWorld, raw: bytes | None = None, recipient: str = "edit@example.org") -> str:
+def received(world: MailTables, raw: bytes | None = None, recipient: str = "edit@example.org") -> str:
     seen = Reception(SCOTT, recipient)
     return world.put_raw(seen.ses_id, as_received(raw or raw_mail(), seen))
 
@@ -57,7 +57,7 @@ def intake(mails: AwsRawMails, events: EventRecorder | None = None) -> AwsIntake
     return AwsIntake(mails, EDIT, events if events is not None else EventRecorder())
 
 
-def test_a_mail_in_the_bucket_is_accepted_with_what_ses_found(world: MailWorld) -> None:
+def test_a_mail_in_the_bucket_is_accepted_with_what_ses_found(world: MailTables) -> None:
     events, mails = EventRecorder(), world.raw_mails()
     key = received(world)
     (accepted,) = intake(mails, events).take(key, NOON)
@@ -71,7 +71,7 @@ def test_a_mail_in_the_bucket_is_accepted_with_what_ses_found(world: MailWorld) 
     assert mails.without_workflow(10) == (accepted.email_id,)
 
 
-def test_a_mail_that_is_told_of_twice_or_comes_twice_is_one(world: MailWorld) -> None:
+def test_a_mail_that_is_told_of_twice_or_comes_twice_is_one(world: MailTables) -> None:
     events, mails = EventRecorder(), world.raw_mails()
     key, other = received(world), received(world)
     (first,) = intake(mails, events).take(key, NOON)
@@ -85,7 +85,7 @@ def test_a_mail_that_is_told_of_twice_or_comes_twice_is_one(world: MailWorld) ->
     assert mails.unnoted(100, later).keys == ()
 
 
-def test_each_of_our_addresses_gets_its_own(world: MailWorld) -> None:
+def test_each_of_our_addresses_gets_its_own(world: MailTables) -> None:
     mails = world.raw_mails()
     key = received(world, raw_mail(to="edit+amelia@example.org, edit+bakery@example.org"))
     accepted = intake(mails).take(key, NOON)
@@ -94,7 +94,7 @@ def test_each_of_our_addresses_gets_its_own(world: MailWorld) -> None:
     assert len(mails.without_workflow(10)) == 3
 
 
-def test_what_is_no_mail_of_ours_is_left_alone(world: MailWorld) -> None:
+def test_what_is_no_mail_of_ours_is_left_alone(world: MailTables) -> None:
     events, mails = EventRecorder(), world.raw_mails()
     for key in ("raw/AMAZON_SES_SETUP_NOTIFICATION", "raw/", "stored/x", "raw/../x", "x"):
         assert intake(mails, events).take(key, NOON) == ()
@@ -106,7 +106,7 @@ def test_what_is_no_mail_of_ours_is_left_alone(world: MailWorld) -> None:
     assert mails.unnoted(10, datetime.now(UTC) + timedelta(hours=1)).keys == ()
 
 
-def test_a_mail_that_expired_in_the_bucket_is_said_so(world: MailWorld) -> None:
+def test_a_mail_that_expired_in_the_bucket_is_said_so(world: MailTables) -> None:
     mails = world.raw_mails()
     key = received(world)
     (accepted,) = intake(mails).take(key, NOON)
@@ -116,7 +116,7 @@ def test_a_mail_that_expired_in_the_bucket_is_said_so(world: MailWorld) -> None:
     assert world.raw_mails().envelope(accepted.email_id).mail_from == SCOTT
 
 
-def test_mails_that_nobody_was_told_of_are_found_by_looking(world: MailWorld) -> None:
+def test_mails_that_nobody_was_told_of_are_found_by_looking(world: MailTables) -> None:
     mails = world.raw_mails()
     keys = sorted(received(world, raw_mail(message_id=f"<{number}@x>")) for number in range(7))
     world.put_raw("AMAZON_SES_SETUP_NOTIFICATION", b"hello")
@@ -134,7 +134,7 @@ def test_mails_that_nobody_was_told_of_are_found_by_looking(world: MailWorld) ->
     assert after == ""
 
 
-def test_a_lost_answer_loses_no_mail_and_tells_of_it_once(world: MailWorld, ministack: Emulator) -> None:
+def test_a_lost_answer_loses_no_mail_and_tells_of_it_once(world: MailTables, ministack: Emulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         events, mails = EventRecorder(), world.through(proxy.endpoint).raw_mails()
         proxy.inject(DROP_RESPONSE, "dynamodb:TransactWriteItems")
@@ -148,7 +148,7 @@ def test_a_lost_answer_loses_no_mail_and_tells_of_it_once(world: MailWorld, mini
     assert world.raw_mails().without_workflow(10) == ()
 
 
-def test_a_lost_answer_does_not_make_a_stranger_of_our_own_write(world: MailWorld, ministack: Emulator) -> None:
+def test_a_lost_answer_does_not_make_a_stranger_of_our_own_write(world: MailTables, ministack: Emulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         other = world.through(proxy.endpoint)
         proxy.inject(DROP_RESPONSE, "s3:PUT")
@@ -159,7 +159,7 @@ def test_a_lost_answer_does_not_make_a_stranger_of_our_own_write(world: MailWorl
         assert not other.raw_mails().store(type(email)("a" * 64, email.envelope, email.raw))
 
 
-def test_one_look_brings_a_mail_and_its_reading(world: MailWorld, ministack: Emulator) -> None:
+def test_one_look_brings_a_mail_and_its_reading(world: MailTables, ministack: Emulator) -> None:
     (accepted,) = intake(world.raw_mails()).take(received(world), NOON)
     world.parsed_mails().save(accepted.email_id, parsed(), NOON)
     with faulty_proxy(ministack.endpoint) as proxy:
@@ -172,7 +172,7 @@ def test_one_look_brings_a_mail_and_its_reading(world: MailWorld, ministack: Emu
         assert proxy.calls == {"dynamodb:Query": 1}
 
 
-def test_the_reconciler_does_not_start_a_mail_twice_because_the_index_is_late(world: MailWorld) -> None:
+def test_the_reconciler_does_not_start_a_mail_twice_because_the_index_is_late(world: MailTables) -> None:
     mails = world.raw_mails()
     (accepted,) = intake(mails).take(received(world), NOON)
     mails.mark_started(accepted.email_id)
@@ -180,7 +180,7 @@ def test_the_reconciler_does_not_start_a_mail_twice_because_the_index_is_late(wo
     assert mails.without_workflow(10) == ()
 
 
-def test_stored_mails_of_one_name_keep_their_own_bytes(world: MailWorld) -> None:
+def test_stored_mails_of_one_name_keep_their_own_bytes(world: MailTables) -> None:
     mails = world.raw_mails()
     (accepted,) = intake(mails).take(received(world), NOON)
     email = mails.load(accepted.email_id)
@@ -188,7 +188,7 @@ def test_stored_mails_of_one_name_keep_their_own_bytes(world: MailWorld) -> None
     assert world.raw_mails().load(email.email_id) == email
 
 
-def test_mails_that_were_never_admitted_go_early_and_beyond_their_quota_at_once(world: MailWorld) -> None:
+def test_mails_that_were_never_admitted_go_early_and_beyond_their_quota_at_once(world: MailTables) -> None:
     """A day's share is a third of the quota, and refused mails have a half of that."""
     size = len(as_received(raw_mail(), Reception(SCOTT, "edit@example.org")))
     mails = AwsRawMails(world.clients.s3, world.raw_bucket, world.items(), unadmitted_bytes=6 * (2 * size + 50))
@@ -202,12 +202,12 @@ def test_mails_that_were_never_admitted_go_early_and_beyond_their_quota_at_once(
     assert [tags_of(world, key) for key in (keys[0], keys[1], keys[3], keys[4])] == ["no", "no", "", "no"]
 
 
-def tags_of(world: MailWorld, key: str) -> str:
+def tags_of(world: MailTables, key: str) -> str:
     found = world.clients.s3.get_object_tagging(Bucket=world.raw_bucket, Key=key)["TagSet"]
     return {tag["Key"]: tag["Value"] for tag in found}.get("admitted", "")
 
 
-def test_what_belongs_to_a_mail_expires_by_the_retention_and_its_note_after_the_object(world: MailWorld) -> None:
+def test_what_belongs_to_a_mail_expires_by_the_retention_and_its_note_after_the_object(world: MailTables) -> None:
     """An object whose note has expired would be taken for a mail that nobody has read yet."""
     items = MailItems(world.dynamo, lambda: NOON, names.MAILS + world.suffix, keep_days=60)
     key = received(world)

@@ -14,7 +14,7 @@ from tests.extras import needs_extra
 needs_extra("boto3", "aws")
 
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy  # noqa: E402
-from tests.aws.mail_world import MailWorld  # noqa: E402
+from tests.aws.mail_tables import MailTables  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.blobs import INLINE_BYTES  # noqa: E402
 from webordinary.adapters.aws.mail.outbox import AwsUndelivered  # noqa: E402
@@ -25,22 +25,22 @@ SILENCE_SECONDS = timedelta(minutes=2)
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> MailWorld:
-    return MailWorld(ministack.endpoint)
+def world(ministack: Emulator) -> MailTables:
+    return MailTables(ministack.endpoint)
 
 
 def reply(email_id: str = "e1") -> Reply:
     return Reply(email_id, "answer", "scott@example.com", f"<{email_id}@localhost>", b"raw", "t1")
 
 
-def test_a_reply_is_its_writers_alone_for_a_while(world: MailWorld) -> None:
+def test_a_reply_is_its_writers_alone_for_a_while(world: MailTables) -> None:
     outbox = world.outbox(SILENCE_SECONDS)
     outbox.put(reply(), NOON)
     assert outbox.due(NOON + SILENCE_SECONDS / 2, 10) == ()
     assert [entry.reply for entry in outbox.due(NOON + SILENCE_SECONDS, 10)] == [reply()]
 
 
-def test_a_reply_that_is_due_is_given_to_one_deliverer(world: MailWorld) -> None:
+def test_a_reply_that_is_due_is_given_to_one_deliverer(world: MailTables) -> None:
     for number in range(6):
         world.outbox().put(reply(f"e{number}"), NOON)
     with ThreadPoolExecutor(4) as pool:
@@ -54,7 +54,7 @@ def test_a_reply_that_is_due_is_given_to_one_deliverer(world: MailWorld) -> None
     assert len(world.outbox(SILENCE_SECONDS).due(NOON + SILENCE_SECONDS, 10)) == 6  # whoever took them may have died
 
 
-def test_a_failed_try_is_due_when_it_says_so(world: MailWorld) -> None:
+def test_a_failed_try_is_due_when_it_says_so(world: MailTables) -> None:
     outbox = world.outbox(SILENCE_SECONDS)
     outbox.put(reply(), NOON)
     outbox.mark_failed(reply(), "busy", NOON + timedelta(seconds=2))
@@ -62,7 +62,7 @@ def test_a_failed_try_is_due_when_it_says_so(world: MailWorld) -> None:
     assert (entry.attempts, entry.next_try_at) == (1, NOON + timedelta(seconds=2))
 
 
-def test_replies_that_failed_are_listed_and_can_be_sent_again(world: MailWorld) -> None:
+def test_replies_that_failed_are_listed_and_can_be_sent_again(world: MailTables) -> None:
     outbox, undelivered = world.outbox(SILENCE_SECONDS), AwsUndelivered(world.items())
     for number, name in enumerate(("well", "waits", "given-up")):
         outbox.put(reply(name), NOON + timedelta(seconds=number))
@@ -87,7 +87,7 @@ def test_replies_that_failed_are_listed_and_can_be_sent_again(world: MailWorld) 
     assert [one.email_id for one in undelivered.all(10)] == ["waits"]
 
 
-def test_a_writer_whose_answer_was_lost_knows_its_own_reply(world: MailWorld, ministack: Emulator) -> None:
+def test_a_writer_whose_answer_was_lost_knows_its_own_reply(world: MailTables, ministack: Emulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         outbox = world.through(proxy.endpoint).outbox()
         proxy.inject(DROP_RESPONSE, "dynamodb:PutItem")
@@ -99,7 +99,7 @@ def test_a_writer_whose_answer_was_lost_knows_its_own_reply(world: MailWorld, mi
     assert (entry.attempts, entry.sent_as) == (1, "<theirs@x>")
 
 
-def test_an_item_never_comes_near_the_largest_that_a_table_takes(world: MailWorld) -> None:
+def test_an_item_never_comes_near_the_largest_that_a_table_takes(world: MailTables) -> None:
     for name, size in (("small", INLINE_BYTES), ("large", INLINE_BYTES + 1), ("huge", 5_000_000)):
         world.outbox().put(replace(reply(name), raw=b"x" * size), NOON)
         assert len(world.outbox().of(name)[0].reply.raw) == size
@@ -108,7 +108,7 @@ def test_an_item_never_comes_near_the_largest_that_a_table_takes(world: MailWorl
     assert max(len(repr(item)) for item in items) < 4 * INLINE_BYTES + 2000
 
 
-def test_of_what_is_settled_only_what_was_given_up_stays_in_the_index_and_is_not_due(world: MailWorld) -> None:
+def test_of_what_is_settled_only_what_was_given_up_stays_in_the_index_and_is_not_due(world: MailTables) -> None:
     outbox = world.outbox()
     for name in ("sent", "given-up", "waiting"):
         outbox.put(reply(name), NOON)

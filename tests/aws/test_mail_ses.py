@@ -20,7 +20,7 @@ from botocore.awsrequest import AWSPreparedRequest  # noqa: E402
 from botocore.stub import ANY, Stubber  # noqa: E402
 
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, Fault, FaultyProxy, faulty_proxy  # noqa: E402
-from tests.aws.mail_world import MailWorld, clients_of  # noqa: E402
+from tests.aws.mail_tables import MailTables, clients_of  # noqa: E402
 from tests.fakes.events import EventRecorder  # noqa: E402
 from tests.unit.mail.letters import parsed  # noqa: E402
 from webordinary.adapters.aws.mail.ses import SesTransport  # noqa: E402
@@ -100,7 +100,7 @@ def test_a_silent_ses_is_asked_once_and_leaves_a_doubt(moto: Emulator, proxy: Fa
 def test_a_lost_answer_does_not_send_a_second_copy_at_once(
     moto: Emulator, proxy: FaultyProxy, ministack: Emulator
 ) -> None:
-    world, events, before = MailWorld(ministack.endpoint), EventRecorder(), len(sent(moto))
+    world, events, before = MailTables(ministack.endpoint), EventRecorder(), len(sent(moto))
     world.threads().record(Thread("0" * 16, ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
     outbox, ses = world.outbox(), transport(proxy.endpoint)
     proxy.inject(DROP_RESPONSE, "ses:POST")
@@ -113,7 +113,7 @@ def test_a_lost_answer_does_not_send_a_second_copy_at_once(
 
 
 def test_an_answer_to_what_ses_sent_is_recognised(moto: Emulator, ministack: Emulator) -> None:
-    world, events = MailWorld(ministack.endpoint), EventRecorder()
+    world, events = MailTables(ministack.endpoint), EventRecorder()
     thread = world.threads().record(Thread("0" * 16, ProjectUser("amelia", "scott"), "Title"), "<1@example.com>", NOON)
     outbox = world.outbox()
     outbox.put(written("e1"), NOON)

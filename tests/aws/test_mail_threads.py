@@ -16,7 +16,7 @@ needs_extra("boto3", "aws")
 from botocore.stub import ANY, Stubber  # noqa: E402
 
 from tests.aws.faulty_proxy import CONFLICT, DROP_RESPONSE, THROTTLED, faulty_proxy  # noqa: E402
-from tests.aws.mail_world import MailWorld, clients_of  # noqa: E402
+from tests.aws.mail_tables import MailTables, clients_of  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.dynamo import (  # noqa: E402
     Dynamo,
@@ -32,11 +32,11 @@ SCOTT = ProjectUser("amelia", "scott")
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> MailWorld:
-    return MailWorld(ministack.endpoint)
+def world(ministack: Emulator) -> MailTables:
+    return MailTables(ministack.endpoint)
 
 
-def test_of_many_who_begin_a_thread_at_once_one_did_and_all_know_it(world: MailWorld) -> None:
+def test_of_many_who_begin_a_thread_at_once_one_did_and_all_know_it(world: MailTables) -> None:
     together = Barrier(6)
 
     def begin(number: int) -> Thread:
@@ -50,7 +50,7 @@ def test_of_many_who_begin_a_thread_at_once_one_did_and_all_know_it(world: MailW
     assert all(world.threads().find((f"<{number}@x>",)) in stored for number in range(6))
 
 
-def test_a_message_id_expires_with_its_mail_and_the_thread_stays(world: MailWorld) -> None:
+def test_a_message_id_expires_with_its_mail_and_the_thread_stays(world: MailTables) -> None:
     world.threads().record(Thread("t1", SCOTT, "Title"), "<1@x>", NOON, "mail-1")
     world.threads().add_message("t1", "<2@x>", "mail-1")
     table, now = names.THREADS + world.suffix, datetime.now(UTC).timestamp()
@@ -63,7 +63,7 @@ def test_a_message_id_expires_with_its_mail_and_the_thread_stays(world: MailWorl
     assert "expiresAt" not in thread
 
 
-def test_a_thread_survives_lost_answers_and_conflicts(world: MailWorld, ministack: Emulator) -> None:
+def test_a_thread_survives_lost_answers_and_conflicts(world: MailTables, ministack: Emulator) -> None:
     with faulty_proxy(ministack.endpoint) as proxy:
         threads = world.through(proxy.endpoint).threads()
         thread = Thread("t1", SCOTT, "Größe", "session-1")
@@ -79,7 +79,7 @@ def test_a_thread_survives_lost_answers_and_conflicts(world: MailWorld, ministac
     assert found == Thread("t1", SCOTT, "Größe", "session-2")
 
 
-def test_a_thread_that_goes_on_costs_two_calls(world: MailWorld, ministack: Emulator) -> None:
+def test_a_thread_that_goes_on_costs_two_calls(world: MailTables, ministack: Emulator) -> None:
     root = "<root@example.com>"
     thread = Thread(thread_id_of(root), SCOTT, "Title")
     world.threads().record(thread, root, NOON)
@@ -93,7 +93,7 @@ def test_a_thread_that_goes_on_costs_two_calls(world: MailWorld, ministack: Emul
     assert world.threads().find(("<next@example.com>",)) == found
 
 
-def test_a_projects_settings_are_nobodys_entitlement(world: MailWorld) -> None:
+def test_a_projects_settings_are_nobodys_entitlement(world: MailTables) -> None:
     directory = world.directory()
     directory.add_project(Project("amelia", "/a", daily_cap_usd=1.5, paused=True), NOON)
     assert directory.entries("project#amelia") == ()
@@ -105,7 +105,7 @@ def test_a_projects_settings_are_nobodys_entitlement(world: MailWorld) -> None:
     assert directory.senders() == (Sender("jörg@bücher.example", SCOTT),)
 
 
-def test_a_sender_of_several_projects_has_them_by_name(world: MailWorld) -> None:
+def test_a_sender_of_several_projects_has_them_by_name(world: MailTables) -> None:
     directory = world.directory()
     for name in ("museum", "amelia", "bakery"):
         directory.add_project(Project(name, f"/{name}"), NOON)

@@ -22,7 +22,7 @@ needs_extra("boto3", "aws")
 from tests.aws.accounts import session_of
 from tests.aws.emulator import REGION, Emulator
 from tests.aws.recorded import Recorded
-from tests.aws.site_world import fill
+from tests.aws.site_bucket import fill
 from tests.aws.test_preflight import stack
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import connect
@@ -48,7 +48,7 @@ SITE, RULES, KEPT = (f"{names.PREFIX}-{name}" for name in ("site-amelia", "sites
 HOME = {"index.html": "home", "photo.png": "p", "_astro/a.1b2c3d4e.css": "c"}
 
 
-class OldWorld:
+class UnmigratedAccount:
     """An account in which Amelia's two sites have buckets of their own."""
 
     def __init__(self, endpoint: str, folder: Path) -> None:
@@ -93,7 +93,7 @@ class OldWorld:
 class Operator:
     """Runs `provision.migrate` in an account with stacks of single sites and projects that have no senders."""
 
-    def __init__(self, world: OldWorld, endpoint: str, stacks: Sequence[str]) -> None:
+    def __init__(self, world: UnmigratedAccount, endpoint: str, stacks: Sequence[str]) -> None:
         self.world, self.said = world, list[str]()
         self._config = Config(
             backend="aws", aws_endpoint=endpoint, aws_account=world.account, aws_region=REGION, domain=world.domain
@@ -140,7 +140,7 @@ class Operator:
 
 
 @pytest.fixture
-def operator(world: OldWorld, ministack: Emulator, monkeypatch: pytest.MonkeyPatch) -> Operator:
+def operator(world: UnmigratedAccount, ministack: Emulator, monkeypatch: pytest.MonkeyPatch) -> Operator:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", world.account)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it keeps the credentials of an earlier test
@@ -149,11 +149,11 @@ def operator(world: OldWorld, ministack: Emulator, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture
-def world(ministack: Emulator, tmp_path: Path) -> OldWorld:
-    return OldWorld(ministack.endpoint, tmp_path)
+def world(ministack: Emulator, tmp_path: Path) -> UnmigratedAccount:
+    return UnmigratedAccount(ministack.endpoint, tmp_path)
 
 
-def test_what_a_site_shows_is_copied_and_workers_go_on_from_there(world: OldWorld) -> None:
+def test_what_a_site_shows_is_copied_and_workers_go_on_from_there(world: UnmigratedAccount) -> None:
     world.publish("a" * 40, 7, new=False)
     assert list(world.old.copy_sites(["amelia", "never-published"])) == ["amelia: edit site copied, 3 files"]
     shown = world.shown()
@@ -164,7 +164,7 @@ def test_what_a_site_shows_is_copied_and_workers_go_on_from_there(world: OldWorl
     assert world.shown()["index.html"][0] == "changed"
 
 
-def test_a_site_that_was_published_since_is_left_as_it_is(world: OldWorld) -> None:
+def test_a_site_that_was_published_since_is_left_as_it_is(world: UnmigratedAccount) -> None:
     world.publish("a" * 40, 7, new=False)
     world.publish("b" * 40, 8, new=True, **{"index.html": "changed"})
     assert list(world.old.copy_sites(["amelia"])) == ["amelia: edit site was published since"]
@@ -227,7 +227,7 @@ def test_where_new_names_lead_nowhere_no_stack_is_removed(operator: Operator, re
     assert operator.stacks() == {SITE, RULES}
 
 
-def test_a_page_answers_is_missing_or_is_not_answered(world: OldWorld, ministack: Emulator) -> None:
+def test_a_page_answers_is_missing_or_is_not_answered(world: UnmigratedAccount, ministack: Emulator) -> None:
     world.s3.put_object(Bucket=names.sites_bucket(world.account), Key="a.html", Body=b"a")
     signed = {"Bucket": names.sites_bucket(world.account), "Key": "a.html"}
     assert status_of(world.s3.generate_presigned_url("get_object", signed)) == 200
@@ -246,7 +246,7 @@ def test_an_operator_who_may_not_read_an_old_bucket_is_told(call: str, code: str
         list(OldShape(recorded, "1" * 12, "example.com").copy_sites(["kiln"]))
 
 
-def test_credentials_move_to_parameters_and_a_newer_one_stays(world: OldWorld) -> None:
+def test_credentials_move_to_parameters_and_a_newer_one_stays(world: UnmigratedAccount) -> None:
     old, ssm = world.client("secretsmanager"), world.client("ssm")
     text = json.dumps({"repo": "https://git.example/a.git", "credential": "t0ken"})
     old.create_secret(Name=f"{names.PREFIX}/amelia/git", SecretString=text)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy, overtaken
-from tests.aws.pool_world import PoolWorld
+from tests.aws.pool_tables import PoolTables
 from webordinary.model.claims import StartedJob
 from webordinary.model.errors import ClaimLost
 from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
@@ -31,29 +31,29 @@ def proxy(ministack: Emulator) -> Iterator[FaultyProxy]:
 
 
 @pytest.fixture
-def others(ministack: Emulator) -> PoolWorld:
-    return PoolWorld(ministack.endpoint)
+def others(ministack: Emulator) -> PoolTables:
+    return PoolTables(ministack.endpoint)
 
 
 @pytest.fixture
-def world(others: PoolWorld, proxy: FaultyProxy) -> Iterator[PoolWorld]:
+def world(others: PoolTables, proxy: FaultyProxy) -> Iterator[PoolTables]:
     yield others.through(proxy.endpoint)
     proxy.calm()
 
 
-def queue(world: PoolWorld, *names: str) -> None:
+def queue(world: PoolTables, *names: str) -> None:
     for name in names:
         world.jobs().record(NewJob(name, KEY, f"thread-{name}", f"mail-{name}", Command.EDIT), NOON, ready=True)
 
 
-def claim(world: PoolWorld, worker: str = W1) -> StartedJob:
+def claim(world: PoolTables, worker: str = W1) -> StartedJob:
     started = world.claims().claim_and_start(KEY, worker, NOON)
     assert isinstance(started, StartedJob)
     return started
 
 
 def test_who_is_overtaken_while_claiming_is_shown_the_claim(
-    world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, others: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(others, "a")
     proxy.inject(overtaken(lambda: claim(others, W2)), WRITE)
@@ -61,7 +61,7 @@ def test_who_is_overtaken_while_claiming_is_shown_the_claim(
 
 
 def test_a_job_that_is_cancelled_while_its_key_is_claimed_does_not_start(
-    world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, others: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(others, "a", "b")
     proxy.inject(overtaken(lambda: others.jobs().settle_waiting("a", CANCELLED, NOON)), WRITE)
@@ -69,7 +69,7 @@ def test_a_job_that_is_cancelled_while_its_key_is_claimed_does_not_start(
 
 
 def test_an_owner_that_is_taken_over_while_it_settles_stands_down(
-    world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, others: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(others, "a")
     started = claim(others)
@@ -82,7 +82,7 @@ def test_an_owner_that_is_taken_over_while_it_settles_stands_down(
 
 
 def test_an_owner_that_is_taken_over_while_it_starts_its_next_job_stands_down(
-    world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, others: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(others, "a")
     started = claim(others)
@@ -95,7 +95,7 @@ def test_an_owner_that_is_taken_over_while_it_starts_its_next_job_stands_down(
 
 
 def test_a_token_that_is_bound_while_its_job_settles_is_owed_a_callback(
-    world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, others: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(others, "a")
     started = claim(others)
@@ -107,7 +107,7 @@ def test_a_token_that_is_bound_while_its_job_settles_is_owed_a_callback(
 
 
 def test_a_token_that_is_bound_while_its_job_moves_follows_it(
-    world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, others: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(others, "a")
     started = claim(others)
@@ -119,7 +119,7 @@ def test_a_token_that_is_bound_while_its_job_moves_follows_it(
 
 
 def test_the_next_job_that_is_cancelled_while_another_settles_is_passed_over(
-    world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, others: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(others, "a", "b", "c")
     started = claim(others)
@@ -130,7 +130,7 @@ def test_the_next_job_that_is_cancelled_while_another_settles_is_passed_over(
 
 
 def test_a_mail_that_comes_while_a_job_goes_to_the_tail_gets_an_order_of_its_own(
-    world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, others: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(others, "a")
     started = claim(others)
@@ -142,7 +142,7 @@ def test_a_mail_that_comes_while_a_job_goes_to_the_tail_gets_an_order_of_its_own
 
 
 def test_two_mails_recorded_at_the_same_moment_get_different_orders(
-    world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, others: PoolTables, proxy: FaultyProxy
 ) -> None:
     proxy.inject(overtaken(lambda: queue(others, "b")), WRITE)
     queue(world, "a")
@@ -150,7 +150,7 @@ def test_two_mails_recorded_at_the_same_moment_get_different_orders(
 
 
 def test_a_job_that_starts_while_it_is_cancelled_is_asked_to_end(
-    world: PoolWorld, others: PoolWorld, proxy: FaultyProxy
+    world: PoolTables, others: PoolTables, proxy: FaultyProxy
 ) -> None:
     queue(others, "a")
     proxy.inject(overtaken(lambda: claim(others)), WRITE)

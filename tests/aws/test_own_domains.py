@@ -42,7 +42,7 @@ def tenant(
     }  # fmt: skip
 
 
-class World:
+class DomainAccount:
     """An operator who adds a domain, and CloudFront as it answers to that."""
 
     def __init__(self) -> None:
@@ -89,11 +89,11 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> DomainAccount:
+    return DomainAccount()
 
 
-def test_dns_comes_first_and_the_operator_is_told_the_record(world: World) -> None:
+def test_dns_comes_first_and_the_operator_is_told_the_record(world: DomainAccount) -> None:
     """aws/aws-sdk-php#3129: CreateDistributionTenant refuses a domain that does not lead to CloudFront."""
     world.knows(None)
     words = "The provided Domain Name is not valid. Could not verify Domain Name ownership."
@@ -104,7 +104,7 @@ def test_dns_comes_first_and_the_operator_is_told_the_record(world: World) -> No
     assert world.named == ()
 
 
-def test_the_tenant_of_a_domain_names_its_project_and_asks_for_a_certificate(world: World) -> None:
+def test_the_tenant_of_a_domain_names_its_project_and_asks_for_a_certificate(world: DomainAccount) -> None:
     """domits1/Domits#3213: with the default validation host a domain that has no other server waits for ever."""
     world.knows(None)
     asked = {
@@ -118,7 +118,7 @@ def test_the_tenant_of_a_domain_names_its_project_and_asks_for_a_certificate(wor
     assert world.named == ()
 
 
-def test_an_issued_certificate_is_attached(world: World) -> None:
+def test_an_issued_certificate_is_attached(world: DomainAccount) -> None:
     """domits1/Domits#3214: without a second update the domain stays inactive for ever."""
     world.knows(tenant())
     world.certificate("issued")
@@ -128,7 +128,7 @@ def test_an_issued_certificate_is_attached(world: World) -> None:
     assert world.named == ()
 
 
-def test_a_domain_is_named_in_replies_once_visitors_see_the_site_there(world: World) -> None:
+def test_a_domain_is_named_in_replies_once_visitors_see_the_site_there(world: DomainAccount) -> None:
     world.knows(tenant("active", certificate=ARN))
     assert world.add().points_here
     assert world.named == (DOMAIN,)
@@ -137,7 +137,7 @@ def test_a_domain_is_named_in_replies_once_visitors_see_the_site_there(world: Wo
 @pytest.mark.parametrize(
     ("status", "words"), [("pending-validation", "once its record"), ("validation-timed-out", "domain remove`, then")]
 )
-def test_a_certificate_that_is_not_there_is_told_with_what_to_do(world: World, status: str, words: str) -> None:
+def test_a_certificate_that_is_not_there_is_told_with_what_to_do(world: DomainAccount, status: str, words: str) -> None:
     world.knows(tenant())
     world.certificate(status)
     found = world.add()
@@ -149,7 +149,7 @@ def test_a_certificate_that_is_not_there_is_told_with_what_to_do(world: World, s
     ("found", "words"),
     [(tenant(project="mill"), "shows mill already"), (tenant(of="E2"), "another distribution of this account")],
 )
-def test_a_domain_of_somebody_else_is_left_alone(world: World, found: dict[str, Any], words: str) -> None:
+def test_a_domain_of_somebody_else_is_left_alone(world: DomainAccount, found: dict[str, Any], words: str) -> None:
     world.knows(found)
     with pytest.raises(Permanent, match=words):
         world.add()
@@ -158,14 +158,14 @@ def test_a_domain_of_somebody_else_is_left_alone(world: World, found: dict[str, 
         world.domains.hide("kiln", DOMAIN)
 
 
-def test_a_domain_that_another_account_shows_is_refused_with_words(world: World) -> None:
+def test_a_domain_that_another_account_shows_is_refused_with_words(world: DomainAccount) -> None:
     world.knows(None)
     world.recorded.refuses("cloudfront", "create_distribution_tenant", "CNAMEAlreadyExists")
     with pytest.raises(Permanent, match="another distribution of CloudFront"):
         world.add()
 
 
-def test_looking_changes_nothing(world: World) -> None:
+def test_looking_changes_nothing(world: DomainAccount) -> None:
     world.knows(tenant())
     assert "not shown yet" in world.domains.look("kiln", DOMAIN).words
     world.knows(None)
@@ -173,7 +173,7 @@ def test_looking_changes_nothing(world: World) -> None:
     world.recorded.done()
 
 
-def test_a_domain_is_dark_at_once_and_goes_when_all_edges_know(world: World) -> None:
+def test_a_domain_is_dark_at_once_and_goes_when_all_edges_know(world: DomainAccount) -> None:
     """CloudFront, DeleteDistributionTenant: it fails until the tenant is disabled."""
     world.knows(tenant("active", certificate=ARN))
     world.updates(tenant(certificate=ARN, enabled=False), Customizations={"Certificate": {"Arn": ARN}}, Enabled=False)
@@ -187,7 +187,7 @@ def test_a_domain_is_dark_at_once_and_goes_when_all_edges_know(world: World) -> 
     world.recorded.done()
 
 
-def test_a_removal_of_all_waits_until_no_tenant_is_left(world: World) -> None:
+def test_a_removal_of_all_waits_until_no_tenant_is_left(world: DomainAccount) -> None:
     said: list[str] = []
     summary = {
         "Id": "dt_1", "DistributionId": "E1", "Name": DOMAIN, "Arn": ARN, "Domains": [{"Domain": DOMAIN}],

@@ -12,9 +12,9 @@ import pytest
 from tests.aws.accounts import clients_of
 from tests.aws.emulator import REGION, Emulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
-from tests.aws.pool_world import SESSION, PoolWorld
+from tests.aws.pool_tables import SESSION, PoolTables
 from tests.contract.test_project_leases import JobHold
-from tests.unit.lambdas.cloud import Cloud
+from tests.unit.lambdas.harness import LambdaHarness
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import MAX_TRIES, connect
 from webordinary.adapters.aws.dynamo import epoch, from_item, to_item
@@ -36,21 +36,21 @@ DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> PoolWorld:
-    return PoolWorld(ministack.endpoint, (names.JOBS, names.OWNERSHIP, names.INTERRUPTIONS))
+def world(ministack: Emulator) -> PoolTables:
+    return PoolTables(ministack.endpoint, (names.JOBS, names.OWNERSHIP, names.INTERRUPTIONS))
 
 
-def record(world: PoolWorld, name: str) -> None:
+def record(world: PoolTables, name: str) -> None:
     world.jobs().record(NewJob(name, KEY, f"thread-{name}", f"mail-{name}", Command.EDIT), NOON, ready=True)
 
 
-def claim(world: PoolWorld) -> StartedJob:
+def claim(world: PoolTables) -> StartedJob:
     started = world.claims().claim_and_start(KEY, "container-1", NOON)
     assert isinstance(started, StartedJob)
     return started
 
 
-def items(world: PoolWorld, table: str) -> list[dict[str, object]]:
+def items(world: PoolTables, table: str) -> list[dict[str, object]]:
     found = world.clients.dynamodb.scan(TableName=table + world.suffix, ConsistentRead=True)["Items"]
     return [from_item(item) for item in found]
 
@@ -69,7 +69,7 @@ def test_a_table_of_whose_making_nothing_was_heard_lets_its_items_expire_too(min
     assert lifetime["TimeToLiveDescription"]["AttributeName"] == TABLES[names.COSTS].ttl
 
 
-def test_a_settled_job_and_what_leads_to_it_expire_and_an_open_one_does_not(world: PoolWorld) -> None:
+def test_a_settled_job_and_what_leads_to_it_expire_and_an_open_one_does_not(world: PoolTables) -> None:
     record(world, "a")
     assert not any("expiresAt" in item for item in items(world, names.JOBS))
     world.claims().end_and_take_next(claim(world), DONE, NOON, more=False)
@@ -77,7 +77,7 @@ def test_a_settled_job_and_what_leads_to_it_expire_and_an_open_one_does_not(worl
     assert sorted(str(item["projectUserId"]) for item in expiring) == ["amelia#scott", "job:a"]
 
 
-def test_a_claim_that_is_renewed_does_not_expire_and_a_free_one_is_garbage_after_a_week(world: PoolWorld) -> None:
+def test_a_claim_that_is_renewed_does_not_expire_and_a_free_one_is_garbage_after_a_week(world: PoolTables) -> None:
     record(world, "a")
     held = claim(world).claim
     world.claims().renew([held], NOON + timedelta(days=30))
@@ -85,7 +85,7 @@ def test_a_claim_that_is_renewed_does_not_expire_and_a_free_one_is_garbage_after
     assert row["ttl"] == epoch(NOON + timedelta(days=37, seconds=60))
 
 
-def test_the_indexes_hold_only_open_jobs_and_held_keys(world: PoolWorld) -> None:
+def test_the_indexes_hold_only_open_jobs_and_held_keys(world: PoolTables) -> None:
     record(world, "a")
     started = claim(world)
     assert world.claims().busy("container-1") == 1
@@ -96,13 +96,13 @@ def test_the_indexes_hold_only_open_jobs_and_held_keys(world: PoolWorld) -> None
     assert not any("containerId" in row for row in items(world, names.OWNERSHIP))
 
 
-def test_many_mails_of_a_key_recorded_at_once_get_orders_without_gaps(world: PoolWorld) -> None:
+def test_many_mails_of_a_key_recorded_at_once_get_orders_without_gaps(world: PoolTables) -> None:
     with ThreadPoolExecutor(12) as threads:
         list(threads.map(lambda number: record(world, f"job-{number}"), range(24)))
     assert [job.order for job in world.jobs().open_jobs(KEY)] == list(range(1, 25))
 
 
-def test_a_project_that_is_let_go_has_its_jobs_started(world: PoolWorld) -> None:
+def test_a_project_that_is_let_go_has_its_jobs_started(world: PoolTables) -> None:
     record(world, "a")
     started = claim(world)
     later = NOON + timedelta(days=1)
@@ -114,7 +114,7 @@ def test_a_project_that_is_let_go_has_its_jobs_started(world: PoolWorld) -> None
 
 
 def test_all_keys_of_a_project_are_found_however_many_jobs_they_have(
-    world: PoolWorld, monkeypatch: pytest.MonkeyPatch
+    world: PoolTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("webordinary.adapters.aws.pool.jobs._PAGE", 2)
     keys = [ProjectUser("amelia", f"user{number}") for number in range(4)]
@@ -125,7 +125,7 @@ def test_all_keys_of_a_project_are_found_however_many_jobs_they_have(
     assert world.jobs().keys_of("amelia") == keys
 
 
-def test_an_interruption_is_kept_for_a_month(world: PoolWorld) -> None:
+def test_an_interruption_is_kept_for_a_month(world: PoolTables) -> None:
     record(world, "a")
     turn = world.claims().end_and_take_next(claim(world), Requeue(RequeueReason.INTERRUPTED), NOON, more=True)
     assert turn.started
@@ -135,7 +135,7 @@ def test_an_interruption_is_kept_for_a_month(world: PoolWorld) -> None:
     assert kept["expiresAt"] == epoch(NOON, MONTH)
 
 
-def test_an_operators_lease_that_nobody_ends_is_over_after_a_while_on_the_own_clock(world: PoolWorld) -> None:
+def test_an_operators_lease_that_nobody_ends_is_over_after_a_while_on_the_own_clock(world: PoolTables) -> None:
     record(world, "a")
     begun, time = claim(world), [0.0]
     token = JobHold("container-1", begun.claim.fence, "a")
@@ -151,7 +151,7 @@ def test_an_operators_lease_that_nobody_ends_is_over_after_a_while_on_the_own_cl
     assert taken.fence > operators.fence
 
 
-def test_a_lease_that_was_taken_unheard_is_taken_again_by_its_job(ministack: Emulator, world: PoolWorld) -> None:
+def test_a_lease_that_was_taken_unheard_is_taken_again_by_its_job(ministack: Emulator, world: PoolTables) -> None:
     record(world, "a")
     token = JobHold("container-1", claim(world).claim.fence, "a")
     with faulty_proxy(ministack.endpoint) as proxy:
@@ -169,14 +169,14 @@ def test_a_lease_that_was_taken_unheard_is_taken_again_by_its_job(ministack: Emu
         assert again.fence == first.fence + 2
 
 
-def test_a_project_called_project_does_not_meet_the_lease_of_another(world: PoolWorld) -> None:
+def test_a_project_called_project_does_not_meet_the_lease_of_another(world: PoolTables) -> None:
     key = ProjectUser("project", "amelia")
     world.jobs().record(NewJob("b", key, "thread", "mail", Command.EDIT), NOON, ready=True)
     assert world.project_leases(lambda _: False).take("amelia", JobHold("operator"), NOON)
     assert isinstance(world.claims().claim_and_start(key, "container-1", NOON), StartedJob)
 
 
-def test_an_ownership_row_that_expired_never_restarts_the_fence(world: PoolWorld) -> None:
+def test_an_ownership_row_that_expired_never_restarts_the_fence(world: PoolTables) -> None:
     record(world, "a")
     old = claim(world).claim
     place = to_item({"projectKey": str(KEY)})
@@ -186,8 +186,8 @@ def test_an_ownership_row_that_expired_never_restarts_the_fence(world: PoolWorld
     assert taken.claim.fence > old.fence
 
 
-def test_the_workflow_looks_closer_only_where_the_owner_runs_another_job(world: PoolWorld) -> None:
-    cloud = Cloud()
+def test_the_workflow_looks_closer_only_where_the_owner_runs_another_job(world: PoolTables) -> None:
+    cloud = LambdaHarness()
     pool = replace(cloud.pool, jobs=world.jobs(), claims=world.claims())
     queueing = Queueing(pool, cloud.interruptions, LoggedEvents(), lambda: NOON, lambda _: None)
 

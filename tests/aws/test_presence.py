@@ -12,7 +12,7 @@ from tests.extras import needs_extra
 needs_extra("boto3", "aws")
 
 from tests.aws.emulator import Emulator
-from tests.aws.pool_world import PoolWorld
+from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.dynamo import from_item
 from webordinary.adapters.aws.pool.claim_requests import ReconcilerProgress
@@ -30,16 +30,16 @@ KEYS = [ProjectUser("worker", "ann"), ProjectUser("co-worker", "ann")]
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> PoolWorld:
-    return PoolWorld(ministack.endpoint)
+def world(ministack: Emulator) -> PoolTables:
+    return PoolTables(ministack.endpoint)
 
 
-def present(world: PoolWorld, now: datetime) -> list[WorkerSummary]:
+def present(world: PoolTables, now: datetime) -> list[WorkerSummary]:
     found = world.clients.dynamodb.scan(TableName=names.OWNERSHIP + world.suffix, ConsistentRead=True)["Items"]
     return [worker for worker in (worker_in(from_item(item), now) for item in found) if worker]
 
 
-def test_a_worker_is_there_until_it_leaves_or_was_not_heard_of_for_long(world: PoolWorld) -> None:
+def test_a_worker_is_there_until_it_leaves_or_was_not_heard_of_for_long(world: PoolTables) -> None:
     presence = Presence(world.dynamo, names.OWNERSHIP + world.suffix)
     presence.tell(ME, NOON)
     assert present(world, NOON + BELIEVED) == [ME]
@@ -49,7 +49,7 @@ def test_a_worker_is_there_until_it_leaves_or_was_not_heard_of_for_long(world: P
     assert presence.names([ME.worker, "container-2"]) == {ME.worker: ME.name}, "mails it worked on still tell its name"
 
 
-def test_it_tells_while_it_is_alive_whatever_goes_wrong_and_leaves_at_the_end(world: PoolWorld) -> None:
+def test_it_tells_while_it_is_alive_whatever_goes_wrong_and_leaves_at_the_end(world: PoolTables) -> None:
     presence, waits, seen = Presence(world.dynamo, names.OWNERSHIP + world.suffix), iter([False, False, True]), []
     deaf = Presence(world.dynamo, "nowhere")
 
@@ -64,14 +64,14 @@ def test_it_tells_while_it_is_alive_whatever_goes_wrong_and_leaves_at_the_end(wo
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_the_claim_of_a_project_that_is_called_worker_is_no_worker(world: PoolWorld, key: ProjectUser) -> None:
+def test_the_claim_of_a_project_that_is_called_worker_is_no_worker(world: PoolTables, key: ProjectUser) -> None:
     world.jobs().record(NewJob("a", key, "thread", "mail", Command.EDIT), NOON, ready=True)
     assert isinstance(world.claims().claim_and_start(key, ME.worker, NOON), StartedJob)
     Presence(world.dynamo, names.OWNERSHIP + world.suffix).tell(ME, NOON)
     assert present(world, NOON) == [ME]
 
 
-def test_the_reconciler_goes_on_elsewhere_and_workers_see_that_it_runs(world: PoolWorld) -> None:
+def test_the_reconciler_goes_on_elsewhere_and_workers_see_that_it_runs(world: PoolTables) -> None:
     table = names.CLAIM_REQUESTS + world.suffix
     create_tables(world.clients, (names.CLAIM_REQUESTS,), world.suffix, expiring=False)
     first, other = ReconcilerProgress(world.dynamo, table), ReconcilerProgress(world.dynamo, table)

@@ -10,8 +10,8 @@ from botocore.stub import Stubber
 
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
-from tests.aws.queue_world import MINUTE, NOON, SECOND, QueueWorld, queued, running, settled
-from tests.aws.site_world import clients_of
+from tests.aws.pool_queues import MINUTE, NOON, SECOND, PoolQueues, queued, running, settled
+from tests.aws.site_bucket import clients_of
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.pool.claim_requests import BORROWED_SECONDS, ENOUGH_RECEIVES, SqsClaimRequests
 from webordinary.adapters.aws.pool.claim_table import RemoteLiveness
@@ -37,8 +37,8 @@ from webordinary.pool.ports import RESUMED, STOP
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> QueueWorld:
-    return QueueWorld(ministack.endpoint)
+def world(ministack: Emulator) -> PoolQueues:
+    return PoolQueues(ministack.endpoint)
 
 
 def keys_of(hints: SqsClaimRequests, *skip: ProjectUser) -> list[ProjectUser]:
@@ -48,7 +48,7 @@ def keys_of(hints: SqsClaimRequests, *skip: ProjectUser) -> list[ProjectUser]:
 # --- the queues themselves
 
 
-def test_a_customers_queues_are_encrypted_keep_two_weeks_and_give_up_to_dead_letters(world: QueueWorld) -> None:
+def test_a_customers_queues_are_encrypted_keep_two_weeks_and_give_up_to_dead_letters(world: PoolQueues) -> None:
     key = world.key()
     for shape in key_queues(key):
         found = world.attributes(shape.name)
@@ -61,7 +61,7 @@ def test_a_customers_queues_are_encrypted_keep_two_weeks_and_give_up_to_dead_let
     assert given_up["FifoQueue"] == "true"
 
 
-def test_onboarding_twice_changes_nothing_and_mends_what_was_changed(world: QueueWorld) -> None:
+def test_onboarding_twice_changes_nothing_and_mends_what_was_changed(world: PoolQueues) -> None:
     key = world.key()
     queue = names.queues_of(key).interrupts
     world.put(queue, "{}")
@@ -74,7 +74,7 @@ def test_onboarding_twice_changes_nothing_and_mends_what_was_changed(world: Queu
     assert world.lying(queue) == 1
 
 
-def test_a_customers_queues_can_be_removed_and_removed_again(world: QueueWorld) -> None:
+def test_a_customers_queues_can_be_removed_and_removed_again(world: PoolQueues) -> None:
     key = world.key()
     remove_key_queues(world.clients, key)
     remove_key_queues(world.clients, key)
@@ -82,7 +82,7 @@ def test_a_customers_queues_can_be_removed_and_removed_again(world: QueueWorld) 
         world.tickets.notify_owner(queued(key))
 
 
-def with_own_dead_letters(world: QueueWorld) -> tuple[ProjectUser, str]:
+def with_own_dead_letters(world: PoolQueues) -> tuple[ProjectUser, str]:
     """A customer whom an earlier version onboarded, and the queue where unused tickets went."""
     key = world.key()
     name = names.own_dead_letters(key)
@@ -94,12 +94,12 @@ def with_own_dead_letters(world: QueueWorld) -> tuple[ProjectUser, str]:
     return key, made["QueueUrl"]
 
 
-def is_there(world: QueueWorld, key: ProjectUser) -> bool:
+def is_there(world: PoolQueues, key: ProjectUser) -> bool:
     found = world.clients.sqs.list_queues(QueueNamePrefix=names.own_dead_letters(key))
     return bool(found.get("QueueUrls"))
 
 
-def test_a_customers_own_dead_letters_of_an_earlier_version_go_once_none_is_left(world: QueueWorld) -> None:
+def test_a_customers_own_dead_letters_of_an_earlier_version_go_once_none_is_left(world: PoolQueues) -> None:
     key, dead_letters = with_own_dead_letters(world)
     world.clients.sqs.send_message(
         QueueUrl=dead_letters, MessageBody="{}", MessageGroupId="g", MessageDeduplicationId="d"
@@ -118,20 +118,20 @@ def test_a_customers_own_dead_letters_of_an_earlier_version_go_once_none_is_left
     assert redrive["deadLetterTargetArn"].endswith(f":{names.INPUT_DLQ}")
 
 
-def test_a_customer_who_leaves_leaves_no_dead_letters_of_an_earlier_version(world: QueueWorld) -> None:
+def test_a_customer_who_leaves_leaves_no_dead_letters_of_an_earlier_version(world: PoolQueues) -> None:
     key, _ = with_own_dead_letters(world)
     remove_key_queues(world.clients, key)
     assert not is_there(world, key)
 
 
-def test_a_missing_queue_is_told_with_what_makes_it(world: QueueWorld) -> None:
+def test_a_missing_queue_is_told_with_what_makes_it(world: PoolQueues) -> None:
     key = world.key(queues=False)
     for _ in range(2):
         with pytest.raises(Permanent, match=rf"{names.queues_of(key).interrupts}.*project add"):
             world.interrupts.take(key)
 
 
-def test_one_address_is_looked_up_and_the_others_lie_beside_it(world: QueueWorld) -> None:
+def test_one_address_is_looked_up_and_the_others_lie_beside_it(world: PoolQueues) -> None:
     key = world.key()
     with faulty_proxy(world.endpoint) as proxy:
         seen = world.beside(proxy.endpoint)
@@ -141,7 +141,7 @@ def test_one_address_is_looked_up_and_the_others_lie_beside_it(world: QueueWorld
         assert proxy.calls["sqs:GetQueueUrl"] == 1
 
 
-def test_beside_a_known_queue_no_address_is_looked_up(world: QueueWorld) -> None:
+def test_beside_a_known_queue_no_address_is_looked_up(world: PoolQueues) -> None:
     key = world.key()
     with faulty_proxy(world.endpoint) as proxy:
         seen = world.beside(proxy.endpoint)
@@ -153,7 +153,7 @@ def test_beside_a_known_queue_no_address_is_looked_up(world: QueueWorld) -> None
 # --- hints
 
 
-def test_a_hint_is_said_once_for_a_fence_and_minute(world: QueueWorld) -> None:
+def test_a_hint_is_said_once_for_a_fence_and_minute(world: PoolQueues) -> None:
     key = world.key(queues=False)
     hint = ClaimRequest(key, NOON)
     assert world.hints.send(hint, NOON)
@@ -162,7 +162,7 @@ def test_a_hint_is_said_once_for_a_fence_and_minute(world: QueueWorld) -> None:
     assert world.lying(world.unclaimed) == 2
 
 
-def test_after_a_claim_a_hint_is_news_again(world: QueueWorld) -> None:
+def test_after_a_claim_a_hint_is_news_again(world: PoolQueues) -> None:
     key = world.key(queues=False)
     assert world.hints.send(ClaimRequest(key, NOON), NOON)
     world.own(key, fence=7)
@@ -171,7 +171,7 @@ def test_after_a_claim_a_hint_is_news_again(world: QueueWorld) -> None:
     assert world.hints.send(ClaimRequest(key, NOON, fence=8), NOON + SECOND)
 
 
-def test_a_hint_that_came_too_late_for_a_claim_does_not_silence_the_next_one(world: QueueWorld) -> None:
+def test_a_hint_that_came_too_late_for_a_claim_does_not_silence_the_next_one(world: PoolQueues) -> None:
     key = world.key(queues=False)
     world.own(key, fence=7, status="held")  # by whoever was quicker than the workflow that saw no owner
     assert world.hints.send(ClaimRequest(key, NOON), NOON)
@@ -180,7 +180,7 @@ def test_a_hint_that_came_too_late_for_a_claim_does_not_silence_the_next_one(wor
     assert not world.hints.send(ClaimRequest(key, NOON), NOON + 2 * SECOND)
 
 
-def test_what_a_reconciler_said_before_a_claim_does_not_silence_it_after(world: QueueWorld) -> None:
+def test_what_a_reconciler_said_before_a_claim_does_not_silence_it_after(world: PoolQueues) -> None:
     key = world.key(queues=False)
     assert world.hints.send(ClaimRequest(key, NOON), NOON, again=True)
     world.own(key, fence=7)
@@ -188,7 +188,7 @@ def test_what_a_reconciler_said_before_a_claim_does_not_silence_it_after(world: 
     assert not world.hints.send(ClaimRequest(key, NOON), NOON + 2 * MINUTE, again=True)
 
 
-def test_a_reconciler_says_it_again_at_once_but_does_not_pile_hints_up(world: QueueWorld) -> None:
+def test_a_reconciler_says_it_again_at_once_but_does_not_pile_hints_up(world: PoolQueues) -> None:
     key = world.key(queues=False)
     assert world.hints.send(ClaimRequest(key, NOON), NOON)
     assert world.hints.send(ClaimRequest(key, NOON), NOON + SECOND, again=True)
@@ -197,7 +197,7 @@ def test_a_reconciler_says_it_again_at_once_but_does_not_pile_hints_up(world: Qu
     assert world.hints.send(ClaimRequest(key, NOON, fence=7), NOON + 6 * MINUTE, again=True)
 
 
-def test_a_hint_that_could_not_be_sent_was_not_said(world: QueueWorld) -> None:
+def test_a_hint_that_could_not_be_sent_was_not_said(world: PoolQueues) -> None:
     key = world.key(queues=False)
     broken = world.hints_of("webordinary-nowhere")
     with pytest.raises(Permanent):
@@ -205,7 +205,7 @@ def test_a_hint_that_could_not_be_sent_was_not_said(world: QueueWorld) -> None:
     assert world.hints.send(ClaimRequest(key, NOON), NOON)
 
 
-def test_a_hint_is_sent_although_the_answer_to_its_first_write_was_lost(world: QueueWorld) -> None:
+def test_a_hint_is_sent_although_the_answer_to_its_first_write_was_lost(world: PoolQueues) -> None:
     key = world.key(queues=False)
     with faulty_proxy(world.endpoint) as proxy:
         proxy.inject(DROP_RESPONSE, "PutItem")
@@ -217,7 +217,7 @@ def test_a_hint_is_sent_although_the_answer_to_its_first_write_was_lost(world: Q
     ("wait_seconds", "delay"), [(-5.0, 0), (0.0, 0), (0.4, 1), (90.0, 90), (3600.0, LONGEST_DELAY_SECONDS)]
 )
 def test_a_hint_for_work_that_must_wait_is_delayed_by_the_queue(
-    world: QueueWorld, wait_seconds: float, delay: int
+    world: PoolQueues, wait_seconds: float, delay: int
 ) -> None:
     asked, events = list[int](), world.clients.sqs.meta.events
 
@@ -233,7 +233,7 @@ def test_a_hint_for_work_that_must_wait_is_delayed_by_the_queue(
     assert asked == [delay]
 
 
-def test_a_delayed_hint_is_seen_by_nobody_yet(world: QueueWorld) -> None:
+def test_a_delayed_hint_is_seen_by_nobody_yet(world: PoolQueues) -> None:
     key, early = world.key(queues=False), world.key(queues=False)
     world.hints.send(replace(ClaimRequest(key, NOON), ready_at=NOON + MINUTE), NOON)
     world.hints.send(ClaimRequest(early, NOON), NOON)
@@ -241,14 +241,14 @@ def test_a_delayed_hint_is_seen_by_nobody_yet(world: QueueWorld) -> None:
     assert world.attributes(world.unclaimed)["ApproximateNumberOfMessagesDelayed"] == "1"
 
 
-def test_a_delayed_hint_silences_nobody_who_has_work_before(world: QueueWorld) -> None:
+def test_a_delayed_hint_silences_nobody_who_has_work_before(world: PoolQueues) -> None:
     ready = ClaimRequest(world.key(queues=False), NOON, fence=1)
     assert world.hints.send(replace(ready, ready_at=NOON + 10 * MINUTE), NOON)
     assert world.hints.send(ready, NOON)
     assert keys_of(world.hints) == [ready.key]
 
 
-def test_a_hint_tells_whose_mail_waits_and_where(world: QueueWorld) -> None:
+def test_a_hint_tells_whose_mail_waits_and_where(world: PoolQueues) -> None:
     key = world.key()
     world.hints.send(ClaimRequest.for_job(queued(key)), NOON)
     assert world.read(world.unclaimed) == [
@@ -264,7 +264,7 @@ def test_a_hint_tells_whose_mail_waits_and_where(world: QueueWorld) -> None:
     ]
 
 
-def test_the_longest_waiting_comes_first_and_stays_until_it_is_acknowledged(world: QueueWorld) -> None:
+def test_the_longest_waiting_comes_first_and_stays_until_it_is_acknowledged(world: PoolQueues) -> None:
     young, old = world.key(queues=False), world.key(queues=False)
     world.hints.send(ClaimRequest(young, NOON + SECOND), NOON)
     world.hints.send(ClaimRequest(old, NOON), NOON)
@@ -277,7 +277,7 @@ def test_the_longest_waiting_comes_first_and_stays_until_it_is_acknowledged(worl
     assert world.lying(world.unclaimed) == 0
 
 
-def test_what_a_worker_has_costs_no_call_and_others_do_not_see_it(world: QueueWorld) -> None:
+def test_what_a_worker_has_costs_no_call_and_others_do_not_see_it(world: PoolQueues) -> None:
     key = world.key(queues=False)
     world.hints.send(ClaimRequest(key, NOON), NOON)
     with faulty_proxy(world.endpoint) as proxy:
@@ -288,7 +288,7 @@ def test_what_a_worker_has_costs_no_call_and_others_do_not_see_it(world: QueueWo
     assert keys_of(world.hints) == []
 
 
-def test_while_a_thread_polls_nobody_else_asks(world: QueueWorld) -> None:
+def test_while_a_thread_polls_nobody_else_asks(world: PoolQueues) -> None:
     key = world.key(queues=False)
     world.hints.send(ClaimRequest(key, NOON), NOON)
     world.hints.listened = True
@@ -297,7 +297,7 @@ def test_while_a_thread_polls_nobody_else_asks(world: QueueWorld) -> None:
     assert keys_of(world.hints) == [key]
 
 
-def test_several_hints_for_a_key_are_one(world: QueueWorld) -> None:
+def test_several_hints_for_a_key_are_one(world: PoolQueues) -> None:
     key = world.key(queues=False)
     for minute in range(3):
         world.hints.send(ClaimRequest(key, NOON), NOON + minute * MINUTE)
@@ -305,7 +305,7 @@ def test_several_hints_for_a_key_are_one(world: QueueWorld) -> None:
     assert world.lying(world.unclaimed) == 1
 
 
-def test_what_a_worker_has_no_time_for_another_gets_at_once(world: QueueWorld) -> None:
+def test_what_a_worker_has_no_time_for_another_gets_at_once(world: PoolQueues) -> None:
     key, other = world.key(queues=False), world.beside()
     world.hints.send(ClaimRequest(key, NOON), NOON)
     assert keys_of(world.hints) == [key]
@@ -315,7 +315,7 @@ def test_what_a_worker_has_no_time_for_another_gets_at_once(world: QueueWorld) -
     assert keys_of(world.hints) == []
 
 
-def test_a_hint_whose_time_with_this_worker_is_over_is_not_offered(world: QueueWorld) -> None:
+def test_a_hint_whose_time_with_this_worker_is_over_is_not_offered(world: PoolQueues) -> None:
     key, now = world.key(queues=False), [0.0]
     world.hints.send(ClaimRequest(key, NOON), NOON)
     hints = SqsClaimRequests(world.queues, world.hints._requests, world.unclaimed, lambda: now[0])
@@ -324,7 +324,7 @@ def test_a_hint_whose_time_with_this_worker_is_over_is_not_offered(world: QueueW
     assert keys_of(hints) == []
 
 
-def test_a_hint_for_a_key_that_is_in_the_way_again_and_again_is_dropped(world: QueueWorld) -> None:
+def test_a_hint_for_a_key_that_is_in_the_way_again_and_again_is_dropped(world: PoolQueues) -> None:
     key = world.key(queues=False)
     world.hints.send(ClaimRequest(key, NOON), NOON)
     for _ in range(ENOUGH_RECEIVES):
@@ -346,7 +346,7 @@ def test_a_hint_for_a_key_that_is_in_the_way_again_and_again_is_dropped(world: Q
         '{"type":"CLAIM_REQUEST","projectId":"amelia","userId":"scott","waitingSince":"2026-05-01T12:00:00"}',
     ],
 )
-def test_what_is_no_hint_ends_among_the_dead_letters(world: QueueWorld, text: str) -> None:
+def test_what_is_no_hint_ends_among_the_dead_letters(world: PoolQueues, text: str) -> None:
     url = world.queues.url_of(world.unclaimed)
     redrive = json.loads(world.attributes(world.unclaimed)["RedrivePolicy"])
     soon = json.dumps({**redrive, "maxReceiveCount": 2})
@@ -358,7 +358,7 @@ def test_what_is_no_hint_ends_among_the_dead_letters(world: QueueWorld, text: st
     assert world.lying(world.unclaimed) == 0
 
 
-def test_a_hint_without_its_time_is_taken_for_the_oldest(world: QueueWorld) -> None:
+def test_a_hint_without_its_time_is_taken_for_the_oldest(world: PoolQueues) -> None:
     key, plain = world.key(queues=False), {"type": "CLAIM_REQUEST", "projectId": "amelia", "userId": "scott"}
     world.hints.send(ClaimRequest(key, NOON), NOON)
     world.put(world.unclaimed, json.dumps(plain))
@@ -368,7 +368,7 @@ def test_a_hint_without_its_time_is_taken_for_the_oldest(world: QueueWorld) -> N
 # --- tickets
 
 
-def test_a_ticket_names_its_job_in_its_customers_queue(world: QueueWorld) -> None:
+def test_a_ticket_names_its_job_in_its_customers_queue(world: PoolQueues) -> None:
     key = world.key()
     world.tickets.notify_owner(queued(key))
     world.tickets.notify_unclaimed()
@@ -386,7 +386,7 @@ def test_a_ticket_names_its_job_in_its_customers_queue(world: QueueWorld) -> Non
     ]
 
 
-def test_a_start_is_announced_once_and_a_stop_beside_it(world: QueueWorld) -> None:
+def test_a_start_is_announced_once_and_a_stop_beside_it(world: PoolQueues) -> None:
     key = world.key()
     job = queued(key)
     world.tickets.notify_owner(job)
@@ -397,14 +397,14 @@ def test_a_start_is_announced_once_and_a_stop_beside_it(world: QueueWorld) -> No
     assert world.lying(names.queues_of(key).input) == 3
 
 
-def test_who_resumes_twice_is_heard_twice(world: QueueWorld) -> None:
+def test_who_resumes_twice_is_heard_twice(world: PoolQueues) -> None:
     key = world.key()
     for _ in range(2):
         world.tickets.notify_owner(queued(key), RESUMED)
     assert world.lying(names.queues_of(key).input) == 2
 
 
-def test_a_ticket_is_old_once_its_job_was_started(world: QueueWorld) -> None:
+def test_a_ticket_is_old_once_its_job_was_started(world: PoolQueues) -> None:
     key = world.key()
     job = queued(key)
     world.tickets.notify_owner(job)
@@ -426,7 +426,7 @@ def test_a_ticket_is_named_by_job_attempt_and_interruptions() -> None:
 # --- interrupts
 
 
-def test_who_asks_twice_is_heard_once_and_another_customer_not_at_all(world: QueueWorld) -> None:
+def test_who_asks_twice_is_heard_once_and_another_customer_not_at_all(world: PoolQueues) -> None:
     key, other = world.key(), world.key()
     asked = Interrupt(key, "job-1", "t2", "a mail on another thread")
     world.interrupts.send(asked, NOON)
@@ -436,7 +436,7 @@ def test_who_asks_twice_is_heard_once_and_another_customer_not_at_all(world: Que
     assert world.interrupts.take(key) == []
 
 
-def test_more_interrupts_than_one_call_brings_are_all_taken(world: QueueWorld) -> None:
+def test_more_interrupts_than_one_call_brings_are_all_taken(world: PoolQueues) -> None:
     key = world.key()
     asked = [Interrupt(key, f"job-{number}", "t2", "a mail") for number in range(23)]
     for one in asked:
@@ -449,7 +449,7 @@ def test_more_interrupts_than_one_call_brings_are_all_taken(world: QueueWorld) -
 # --- output messages
 
 
-def test_a_settled_job_is_told_where_its_project_wants_it(world: QueueWorld) -> None:
+def test_a_settled_job_is_told_where_its_project_wants_it(world: PoolQueues) -> None:
     key, quiet = world.key(), world.key()
     outputs = AwsOutputs(world.queues, lambda project_id: project_id == key.project_id)
     for each in (key, quiet):
@@ -468,7 +468,7 @@ def test_a_settled_job_is_told_where_its_project_wants_it(world: QueueWorld) -> 
     ]
 
 
-def test_an_output_queue_that_is_not_there_holds_nothing_up(world: QueueWorld) -> None:
+def test_an_output_queue_that_is_not_there_holds_nothing_up(world: PoolQueues) -> None:
     AwsOutputs(world.queues, lambda _: True).send(settled(queued(world.key(queues=False))))
 
 
@@ -481,7 +481,7 @@ def test_nobody_is_declared_dead_from_afar() -> None:
     liveness.end_survivors("container-1", ["job-1"])
 
 
-def test_every_message_carries_its_type_project_and_user_as_attributes(world: QueueWorld) -> None:
+def test_every_message_carries_its_type_project_and_user_as_attributes(world: PoolQueues) -> None:
     key = world.key()
     queues = names.queues_of(key)
     AwsInterrupts(world.queues).send(Interrupt(key, "job-a", "thread-b", "another"), NOON)

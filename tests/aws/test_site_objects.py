@@ -16,7 +16,7 @@ from botocore.stub import Stubber  # noqa: E402
 
 from tests.aws.emulator import REGION, Emulator  # noqa: E402
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy  # noqa: E402
-from tests.aws.site_world import Requests, SiteWorld, clients_of  # noqa: E402
+from tests.aws.site_bucket import Requests, SiteBucket, clients_of  # noqa: E402
 from webordinary.adapters.aws.site.deploy import (  # noqa: E402
     ASK_EACH_TIME,
     FOREVER,
@@ -33,12 +33,12 @@ from webordinary.model.errors import Permanent, Transient  # noqa: E402
 
 
 @pytest.fixture
-def world(ministack: Emulator, tmp_path: Path) -> SiteWorld:
-    return SiteWorld(ministack, tmp_path, ("amelia",))
+def world(ministack: Emulator, tmp_path: Path) -> SiteBucket:
+    return SiteBucket(ministack, tmp_path, ("amelia",))
 
 
 @pytest.fixture
-def store(world: SiteWorld) -> S3Objects:
+def store(world: SiteBucket) -> S3Objects:
     return S3Objects(world.s3, world.store("amelia", Stage.EDIT))
 
 
@@ -52,7 +52,7 @@ def put(store: S3Objects, folder: Path, **files: str) -> dict[str, str]:
     return dict(store.put_all([(upload, folder / upload.path) for upload in uploads(*files)]))
 
 
-def test_a_site_bucket_keeps_what_is_replaced_and_drops_what_nobody_finished_to_upload(world: SiteWorld) -> None:
+def test_a_site_bucket_keeps_what_is_replaced_and_drops_what_nobody_finished_to_upload(world: SiteBucket) -> None:
     rules = world.s3.get_bucket_lifecycle_configuration(Bucket=world.sites)["Rules"]
     [rule, _] = sorted(rules, key=lambda rule: str(rule["ID"]))
     assert rule["ID"] == "earlier-releases"
@@ -81,7 +81,7 @@ def test_of_many_who_swap_at_once_one_wins(store: S3Objects) -> None:
     assert len([one for one in won if one]) == 1
 
 
-def test_a_swap_whose_answer_was_lost_has_happened(world: SiteWorld, store: S3Objects) -> None:
+def test_a_swap_whose_answer_was_lost_has_happened(world: SiteBucket, store: S3Objects) -> None:
     version = store.swap_manifest(b"1", None)
     with faulty_proxy(world.emulator.endpoint) as proxy:
         proxy.inject(DROP_RESPONSE, "PUT")
@@ -106,7 +106,7 @@ def test_a_swap_at_the_same_moment_as_another_is_tried_again(store: S3Objects) -
             S3Objects(s3, "any").swap_manifest(b"1", '"d" u')
 
 
-def test_objects_have_their_types_and_caching(world: SiteWorld, store: S3Objects, tmp_path: Path) -> None:
+def test_objects_have_their_types_and_caching(world: SiteBucket, store: S3Objects, tmp_path: Path) -> None:
     paths = ("index.html", "über/a b+c.12ab34cd.png")
     for path in paths:
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -118,7 +118,7 @@ def test_objects_have_their_types_and_caching(world: SiteWorld, store: S3Objects
 
 
 def test_a_replaced_and_a_removed_object_come_back_by_their_versions(
-    world: SiteWorld, store: S3Objects, tmp_path: Path
+    world: SiteBucket, store: S3Objects, tmp_path: Path
 ) -> None:
     versions = put(store, tmp_path, **{"a.html": "old a", "b.html": "old b"})
     put(store, tmp_path, **{"a.html": "new a"})
@@ -154,7 +154,7 @@ def test_one_failure_ends_the_rest(store: S3Objects, tmp_path: Path) -> None:
         store.put_all([(upload, tmp_path / upload.path) for upload in uploads(*names)])
 
 
-def test_a_bucket_that_is_not_there_is_for_a_person_and_a_silent_one_for_later(world: SiteWorld) -> None:
+def test_a_bucket_that_is_not_there_is_for_a_person_and_a_silent_one_for_later(world: SiteBucket) -> None:
     with pytest.raises(Permanent, match="doctor"):
         S3Objects(world.s3, "no-such-bucket").manifest()
     with pytest.raises(Transient):
@@ -172,7 +172,7 @@ def test_a_forbidden_manifest_counts_as_none_for_a_publisher_alone() -> None:
             S3Objects(s3, "any").manifest()
 
 
-def test_a_write_is_one_request(world: SiteWorld, store: S3Objects, tmp_path: Path) -> None:
+def test_a_write_is_one_request(world: SiteBucket, store: S3Objects, tmp_path: Path) -> None:
     requests = Requests(world.s3)
     put(store, tmp_path, **{"a.html": "a"})
     store.swap_manifest(b"1", None)

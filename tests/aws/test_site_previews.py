@@ -13,7 +13,7 @@ from tests.extras import needs_extra
 needs_extra("boto3", "aws")
 
 from tests.aws.emulator import Emulator  # noqa: E402
-from tests.aws.site_world import Requests, SiteWorld, fill  # noqa: E402
+from tests.aws.site_bucket import Requests, SiteBucket, fill  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.site.previews import EXPIRES, FRESH  # noqa: E402
 from webordinary.adapters.aws.site.releases import S3Releases  # noqa: E402
@@ -26,8 +26,8 @@ HOME = {"index.html": "home", "photo.png": "a photo"}
 
 
 @pytest.fixture
-def world(ministack: Emulator, tmp_path: Path) -> SiteWorld:
-    return SiteWorld(ministack, tmp_path, ("amelia",), now=BEGAN)
+def world(ministack: Emulator, tmp_path: Path) -> SiteBucket:
+    return SiteBucket(ministack, tmp_path, ("amelia",), now=BEGAN)
 
 
 def preview(releases: S3Releases, stage: Stage, name: str, site: Mapping[str, str]) -> None:
@@ -36,7 +36,7 @@ def preview(releases: S3Releases, stage: Stage, name: str, site: Mapping[str, st
     releases.activate(releases.finish("amelia", stage, staged, name), 1)
 
 
-def test_a_preview_lies_where_the_edge_looks_and_no_site_lies_there(world: SiteWorld) -> None:
+def test_a_preview_lies_where_the_edge_looks_and_no_site_lies_there(world: SiteBucket) -> None:
     preview(world.worker(), FIRST, A, HOME)
     store = world.store("amelia", FIRST)
     assert store.partition("/")[2] == names.site_store("1", "amelia", FIRST).partition("/")[2]
@@ -44,7 +44,7 @@ def test_a_preview_lies_where_the_edge_looks_and_no_site_lies_there(world: SiteW
     assert world.shown() == {}
 
 
-def test_another_worker_publishes_what_a_preview_shows_without_building_it(world: SiteWorld) -> None:
+def test_another_worker_publishes_what_a_preview_shows_without_building_it(world: SiteBucket) -> None:
     preview(world.worker(), FIRST, A, HOME)
     other = world.worker()
     promoted = other.promote("amelia", FIRST, Stage.PUBLIC, 2, B)
@@ -53,7 +53,7 @@ def test_another_worker_publishes_what_a_preview_shows_without_building_it(world
     assert world.shown(Stage.PUBLIC) == HOME
 
 
-def test_a_change_writes_what_changed_and_after_a_month_all(world: SiteWorld) -> None:
+def test_a_change_writes_what_changed_and_after_a_month_all(world: SiteBucket) -> None:
     worker = world.worker()
     preview(worker, FIRST, A, HOME)
     requests = Requests(world.s3)
@@ -67,7 +67,7 @@ def test_a_change_writes_what_changed_and_after_a_month_all(world: SiteWorld) ->
     assert len(written) == 1, "a month begins anew with the files"
 
 
-def test_a_preview_whose_files_the_bucket_may_have_forgotten_is_not_used(world: SiteWorld) -> None:
+def test_a_preview_whose_files_the_bucket_may_have_forgotten_is_not_used(world: SiteBucket) -> None:
     """S3 counts from when an object was written, so a file that did not change goes before the manifest."""
     preview(world.worker(), FIRST, A, HOME)
     world.now = BEGAN + FRESH + timedelta(days=1)
@@ -78,7 +78,7 @@ def test_a_preview_whose_files_the_bucket_may_have_forgotten_is_not_used(world: 
     assert timedelta(days=60) < EXPIRES, "a file may be as old as FRESH when its preview last changes"
 
 
-def test_a_dropped_preview_leaves_nothing_and_one_that_is_not_there_costs_a_look(world: SiteWorld) -> None:
+def test_a_dropped_preview_leaves_nothing_and_one_that_is_not_there_costs_a_look(world: SiteBucket) -> None:
     worker = world.worker()
     for stage in (FIRST, SECOND):
         preview(worker, stage, A, HOME)
@@ -91,7 +91,7 @@ def test_a_dropped_preview_leaves_nothing_and_one_that_is_not_there_costs_a_look
     assert [way for way, _ in requests.made] == ["GET"]
 
 
-def test_two_workers_list_their_previews_at_the_same_moment(world: SiteWorld) -> None:
+def test_two_workers_list_their_previews_at_the_same_moment(world: SiteBucket) -> None:
     ours, theirs, met = world.worker(), world.worker(), list[bool]()
 
     def meanwhile(**_: object) -> None:

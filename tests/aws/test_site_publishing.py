@@ -14,10 +14,10 @@ needs_extra("boto3", "aws")
 
 from tests.aws.emulator import Emulator  # noqa: E402
 from tests.aws.faulty_proxy import BROKEN, DROP_REQUEST, DROP_RESPONSE, faulty_proxy  # noqa: E402
-from tests.aws.site_world import Requests, SiteWorld, clients_of, fill  # noqa: E402
+from tests.aws.site_bucket import Requests, SiteBucket, clients_of, fill  # noqa: E402
 from tests.harness.stores import LeasesOfRunningJobs  # noqa: E402
 from tests.integration.amelia import Amelia  # noqa: E402
-from tests.unit.jobs.world import OTHER_THREAD, THREAD, ZOE  # noqa: E402
+from tests.unit.jobs.fixtures import OTHER_THREAD, THREAD, ZOE  # noqa: E402
 from webordinary.adapters.aws.site.objects import MANIFEST  # noqa: E402
 from webordinary.adapters.aws.site.releases import KEPT_COPIES, LocalCopies  # noqa: E402
 from webordinary.adapters.sqlite.database import MemoryDatabase  # noqa: E402
@@ -38,11 +38,11 @@ THIRD = {"index.html": "third home", "site.css": "old style"}
 
 
 @pytest.fixture
-def world(ministack: Emulator, tmp_path: Path) -> SiteWorld:
-    return SiteWorld(ministack, tmp_path, ("amelia",))
+def world(ministack: Emulator, tmp_path: Path) -> SiteBucket:
+    return SiteBucket(ministack, tmp_path, ("amelia",))
 
 
-def test_what_was_shown_before_is_read_also_by_a_worker_that_did_not_build_it(world: SiteWorld) -> None:
+def test_what_was_shown_before_is_read_also_by_a_worker_that_did_not_build_it(world: SiteBucket) -> None:
     world.publish(world.worker(), A, OLD, 1)
     other = world.worker()
     before = other.current("amelia", Stage.EDIT)
@@ -56,7 +56,7 @@ def test_what_was_shown_before_is_read_also_by_a_worker_that_did_not_build_it(wo
     assert other.read(now, "index.html") == b"new home"
 
 
-def test_one_changed_page_costs_that_page_and_the_manifest(world: SiteWorld) -> None:
+def test_one_changed_page_costs_that_page_and_the_manifest(world: SiteBucket) -> None:
     worker = world.worker()
     world.publish(worker, A, OLD, 1)
     requests = Requests(world.s3)
@@ -68,7 +68,7 @@ def test_one_changed_page_costs_that_page_and_the_manifest(world: SiteWorld) -> 
     assert before.name == A[:12]
 
 
-def test_assets_come_before_pages_and_stale_files_go_last(world: SiteWorld) -> None:
+def test_assets_come_before_pages_and_stale_files_go_last(world: SiteBucket) -> None:
     worker = world.worker()
     world.publish(worker, A, OLD, 1)
     requests = Requests(world.s3)
@@ -79,7 +79,7 @@ def test_assets_come_before_pages_and_stale_files_go_last(world: SiteWorld) -> N
     assert world.shown() == {**NEW, "new.html": "new page"}
 
 
-def test_another_worker_knows_what_is_shown_and_what_was(world: SiteWorld) -> None:
+def test_another_worker_knows_what_is_shown_and_what_was(world: SiteBucket) -> None:
     first = world.worker()
     world.publish(first, A, OLD, 1)
     world.publish(first, B, NEW, 2)
@@ -97,7 +97,7 @@ def test_another_worker_knows_what_is_shown_and_what_was(world: SiteWorld) -> No
     assert [release.name for release in other.list("amelia", Stage.EDIT)] == [B[:12], A[:12]], "it keeps its place"
 
 
-def test_going_back_moves_no_bytes(world: SiteWorld) -> None:
+def test_going_back_moves_no_bytes(world: SiteBucket) -> None:
     first = world.worker()
     world.publish(first, A, OLD, 1)
     world.publish(first, B, {**OLD, "about.html": "changed"}, 2)
@@ -111,7 +111,7 @@ def test_going_back_moves_no_bytes(world: SiteWorld) -> None:
     assert current == old.path
 
 
-def test_the_public_site_is_copied_from_the_edit_site_by_any_worker(world: SiteWorld) -> None:
+def test_the_public_site_is_copied_from_the_edit_site_by_any_worker(world: SiteBucket) -> None:
     world.publish(world.worker(), A, OLD, 1)
     other = world.worker()
     promoted = other.promote("amelia", Stage.EDIT, Stage.PUBLIC, 2, C)
@@ -131,7 +131,7 @@ def test_the_public_site_is_copied_from_the_edit_site_by_any_worker(world: SiteW
     assert world.shown(Stage.PUBLIC) == OLD
 
 
-def test_who_published_last_elsewhere_is_noticed(world: SiteWorld) -> None:
+def test_who_published_last_elsewhere_is_noticed(world: SiteBucket) -> None:
     first, second = world.worker(), world.worker()
     world.publish(first, A, OLD, 1)
     world.publish(second, B, NEW, 2)
@@ -147,7 +147,7 @@ class Source:
         return f"{stage} is {name} again"
 
 
-def test_an_operator_rolls_back_from_a_machine_that_never_saw_the_site(world: SiteWorld) -> None:
+def test_an_operator_rolls_back_from_a_machine_that_never_saw_the_site(world: SiteBucket) -> None:
     worker = world.worker()
     world.publish(worker, A, OLD, 1)
     world.publish(worker, B, NEW, 2)
@@ -160,7 +160,7 @@ def test_an_operator_rolls_back_from_a_machine_that_never_saw_the_site(world: Si
 
 @pytest.mark.needs("git")
 def test_publish_in_one_conversation_does_not_put_anothers_unfinished_work_into_the_public_bucket(
-    world: SiteWorld, tmp_path: Path
+    world: SiteBucket, tmp_path: Path
 ) -> None:
     amelia = Amelia(tmp_path / "amelia")
 
@@ -195,7 +195,7 @@ class Dies(Exception):
 
 
 @pytest.mark.parametrize("steps", range(4))
-def test_whatever_step_a_worker_dies_at_another_one_finishes(world: SiteWorld, steps: int) -> None:
+def test_whatever_step_a_worker_dies_at_another_one_finishes(world: SiteBucket, steps: int) -> None:
     world.publish(world.worker(), A, OLD, 1)
     left = iter(range(steps))
 
@@ -214,7 +214,7 @@ def test_whatever_step_a_worker_dies_at_another_one_finishes(world: SiteWorld, s
     assert world.shown() == NEW
 
 
-def test_a_site_left_half_written_is_promoted_and_shown_as_it_was_whole(world: SiteWorld) -> None:
+def test_a_site_left_half_written_is_promoted_and_shown_as_it_was_whole(world: SiteBucket) -> None:
     world.publish(world.worker(), A, OLD, 1)
     left = iter(range(2))
 
@@ -235,7 +235,7 @@ def test_a_site_left_half_written_is_promoted_and_shown_as_it_was_whole(world: S
     assert world.shown() == OLD
 
 
-def test_a_stale_worker_changes_nothing_and_one_that_lost_its_claim_stops(world: SiteWorld) -> None:
+def test_a_stale_worker_changes_nothing_and_one_that_lost_its_claim_stops(world: SiteBucket) -> None:
     slow, quick = world.worker(), world.worker()
     world.publish(slow, A, OLD, 1)
     release = world.built(slow, B, NEW, 2)
@@ -252,7 +252,7 @@ def test_a_stale_worker_changes_nothing_and_one_that_lost_its_claim_stops(world:
     assert world.shown() == THIRD
 
 
-def test_it_ends_well_on_a_bad_line(world: SiteWorld) -> None:
+def test_it_ends_well_on_a_bad_line(world: SiteBucket) -> None:
     with faulty_proxy(world.emulator.endpoint) as proxy:
         worker = world.worker(s3=clients_of(proxy.endpoint).s3)
         rounds = [(A, OLD, DROP_REQUEST), (B, NEW, DROP_RESPONSE), (C, THIRD, BROKEN)]
@@ -264,20 +264,20 @@ def test_it_ends_well_on_a_bad_line(world: SiteWorld) -> None:
         assert {name for _, name in proxy.done} == {fault.name for _, _, fault in rounds}
 
 
-def test_a_release_that_nobody_knows_is_built_again(world: SiteWorld) -> None:
+def test_a_release_that_nobody_knows_is_built_again(world: SiteBucket) -> None:
     release = world.built(world.worker(), A, OLD, 1)
     with pytest.raises(Transient, match="built again"):
         world.worker().activate(release, 2)
 
 
-def test_an_unpublishable_path_is_refused_before_anything_is_written(world: SiteWorld) -> None:
+def test_an_unpublishable_path_is_refused_before_anything_is_written(world: SiteBucket) -> None:
     worker = world.worker()
     with pytest.raises(Permanent, match="no path of a site"):
         world.publish(worker, A, {"index.html": "", ".webordinary/x": ""}, 1)
     assert world.shown() == {}
 
 
-def test_copies_of_sites_are_bounded_and_the_oldest_goes_to_make_the_next(tmp_path: Path, world: SiteWorld) -> None:
+def test_copies_of_sites_are_bounded_and_the_oldest_goes_to_make_the_next(tmp_path: Path, world: SiteBucket) -> None:
     worker = world.worker()
     for number in range(KEPT_COPIES + 2):
         world.built(worker, f"{number}" * 40, {"index.html": str(number)}, number)

@@ -17,7 +17,7 @@ import boto3  # noqa: E402
 from botocore.stub import Stubber  # noqa: E402
 
 from tests.aws.emulator import REGION, Emulator, credentials  # noqa: E402
-from tests.aws.site_world import SiteWorld, clients_of  # noqa: E402
+from tests.aws.site_bucket import SiteBucket, clients_of  # noqa: E402
 from webordinary.adapters.aws import names  # noqa: E402
 from webordinary.adapters.aws.site.credentials import (  # noqa: E402
     LAST_SECONDS,
@@ -121,7 +121,7 @@ def test_a_site_is_published_with_them_and_no_child_process_could_read_them(
     for name, value in credentials().items():
         monkeypatch.setenv(name, value)
     before = dict(os.environ)
-    world = SiteWorld(ministack, tmp_path, ("amelia",))
+    world = SiteBucket(ministack, tmp_path, ("amelia",))
     sts = boto3.client("sts", region_name=REGION, endpoint_url=ministack.endpoint)
     rights = rights_of(
         "s3", world.s3, lambda project: become_publisher(sts, ROLE, project, "w-1"), REGION, ministack.endpoint

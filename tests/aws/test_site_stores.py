@@ -13,7 +13,7 @@ from tests.extras import needs_extra
 needs_extra("boto3", "aws")
 
 from tests.aws.emulator import Emulator  # noqa: E402
-from tests.aws.site_world import clients_of  # noqa: E402
+from tests.aws.site_bucket import clients_of  # noqa: E402
 from webordinary.adapters.agents.session_store import (  # noqa: E402
     SessionRecord,
     SessionStore,

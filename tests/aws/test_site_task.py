@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.unit.jobs.world import NOON, SCOTT, TestHold
+from tests.unit.jobs.fixtures import NOON, SCOTT, TestHold
 from webordinary.adapters.aws import ecs as room
 from webordinary.adapters.aws.ecs import EXPIRES_MINUTES, ProtectedWork, TaskProtection, container_id
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.aws.emulator import Emulator
 from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy, overtaken, refusal
-from tests.aws.queue_world import NOON, QueueWorld, queued, running
+from tests.aws.pool_queues import NOON, PoolQueues, queued, running
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.pool.wakeups import (
     SAID_AGAIN_SECONDS,
@@ -33,16 +33,16 @@ Polls = Callable[[], list[threading.Thread]]
 
 
 @pytest.fixture
-def world(ministack: Emulator) -> QueueWorld:
-    return QueueWorld(ministack.endpoint)
+def world(ministack: Emulator) -> PoolQueues:
+    return PoolQueues(ministack.endpoint)
 
 
 @pytest.fixture
-def sleeper(world: QueueWorld) -> Iterator[Sleeper]:
+def sleeper(world: PoolQueues) -> Iterator[Sleeper]:
     """Workers' sleep, closed at the end."""
     with ExitStack() as closing:
 
-        def make(seen: QueueWorld | None = None, *, slots: int = 2, poll_seconds: int = 1) -> PollingWakeups:
+        def make(seen: PoolQueues | None = None, *, slots: int = 2, poll_seconds: int = 1) -> PollingWakeups:
             seen = seen or world
             wakeups = PollingWakeups(seen.queues, seen.hints, slots, poll_seconds)
             closing.callback(wakeups.close)
@@ -67,7 +67,7 @@ def test_a_poke_ends_the_wait_and_several_are_one(sleeper: Sleeper) -> None:
     assert wakeups.wait(-1) == []
 
 
-def test_a_ticket_wakes_the_owner_and_does_not_hold_back_the_next(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_a_ticket_wakes_the_owner_and_does_not_hold_back_the_next(world: PoolQueues, sleeper: Sleeper) -> None:
     key, wakeups = world.key(), sleeper()
     wakeups.attend({key: None}, 0)
     world.tickets.notify_owner(queued(key, "job-1"))
@@ -76,7 +76,7 @@ def test_a_ticket_wakes_the_owner_and_does_not_hold_back_the_next(world: QueueWo
     assert wakeups.wait(LONG) == [f"ticket {key}"]
 
 
-def test_a_ticket_wakes_the_owner_while_a_job_runs(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_a_ticket_wakes_the_owner_while_a_job_runs(world: PoolQueues, sleeper: Sleeper) -> None:
     key, wakeups = world.key(), sleeper()
     job = running(queued(key))
     wakeups.attend({key: job}, 0)
@@ -84,7 +84,7 @@ def test_a_ticket_wakes_the_owner_while_a_job_runs(world: QueueWorld, sleeper: S
     assert wakeups.wait(LONG) == [f"ticket {key}"]
 
 
-def test_the_ticket_of_the_job_that_runs_is_no_news(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_the_ticket_of_the_job_that_runs_is_no_news(world: PoolQueues, sleeper: Sleeper) -> None:
     key, other, wakeups = world.key(), world.key(), sleeper()
     job = queued(key)
     world.tickets.notify_owner(job)
@@ -94,7 +94,7 @@ def test_the_ticket_of_the_job_that_runs_is_no_news(world: QueueWorld, sleeper: 
     assert wakeups.wait(LONG) == [f"ticket {other}"]
 
 
-def test_nor_is_it_when_the_job_has_ended_meanwhile(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_nor_is_it_when_the_job_has_ended_meanwhile(world: PoolQueues, sleeper: Sleeper) -> None:
     key, other, wakeups = world.key(), world.key(), sleeper()
     job = queued(key)
     wakeups.attend({key: running(job)}, 0)
@@ -105,7 +105,7 @@ def test_nor_is_it_when_the_job_has_ended_meanwhile(world: QueueWorld, sleeper: 
     assert wakeups.wait(LONG) == [f"ticket {other}"]
 
 
-def test_what_nobody_of_us_wrote_wakes_too_and_goes(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_what_nobody_of_us_wrote_wakes_too_and_goes(world: PoolQueues, sleeper: Sleeper) -> None:
     key, wakeups = world.key(), sleeper()
     queue = names.queues_of(key).input
     world.queues.send_once(queue, {}, "TICKET", ProjectUser("other", "one"), "once")
@@ -114,7 +114,7 @@ def test_what_nobody_of_us_wrote_wakes_too_and_goes(world: QueueWorld, sleeper: 
     world.wait_empty(queue)
 
 
-def test_a_hint_wakes_a_worker_with_a_free_slot(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_a_hint_wakes_a_worker_with_a_free_slot(world: PoolQueues, sleeper: Sleeper) -> None:
     key, wakeups, sender = world.key(), sleeper(), world.beside()
     wakeups.attend({}, 1)
     sender.hints.send(ClaimRequest(key, NOON), NOON)
@@ -123,7 +123,7 @@ def test_a_hint_wakes_a_worker_with_a_free_slot(world: QueueWorld, sleeper: Slee
     assert waiting_for(sender) == []
 
 
-def test_a_worker_without_a_free_slot_leaves_hints_to_others(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_a_worker_without_a_free_slot_leaves_hints_to_others(world: PoolQueues, sleeper: Sleeper) -> None:
     key, waiting, wakeups = world.key(), world.key(), sleeper()
     wakeups.attend({key: None}, 0)
     world.hints.send(ClaimRequest(waiting, NOON), NOON)
@@ -132,7 +132,7 @@ def test_a_worker_without_a_free_slot_leaves_hints_to_others(world: QueueWorld, 
     assert waiting_for(world.beside()) == [waiting]
 
 
-def test_when_its_slots_are_taken_a_worker_gives_its_hints_back(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_when_its_slots_are_taken_a_worker_gives_its_hints_back(world: PoolQueues, sleeper: Sleeper) -> None:
     key, other, wakeups = world.key(), world.beside(), sleeper()
     awake = sleeper(other)
     world.hints.send(ClaimRequest(key, NOON), NOON)
@@ -144,7 +144,7 @@ def test_when_its_slots_are_taken_a_worker_gives_its_hints_back(world: QueueWorl
     assert waiting_for(other) == [key]
 
 
-def test_a_hint_that_comes_when_the_slots_are_taken_goes_to_another(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_a_hint_that_comes_when_the_slots_are_taken_goes_to_another(world: PoolQueues, sleeper: Sleeper) -> None:
     key, full, free = world.key(), sleeper(), world.beside()
     full.attend({}, 1)
     full.attend({}, 0)  # its poll is under way and cannot be called back
@@ -155,7 +155,7 @@ def test_a_hint_that_comes_when_the_slots_are_taken_goes_to_another(world: Queue
     assert waiting_for(free) == [key]
 
 
-def test_the_hint_of_a_key_that_is_held_goes(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_the_hint_of_a_key_that_is_held_goes(world: PoolQueues, sleeper: Sleeper) -> None:
     key, wakeups = world.key(), sleeper()
     world.hints.send(ClaimRequest(key, NOON), NOON)
     wakeups.attend({}, 1)
@@ -164,7 +164,7 @@ def test_the_hint_of_a_key_that_is_held_goes(world: QueueWorld, sleeper: Sleeper
     assert world.lying(world.unclaimed) == 0
 
 
-def test_a_ticket_that_an_earlier_owner_still_polls_for_reaches_the_next(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_a_ticket_that_an_earlier_owner_still_polls_for_reaches_the_next(world: PoolQueues, sleeper: Sleeper) -> None:
     key, earlier, later = world.key(), sleeper(poll_seconds=5), sleeper(world.beside())
     earlier.attend({key: None}, 0)
     earlier.attend({}, 0)
@@ -175,7 +175,7 @@ def test_a_ticket_that_an_earlier_owner_still_polls_for_reaches_the_next(world: 
     assert earlier.wait(0) == []
 
 
-def test_polling_survives_refusals_and_lost_answers(world: QueueWorld, sleeper: Sleeper, polls: Polls) -> None:
+def test_polling_survives_refusals_and_lost_answers(world: PoolQueues, sleeper: Sleeper, polls: Polls) -> None:
     key = world.key()
     with faulty_proxy(world.endpoint) as proxy:
         wakeups = sleeper(world.beside(proxy.endpoint))
@@ -193,7 +193,7 @@ def test_polling_survives_refusals_and_lost_answers(world: QueueWorld, sleeper: 
 
 
 def test_the_same_trouble_is_told_once_and_that_it_is_over(
-    world: QueueWorld, sleeper: Sleeper, polls: Polls, caplog: pytest.LogCaptureFixture
+    world: PoolQueues, sleeper: Sleeper, polls: Polls, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = world.key()
     with faulty_proxy(world.endpoint) as proxy:
@@ -228,7 +228,7 @@ def test_a_trouble_that_lasts_is_told_again_now_and_then(caplog: pytest.LogCaptu
     ]
 
 
-def test_a_queue_that_is_not_there_yet_is_asked_again(world: QueueWorld, sleeper: Sleeper) -> None:
+def test_a_queue_that_is_not_there_yet_is_asked_again(world: PoolQueues, sleeper: Sleeper) -> None:
     key, wakeups = world.key(queues=False), sleeper()
     wakeups.attend({key: None}, 0)
     create_key_queues(world.clients, key)
@@ -237,7 +237,7 @@ def test_a_queue_that_is_not_there_yet_is_asked_again(world: QueueWorld, sleeper
 
 
 def test_threads_are_bounded_and_a_key_that_waits_for_one_gets_it(
-    world: QueueWorld, sleeper: Sleeper, polls: Polls
+    world: PoolQueues, sleeper: Sleeper, polls: Polls
 ) -> None:
     key, polled, answered = world.key(), threading.Semaphore(0), threading.Event()
 
@@ -264,7 +264,7 @@ def test_threads_are_bounded_and_a_key_that_waits_for_one_gets_it(
         join(polls())
 
 
-def test_closing_ends_every_thread(world: QueueWorld, sleeper: Sleeper, polls: Polls) -> None:
+def test_closing_ends_every_thread(world: PoolQueues, sleeper: Sleeper, polls: Polls) -> None:
     wakeups = sleeper(poll_seconds=1)
     wakeups.attend({world.key(): None}, 1)
     wakeups.close()
@@ -273,7 +273,7 @@ def test_closing_ends_every_thread(world: QueueWorld, sleeper: Sleeper, polls: P
     assert polls() == []
 
 
-def test_polls_that_come_back_empty_at_once_are_no_frenzy(world: QueueWorld, sleeper: Sleeper, polls: Polls) -> None:
+def test_polls_that_come_back_empty_at_once_are_no_frenzy(world: PoolQueues, sleeper: Sleeper, polls: Polls) -> None:
     key, third = world.key(), threading.Event()
     with faulty_proxy(world.endpoint) as proxy:
         proxy.inject(overtaken(lambda: None), "sqs:ReceiveMessage", times=2)
@@ -288,7 +288,7 @@ def test_polls_that_come_back_empty_at_once_are_no_frenzy(world: QueueWorld, sle
         join(polls())
 
 
-def waiting_for(world: QueueWorld) -> list[ProjectUser]:
+def waiting_for(world: PoolQueues) -> list[ProjectUser]:
     return [hint.key for hint in world.hints.receive(NOON, (), 10)]
 
 

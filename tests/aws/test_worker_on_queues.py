@@ -15,7 +15,7 @@ import pytest
 
 from tests.aws.accounts import clients_of
 from tests.aws.emulator import Emulator
-from tests.aws.pool_world import PoolWorld
+from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws.pool.claim_table import RemoteLiveness
 from webordinary.adapters.aws.pool.queues import AwsInterrupts, Queues, SqsNotifier
 from webordinary.adapters.aws.pool.step_functions import StepFunctionsCallbacks
@@ -62,12 +62,12 @@ class EditContext:
             self.told.put((event.kind, str(event.data.get("outcome") or event.key)))
 
 
-class House:
+class PoolWithWorker:
     """A pool with one worker in it."""
 
     def __init__(self, endpoint: str) -> None:
         self.keys = [ProjectUser(f"p{secrets.token_hex(6)}", "scott") for _ in range(2)]
-        world = PoolWorld(endpoint)
+        world = PoolTables(endpoint)
         hints = world.with_hints(self.keys)
         queues, one = Queues(world.clients.sqs), world.one_process()
         self.pool = Pool(
@@ -114,14 +114,14 @@ class House:
 
 
 @pytest.fixture
-def house(ministack: Emulator) -> Iterator[House]:
+def house(ministack: Emulator) -> Iterator[PoolWithWorker]:
     with ExitStack() as closing:
-        house = House(ministack.endpoint)
+        house = PoolWithWorker(ministack.endpoint)
         house.run(closing)
         yield house
 
 
-def test_a_hint_brings_the_first_job_and_a_ticket_the_next(house: House) -> None:
+def test_a_hint_brings_the_first_job_and_a_ticket_the_next(house: PoolWithWorker) -> None:
     house.queue("a", owned=False)
     first, fence = house.context.begun.get(timeout=LONG)
     assert house.context.told.get(timeout=LONG) == ("JobSettled", "succeeded")
@@ -129,7 +129,7 @@ def test_a_hint_brings_the_first_job_and_a_ticket_the_next(house: House) -> None
     assert (first, house.context.begun.get(timeout=LONG)) == ("a", ("b", fence))
 
 
-def test_a_stop_ends_the_running_job(house: House) -> None:
+def test_a_stop_ends_the_running_job(house: PoolWithWorker) -> None:
     house.context.lasting.add("a")
     house.queue("a", owned=False)
     house.context.begun.get(timeout=LONG)
@@ -138,7 +138,7 @@ def test_a_stop_ends_the_running_job(house: House) -> None:
     assert house.context.told.get(timeout=LONG) == ("JobSettled", "cancelled")
 
 
-def test_a_mail_of_another_thread_goes_first_and_the_interrupted_one_goes_on(house: House) -> None:
+def test_a_mail_of_another_thread_goes_first_and_the_interrupted_one_goes_on(house: PoolWithWorker) -> None:
     house.context.lasting.add("a")
     house.queue("a", owned=False)
     assert house.context.begun.get(timeout=LONG)[0] == "a"
@@ -146,7 +146,7 @@ def test_a_mail_of_another_thread_goes_first_and_the_interrupted_one_goes_on(hou
     assert [house.context.begun.get(timeout=LONG)[0] for _ in range(2)] == ["b", "a"]
 
 
-def test_an_idle_owner_gives_way_to_a_key_that_waits(house: House) -> None:
+def test_an_idle_owner_gives_way_to_a_key_that_waits(house: PoolWithWorker) -> None:
     house.queue("a", owned=False)
     assert house.context.told.get(timeout=LONG) == ("JobSettled", "succeeded")
     house.queue("b", key=1, owned=False)

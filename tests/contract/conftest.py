@@ -10,7 +10,7 @@ from tests.aws.emulator import Emulator
 from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 
 if TYPE_CHECKING:
-    from tests.aws.pool_world import PoolWorld
+    from tests.aws.pool_tables import PoolTables
 
 
 @pytest.fixture
@@ -31,15 +31,15 @@ def file_database(tmp_path: Path) -> Iterator[Database]:
 
 
 @pytest.fixture
-def aws_pool(ministack: Emulator) -> PoolWorld:
+def aws_pool(ministack: Emulator) -> PoolTables:
     """The pool's tables on the emulator."""
-    from tests.aws.pool_world import PoolWorld
+    from tests.aws.pool_tables import PoolTables
 
-    return PoolWorld(ministack.endpoint)
+    return PoolTables(ministack.endpoint)
 
 
 @pytest.fixture
-def aws_pool_whose_answers_are_lost(aws_pool: PoolWorld, ministack: Emulator) -> Iterator[PoolWorld]:
+def aws_pool_whose_answers_are_lost(aws_pool: PoolTables, ministack: Emulator) -> Iterator[PoolTables]:
     """Whatever is asked of DynamoDB is done, and then its answer is lost; the second try is answered."""
     from tests.aws.faulty_proxy import DROP_RESPONSE, faulty_proxy
 

@@ -17,11 +17,11 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 def letters(request: pytest.FixtureRequest, database: Database) -> DeadLetters:
     if request.param == "aws":
         emulator = request.getfixturevalue("ministack")
-        from tests.aws.pool_world import PoolWorld
+        from tests.aws.pool_tables import PoolTables
 
         from webordinary.adapters.aws import names
 
-        return PoolWorld(emulator.endpoint, (names.MAILS,)).dead_letters()
+        return PoolTables(emulator.endpoint, (names.MAILS,)).dead_letters()
     return SqliteDeadLetters(database)
 
 

@@ -30,12 +30,12 @@ def audit(request: pytest.FixtureRequest, database: Database) -> tuple[Interrupt
     if request.param == "sqlite":
         return SqliteInterruptions(database), lambda: _workers_in(database)
     emulator = request.getfixturevalue("ministack")
-    from tests.aws.pool_world import PoolWorld
+    from tests.aws.pool_tables import PoolTables
     from tests.aws.test_pool_items import items
 
     from webordinary.adapters.aws import names
 
-    world = PoolWorld(emulator.endpoint, (names.INTERRUPTIONS,))
+    world = PoolTables(emulator.endpoint, (names.INTERRUPTIONS,))
 
     def kept() -> list[str]:
         found = {str(item["recordId"]): str(item["interruptedContainer"]) for item in items(world, names.INTERRUPTIONS)}

@@ -31,11 +31,11 @@ def ledger(request: pytest.FixtureRequest, database: Database) -> Ledger:
     if request.param == "sqlite":
         return SqliteLedger(database)
     emulator = request.getfixturevalue("ministack")
-    from tests.aws.pool_world import PoolWorld
+    from tests.aws.pool_tables import PoolTables
 
     from webordinary.adapters.aws import names
 
-    return PoolWorld(emulator.endpoint, (names.COSTS,)).ledger((NOON + DAY).date)
+    return PoolTables(emulator.endpoint, (names.COSTS,)).ledger((NOON + DAY).date)
 
 
 def job(name: str, project: str = "amelia", thread: str = "t1") -> Job:

@@ -77,11 +77,11 @@ class Backend:
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     if request.param == "aws":
         emulator = request.getfixturevalue("ministack")
-        from tests.aws.mail_world import MailWorld
+        from tests.aws.mail_tables import MailTables
 
         from webordinary.adapters.aws.mail.mails import AwsConfirmations, AwsHourlyRates
 
-        world = MailWorld(emulator.endpoint)
+        world = MailTables(emulator.endpoint)
         yield Backend(
             world.raw_mails(), world.parsed_mails(), world.manifest(), world.blobs(), world.threads(),
             world.directory(), world.outbox(), AwsConfirmations(world.items()),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.aws.pool_world import PoolWorld
+    from tests.aws.pool_tables import PoolTables
 
 from webordinary.adapters.sqlite.claims import SqliteClaims
 from webordinary.adapters.sqlite.database import Database
@@ -73,7 +73,7 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Backend]:
     )
 
 
-def on_aws(world: PoolWorld) -> Backend:
+def on_aws(world: PoolTables) -> Backend:
     hints = world.with_hints([AMELIA_SCOTT, BAKERY_ANN, CHESS_BO])
     pool = Backend(world.jobs(), world.pending_callbacks(), world.claims(), hints, world.interrupts())
     return replace(pool, in_one_step=False, released_start_counts=True)

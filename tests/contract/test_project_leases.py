@@ -60,9 +60,9 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Backend]:
         yield Backend(SqliteJobs(db), SqliteClaims(db), SqliteProjectLeases(db, dead.__contains__), dead)
     else:
         emulator = request.getfixturevalue("ministack")
-        from tests.aws.pool_world import PoolWorld
+        from tests.aws.pool_tables import PoolTables
 
-        world = PoolWorld(emulator.endpoint)
+        world = PoolTables(emulator.endpoint)
         yield Backend(world.jobs(), world.claims(), world.project_leases(dead.__contains__), dead)
 
 

@@ -18,9 +18,9 @@ A, B = "a" * 40, "b" * 40
 def releases(request: pytest.FixtureRequest, tmp_path: Path) -> Releases:
     if request.param == "aws":
         emulator = request.getfixturevalue("ministack")
-        from tests.aws.site_world import SiteWorld
+        from tests.aws.site_bucket import SiteBucket
 
-        return SiteWorld(emulator, tmp_path).worker(keep=3)
+        return SiteBucket(emulator, tmp_path).worker(keep=3)
     return MemoryReleases(keep=3) if request.param == "memory" else FolderReleases(tmp_path / "sites", keep=3)
 
 

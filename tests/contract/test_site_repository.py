@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pytest
 from tests.fakes.repositories import MemoryOrigin, MemoryRepository
-from tests.unit.jobs.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
+from tests.unit.jobs.fixtures import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
 
 from webordinary.adapters.git import GitRepository
 from webordinary.adapters.git.repository import QUICK_SECONDS

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.acceptance import chaos_agent
 from tests.acceptance.killing import kill_tree
-from tests.acceptance.world import replies, text_of
+from tests.acceptance.waiting import replies, text_of
 from tests.conftest import Up
 from tests.processes import stop_between_writes
 from webordinary.adapters.files import smtp_client

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from typing import Any
 
-from tests.acceptance.world import text_of
+from tests.acceptance.waiting import text_of
 from tests.aws.accounts import session_of
 from tests.aws.emulator import REGION
 from tests.aws.lambdas import ROOT, close_down, packaged, until

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.compose import worker
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.site_files import Stage

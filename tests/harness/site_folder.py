@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.jobs.ports import AgentResult, AgentTask, AttachedFile
 from webordinary.model.mail import Attachment, AttachmentKind

@@ -65,7 +65,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class Cloud:
+class Templates:
     """All templates."""
 
     folder: Path
@@ -87,7 +87,7 @@ class Cloud:
         return self.stacks[name.replace("_", "-")]
 
 
-def synthesise(folder: Path, **context: str) -> Cloud:
+def synthesise(folder: Path, **context: str) -> Templates:
     """Run CDK in this process, without network and without telling anybody."""
     ready()
     from aws_cdk import App
@@ -104,7 +104,7 @@ def synthesise(folder: Path, **context: str) -> Cloud:
         file.name.removesuffix(".template.json"): Stack(json.loads(file.read_text()))
         for file in sorted(Path(assembly.directory).glob("*.template.json"))
     }
-    return Cloud(Path(assembly.directory), stacks)
+    return Templates(Path(assembly.directory), stacks)
 
 
 def ready() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import working_jail
-from tests.unit.jobs.world import TestHold
+from tests.attacks.targets import working_jail
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.sandbox.bubblewrap import python
 from webordinary.adapters.sandbox.sandbox import SandboxedPrograms
 from webordinary.jobs.sandbox_policy import Network, SandboxPolicy

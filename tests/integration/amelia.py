@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tests.fakes.events import EventRecorder
-from tests.unit.jobs.world import SCOTT, THREAD, TestHold, leases, started
+from tests.unit.jobs.fixtures import SCOTT, THREAD, TestHold, leases, started
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.releases import FolderReleases

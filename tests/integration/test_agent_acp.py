@@ -10,7 +10,7 @@ import pytest
 
 from tests.extras import needs_extra
 from tests.harness.chaos import until
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents import acp_agent as driver
 from webordinary.adapters.agents.acp_agent import AcpAgent, AcpSettings
 from webordinary.adapters.agents.session_store import SessionStore
@@ -37,7 +37,7 @@ PROGRAM = Path(__file__).with_name("acp_agent.py")
 Ask = Callable[..., AgentResult]
 
 
-class World:
+class AcpSite:
     """A site and an agent for it, in a jail or not."""
 
     def __init__(self, folder: Path, jailed: bool) -> None:
@@ -66,16 +66,16 @@ class World:
 
 
 @pytest.fixture(params=["jailed", "open"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    return World(tmp_path, request.param == "jailed")
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> AcpSite:
+    return AcpSite(tmp_path, request.param == "jailed")
 
 
 @pytest.fixture
-def jailed(tmp_path: Path) -> World:
-    return World(tmp_path, True)
+def jailed(tmp_path: Path) -> AcpSite:
+    return AcpSite(tmp_path, True)
 
 
-def test_it_edits_through_us_and_says_what_it_did(world: World) -> None:
+def test_it_edits_through_us_and_says_what_it_did(world: AcpSite) -> None:
     result = world.ask("edit")
     assert isinstance(result, Changed)
     assert result.summary == "The title is Sale now."
@@ -85,13 +85,13 @@ def test_it_edits_through_us_and_says_what_it_did(world: World) -> None:
     assert world.told == ["edit", "writes index.html"]
 
 
-def test_a_question_goes_back_to_the_customer(jailed: World) -> None:
+def test_a_question_goes_back_to_the_customer(jailed: AcpSite) -> None:
     result = jailed.ask("ask")
     assert isinstance(result, Asked)
     assert result.question == "Which title?"
 
 
-def test_a_reply_goes_on_with_the_session_on_another_worker(jailed: World) -> None:
+def test_a_reply_goes_on_with_the_session_on_another_worker(jailed: AcpSite) -> None:
     first = jailed.ask("edit")
     second = jailed.ask("reply", worker="w-2")
     assert isinstance(second, Answered)
@@ -101,7 +101,7 @@ def test_a_reply_goes_on_with_the_session_on_another_worker(jailed: World) -> No
     assert jailed.ask("edit").cost_usd == pytest.approx(0.5), "its share of what the session cost in all"
 
 
-def test_pictures_are_seen_and_can_be_taken(jailed: World) -> None:
+def test_pictures_are_seen_and_can_be_taken(jailed: AcpSite) -> None:
     blob = jailed.folder / "blob"
     blob.write_bytes(sample_photo())
     attachment = Attachment("cup.jpg", "image/jpeg", AttachmentKind.IMAGE, 1, "0" * 64)
@@ -134,7 +134,7 @@ def running(word: str) -> bool:
     return False
 
 
-def test_an_interrupt_is_told_by_the_protocol_and_the_session_goes_on(world: World) -> None:
+def test_an_interrupt_is_told_by_the_protocol_and_the_session_goes_on(world: AcpSite) -> None:
     token = TestHold()
     interrupter = WhenReady(world.site / "ready", token)
     interrupter.start()
@@ -147,7 +147,7 @@ def test_an_interrupt_is_told_by_the_protocol_and_the_session_goes_on(world: Wor
     assert not running(str(world.folder))
 
 
-def test_one_that_does_not_listen_is_killed(world: World) -> None:
+def test_one_that_does_not_listen_is_killed(world: AcpSite) -> None:
     token = TestHold()
     interrupter = WhenReady(world.site / "ready", token)
     interrupter.start()
@@ -157,14 +157,14 @@ def test_one_that_does_not_listen_is_killed(world: World) -> None:
     assert not running(str(world.folder))
 
 
-def test_out_of_time_it_is_ended(jailed: World) -> None:
+def test_out_of_time_it_is_ended(jailed: AcpSite) -> None:
     with pytest.raises(JobTimedOut):
         jailed.ask("hang", limits=AgentLimits(seconds=1.0), grace=0.2)
     with pytest.raises(JobTimedOut):
         jailed.ask("wait", limits=AgentLimits(seconds=1.0))
 
 
-def test_mischief_gets_nowhere(world: World) -> None:
+def test_mischief_gets_nowhere(world: AcpSite) -> None:
     (world.site / ".git").mkdir()
     outside = world.folder / "outside.txt"
     outside.write_text("as it was")
@@ -175,36 +175,36 @@ def test_mischief_gets_nowhere(world: World) -> None:
 
 
 @pytest.mark.parametrize("wish", ["flood", "shout"])
-def test_one_that_talks_without_end_is_ended(jailed: World, wish: str) -> None:
+def test_one_that_talks_without_end_is_ended(jailed: AcpSite, wish: str) -> None:
     with pytest.raises(Permanent, match=r"without end|more than"):
         jailed.ask(wish)
 
 
-def test_a_crash_is_tried_again_with_its_last_words(jailed: World) -> None:
+def test_a_crash_is_tried_again_with_its_last_words(jailed: AcpSite) -> None:
     with pytest.raises(Transient, match="no kiln today"):
         jailed.ask("crash")
 
 
-def test_what_a_crashed_run_cost_is_written_down(jailed: World) -> None:
+def test_what_a_crashed_run_cost_is_written_down(jailed: AcpSite) -> None:
     with pytest.raises(Transient):
         jailed.ask("spend_and_crash")
     assert jailed.spent == [0.5]
 
 
-def test_a_bill_of_an_acp_agent_that_makes_no_sense_counts_as_nothing(jailed: World) -> None:
+def test_a_bill_of_an_acp_agent_that_makes_no_sense_counts_as_nothing(jailed: AcpSite) -> None:
     result = jailed.ask("overcharge")
     assert isinstance(result, Answered), "its work is not called off for it"
     assert jailed.spent == [0.25]
     assert "counts as 0" in jailed.told[0]
 
 
-def test_what_earlier_runs_for_the_mail_cost_counts(jailed: World) -> None:
+def test_what_earlier_runs_for_the_mail_cost_counts(jailed: AcpSite) -> None:
     capped = jailed.ask("spend", limits=AgentLimits(cost_usd=60.0, spent_usd=20.0))
     assert isinstance(capped, NotUnderstood)
     assert "may cost ($60.00)" in capped.text
 
 
-def test_caps_on_cost_and_steps_call_it_off(jailed: World) -> None:
+def test_caps_on_cost_and_steps_call_it_off(jailed: AcpSite) -> None:
     costly = jailed.ask("spend", limits=AgentLimits(cost_usd=5.0))
     assert isinstance(costly, NotUnderstood)
     assert "may cost ($5.00)" in costly.text
@@ -214,7 +214,7 @@ def test_caps_on_cost_and_steps_call_it_off(jailed: World) -> None:
     assert "10 steps" in long.text
 
 
-def test_what_the_operator_must_mend_is_said(jailed: World) -> None:
+def test_what_the_operator_must_mend_is_said(jailed: AcpSite) -> None:
     with pytest.raises(Permanent, match="logged in"):
         jailed.ask("edit", "--locked")
     with pytest.raises(Permanent, match="version 99"):

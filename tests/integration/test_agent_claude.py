@@ -11,8 +11,8 @@ import pytest
 
 from tests.extras import needs_extra
 from tests.harness.chaos import until
-from tests.integration.claude_world import KEY, World, ends
-from tests.unit.jobs.world import TestHold
+from tests.integration.claude_site import KEY, ClaudeSite, ends
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.claude_agent import read_ending
 from webordinary.adapters.agents.scripted_model import ApiError, Say, ScriptedApi, Stall, Use
 from webordinary.jobs.ports import AgentLimits, Answered, Asked, AttachedFile, Changed, NotUnderstood
@@ -26,13 +26,13 @@ PHOTO = sample_photo()
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> ClaudeSite:
+    return ClaudeSite(tmp_path)
 
 
 @pytest.fixture
-def unjailed(tmp_path: Path) -> World:
-    return World(tmp_path, jailed=False)
+def unjailed(tmp_path: Path) -> ClaudeSite:
+    return ClaudeSite(tmp_path, jailed=False)
 
 
 def results(api: ScriptedApi) -> list[str]:
@@ -40,7 +40,7 @@ def results(api: ScriptedApi) -> list[str]:
     return [json.dumps(block.get("content", "")) for block in api.requests[-1].blocks("tool_result")]
 
 
-def test_it_edits_the_site_and_says_so(world: World) -> None:
+def test_it_edits_the_site_and_says_so(world: ClaudeSite) -> None:
     with ScriptedApi([*world.edit(), ends("changed", "The title is “Sale” now.")]) as api:
         result = world.ask(api)
     assert world.page.read_text() == "<h1>Sale</h1>\n"
@@ -53,7 +53,7 @@ def test_it_edits_the_site_and_says_so(world: World) -> None:
     assert "for its owner, who writes e-mails to you" in api.requests[0].system
 
 
-def test_it_answers_without_a_change_and_asks_one_question(world: World) -> None:
+def test_it_answers_without_a_change_and_asks_one_question(world: ClaudeSite) -> None:
     with ScriptedApi([ends("answered", "It has one page.")]) as api:
         assert isinstance(world.ask(api, "How many pages are there?"), Answered)
     with ScriptedApi([ends("question", "Which title?")]) as api:
@@ -62,14 +62,14 @@ def test_it_answers_without_a_change_and_asks_one_question(world: World) -> None
     assert result.question == "Which title?"
 
 
-def test_plain_words_in_the_end_count_too(world: World) -> None:
+def test_plain_words_in_the_end_count_too(world: ClaudeSite) -> None:
     with ScriptedApi([Say("It is a pottery."), Say("It is a pottery.")]) as api:
         assert isinstance(world.ask(api, "What is this?"), Answered)
     with ScriptedApi([*world.edit(), Say("Done."), Say("Done.")]) as api:
         assert isinstance(world.ask(api), Changed)
 
 
-def test_a_reply_goes_on_with_the_conversation_on_another_worker(world: World) -> None:
+def test_a_reply_goes_on_with_the_conversation_on_another_worker(world: ClaudeSite) -> None:
     with ScriptedApi([*world.edit(), ends("changed", "The title is “Sale” now.")]) as api:
         first = world.ask(api, "Change the title to Sale")
     elsewhere = world.folder / "elsewhere"
@@ -84,7 +84,7 @@ def test_a_reply_goes_on_with_the_conversation_on_another_worker(world: World) -
     assert second.cost_usd == pytest.approx(0.00024), "the cost of the first mail is not counted again"
 
 
-def test_another_thread_knows_nothing_of_it(world: World) -> None:
+def test_another_thread_knows_nothing_of_it(world: ClaudeSite) -> None:
     with ScriptedApi([ends("answered", "Noted.")]) as api:
         world.ask(api, "My cat is called Minka")
     with ScriptedApi([ends("answered", "I do not know.")]) as api:
@@ -92,7 +92,7 @@ def test_another_thread_knows_nothing_of_it(world: World) -> None:
     assert "Minka" not in api.requests[0].text()
 
 
-def test_pictures_are_seen_and_can_be_put_onto_the_site(world: World) -> None:
+def test_pictures_are_seen_and_can_be_put_onto_the_site(world: ClaudeSite) -> None:
     blob = world.folder / "blob"
     blob.write_bytes(PHOTO)
     attachment = Attachment("../Spring table.jpg", "image/jpeg", AttachmentKind.IMAGE, len(PHOTO), "0" * 64)
@@ -132,7 +132,7 @@ def processes_naming(word: str) -> list[str]:
     return found
 
 
-def test_interrupted_while_the_model_speaks_it_ends_at_once_and_can_go_on(world: World) -> None:
+def test_interrupted_while_the_model_speaks_it_ends_at_once_and_can_go_on(world: ClaudeSite) -> None:
     token = TestHold()
     with ScriptedApi([*world.edit(), Stall("I am about to")]) as api:
         interrupter = WhenAsked(api, token, 3)
@@ -147,7 +147,7 @@ def test_interrupted_while_the_model_speaks_it_ends_at_once_and_can_go_on(world:
     assert isinstance(result, Changed), "the work of before the interruption is not dropped"
 
 
-def test_interrupted_in_a_tool_the_tool_ends_too(world: World) -> None:
+def test_interrupted_in_a_tool_the_tool_ends_too(world: ClaudeSite) -> None:
     token = TestHold()
     command = f"echo $$ > {world.site}/pid; touch {world.site}/ready; sleep 1000"
     with ScriptedApi([Use("Bash", {"command": command})]) as api:
@@ -159,28 +159,28 @@ def test_interrupted_in_a_tool_the_tool_ends_too(world: World) -> None:
     assert processes_naming(str(world.site)) == []
 
 
-def test_out_of_time_it_is_ended(world: World) -> None:
+def test_out_of_time_it_is_ended(world: ClaudeSite) -> None:
     with ScriptedApi([Stall()]) as api, pytest.raises(JobTimedOut):
         world.agent(api, grace=10.0).run(world.task("Go", limits=AgentLimits(seconds=3.0)), TestHold())
     assert processes_naming(str(world.folder)) == []
 
 
 @pytest.mark.parametrize("status", [429, 529])
-def test_a_busy_model_is_asked_again_and_then_the_job_is_tried_later(world: World, status: int) -> None:
+def test_a_busy_model_is_asked_again_and_then_the_job_is_tried_later(world: ClaudeSite, status: int) -> None:
     with ScriptedApi([ApiError(status)] * 9) as api, pytest.raises(Transient, match="cannot be reached"):
         world.ask(api)
     assert len(api.requests) == 2, "one retry was allowed"
     assert world.told == ["waits for the model, which is busy"]
 
 
-def test_a_rate_limit_that_passes_is_no_failure(world: World) -> None:
+def test_a_rate_limit_that_passes_is_no_failure(world: ClaudeSite) -> None:
     busy = ApiError(429, "rate_limit_error", headers={"retry-after": "1"})
     with ScriptedApi([busy, ends("answered", "Hello.")]) as api:
         assert isinstance(world.ask(api), Answered)
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, "authentication_error"), (403, "permission_error")])
-def test_a_refused_key_is_told_to_the_operator(world: World, status: int, kind: str) -> None:
+def test_a_refused_key_is_told_to_the_operator(world: ClaudeSite, status: int, kind: str) -> None:
     with (
         ScriptedApi([ApiError(status, kind, "invalid x-api-key")] * 9) as api,
         pytest.raises(Permanent, match="check it"),
@@ -196,7 +196,7 @@ def test_a_bill_of_claude_that_makes_no_sense_counts_as_nothing(told: float) -> 
     assert read_ending(ended).total_cost_usd == 0.0
 
 
-def test_a_reached_budget_is_told_to_the_customer_and_counted(world: World) -> None:
+def test_a_reached_budget_is_told_to_the_customer_and_counted(world: ClaudeSite) -> None:
     page = str(world.page)
     with ScriptedApi([Use("Read", {"file_path": page}, tokens=100_000)] * 5) as api:
         result = world.agent(api).run(world.task("Go", limits=AgentLimits(cost_usd=0.5)), TestHold())
@@ -206,7 +206,7 @@ def test_a_reached_budget_is_told_to_the_customer_and_counted(world: World) -> N
     assert len(api.requests) == 1
 
 
-def test_what_earlier_runs_for_the_mail_cost_counts(world: World) -> None:
+def test_what_earlier_runs_for_the_mail_cost_counts(world: ClaudeSite) -> None:
     limits = AgentLimits(cost_usd=5.0, spent_usd=4.5)
     with ScriptedApi([Use("Read", {"file_path": str(world.page)}, tokens=100_000)] * 5) as api:
         result = world.agent(api).run(world.task("Go", limits=limits), TestHold())
@@ -215,7 +215,7 @@ def test_what_earlier_runs_for_the_mail_cost_counts(world: World) -> None:
     assert len(api.requests) == 1
 
 
-def test_what_is_refused_is_paid_for_all_the_same(world: World) -> None:
+def test_what_is_refused_is_paid_for_all_the_same(world: ClaudeSite) -> None:
     script = [Use("Bash", {"command": f"mkfifo {world.site}/pipe"}, tokens=1000), ends("changed", "Done.", tokens=1000)]
     with ScriptedApi(script) as api, pytest.raises(Permanent, match="neither a file nor a folder"):
         world.ask(api)
@@ -223,14 +223,14 @@ def test_what_is_refused_is_paid_for_all_the_same(world: World) -> None:
     assert world.spent[0] > 0
 
 
-def test_too_many_steps_are_told_to_the_customer(world: World) -> None:
+def test_too_many_steps_are_told_to_the_customer(world: ClaudeSite) -> None:
     with ScriptedApi([Use("Read", {"file_path": str(world.page)})] * 9) as api:
         result = world.agent(api).run(world.task("Go", limits=AgentLimits(turns=2)), TestHold())
     assert isinstance(result, NotUnderstood)
     assert "2 steps" in result.text
 
 
-def hostile(world: World, secret: Path) -> list[Use]:
+def hostile(world: ClaudeSite, secret: Path) -> list[Use]:
     """A model that was talked into mischief by what it read."""
     site = world.site
     return [
@@ -248,7 +248,7 @@ def hostile(world: World, secret: Path) -> list[Use]:
 
 @pytest.mark.parametrize("jailed", [True, False])
 def test_a_hostile_instruction_reaches_nothing(tmp_path: Path, jailed: bool) -> None:
-    world = World(tmp_path, jailed)
+    world = ClaudeSite(tmp_path, jailed)
     (world.site / ".git" / "hooks").mkdir(parents=True)
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret word is celadon")
@@ -268,14 +268,14 @@ def test_a_hostile_instruction_reaches_nothing(tmp_path: Path, jailed: bool) -> 
     assert api.requests[0].headers["x-api-key"] == KEY, "the proxy added it"
 
 
-def test_without_a_jail_there_is_no_shell(unjailed: World) -> None:
+def test_without_a_jail_there_is_no_shell(unjailed: ClaudeSite) -> None:
     with ScriptedApi([Use("Bash", {"command": f"touch {unjailed.site}/ran"}), ends("answered", "No.")]) as api:
         unjailed.ask(api)
     assert not api.requests[0].offers("Bash")
     assert not (unjailed.site / "ran").exists()
 
 
-def test_what_the_repository_says_to_agents_is_not_heard(world: World) -> None:
+def test_what_the_repository_says_to_agents_is_not_heard(world: ClaudeSite) -> None:
     ran = world.site / "ran"
     hook = {"hooks": [{"type": "command", "command": f"touch {ran}"}]}
     settings = {"hooks": {"SessionStart": [hook], "PreToolUse": [hook]}, "permissions": {"allow": ["WebFetch"]}}
@@ -292,7 +292,7 @@ def test_what_the_repository_says_to_agents_is_not_heard(world: World) -> None:
     assert all("MARKED" not in request.system + request.text() for request in api.requests)
 
 
-def test_a_mail_is_not_a_command_of_the_program(world: World) -> None:
+def test_a_mail_is_not_a_command_of_the_program(world: ClaudeSite) -> None:
     secret = world.site / "notes.txt"
     secret.write_text("celadon")
     with ScriptedApi([ends("answered", "Hm.")]) as api:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.extras import needs_extra
-from tests.integration.claude_world import World, ends
-from tests.unit.jobs.world import TestHold
+from tests.integration.claude_site import ClaudeSite, ends
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.claude_access import AwsCredentials, KeyCommand, ModelAccess, model_access
 from webordinary.adapters.agents.scripted_model import ApiError, Received, Script, ScriptedApi, Use
 from webordinary.entrypoints.cli import main
@@ -31,8 +31,8 @@ LOOK = f"env; cat /proc/[0-9]*/environ; cat ~/.aws/* ; {ELSEWHERE} -exec cat {{}
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> ClaudeSite:
+    return ClaudeSite(tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def bedrock(api: ScriptedApi, **env: str) -> ModelAccess:
     return model_access({**BEDROCK, "ANTHROPIC_BEDROCK_BASE_URL": api.url, **env})
 
 
-def change(world: World, api: ScriptedApi, access: ModelAccess) -> None:
+def change(world: ClaudeSite, api: ScriptedApi, access: ModelAccess) -> None:
     """A whole job: the answers are understood, the file is edited."""
     result = world.agent_with(lambda: access).run(world.task("Change the title to Sale"), TestHold())
     assert isinstance(result, Changed), result
@@ -71,7 +71,7 @@ def heard(api: ScriptedApi) -> str:
 
 
 @pytest.mark.usefixtures("keys")
-def test_what_it_asks_bedrock_is_signed_by_the_proxy_and_the_secret_never_enters_the_jail(world: World) -> None:
+def test_what_it_asks_bedrock_is_signed_by_the_proxy_and_the_secret_never_enters_the_jail(world: ClaudeSite) -> None:
     from tests.integration.aws_signature import expected, signature_of
 
     with ScriptedApi([Use("Bash", {"command": LOOK}), *world.edit(), ends("changed", "Done.")]) as api:
@@ -94,7 +94,7 @@ def test_what_it_asks_bedrock_is_signed_by_the_proxy_and_the_secret_never_enters
 
 
 @pytest.mark.usefixtures("keys")
-def test_a_models_own_name_is_signed_as_it_is_sent(world: World) -> None:
+def test_a_models_own_name_is_signed_as_it_is_sent(world: ClaudeSite) -> None:
     from tests.integration.aws_signature import expected, signature_of
 
     name = "arn:aws:bedrock:eu-central-1:123456789012:application-inference-profile/pots"
@@ -132,7 +132,7 @@ def test_an_operator_with_credentials_of_aws_gets_claude_without_another_word(
 
 
 def test_credentials_that_run_out_are_renewed_while_the_job_runs(
-    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    world: ClaudeSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from tests.integration.aws_signature import expected, signature_of
 
@@ -157,7 +157,7 @@ def test_credentials_that_run_out_are_renewed_while_the_job_runs(
     )
 
 
-def test_a_bearer_token_needs_no_signature(world: World) -> None:
+def test_a_bearer_token_needs_no_signature(world: ClaudeSite) -> None:
     with ScriptedApi([Use("Bash", {"command": LOOK}), *world.edit(), ends("changed", "Done.")]) as api:
         change(world, api, bedrock(api, AWS_BEARER_TOKEN_BEDROCK="bedrock-api-key"))
     assert {request.headers["authorization"] for request in api.requests} == {"Bearer bedrock-api-key"}
@@ -165,14 +165,14 @@ def test_a_bearer_token_needs_no_signature(world: World) -> None:
     assert "bedrock-api-key" not in heard(api)
 
 
-def test_a_gateway_of_the_operators_own_is_asked_with_its_own_token(world: World) -> None:
+def test_a_gateway_of_the_operators_own_is_asked_with_its_own_token(world: ClaudeSite) -> None:
     own = {"CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1", "ANTHROPIC_AUTH_TOKEN": "gateway-token"}
     with ScriptedApi([*world.edit(), ends("changed", "Done.")]) as api:
         change(world, api, bedrock(api, **own))
     assert {request.headers["authorization"] for request in api.requests} == {"Bearer gateway-token"}
 
 
-def test_vertex_is_asked_with_a_token_that_a_program_prints(world: World) -> None:
+def test_vertex_is_asked_with_a_token_that_a_program_prints(world: ClaudeSite) -> None:
     key = KeyCommand(("echo", "ya29.vertex-token"), {})
     with ScriptedApi([Use("Bash", {"command": LOOK}), *world.edit(), ends("changed", "Done.")]) as api:
         change(world, api, model_access({**VERTEX, "ANTHROPIC_VERTEX_BASE_URL": api.url}, key))
@@ -184,7 +184,9 @@ def test_vertex_is_asked_with_a_token_that_a_program_prints(world: World) -> Non
 
 
 @pytest.mark.usefixtures("keys")
-def test_what_bedrock_refuses_is_told_to_the_operator_and_what_it_cannot_do_now_is_tried_later(world: World) -> None:
+def test_what_bedrock_refuses_is_told_to_the_operator_and_what_it_cannot_do_now_is_tried_later(
+    world: ClaudeSite,
+) -> None:
     no = ApiError(403, message="User is not authorized to perform: bedrock:InvokeModelWithResponseStream")
     with ScriptedApi([no] * 9) as api, pytest.raises(Permanent, match="InvokeModelWithResponseStream"):
         change(world, api, bedrock(api))
@@ -193,7 +195,7 @@ def test_what_bedrock_refuses_is_told_to_the_operator_and_what_it_cannot_do_now_
 
 
 def test_credentials_that_cannot_be_renewed_in_the_middle_of_a_job_end_it_for_now(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: ClaudeSite, caplog: pytest.LogCaptureFixture
 ) -> None:
     printed = iter(["first"])
 

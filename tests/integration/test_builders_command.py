@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import ATTACKS, SECRET, Attack, House, house
-from tests.integration.builders_world import Yard, source, yard
+from tests.attacks.targets import ATTACKS, SECRET, Attack, AttackTargets, house
+from tests.integration.builder_fixtures import Yard, source, yard
 from webordinary.adapters.builders import BuildEnv, Dependencies, builders
 from webordinary.adapters.builders.outside import OutputLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
@@ -23,7 +23,7 @@ PAGE = 'mkdir -p "$SITE_OUTPUT/deep" && cp page.txt "$SITE_OUTPUT/index.html" &&
 
 
 @pytest.fixture
-def defended() -> Iterator[House]:
+def defended() -> Iterator[AttackTargets]:
     with house() as made:
         yield made
 
@@ -129,7 +129,7 @@ def test_an_interrupted_job_ends_its_build(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_attack_through_the_build_fails(
-    attack: Attack, defended: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    attack: Attack, defended: AttackTargets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     (tmp_path / "tree").mkdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.builders_world import Yard, source, yard
+from tests.integration.builder_fixtures import Yard, source, yard
 from webordinary.adapters.sandbox.bubblewrap import SandboxLimits
 from webordinary.jobs.source import BuildFailed, Built
 from webordinary.model.projects import Project

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.world import Customer, text_of, wait_for_reply
+from tests.acceptance.waiting import Customer, text_of, wait_for_reply
 from tests.conftest import Up
 from webordinary.entrypoints.cli import main
 

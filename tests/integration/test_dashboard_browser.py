@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.acceptance.browser import LAPTOP, PHONE, chromium, visitor
-from tests.unit.dashboard.fixture import World, lively
+from tests.unit.dashboard.tables import DashboardTables, lively
 from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
 from webordinary.entrypoints.running import bound
@@ -27,14 +27,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def world(tmp_path: Path, browser: Browser) -> Iterator[World]:
-    world = World(tmp_path)
+def world(tmp_path: Path, browser: Browser) -> Iterator[DashboardTables]:
+    world = DashboardTables(tmp_path)
     yield world
     world.database.close()
 
 
 @contextmanager
-def serving(world: World, **settings: object) -> Iterator[str]:
+def serving(world: DashboardTables, **settings: object) -> Iterator[str]:
     sockets = [bound("127.0.0.1", 0), bound("127.0.0.1", 0)]
     port, preview_port = (sock.getsockname()[1] for sock in sockets)
     dashboard = world.dashboard(port=port, preview_port=preview_port, **settings)
@@ -45,12 +45,12 @@ def serving(world: World, **settings: object) -> Iterator[str]:
 
 
 @pytest.fixture
-def address(world: World) -> Iterator[str]:
+def address(world: DashboardTables) -> Iterator[str]:
     with serving(world) as address:
         yield address
 
 
-def test_the_home_page_changes_by_itself(browser: Browser, world: World, address: str) -> None:
+def test_the_home_page_changes_by_itself(browser: Browser, world: DashboardTables, address: str) -> None:
     with visitor(browser) as somebody:
         somebody.page.goto(address)
         expect(somebody.page.get_by_text("Be the first customer")).to_be_visible()
@@ -60,7 +60,7 @@ def test_the_home_page_changes_by_itself(browser: Browser, world: World, address
 
 
 def test_a_mails_page_changes_by_itself_and_keeps_what_the_reader_opened(
-    browser: Browser, world: World, address: str
+    browser: Browser, world: DashboardTables, address: str
 ) -> None:
     email_id = world.mail("New title")
     with visitor(browser) as somebody:
@@ -76,7 +76,7 @@ def test_a_mails_page_changes_by_itself_and_keeps_what_the_reader_opened(
         expect(page.locator("#reply")).to_be_focused()
 
 
-def test_an_example_is_sent_with_two_clicks(browser: Browser, world: World, address: str) -> None:
+def test_an_example_is_sent_with_two_clicks(browser: Browser, world: DashboardTables, address: str) -> None:
     with visitor(browser) as somebody:
         page = somebody.page
         page.goto(address)
@@ -88,7 +88,7 @@ def test_an_example_is_sent_with_two_clicks(browser: Browser, world: World, addr
     assert b"vase.png" in raw
 
 
-def test_without_scripts_it_all_still_works(browser: Browser, world: World, address: str) -> None:
+def test_without_scripts_it_all_still_works(browser: Browser, world: DashboardTables, address: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{address}/write?example=1")
@@ -99,7 +99,9 @@ def test_without_scripts_it_all_still_works(browser: Browser, world: World, addr
 
 
 @pytest.mark.parametrize("viewport", [LAPTOP, PHONE], ids=["laptop", "phone"])
-def test_no_page_scrolls_sideways(browser: Browser, world: World, address: str, viewport: dict[str, int]) -> None:
+def test_no_page_scrolls_sideways(
+    browser: Browser, world: DashboardTables, address: str, viewport: dict[str, int]
+) -> None:
     lively(world)
     long = world.mail("Donaudampfschifffahrtsgesellschaftskapitän" * 5, "x" * 2000)
     shown = world.published("New title")
@@ -110,7 +112,7 @@ def test_no_page_scrolls_sideways(browser: Browser, world: World, address: str, 
 
 
 def test_a_new_operator_sets_a_password_by_the_link_signs_out_and_signs_in_again(
-    browser: Browser, world: World
+    browser: Browser, world: DashboardTables
 ) -> None:
     stores = SqliteConsoleUsers(world.database), SqliteConsoleSecrets(world.database), SqliteActionLog(world.database)
     access = Access(*stores, lambda: datetime.now(UTC), monotonic, always=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.dashboard.fixture import NOON, World
+from tests.unit.dashboard.tables import NOON, DashboardTables
 from webordinary.entrypoints.dashboard import stream
 from webordinary.entrypoints.dashboard.ports import EventFeed
 from webordinary.entrypoints.dashboard.web import PageServer, create_app
@@ -22,7 +22,7 @@ from webordinary.entrypoints.running import bound
 class Live:
     """A page being served, and its visitors."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: DashboardTables) -> None:
         sockets = [bound("127.0.0.1", 0), bound("127.0.0.1", 0)]
         self.port, preview_port = (sock.getsockname()[1] for sock in sockets)
         dashboard = world.dashboard(port=self.port, preview_port=preview_port)
@@ -41,14 +41,14 @@ class Live:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path)
+def world(tmp_path: Path) -> Iterator[DashboardTables]:
+    world = DashboardTables(tmp_path)
     yield world
     world.database.close()
 
 
 @pytest.fixture
-def live(world: World) -> Iterator[Live]:
+def live(world: DashboardTables) -> Iterator[Live]:
     live = Live(world)
     yield live
     live.server.stop()
@@ -71,12 +71,12 @@ def first_event(answer: http.client.HTTPResponse) -> dict[str, Any]:
     return {**json.loads(message["data"]), "id": message["id"]}
 
 
-def tell(world: World, kind: str, email_id: str | None = None) -> None:
+def tell(world: DashboardTables, kind: str, email_id: str | None = None) -> None:
     world.event(kind, email_id, 0)
     world.feed.wake()
 
 
-def test_an_open_page_hears_what_happens(world: World, live: Live) -> None:
+def test_an_open_page_hears_what_happens(world: DashboardTables, live: Live) -> None:
     email_id = world.mail("Hello")
     with live.visit("/events") as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -87,7 +87,7 @@ def test_an_open_page_hears_what_happens(world: World, live: Live) -> None:
     assert event["id"] == str(event["seq"]) == str(world.overview.last_seq())
 
 
-def test_a_page_that_was_away_hears_what_it_missed(world: World, live: Live) -> None:
+def test_a_page_that_was_away_hears_what_it_missed(world: DashboardTables, live: Live) -> None:
     for kind in ("MailReceived", "JobQueued", "JobStarted"):
         tell(world, kind)
     with live.visit("/events?after=0", Last_Event_ID="2") as answer:
@@ -96,7 +96,7 @@ def test_a_page_that_was_away_hears_what_it_missed(world: World, live: Live) -> 
         assert first_event(answer)["kind"] == "JobQueued"
 
 
-def test_a_page_far_behind_is_told_to_look_afresh(world: World, live: Live) -> None:
+def test_a_page_far_behind_is_told_to_look_afresh(world: DashboardTables, live: Live) -> None:
     for _ in range(stream.BATCH):
         world.event("ClaimRequested", None, 0)
     with live.visit("/events?after=0") as answer:
@@ -104,13 +104,13 @@ def test_a_page_far_behind_is_told_to_look_afresh(world: World, live: Live) -> N
     assert message == {"event": "behind", "id": str(stream.BATCH), "data": "{}"}
 
 
-def test_a_quiet_stream_still_beats(world: World, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_stream_still_beats(world: DashboardTables, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0.01)
     with live.visit("/events") as answer:
         assert {"": "still here"} in [next(messages(answer)) for _ in range(2)]
 
 
-def test_the_number_of_streams_is_bounded(world: World) -> None:
+def test_the_number_of_streams_is_bounded(world: DashboardTables) -> None:
     world.feed = EventFeed(max_streams=1)
     live = Live(world)
     try:
@@ -122,7 +122,7 @@ def test_the_number_of_streams_is_bounded(world: World) -> None:
         live.server.stop()
 
 
-def test_the_server_ends_while_pages_listen(world: World) -> None:
+def test_the_server_ends_while_pages_listen(world: DashboardTables) -> None:
     live = Live(world)
     with live.visit("/events") as answer:
         next(messages(answer))
@@ -134,7 +134,7 @@ def test_the_server_ends_while_pages_listen(world: World) -> None:
             assert not thread.is_alive()
 
 
-def test_a_wake_before_and_after_serving_is_harmless(world: World) -> None:
+def test_a_wake_before_and_after_serving_is_harmless(world: DashboardTables) -> None:
     world.feed.wake()
     live = Live(world)
     live.server.stop()
@@ -153,7 +153,7 @@ def test_a_port_in_use_is_found_out_before_anything_starts(live: Live) -> None:
         bound("127.0.0.1", live.port)
 
 
-def test_the_feed_waits_for_an_open_page_before_it_listens_again(world: World) -> None:
+def test_the_feed_waits_for_an_open_page_before_it_listens_again(world: DashboardTables) -> None:
     rounds = [threading.Thread(target=world.feed.run_once, args=(NOON,)) for _ in range(2)]
     with world.feed.stream():
         rounds[0].start()

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.dashboard.fixture import AMELIA_SCOTT, COMMIT, SCOTT, World, lively
+from tests.unit.dashboard.tables import AMELIA_SCOTT, COMMIT, SCOTT, DashboardTables, lively
 from webordinary.adapters.sqlite import overview as queries
 from webordinary.model.jobs import JobOutcome, JobState
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path)
+def world(tmp_path: Path) -> Iterator[DashboardTables]:
+    world = DashboardTables(tmp_path)
     yield world
     world.database.close()
 
 
-def test_a_mail_is_found_with_all_that_belongs_to_it(world: World) -> None:
+def test_a_mail_is_found_with_all_that_belongs_to_it(world: DashboardTables) -> None:
     worker = world.worker("worker 2")
     email_id = world.published("New title", worker=worker)
     detail = world.overview.mail(email_id)
@@ -37,11 +37,11 @@ def test_a_mail_is_found_with_all_that_belongs_to_it(world: World) -> None:
     assert detail.summary.answered_at is not None
 
 
-def test_a_mail_that_was_never_accepted_is_not_found(world: World) -> None:
+def test_a_mail_that_was_never_accepted_is_not_found(world: DashboardTables) -> None:
     assert world.overview.mail("a" * 64) is None
 
 
-def test_unfinished_mails_are_in_flight_however_old_they_are(world: World) -> None:
+def test_unfinished_mails_are_in_flight_however_old_they_are(world: DashboardTables) -> None:
     old = world.mail("Forgotten?", received=-90_000)
     world.job(old, "queued", queued_at=world.at(-90_000))
     unsent = world.mail("Written, not sent")
@@ -53,7 +53,7 @@ def test_unfinished_mails_are_in_flight_however_old_they_are(world: World) -> No
     assert {mail.email_id for mail in world.overview.mails_in_flight(10)} == {old, unsent, owed}
 
 
-def test_the_pool_is_seen_as_it_is(world: World) -> None:
+def test_the_pool_is_seen_as_it_is(world: DashboardTables) -> None:
     pool = lively(world).overview.pool(world.now)
     assert [worker.name for worker in pool.workers] == ["worker 1", "worker 2"]
     assert [(claim.key, claim.worker) for claim in pool.claims] == [(AMELIA_SCOTT, "worker 2")]
@@ -62,12 +62,12 @@ def test_the_pool_is_seen_as_it_is(world: World) -> None:
     assert [job.subject for job in pool.running] == ["Photos of the new glaze"]
 
 
-def test_a_worker_that_ended_is_not_shown(world: World) -> None:
+def test_a_worker_that_ended_is_not_shown(world: DashboardTables) -> None:
     world.worker("worker 1", ended=True)
     assert world.overview.pool(world.now).workers == ()
 
 
-def test_events_are_read_from_where_the_reader_left_off(world: World) -> None:
+def test_events_are_read_from_where_the_reader_left_off(world: DashboardTables) -> None:
     world.mail("One")
     seen = world.overview.last_seq()
     world.event("WorkerStarted", None, 0)
@@ -88,7 +88,7 @@ WHOLE = {"WORKERS", "CLAIMS", "QUEUES", "RUNNING", "SENDERS"}
 
 
 @pytest.mark.parametrize("name", [n for n in vars(queries) if n.isupper() and isinstance(getattr(queries, n), str)])
-def test_every_look_walks_an_index(world: World, name: str) -> None:
+def test_every_look_walks_an_index(world: DashboardTables, name: str) -> None:
     with world.database.read() as conn:
         plan = [row["detail"] for row in conn.execute(f"EXPLAIN QUERY PLAN {getattr(queries, name)}", BOUND)]
     big = ("raw_mails", "parsed_mails", "events", "jobs", "outbox", "executions", " r", " j", " e", " p", " x")

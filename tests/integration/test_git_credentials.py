@@ -16,7 +16,7 @@ import pytest
 from tests.fakes.events import EventRecorder
 from tests.harness.stores import LeasesOfRunningJobs
 from tests.integration.git_over_http import GitServer, serving
-from tests.unit.jobs.world import PAGE, TestHold, started, work
+from tests.unit.jobs.fixtures import PAGE, TestHold, started, work
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.backup import pack
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.needs("git")
 TOKEN = "s3cret-t0ken-that-nobody-sees"
 
 
-class World:
+class ProtectedProject:
     """A project whose origin is behind a password."""
 
     def __init__(self, folder: Path, server: GitServer) -> None:
@@ -63,13 +63,13 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path) -> Iterator[ProtectedProject]:
     origin = tmp_path / "served" / "site.git"
     origin.parent.mkdir()
     make_origin(origin, {"index.html": PAGE.encode()})
     subprocess.run(["git", "-C", str(origin), "config", "http.receivepack", "true"], check=True)
     with serving(origin.parent, "x-access-token", TOKEN) as server:
-        yield World(tmp_path, server)
+        yield ProtectedProject(tmp_path, server)
 
 
 class Watching:
@@ -85,7 +85,7 @@ class Watching:
         return BuiltinAgent().run(task, token)
 
 
-def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: World) -> None:
+def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: ProtectedProject) -> None:
     world.keep(f"{TOKEN}\n")
     heard, agent, repository = EventRecorder(), Watching(), world.repository()
     deps = JobDeps(
@@ -104,7 +104,7 @@ def test_a_mail_changes_a_site_behind_a_token_and_nobody_sees_the_token(world: W
         assert TOKEN not in place
 
 
-def test_what_is_kept_is_for_this_user_alone(world: World) -> None:
+def test_what_is_kept_is_for_this_user_alone(world: ProtectedProject) -> None:
     world.keep(f"x-access-token:{TOKEN}")
     home = world.folder / "secrets" / "amelia"
     assert world.credentials.kind("amelia") is CredentialKind.TOKEN
@@ -113,7 +113,7 @@ def test_what_is_kept_is_for_this_user_alone(world: World) -> None:
     assert TOKEN not in repr(world.credentials.env("amelia"))
 
 
-def test_a_wrong_token_is_told_in_words_and_the_right_one_stays(world: World) -> None:
+def test_a_wrong_token_is_told_in_words_and_the_right_one_stays(world: ProtectedProject) -> None:
     world.keep(TOKEN)
     with pytest.raises(AccessRefused, match=r"does not let us in.*project credential amelia FILE") as refused:
         world.keep("wr0ng-t0ken")
@@ -122,7 +122,7 @@ def test_a_wrong_token_is_told_in_words_and_the_right_one_stays(world: World) ->
     assert not list((world.folder / "secrets").glob(".*")), "drafts are left behind"
 
 
-def test_a_token_that_was_revoked_ends_the_job_where_the_operator_sees_it(world: World) -> None:
+def test_a_token_that_was_revoked_ends_the_job_where_the_operator_sees_it(world: ProtectedProject) -> None:
     world.keep(TOKEN)
     one = world.repository()
     workspace = one.prepare(work(world.project))
@@ -135,12 +135,12 @@ def test_a_token_that_was_revoked_ends_the_job_where_the_operator_sees_it(world:
         one.save(workspace)
 
 
-def test_without_a_credential_the_operator_is_told_to_give_one(world: World) -> None:
+def test_without_a_credential_the_operator_is_told_to_give_one(world: ProtectedProject) -> None:
     with pytest.raises(AccessRefused, match="give it the right credential"):
         world.origins.check(world.project)
 
 
-def test_another_host_gets_no_answer(world: World) -> None:
+def test_another_host_gets_no_answer(world: ProtectedProject) -> None:
     world.keep(TOKEN)
     askpass = world.credentials.env("amelia")["GIT_ASKPASS"]
     host = world.server.address.partition("//")[2]
@@ -170,7 +170,7 @@ def test_another_host_gets_no_answer(world: World) -> None:
         "ssh://git:{}@git.example/site.git",
     ],
 )
-def test_an_address_that_may_hold_a_token_is_refused_without_showing_it(world: World, address: str) -> None:
+def test_an_address_that_may_hold_a_token_is_refused_without_showing_it(world: ProtectedProject, address: str) -> None:
     with pytest.raises(Permanent) as refused:
         Origins(world.folder / "origins", world.folder / "mirrors").settle("amelia", address.format(TOKEN))
     assert TOKEN not in str(refused.value)
@@ -187,11 +187,11 @@ def test_an_address_that_may_hold_a_token_is_refused_without_showing_it(world: W
         "git@git.example:amelia/site.git",
     ],
 )
-def test_an_address_without_a_secret_is_taken_as_it_is(world: World, address: str) -> None:
+def test_an_address_without_a_secret_is_taken_as_it_is(world: ProtectedProject, address: str) -> None:
     assert Origins(world.folder / "origins", world.folder / "mirrors").settle("amelia", address) == address
 
 
-def test_an_address_with_a_password_is_refused_before_it_is_written_anywhere(world: World) -> None:
+def test_an_address_with_a_password_is_refused_before_it_is_written_anywhere(world: ProtectedProject) -> None:
     with pytest.raises(Permanent, match="--credential FILE") as refused:
         world.origins.settle("amelia", f"https://me:{TOKEN}@git.example/site.git")
     assert TOKEN not in str(refused.value)
@@ -258,7 +258,7 @@ def test_a_key_with_a_passphrase_is_refused_at_once(tmp_path: Path) -> None:
         raise AssertionError
 
 
-def test_a_backup_holds_no_credential(world: World) -> None:
+def test_a_backup_holds_no_credential(world: ProtectedProject) -> None:
     world.keep(TOKEN)
     listed: list[str] = []
 
@@ -272,7 +272,7 @@ def test_a_backup_holds_no_credential(world: World) -> None:
     assert not [name for name in listed if name.startswith("secrets")]
 
 
-def test_a_repository_that_may_only_be_read_is_refused_at_onboarding(world: World) -> None:
+def test_a_repository_that_may_only_be_read_is_refused_at_onboarding(world: ProtectedProject) -> None:
     served = world.folder / "served" / "site.git"
     subprocess.run(["git", "-C", str(served), "config", "http.receivepack", "false"], check=True)
     with pytest.raises(AccessRefused):
@@ -280,12 +280,12 @@ def test_a_repository_that_may_only_be_read_is_refused_at_onboarding(world: Worl
     assert world.credentials.kind("amelia") is CredentialKind.NONE
 
 
-def command(world: World, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def command(world: ProtectedProject, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "webordinary", "project", *args, "--data", str(world.folder / "data")]
     return subprocess.run(line, input=stdin, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_an_operator_adds_changes_and_removes_a_credential(world: World) -> None:
+def test_an_operator_adds_changes_and_removes_a_credential(world: ProtectedProject) -> None:
     right, wrong = world.folder / "right", world.folder / "wrong"
     right.write_text(f"{TOKEN}\n")
     wrong.write_text("wr0ng-t0ken\n")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.amelia import Amelia
-from tests.integration.test_git_workspace import World, changed
-from tests.unit.jobs.world import OTHER_THREAD, SCOTT, ZOE, work
+from tests.integration.test_git_workspace import OriginWithWorkers, changed
+from tests.unit.jobs.fixtures import OTHER_THREAD, SCOTT, ZOE, work
 from webordinary.adapters.git import GitRepository, WorkspaceCache, command
 from webordinary.adapters.git.command import clear_leftovers, harden_origin, harden_origins, remove_stale_locks
 from webordinary.adapters.git.mirrors import (
@@ -38,8 +38,8 @@ ANN = ProjectUser("amelia", "ann")
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> OriginWithWorkers:
+    return OriginWithWorkers(tmp_path)
 
 
 class Filming:
@@ -57,7 +57,7 @@ class Filming:
 
 
 def test_an_object_that_would_fill_the_memory_ends_git_and_not_the_machine(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: OriginWithWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A commit of 300 MB, packed into 300 kB; git reads it whole to find its parents."""
     head = f"tree {world.git('rev-parse', 'main^{tree}')}\nauthor P <p@x> 0 +0000\ncommitter P <p@x> 0 +0000\n\n"
@@ -89,18 +89,18 @@ def test_an_agent_that_hears_of_it_can_do_better(tmp_path: Path) -> None:
     assert settled.result.changed_files == ("film.mp4",)
 
 
-def person_commits(world: World, *commands: list[str]) -> None:
+def person_commits(world: OriginWithWorkers, *commands: list[str]) -> None:
     clone = world.clone("person")
     person = ["-c", "user.name=P", "-c", "user.email=p@example.com", "-c", "protocol.file.allow=always"]
     for args in (*commands, ["add", "."], ["commit", "-qm", "By hand"], ["push", "-q", "origin", "HEAD:main"]):
         subprocess.run(["git", "-C", str(clone), *person, *args], check=True, capture_output=True)
 
 
-def origins(world: World) -> Origins:
+def origins(world: OriginWithWorkers) -> Origins:
     return Origins(world.folder / "origins", world.folder / "mirrors")
 
 
-def test_a_repository_with_a_submodule_is_refused_at_onboarding_and_by_the_worker(world: World) -> None:
+def test_a_repository_with_a_submodule_is_refused_at_onboarding_and_by_the_worker(world: OriginWithWorkers) -> None:
     origins(world).check(world.project)
     person_commits(world, ["submodule", "add", "-q", str(world.origin), "theme"])
     with pytest.raises(Permanent, match="theme is a submodule: put its files into"):
@@ -111,7 +111,7 @@ def test_a_repository_with_a_submodule_is_refused_at_onboarding_and_by_the_worke
         amelia.send("change the homepage title to Spring Sale", "job-1")
 
 
-def test_a_repository_with_lfs_is_refused_at_onboarding_and_by_the_worker(world: World) -> None:
+def test_a_repository_with_lfs_is_refused_at_onboarding_and_by_the_worker(world: OriginWithWorkers) -> None:
     clone = world.folder / "person"
     subprocess.run(["git", "clone", "-q", str(world.origin), str(clone)], check=True)
     (clone / "pictures").mkdir()
@@ -127,23 +127,23 @@ def test_a_repository_with_lfs_is_refused_at_onboarding_and_by_the_worker(world:
         amelia.send("change the homepage title to Spring Sale", "job-1")
 
 
-def cached(world: World, limit: int, busy: set[ProjectUser]) -> GitRepository:
+def cached(world: OriginWithWorkers, limit: int, busy: set[ProjectUser]) -> GitRepository:
     cache = WorkspaceCache(world.folder / "w-1", limit, lambda key: key in busy)
     return GitRepository(world.folder / "mirrors", world.folder / "w-1", "w-1", cache=cache)
 
 
-def kept(world: World) -> set[str]:
+def kept(world: OriginWithWorkers) -> set[str]:
     return {path.name for path in (world.folder / "w-1" / "amelia").iterdir()}
 
 
-def use(world: World, repository: GitRepository, key: ProjectUser, seconds_ago: int) -> None:
+def use(world: OriginWithWorkers, repository: GitRepository, key: ProjectUser, seconds_ago: int) -> None:
     workspace = repository.prepare(work(world.project, f"job-{key.user_id}", key=key, thread=OTHER_THREAD))
     mark = workspace.path.parent / "used"
     when = mark.stat().st_mtime - seconds_ago
     os.utime(mark, (when, when))
 
 
-def test_the_least_recently_used_workspace_goes_first(world: World) -> None:
+def test_the_least_recently_used_workspace_goes_first(world: OriginWithWorkers) -> None:
     one = cached(world, limit=1, busy=set())
     use(world, one, SCOTT, 1000)
     assert kept(world) == {"scott"}, "the one that was just made stays, whatever its size"
@@ -156,7 +156,7 @@ def test_the_least_recently_used_workspace_goes_first(world: World) -> None:
     assert not list((world.folder / "w-1").glob(".gone-*"))
 
 
-def test_a_workspace_in_work_is_never_taken_away(world: World) -> None:
+def test_a_workspace_in_work_is_never_taken_away(world: OriginWithWorkers) -> None:
     one = cached(world, limit=1, busy={SCOTT})
     use(world, one, SCOTT, 20)
     use(world, one, ZOE, 10)
@@ -164,7 +164,7 @@ def test_a_workspace_in_work_is_never_taken_away(world: World) -> None:
     assert kept(world) == {"ann", "scott"}
 
 
-def test_a_workspace_that_was_taken_away_is_made_again(world: World) -> None:
+def test_a_workspace_that_was_taken_away_is_made_again(world: OriginWithWorkers) -> None:
     one = cached(world, limit=1, busy=set())
     use(world, one, SCOTT, 20)
     use(world, one, ZOE, 10)
@@ -172,7 +172,7 @@ def test_a_workspace_that_was_taken_away_is_made_again(world: World) -> None:
     one.save(changed(one, one.prepare(work(world.project, "job-9")), "about.html", "Us\n"))
 
 
-def test_a_worn_workspace_is_made_anew(world: World) -> None:
+def test_a_worn_workspace_is_made_anew(world: OriginWithWorkers) -> None:
     one = world.worker()
     first = one.prepare(work(world.project))
     loose = first.path.parent / "git" / "objects" / "17"
@@ -183,7 +183,7 @@ def test_a_worn_workspace_is_made_anew(world: World) -> None:
     assert not loose.exists() or len(list(loose.iterdir())) < 30
 
 
-def scattered(world: World) -> Path:
+def scattered(world: OriginWithWorkers) -> Path:
     """A mirror with as many packs as fetches, one of them with a commit that no branch names any more."""
     world.worker().prepare(work(world.project))
     mirror = world.folder / "mirrors" / "amelia.git"
@@ -199,7 +199,7 @@ def scattered(world: World) -> Path:
     return mirror
 
 
-def test_a_scattered_mirror_is_packed_and_loses_nothing_that_workspaces_borrow(world: World) -> None:
+def test_a_scattered_mirror_is_packed_and_loses_nothing_that_workspaces_borrow(world: OriginWithWorkers) -> None:
     mirror = scattered(world)
     listed = ["git", "-C", str(mirror), "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]
     before = set(subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split())
@@ -212,7 +212,7 @@ def test_a_scattered_mirror_is_packed_and_loses_nothing_that_workspaces_borrow(w
     one.save(changed(one, one.prepare(work(world.project)), "about.html", "Us\n"))
 
 
-def test_an_origin_of_many_pushes_is_packed_and_keeps_its_history(world: World) -> None:
+def test_an_origin_of_many_pushes_is_packed_and_keeps_its_history(world: OriginWithWorkers) -> None:
     harden_origin(world.origin)
     one = world.worker()
     workspace = one.prepare(work(world.project))
@@ -229,7 +229,7 @@ def test_an_origin_of_many_pushes_is_packed_and_keeps_its_history(world: World) 
     one.save(changed(one, one.prepare(work(world.project)), "about.html", "Us again\n"))
 
 
-def test_origins_of_an_earlier_version_are_hardened_once(world: World) -> None:
+def test_origins_of_an_earlier_version_are_hardened_once(world: OriginWithWorkers) -> None:
     own = ["git", "-C", str(world.origin), "config"]
     subprocess.run([*own, "core.fsyncMethod", "batch"], check=True)
     assert (harden_origins(world.origin.parent), harden_origins(world.origin.parent)) == (1, 0)
@@ -238,7 +238,7 @@ def test_origins_of_an_earlier_version_are_hardened_once(world: World) -> None:
     assert (settings["core.fsync"], settings["core.fsyncmethod"], settings["core.bare"]) == ("all", "fsync", "true")
 
 
-def test_a_mirror_goes_only_when_no_workspace_borrows_from_it(world: World) -> None:
+def test_a_mirror_goes_only_when_no_workspace_borrows_from_it(world: OriginWithWorkers) -> None:
     world.worker("w1").prepare(work(world.project))
     lock = world.folder / "mirrors" / ".amelia.lock"
     long_ago = lock.stat().st_mtime - UNUSED_SECONDS - 1
@@ -275,7 +275,7 @@ def at_work(*args: str, cwd: Path) -> Iterator[None]:
         process.communicate()
 
 
-def test_a_clock_that_jumps_ahead_removes_no_lock_of_a_git_that_lives(world: World) -> None:
+def test_a_clock_that_jumps_ahead_removes_no_lock_of_a_git_that_lives(world: OriginWithWorkers) -> None:
     """As after a jump, every file is long past its age."""
     lock = world.origin / "refs" / "heads" / "main.lock"
     lock.touch()
@@ -285,7 +285,7 @@ def test_a_clock_that_jumps_ahead_removes_no_lock_of_a_git_that_lives(world: Wor
     assert remove_stale_locks(str(world.origin)) == 1
 
 
-def test_a_clock_that_jumps_ahead_removes_no_mirror_and_no_push_under_way(world: World) -> None:
+def test_a_clock_that_jumps_ahead_removes_no_mirror_and_no_push_under_way(world: OriginWithWorkers) -> None:
     world.worker("w1").prepare(work(world.project))
     mirrors, mirror = world.folder / "mirrors", world.folder / "mirrors" / "amelia.git"
     left = mirror / "objects" / "tmp_objdir-incoming-a"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import Checkout
+from tests.attacks.targets import Checkout
 from tests.integration.amelia import Amelia
 from tests.integration.test_foreign_text import Doing
-from tests.integration.test_git_workspace import BRANCH, World, changed, commit_by_hand
+from tests.integration.test_git_workspace import BRANCH, OriginWithWorkers, changed, commit_by_hand
 from tests.integration.test_site_job import TITLE
-from tests.unit.jobs.world import THREAD, work
+from tests.unit.jobs.fixtures import THREAD, work
 from webordinary.adapters.dot_git import MAX_RULES_BYTES, is_dot_git, remove_dot_git
 from webordinary.adapters.git.origins import Origins
 from webordinary.jobs.source import ChangeMessage, InvalidChange, MergeConflict
@@ -27,12 +27,12 @@ REFUSED = "theme is a submodule: put its files into the site's own repository"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> OriginWithWorkers:
+    return OriginWithWorkers(tmp_path)
 
 
 def push_entry(
-    world: World, ref: str, *, mode: str = "160000", name: str = "theme", then: str = "", oid: str = ""
+    world: OriginWithWorkers, ref: str, *, mode: str = "160000", name: str = "theme", then: str = "", oid: str = ""
 ) -> None:
     """Somebody's commit with one odd entry on top of main; `then` is the message of a commit that removes it again."""
     env = {**os.environ, "GIT_INDEX_FILE": str(world.folder / "odd-index")}
@@ -65,7 +65,7 @@ def test_a_submodule_is_refused_before_an_agent_runs(tmp_path: Path, ref: str) -
     deps = replace(amelia.deps(), agents={"builtin": Doing(asked.append)})
     amelia.send("look", "job-1", deps=deps)
     assert len(asked) == 1
-    world = World(tmp_path / "other")
+    world = OriginWithWorkers(tmp_path / "other")
     world.origin = amelia.origin
     push_entry(world, ref)
     with pytest.raises(Permanent, match=REFUSED):
@@ -75,14 +75,16 @@ def test_a_submodule_is_refused_before_an_agent_runs(tmp_path: Path, ref: str) -
     assert amelia.send(TITLE, "job-3").outcome is JobOutcome.SUCCEEDED, "the customer took it out again"
 
 
-def test_a_submodule_below_saved_work_is_refused(world: World) -> None:
+def test_a_submodule_below_saved_work_is_refused(world: OriginWithWorkers) -> None:
     saved = ChangeMessage("please", "half", "job-1", THREAD, "scott", "s@example.com", unfinished=True)
     push_entry(world, BRANCH, then=saved.text())
     with pytest.raises(Permanent, match=REFUSED):
         world.worker().prepare(work(world.project, "job-1"))
 
 
-def test_a_submodule_that_comes_to_main_meanwhile_is_refused_before_anything_is_put_on_it(world: World) -> None:
+def test_a_submodule_that_comes_to_main_meanwhile_is_refused_before_anything_is_put_on_it(
+    world: OriginWithWorkers,
+) -> None:
     one = world.worker(quick_seconds=0)
     mine = changed(one, one.prepare(work(world.project)), "about.html", "Mine\n")
     push_entry(world, "refs/heads/main")
@@ -91,7 +93,7 @@ def test_a_submodule_that_comes_to_main_meanwhile_is_refused_before_anything_is_
         one.join(mine)
 
 
-def test_marks_of_conflicts_longer_than_git_can_count_break_no_memory(world: World) -> None:
+def test_marks_of_conflicts_longer_than_git_can_count_break_no_memory(world: OriginWithWorkers) -> None:
     """Two of them, of three marks each, add up to 2 kB beyond what 32 bits hold."""
     clone, pages = world.clone("person"), ["".join(f"{who}\n" + "same\n" * 12 for _ in range(2)) for who in "abc"]
     commit_by_hand(clone, ".gitattributes", f"* conflict-marker-size={(2**32 + 2000) // 6}\n")
@@ -103,13 +105,13 @@ def test_marks_of_conflicts_longer_than_git_can_count_break_no_memory(world: Wor
     assert one.join(mine) == MergeConflict(("about.html",))
 
 
-def test_a_name_that_git_keeps_for_itself_is_refused_in_words(world: World) -> None:
+def test_a_name_that_git_keeps_for_itself_is_refused_in_words(world: OriginWithWorkers) -> None:
     push_entry(world, "refs/heads/main", mode="100644", name="docs/GIT~1/config")
     with pytest.raises(Permanent, match="docs/GIT~1/config has a name that git keeps for itself"):
         world.worker().prepare(work(world.project))
 
 
-def test_what_a_killed_worker_left_planted_is_gone_before_git_looks(world: World, tmp_path: Path) -> None:
+def test_what_a_killed_worker_left_planted_is_gone_before_git_looks(world: OriginWithWorkers, tmp_path: Path) -> None:
     tree = world.worker().prepare(work(world.project)).path
     for folder in (tree, tree / "new", tree / "deep" / "er"):
         plant(folder, tmp_path / "ran")
@@ -118,7 +120,7 @@ def test_what_a_killed_worker_left_planted_is_gone_before_git_looks(world: World
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_workspace_of_an_earlier_version_is_made_anew_and_keeps_saved_work(world: World) -> None:
+def test_a_workspace_of_an_earlier_version_is_made_anew_and_keeps_saved_work(world: OriginWithWorkers) -> None:
     one = world.worker()
     workspace = one.prepare(work(world.project))
     message = ChangeMessage("please", "half", "job-1", THREAD, "scott", "s@example.com", unfinished=True)
@@ -135,7 +137,7 @@ def test_a_workspace_of_an_earlier_version_is_made_anew_and_keeps_saved_work(wor
 
 
 def test_git_takes_no_settings_of_the_user_or_the_machine(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: OriginWithWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home" / ".config" / "git"
     home.mkdir(parents=True)
@@ -182,7 +184,9 @@ def test_all_entries_of_that_name_go_and_no_link_is_followed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("names", [(".gitignore",), ("a/b/.gitattributes", "a/.gitignore")])
-def test_rules_without_measure_are_refused_before_git_reads_them(world: World, names: tuple[str, ...]) -> None:
+def test_rules_without_measure_are_refused_before_git_reads_them(
+    world: OriginWithWorkers, names: tuple[str, ...]
+) -> None:
     """Git takes 40 bytes of memory for each of them, in every folder on the way: a few files fill a machine."""
     worker = world.worker()
     workspace = worker.prepare(work(world.project, "job-1"))
@@ -197,7 +201,7 @@ def test_rules_without_measure_are_refused_before_git_reads_them(world: World, n
 
 
 @pytest.mark.parametrize("ref", ["refs/heads/main", BRANCH])
-def test_a_branch_with_rules_without_measure_is_refused(world: World, ref: str) -> None:
+def test_a_branch_with_rules_without_measure_is_refused(world: OriginWithWorkers, ref: str) -> None:
     large = subprocess.run(
         ["git", "-C", str(world.origin), "hash-object", "-w", "--stdin"],
         input=b"* text\n" * (MAX_RULES_BYTES // 7 + 1), capture_output=True, check=True,
@@ -210,13 +214,15 @@ def test_a_branch_with_rules_without_measure_is_refused(world: World, ref: str) 
             build_what_was_pushed(world)
 
 
-def build_what_was_pushed(world: World) -> None:
+def build_what_was_pushed(world: OriginWithWorkers) -> None:
     """As the webhook of a site does."""
     Origins(world.folder / "origins", world.folder / "mirrors").export(world.project, world.folder / "export")
 
 
 @pytest.mark.parametrize("ref", ["refs/heads/main", BRANCH])
-def test_a_branch_that_would_fill_the_disk_is_refused_before_it_is_checked_out(world: World, ref: str) -> None:
+def test_a_branch_that_would_fill_the_disk_is_refused_before_it_is_checked_out(
+    world: OriginWithWorkers, ref: str
+) -> None:
     """One object of 100 MB, packed into 100 kB, under many names and in folders that are one folder."""
 
     def git(*args: str, stdin: bytes = b"") -> str:

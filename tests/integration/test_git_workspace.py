@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.world import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
+from tests.unit.jobs.fixtures import OTHER_THREAD, PAGE, SCOTT, THREAD, ZOE, work
 from webordinary.adapters.git import GitHistory, GitRepository
 from webordinary.adapters.git.repository import QUICK_SECONDS
 from webordinary.jobs.source import ChangeMessage, InvalidChange, MergeConflict, Merged, Workspace
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.needs("git")
 BRANCH = f"refs/heads/thread-{THREAD}"
 
 
-class World:
+class OriginWithWorkers:
     """An origin and as many workers as a test likes."""
 
     def __init__(self, folder: Path) -> None:
@@ -51,8 +51,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> OriginWithWorkers:
+    return OriginWithWorkers(tmp_path)
 
 
 def changed(repository: GitRepository, workspace: Workspace, name: str, text: str) -> Workspace:
@@ -74,7 +74,9 @@ def commit_by_hand(clone: Path, name: str, text: str) -> None:
 
 @pytest.mark.parametrize("clock", ["2001-01-01T00:00:00Z", "2040-01-01T00:00:00Z"])
 @pytest.mark.parametrize("later_commits", [0, 150])
-def test_a_change_on_main_is_found_whatever_the_clock_said(world: World, clock: str, later_commits: int) -> None:
+def test_a_change_on_main_is_found_whatever_the_clock_said(
+    world: OriginWithWorkers, clock: str, later_commits: int
+) -> None:
     one = world.worker("w-1")
     workspace = changed(one, one.prepare(work(world.project)), "about.html", "Us\n")
     joined = one.join(workspace)
@@ -88,7 +90,7 @@ def test_a_change_on_main_is_found_whatever_the_clock_said(world: World, clock: 
     assert again.made.commit == on_main
 
 
-def date_anew(world: World, clock: str) -> str:
+def date_anew(world: OriginWithWorkers, clock: str) -> str:
     """The newest commit of main as a machine with another clock would have made it."""
     dates = {"GIT_AUTHOR_DATE": clock, "GIT_COMMITTER_DATE": clock}
     person = ["-c", "user.name=P", "-c", "user.email=p@example.com"]
@@ -102,7 +104,7 @@ def date_anew(world: World, clock: str) -> str:
     return commit
 
 
-def advance_by_others(world: World, commits: int) -> None:
+def advance_by_others(world: OriginWithWorkers, commits: int) -> None:
     """Main moves on, by one fast import."""
     lines = ["feature done"]
     for number in range(commits):
@@ -115,7 +117,7 @@ def advance_by_others(world: World, commits: int) -> None:
     )  # fmt: skip
 
 
-def test_a_stale_push_is_refused_and_both_refs_stay(world: World) -> None:
+def test_a_stale_push_is_refused_and_both_refs_stay(world: OriginWithWorkers) -> None:
     old, new = world.worker("w-1"), world.worker("w-2")
     stale = changed(old, old.prepare(work(world.project, fence=10)), "about.html", "Old\n")
     new.prepare(work(world.project, worker="w-2", fence=11))
@@ -126,7 +128,7 @@ def test_a_stale_push_is_refused_and_both_refs_stay(world: World) -> None:
     assert world.refs() == before
 
 
-def test_a_stale_publisher_is_refused_and_all_refs_stay(world: World) -> None:
+def test_a_stale_publisher_is_refused_and_all_refs_stay(world: OriginWithWorkers) -> None:
     old, new = world.worker("w-1"), world.worker("w-2")
     stale = changed(old, old.prepare(work(world.project)), "about.html", "Old\n")
     lease = ProjectLease("amelia", "w-1", 5)
@@ -146,7 +148,7 @@ def test_a_stale_publisher_is_refused_and_all_refs_stay(world: World) -> None:
     assert world.refs() == before
 
 
-def test_the_fence_mark_moves_in_every_push(world: World) -> None:
+def test_the_fence_mark_moves_in_every_push(world: OriginWithWorkers) -> None:
     one = world.worker()
     marks = set()
     for number in range(3):
@@ -157,7 +159,7 @@ def test_the_fence_mark_moves_in_every_push(world: World) -> None:
     assert world.git("cat-file", "-p", "refs/fence/key/amelia/scott").startswith("fence 10\n")
 
 
-def test_two_people_with_real_clones_conflict_in_words_of_files(world: World) -> None:
+def test_two_people_with_real_clones_conflict_in_words_of_files(world: OriginWithWorkers) -> None:
     one = world.worker(quick_seconds=0)
     mine = changed(one, one.prepare(work(world.project)), "about.html", "Mine\n")
     commit_by_hand(world.clone("person"), "about.html", "Theirs\n")
@@ -167,7 +169,7 @@ def test_two_people_with_real_clones_conflict_in_words_of_files(world: World) ->
     assert (one.prepare(work(world.project, "job-2")).path / "about.html").read_text() == "Theirs\n"
 
 
-def test_a_commit_that_a_person_pushed_meanwhile_is_kept(world: World) -> None:
+def test_a_commit_that_a_person_pushed_meanwhile_is_kept(world: OriginWithWorkers) -> None:
     one = world.worker()
     mine = changed(one, one.prepare(work(world.project)), "about.html", "Mine\n")
     lease = ProjectLease("amelia", "w-1", 1)
@@ -195,7 +197,7 @@ def test_a_commit_that_a_person_pushed_meanwhile_is_kept(world: World) -> None:
     ids=["shown by another page", "shown by its plain name", "shown by none", "a page"],
 )
 def test_what_another_page_shows_stays_when_the_change_that_added_it_goes(
-    world: World, name: str, beside: str, left: bool
+    world: OriginWithWorkers, name: str, beside: str, left: bool
 ) -> None:
     one = world.worker(quick_seconds=0)
     workspace = one.prepare(work(world.project))
@@ -212,7 +214,7 @@ def test_what_another_page_shows_stays_when_the_change_that_added_it_goes(
     assert (workspace.path / name).exists() == left
 
 
-def test_the_commit_is_the_customers(world: World) -> None:
+def test_the_commit_is_the_customers(world: OriginWithWorkers) -> None:
     one = world.worker()
     one.save(changed(one, one.prepare(work(world.project)), "about.html", "Us\n"))
     assert world.git("log", "-1", "--format=%an <%ae> by %cn", BRANCH) == "scott <scott@example.com> by WebOrdinary"
@@ -231,7 +233,7 @@ def test_the_commit_is_the_customers(world: World) -> None:
     ],
     ids=["no tree", "no objects", "bad HEAD", "index locked", "bad index", "no mirror", "left-overs"],
 )
-def test_a_broken_workspace_repairs_itself(world: World, damage: object) -> None:
+def test_a_broken_workspace_repairs_itself(world: OriginWithWorkers, damage: object) -> None:
     one = world.worker()
     one.prepare(work(world.project))
     damage(world.folder / "w-1" / "amelia" / "scott")  # type: ignore[operator]
@@ -240,14 +242,14 @@ def test_a_broken_workspace_repairs_itself(world: World, damage: object) -> None
     one.save(changed(one, workspace, "about.html", "Us\n"))
 
 
-def test_a_broken_mirror_is_made_again(world: World) -> None:
+def test_a_broken_mirror_is_made_again(world: OriginWithWorkers) -> None:
     world.worker("w-1").prepare(work(world.project))
     shutil.rmtree(world.folder / "mirrors" / "amelia.git" / "refs")
     two = world.worker("w-2")
     assert two.prepare(work(world.project, key=ZOE, worker="w-2")).path.is_dir()
 
 
-def test_a_lock_that_a_killed_push_left_in_the_origin_is_cleared(world: World) -> None:
+def test_a_lock_that_a_killed_push_left_in_the_origin_is_cleared(world: OriginWithWorkers) -> None:
     one = world.worker()
     workspace = one.prepare(work(world.project))
     lock = world.origin / "refs" / "fence" / "key" / "amelia" / "scott.lock"
@@ -257,7 +259,7 @@ def test_a_lock_that_a_killed_push_left_in_the_origin_is_cleared(world: World) -
     assert not lock.exists()
 
 
-def test_hooks_filters_and_foreign_settings_do_not_run(world: World, tmp_path: Path) -> None:
+def test_hooks_filters_and_foreign_settings_do_not_run(world: OriginWithWorkers, tmp_path: Path) -> None:
     one = world.worker()
     workspace = one.prepare(work(world.project))
     ran = tmp_path / "ran"
@@ -274,7 +276,7 @@ def test_hooks_filters_and_foreign_settings_do_not_run(world: World, tmp_path: P
     assert world.git("ls-tree", "-r", "--name-only", BRANCH).split() == [".gitattributes", "about.html", "index.html"]
 
 
-def test_links_are_refused(world: World) -> None:
+def test_links_are_refused(world: OriginWithWorkers) -> None:
     one = world.worker()
     workspace = one.prepare(work(world.project))
     (workspace.path / "evil").symlink_to("/etc/passwd")
@@ -285,7 +287,7 @@ def test_links_are_refused(world: World) -> None:
     assert one.commit(one.prepare(work(world.project, "job-2")), message) is None
 
 
-def test_an_origin_that_does_not_answer_is_tried_again_later(world: World) -> None:
+def test_an_origin_that_does_not_answer_is_tried_again_later(world: OriginWithWorkers) -> None:
     one = world.worker()
     one.prepare(work(world.project))
     world.origin.rename(world.folder / "away")
@@ -297,13 +299,13 @@ def test_an_origin_that_does_not_answer_is_tried_again_later(world: World) -> No
     assert one.prepare(work(world.project, "job-2")).path.is_dir()
 
 
-def test_an_empty_origin_is_refused_in_words(world: World) -> None:
+def test_an_empty_origin_is_refused_in_words(world: OriginWithWorkers) -> None:
     subprocess.run(["git", "init", "-q", "--bare", str(world.folder / "empty.git")], check=True)
     with pytest.raises(Permanent, match="push a first page"):
         world.worker().prepare(work(replace(world.project, repo=str(world.folder / "empty.git"))))
 
 
-def test_an_origin_with_another_main_branch_works(world: World) -> None:
+def test_an_origin_with_another_main_branch_works(world: OriginWithWorkers) -> None:
     world.git("branch", "-m", "main", "trunk")
     world.git("symbolic-ref", "HEAD", "refs/heads/trunk")
     one = world.worker()
@@ -316,7 +318,7 @@ def test_an_origin_with_another_main_branch_works(world: World) -> None:
     assert world.git("rev-parse", "trunk") == joined.head
 
 
-def test_a_published_change_can_be_looked_at(world: World) -> None:
+def test_a_published_change_can_be_looked_at(world: OriginWithWorkers) -> None:
     one = world.worker()
     mine = changed(one, one.prepare(work(world.project)), "about.html", "Us\n")
     one.save(mine)

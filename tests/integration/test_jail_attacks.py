@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import ATTACKS, SECRET, Attack, Checkout, House, house, working_jail
-from tests.unit.jobs.world import TestHold
+from tests.attacks.targets import ATTACKS, SECRET, Attack, AttackTargets, Checkout, house, working_jail
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
 from webordinary.jobs.ports import AgentLimits, AgentTask, AttachedFile
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.needs("bwrap", "git")
 
 
 @pytest.fixture
-def defended() -> Iterator[House]:
+def defended() -> Iterator[AttackTargets]:
     with house() as made:
         yield made
 
@@ -37,7 +37,11 @@ def checkout(tmp_path: Path) -> Checkout:
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_attack_through_the_command_agent_fails(
-    attack: Attack, defended: House, jail: BubblewrapSandbox, checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+    attack: Attack,
+    defended: AttackTargets,
+    jail: BubblewrapSandbox,
+    checkout: Checkout,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     workspace = checkout.path
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)

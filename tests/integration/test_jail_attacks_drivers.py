@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import ATTACKS, SECRET, SMALL, Attack, Checkout, House, house, working_jail
+from tests.attacks.targets import ATTACKS, SECRET, SMALL, Attack, AttackTargets, Checkout, house, working_jail
 from tests.extras import needs_extra
-from tests.integration.claude_world import KEY, ends
-from tests.unit.jobs.world import TestHold
+from tests.integration.claude_site import KEY, ends
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.acp_agent import AcpAgent, AcpSettings
 from webordinary.adapters.agents.claude_access import model_access
 from webordinary.adapters.agents.claude_agent import ClaudeAgent, ClaudeSettings
@@ -34,7 +34,7 @@ ENDED = ("memory", "disk_filling", "long_paths", "many_files")
 
 
 @pytest.fixture
-def defended(monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+def defended(monkeypatch: pytest.MonkeyPatch) -> Iterator[AttackTargets]:
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     with house() as made:
         yield made
@@ -46,13 +46,13 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 @pytest.fixture
-def task(checkout: Checkout, defended: House) -> AgentTask:
+def task(checkout: Checkout, defended: AttackTargets) -> AgentTask:
     defended.arm(checkout.path)
     limits = AgentLimits(seconds=150)
     return AgentTask("please", checkout.path, limits=limits, project_id="amelia", thread_id="a" * 16)
 
 
-def check(attack: Attack, defended: House, checkout: Checkout) -> None:
+def check(attack: Attack, defended: AttackTargets, checkout: Checkout) -> None:
     defended.check(attack, checkout.path)
     if attack.name == "surviving_daemon":
         with (checkout.path / "alive").open() as lock:
@@ -63,7 +63,7 @@ def check(attack: Attack, defended: House, checkout: Checkout) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_attack_through_an_acp_agent_fails(
-    attack: Attack, defended: House, checkout: Checkout, task: AgentTask, tmp_path: Path
+    attack: Attack, defended: AttackTargets, checkout: Checkout, task: AgentTask, tmp_path: Path
 ) -> None:
     homes = SessionStore(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
     settings = AcpSettings(defended.argv(attack), jailed=True)
@@ -75,7 +75,7 @@ def test_an_attack_through_an_acp_agent_fails(
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
 def test_an_attack_through_claude_code_fails(
-    attack: Attack, defended: House, checkout: Checkout, task: AgentTask, tmp_path: Path
+    attack: Attack, defended: AttackTargets, checkout: Checkout, task: AgentTask, tmp_path: Path
 ) -> None:
     homes = SessionStore(FolderSessionFiles(tmp_path / "kept"), tmp_path / "agents")
     command = Use("Bash", {"command": shlex.join(defended.argv(attack)), "timeout": 60_000})

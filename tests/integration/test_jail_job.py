@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import GIT_ATTACKS, Attack, House, house, working_jail
+from tests.attacks.targets import GIT_ATTACKS, Attack, AttackTargets, house, working_jail
 from tests.integration.amelia import Amelia
 from tests.integration.test_site_job import TITLE
-from tests.unit.jobs.world import SCOTT
+from tests.unit.jobs.fixtures import SCOTT
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.dot_git import is_dot_git
 from webordinary.adapters.sandbox.sandbox import SandboxedPrograms
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.needs("git", "bwrap")
 class Victim:
     """The sample site with an agent that turns on it."""
 
-    def __init__(self, folder: Path, defended: House) -> None:
+    def __init__(self, folder: Path, defended: AttackTargets) -> None:
         self.amelia, self.defended = Amelia(folder), defended
         self.programs = SandboxedPrograms(working_jail(folder / "scratch"))
         self.deps = self.amelia.deps()  # one for all mails: the workspace goes on
@@ -61,7 +61,7 @@ class Victim:
 class _Armed:
     """An agent in whose workspace the attacking program lies."""
 
-    def __init__(self, agent: CommandAgent, defended: House) -> None:
+    def __init__(self, agent: CommandAgent, defended: AttackTargets) -> None:
         self._agent, self._defended = agent, defended
 
     def run(self, task: AgentTask, token: CancelToken) -> AgentResult:
@@ -72,7 +72,7 @@ class _Armed:
 class _Build:
     """A build by an outside program that fills the output folder with what it likes."""
 
-    def __init__(self, programs: ProgramRunner, script: str, armed_by: House | None = None) -> None:
+    def __init__(self, programs: ProgramRunner, script: str, armed_by: AttackTargets | None = None) -> None:
         self._programs, self._script, self._armed_by = programs, script, armed_by
 
     def fits(self, tree: SourceTree) -> bool:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import SMALL, Attack, house, working_jail
-from tests.unit.jobs.world import TestHold
+from tests.attacks.targets import SMALL, Attack, house, working_jail
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.sandbox import sandbox
 from webordinary.adapters.sandbox.bubblewrap import python
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms, UnconfinedSandbox
@@ -48,8 +48,8 @@ time.sleep(60)
 WORKER = """
 import sys
 from pathlib import Path
-from tests.attacks.world import Attack, House
-from tests.unit.jobs.world import TestHold
+from tests.attacks.targets import Attack, AttackTargets
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms
 folder, program = Path(sys.argv[1]), sys.argv[2:]
 SandboxedPrograms(BubblewrapSandbox("w-1", folder / "scratch")).run(program, folder / "tree", b"", {}, 90, TestHold())

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import SECRET, Attack, house, working_jail
-from tests.unit.jobs.world import TestHold
+from tests.attacks.targets import SECRET, Attack, house, working_jail
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.sandbox.bubblewrap import python
 from webordinary.adapters.sandbox.sandbox import PROXY_PORT, SandboxedPrograms, UnconfinedSandbox
 from webordinary.jobs.sandbox_policy import Network, OutgoingRequest, SandboxPolicy, Upstream

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import SECRET, working_jail
-from tests.integration.builders_world import source, yard
+from tests.attacks.targets import SECRET, working_jail
+from tests.integration.builder_fixtures import source, yard
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox
 from webordinary.config import Config, ConfigError
 from webordinary.jobs.sandbox_policy import SandboxPolicy

@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.any_port import AnyPort
 from tests.integration.amelia import Amelia, EndsWith
-from tests.unit.jobs.world import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, TestHold, started
+from tests.unit.jobs.fixtures import OTHER_THREAD, THREAD, ZOE, Crash, CrashingBefore, TestHold, started
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.system import SystemClock
 from webordinary.adapters.git.revert import GitSourceRollback

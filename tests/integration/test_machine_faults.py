@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.git.command import Git, GitFailed
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimitExceeded, SandboxLimits
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox, SandboxedPrograms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Callable
 
-from tests.acceptance.world import Customer, wait_for_reply, wait_until
+from tests.acceptance.waiting import Customer, wait_for_reply, wait_until
 from tests.conftest import Up
 from tests.unit.dashboard.test_metrics import read
 

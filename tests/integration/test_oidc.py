@@ -25,7 +25,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from tests.unit.dashboard.fixture import NOON, World
+from tests.unit.dashboard.tables import NOON, DashboardTables
 from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
 from webordinary.entrypoints.dashboard import oidc
 from webordinary.entrypoints.dashboard.oidc import OidcProvider, OidcSettings
@@ -125,7 +125,7 @@ def settings_of(issuer: str, claim: str = "email") -> OidcSettings:
 
 @pytest.fixture
 def console(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Console]:
-    world, provider = World(tmp_path), Provider()
+    world, provider = DashboardTables(tmp_path), Provider()
     stores = SqliteConsoleUsers(world.database), SqliteConsoleSecrets(world.database), SqliteActionLog(world.database)
     access = Access(*stores, lambda: NOON, time.monotonic, always=True)
     access.users.put(ConsoleUser("olga@example.com", Role.OPERATOR, NOON), "")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.world import SECRET, SMALL, working_jail
+from tests.attacks.targets import SECRET, SMALL, working_jail
 from tests.harness.site import SiteHarness, open_site_harness
 from webordinary.adapters.files.screenshots import (
     BROWSER_BYTES,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.site import SiteHarness, open_site_harness
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.sqlite.claims import SqliteProjectLeases
 from webordinary.entrypoints.cli.main import main

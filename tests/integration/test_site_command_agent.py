@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters import processes
 from webordinary.adapters.agents.command import CommandAgent
 from webordinary.adapters.processes import WORKER_MARK

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.amelia import Amelia
 from tests.integration.test_cli_project import add, repo
-from tests.unit.jobs.world import OTHER_THREAD
+from tests.unit.jobs.fixtures import OTHER_THREAD
 from webordinary.adapters.git.revert import GitSourceRollback
 from webordinary.entrypoints.cli import main
 from webordinary.jobs.site_files import Stage

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.builders import PlainFiles
 from webordinary.adapters.files.releases import FolderReleases
 from webordinary.jobs.site_files import FOLDER, Release, Stage, manifest_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.integration.amelia import Amelia, EndsWith
-from tests.unit.jobs.world import (
+from tests.unit.jobs.fixtures import (
     OTHER_THREAD,
     SCOTT,
     THREAD,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.amelia import Amelia
-from tests.unit.jobs.world import OTHER_THREAD, ZOE
+from tests.unit.jobs.fixtures import OTHER_THREAD, ZOE
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.builders import PlainFiles
 from webordinary.jobs.ports import AgentResult, AgentTask, Changed

@@ -14,7 +14,7 @@ from webordinary.model.mail import Envelope
 from webordinary.model.names import job_id_of, thread_id_of
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.harness import SimulationHarness
 
 MAILBOX = "edit@localhost"
 RETRIES = Backoff(10.0, cap=3600.0)
@@ -25,7 +25,7 @@ _PHOTO = picture("PNG", (8, 6))
 class Customers:
     """`accepted` holds the mails that were promised an answer, by their email_id."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulationHarness) -> None:
         self._world = world
         self.accepted: dict[str, Letter] = {}
         self.letters = {letter.text: letter for letter in world.scenario.letters}

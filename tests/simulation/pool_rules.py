@@ -28,7 +28,7 @@ from webordinary.model.names import ProjectUser
 from webordinary.pool.transitions import ANY_FENCE, next_job
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.harness import SimulationHarness
 
 A_MOMENT = timedelta(seconds=YIELD_AFTER_SECONDS)
 MOST_TURNS = 2
@@ -38,7 +38,7 @@ MOST_TURNS = 2
 class PoolRules:
     """Watches one world's claims and jobs."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulationHarness) -> None:
         self._world, self._state = world, world.durable.state
         self._claims: dict[ProjectUser, Claim] = {}
         self._jobs: dict[str, Job] = {}

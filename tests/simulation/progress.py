@@ -19,7 +19,7 @@ from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser, job_id_of
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.harness import SimulationHarness
 
 CALM_TIMEOUT_SECONDS = 1.0
 SLOW_TIMEOUT_SECONDS = 120.0
@@ -41,7 +41,7 @@ _ENDED_WELL = {
 class Progress:
     """Watches one world's work get done."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulationHarness) -> None:
         self._world, self._durable = world, world.durable
         self._waiting_since: dict[ProjectUser, float] = {}
         self._forgotten_since: dict[tuple[ProjectUser, int], float] = {}

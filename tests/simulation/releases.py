@@ -12,7 +12,7 @@ from webordinary.jobs.site_files import Release, Stage
 
 
 @dataclass(slots=True)
-class Site:
+class StageReleases:
     """One stage of one project: finished releases by commit, and the pointer of each fence."""
 
     finished: dict[str, Mapping[str, str]] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class SimulatedReleases:
     """See Releases; shared by all workers."""
 
     def __init__(self) -> None:
-        self.sites: dict[tuple[str, Stage], Site] = {}
+        self.sites: dict[tuple[str, Stage], StageReleases] = {}
         self._staged: dict[Path, Mapping[str, str]] = {}
         self._numbers: Iterator[int] = count()
 
@@ -85,8 +85,8 @@ class SimulatedReleases:
         """Remove a preview."""
         self.sites.pop((project_id, preview), None)
 
-    def _site(self, project_id: str, stage: Stage) -> Site:
-        return self.sites.setdefault((project_id, stage), Site())
+    def _site(self, project_id: str, stage: Stage) -> StageReleases:
+        return self.sites.setdefault((project_id, stage), StageReleases())
 
 
 def _release(project_id: str, stage: Stage, commit: str) -> Release:

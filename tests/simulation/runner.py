@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.simulation.world import World, run_seed
+from tests.simulation.harness import SimulationHarness, run_seed
 
 BATCH = 50
 TAIL = 120
@@ -23,7 +23,7 @@ def failure_of(seed: int) -> str | None:
     return report(world, broken) if broken else None
 
 
-def report(world: World, broken: BaseException, lines: int = TAIL) -> str:
+def report(world: SimulationHarness, broken: BaseException, lines: int = TAIL) -> str:
     """What broke, the scenario, and the end of the trace."""
     trace = world.journal.lines()[-lines:]
     what = world.journal.short(str(broken))

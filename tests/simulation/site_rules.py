@@ -10,13 +10,13 @@ from tests.simulation.scheduler import Broken
 from webordinary.jobs.site_files import Stage
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.harness import SimulationHarness
 
 
 class SiteRules:
     """Watches one world's repositories and releases."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulationHarness) -> None:
         self._world = world
         self._judged = dict.fromkeys(world.durable.origins, 0)
         self._spoken: dict[str, int] = {}

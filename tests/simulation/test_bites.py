@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation.harness import SimulationHarness
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.scenario import draw
-from tests.simulation.world import World
 
 SEEDS = 300
 
@@ -16,7 +16,9 @@ def test_it_is_noticed_when_this_is_missing(safeguard: str) -> None:
     mutant = MUTANTS[safeguard]
     for seed in range(SEEDS):
         scenario = draw(seed, mutant.climate, mutant.spot)
-        if World(scenario, mutant.switch, mutant.slot, mutant.worker).run():
-            assert World(scenario).run() is None, f"seed {seed} breaks with every safeguard in place as well"
+        if SimulationHarness(scenario, mutant.switch, mutant.slot, mutant.worker).run():
+            assert SimulationHarness(scenario).run() is None, (
+                f"seed {seed} breaks with every safeguard in place as well"
+            )
             return
     pytest.fail(f"{SEEDS} worlds did without {safeguard}")

@@ -10,9 +10,9 @@ import pytest
 
 from tests.simulation.durable import Durable
 from tests.simulation.faults import CALM
+from tests.simulation.harness import SimulationHarness
 from tests.simulation.process import EPOCH
 from tests.simulation.scenario import Intervention, Letter, Manner, Scenario
-from tests.simulation.world import World
 from webordinary.jobs.run import NoLedger
 from webordinary.mail.replies.compose import ANSWER, HELD
 from webordinary.model.jobs import Job, JobOutcome
@@ -40,20 +40,22 @@ def play(
     workers: int = 1,
     until: float = 0.0,
     switch: Callable[[Durable], object] = lambda durable: None,
-) -> World:
+) -> SimulationHarness:
     settings = WorkerSettings(slots=1, job_limit=3600.0, reconcile=300.0)
     last = Intervention(until, "employ", workers)
-    world = World(Scenario(1, "calm", CALM, workers, True, settings, letters, (*interventions, last)), switch)
+    world = SimulationHarness(
+        Scenario(1, "calm", CALM, workers, True, settings, letters, (*interventions, last)), switch
+    )
     broken = world.run()
     assert broken is None, str(broken)
     return world
 
 
-def job_of(world: World, letter: Letter) -> Job:
+def job_of(world: SimulationHarness, letter: Letter) -> Job:
     return world.durable.state.jobs[job_id_of(world.customers.email_id(letter))]
 
 
-def told(world: World, letter: Letter) -> list[str]:
+def told(world: SimulationHarness, letter: Letter) -> list[str]:
     email_id = world.customers.email_id(letter)
     return [reply.kind for reply in world.durable.sent.replies.values() if reply.email_id == email_id]
 

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from tests.simulation.harness import SimulationHarness, run_seed
 from tests.simulation.runner import failure_of
 from tests.simulation.scenario import draw
-from tests.simulation.world import World, run_seed
 
 SEEDS = 200
 BATCH = 20
@@ -25,7 +25,7 @@ def test_no_seed_breaks_an_invariant(first: int) -> None:
 
 def test_worlds_show_changed_sites() -> None:
     """Else the invariants would hold because no job gets far enough to break one."""
-    worlds = [World(draw(seed, "calm")) for seed in range(5)]
+    worlds = [SimulationHarness(draw(seed, "calm")) for seed in range(5)]
     assert [world.run() for world in worlds] == [None] * len(worlds)
     for world in worlds:
         assert any(site.shown for site in world.durable.releases.sites.values()), world.scenario.seed

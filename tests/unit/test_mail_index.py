@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.dashboard.fixture import NOON, World
+from tests.unit.dashboard.tables import NOON, DashboardTables
 from webordinary.adapters.sqlite import mail_index
 from webordinary.adapters.sqlite.mail_index import SqliteMailIndex
 from webordinary.adapters.sqlite.retention import FORGET
@@ -18,12 +18,12 @@ from webordinary.model.snapshot import JobSummary, MailFilter, MailState, MailSu
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> DashboardTables:
+    return DashboardTables(tmp_path)
 
 
 @pytest.fixture
-def index(world: World) -> SqliteMailIndex:
+def index(world: DashboardTables) -> SqliteMailIndex:
     return SqliteMailIndex(world.database)
 
 
@@ -31,7 +31,7 @@ def subjects(index: SqliteMailIndex, **wanted: object) -> list[str | None]:
     return [mail.subject for mail in index.find(MailFilter(**wanted), 10).mails]  # type: ignore[arg-type]
 
 
-def test_mails_are_found_by_words_of_subject_text_and_sender(world: World, index: SqliteMailIndex) -> None:
+def test_mails_are_found_by_words_of_subject_text_and_sender(world: DashboardTables, index: SqliteMailIndex) -> None:
     world.mail("Öffnungszeiten ändern", text="Please change the hours on Saturday")
     world.mail("A vase", text="A blue one")
     assert subjects(index, text="offnungs") == ["Öffnungszeiten ändern"]
@@ -42,7 +42,7 @@ def test_mails_are_found_by_words_of_subject_text_and_sender(world: World, index
     assert subjects(index, text="scott", sender="eve") == []
 
 
-def test_pages_and_counts_agree(world: World, index: SqliteMailIndex) -> None:
+def test_pages_and_counts_agree(world: DashboardTables, index: SqliteMailIndex) -> None:
     for number in range(7):
         world.mail(f"Mail {number}")
     pages = [index.find(MailFilter(), 3, offset) for offset in (0, 3, 6)]
@@ -53,7 +53,7 @@ def test_pages_and_counts_agree(world: World, index: SqliteMailIndex) -> None:
     assert sum(index.counts().values()) == 7
 
 
-def test_a_mail_that_changes_its_state_is_counted_once(world: World, index: SqliteMailIndex) -> None:
+def test_a_mail_that_changes_its_state_is_counted_once(world: DashboardTables, index: SqliteMailIndex) -> None:
     email_id = world.mail("Hello")
     assert index.counts() == {MailState.OPEN: 1}
     world.put("dead_letters", email_id=email_id, reason="broken", died_at=world.at(0))
@@ -62,7 +62,9 @@ def test_a_mail_that_changes_its_state_is_counted_once(world: World, index: Sqli
     assert index.find(MailFilter(state="dead"), 5).total == 1
 
 
-def test_a_mail_whose_last_event_was_lost_is_found_by_the_service(world: World, index: SqliteMailIndex) -> None:
+def test_a_mail_whose_last_event_was_lost_is_found_by_the_service(
+    world: DashboardTables, index: SqliteMailIndex
+) -> None:
     email_id = world.mail("Hello")
     index.catch_up()
     world.put("dead_letters", email_id=email_id, reason="broken", died_at=world.at(0))
@@ -71,7 +73,7 @@ def test_a_mail_whose_last_event_was_lost_is_found_by_the_service(world: World, 
     assert index.find(MailFilter(state="dead"), 5).total == 1
 
 
-def test_a_forgotten_mail_is_in_no_search_and_no_count(world: World, index: SqliteMailIndex) -> None:
+def test_a_forgotten_mail_is_in_no_search_and_no_count(world: DashboardTables, index: SqliteMailIndex) -> None:
     email_id = world.mail("Hello", text="unmistakable")
     assert subjects(index, text="unmistakable") == ["Hello"]
     with world.database.write() as conn:

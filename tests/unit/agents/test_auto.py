@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.claude_agent import AutoAgent
 from webordinary.jobs.ports import AgentResult, AgentTask, Answered
 from webordinary.model.claims import CancelToken

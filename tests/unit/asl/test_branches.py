@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.unit.asl.asl_world import CountingStore, World
+from tests.unit.asl.engine_harness import CountingStore, EngineHarness
 
 from webordinary.asl.ports import Status
 from webordinary.asl.values import JSON
@@ -15,12 +15,14 @@ def one(state: dict[str, JSON]) -> dict[str, JSON]:
     return {"StartAt": "S", "States": {"S": state}}
 
 
-def mapping(item: dict[str, JSON], handlers: dict[str, Callable[[JSON], JSON]] | None = None, **fields: JSON) -> World:
+def mapping(
+    item: dict[str, JSON], handlers: dict[str, Callable[[JSON], JSON]] | None = None, **fields: JSON
+) -> EngineHarness:
     states = {
         "Each": {"Type": "Map", "ItemProcessor": one(item), "End": True, **fields},
         "Caught": {"Type": "Pass", "End": True},
     }
-    return World(states, handlers)
+    return EngineHarness(states, handlers)
 
 
 TASK: dict[str, JSON] = {"Type": "Task", "Resource": "work", "End": True}
@@ -29,7 +31,7 @@ TASK: dict[str, JSON] = {"Type": "Task", "Resource": "work", "End": True}
 def test_branches_start_with_the_same_input_and_their_outputs_keep_their_order() -> None:
     slow = one({"Type": "Wait", "Seconds": 5, "End": True})
     quick = one({"Type": "Pass", "Result": "quick", "End": True})
-    assert World({"Both": {"Type": "Parallel", "Branches": [slow, quick], "End": True}}).output({"n": 1}) == [
+    assert EngineHarness({"Both": {"Type": "Parallel", "Branches": [slow, quick], "End": True}}).output({"n": 1}) == [
         {"n": 1},
         "quick",
     ]
@@ -37,7 +39,7 @@ def test_branches_start_with_the_same_input_and_their_outputs_keep_their_order()
 
 def test_the_first_branch_to_fail_ends_the_others() -> None:
     branches = [one({"Type": "Wait", "Seconds": 50, "End": True}), one({"Type": "Fail", "Error": "Broken"})]
-    world = World(
+    world = EngineHarness(
         {
             "Both": {
                 "Type": "Parallel",
@@ -115,7 +117,7 @@ def test_a_map_retries_as_a_whole_and_ends_its_siblings() -> None:
 @pytest.mark.parametrize("mode", ["INLINE", "DISTRIBUTED"])
 def test_a_distributed_map_of_items_runs_here_as_well(mode: str) -> None:
     processor = {**one(TASK), "ProcessorConfig": {"Mode": mode, "ExecutionType": "STANDARD"}}
-    world = World({"Each": {"Type": "Map", "ItemProcessor": processor, "End": True}}, {"work": lambda n: [n]})
+    world = EngineHarness({"Each": {"Type": "Map", "ItemProcessor": processor, "End": True}}, {"work": lambda n: [n]})
     assert world.output([1, 2]) == [[1], [2]]
     assert ("TaskStateEntered" in world.types()) == (mode == "INLINE")
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.unit.asl.asl_world import NOON, Crash, CrashingStore, VirtualClock
+from tests.unit.asl.engine_harness import NOON, Crash, CrashingStore, VirtualClock
 
 from webordinary.adapters.sqlite.database import Database, MemoryDatabase
 from webordinary.adapters.sqlite.executions import SqliteExecutions

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.asl.asl_world import World
+from tests.unit.asl.engine_harness import EngineHarness
 
 from webordinary.asl.values import JSON
 
 
-def passing(**fields: JSON) -> World:
-    return World({"Only": {"Type": "Pass", "End": True, **fields}})
+def passing(**fields: JSON) -> EngineHarness:
+    return EngineHarness({"Only": {"Type": "Pass", "End": True, **fields}})
 
 
 def test_input_path_narrows_and_result_path_puts_back_into_the_whole_input() -> None:
@@ -46,7 +46,7 @@ def test_a_template_mixes_constants_paths_calls_and_context() -> None:
 
 
 def test_result_selector_shapes_what_result_path_places() -> None:
-    world = World(
+    world = EngineHarness(
         {
             "Only": {
                 "Type": "Task",
@@ -64,7 +64,7 @@ def test_result_selector_shapes_what_result_path_places() -> None:
 
 def test_the_result_of_a_call_is_not_an_alias_of_the_handlers_data() -> None:
     shared: dict[str, JSON] = {"n": 1}
-    world = World(
+    world = EngineHarness(
         {
             "A": {"Type": "Task", "Resource": "give", "ResultPath": "$.a", "Next": "B"},
             "B": {"Type": "Task", "Resource": "spoil", "ResultPath": "$.b", "End": True},
@@ -75,7 +75,7 @@ def test_the_result_of_a_call_is_not_an_alias_of_the_handlers_data() -> None:
 
 
 def test_a_result_that_does_not_fit_its_place_is_an_error_that_can_be_caught() -> None:
-    world = World(
+    world = EngineHarness(
         {
             "Only": {
                 "Type": "Task",
@@ -117,7 +117,7 @@ def test_variables_are_seen_by_later_states_and_inside_branches_but_not_outside_
         },
     }
     leaks = {"Variable": "$y", "IsPresent": True, "Next": "Leak"}
-    world = World(
+    world = EngineHarness(
         {
             "Set": {"Type": "Pass", "Assign": {"x.$": "$.n"}, "Next": "Both"},
             "Both": {"Type": "Parallel", "Branches": [branch], "Next": "After"},

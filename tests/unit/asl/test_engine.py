@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from tests.unit.asl.asl_world import CountingStore, Crash, CrashingStore, World
+from tests.unit.asl.engine_harness import CountingStore, Crash, CrashingStore, EngineHarness
 
 from webordinary.asl.definition import Definition
 from webordinary.asl.errors import AslError, InvalidDefinition, NotReady, UnknownExecution
@@ -24,7 +24,7 @@ FAILING = {"Only": {"Type": "Fail", "Error": "Broken", "Cause": "for good"}}
 
 
 def test_a_name_runs_once() -> None:
-    world = World(CHAIN, {"work": lambda given: given})
+    world = EngineHarness(CHAIN, {"work": lambda given: given})
     assert world.engine.start("one", {"first": True})
     assert not world.engine.start("one", {"second": True})
     assert world.settle().output == {"first": True}
@@ -32,7 +32,7 @@ def test_a_name_runs_once() -> None:
 
 
 def test_a_transition_costs_one_commit() -> None:
-    world = World(CHAIN, {"work": lambda given: given})
+    world = EngineHarness(CHAIN, {"work": lambda given: given})
     counting = CountingStore(world.store)
     engine = world.new_engine(counting)
     engine.start("one", {})
@@ -47,7 +47,7 @@ def test_steps_see_what_is_on_disk_already() -> None:
         seen.append(world.types()[-1])
         return given
 
-    world = World(CHAIN, {"work": work})
+    world = EngineHarness(CHAIN, {"work": work})
     world.run()
     assert seen == ["LambdaFunctionStarted"] * 3
 
@@ -74,7 +74,7 @@ def _seen_by_each_handler(repeatable: tuple[str, ...]) -> dict[str, int]:
     def handler(name: str) -> Callable[[JSON], JSON]:
         return lambda _: seen.update({name: world.types().count("LambdaFunctionSucceeded")})
 
-    world = World(THREE, {name: handler(name) for name in "abc"})
+    world = EngineHarness(THREE, {name: handler(name) for name in "abc"})
     world.engine.repeatable = frozenset(repeatable)
     assert world.run().status is Status.SUCCEEDED
     return seen
@@ -89,7 +89,7 @@ def test_a_handler_that_is_not_ready_does_not_repeat_those_before_it() -> None:
             raise NotReady("the disk is full")
         return {}
 
-    world = World(THREE, {"a": lambda _: calls.append("a"), "b": not_ready, "c": lambda _: calls.append("c")})
+    world = EngineHarness(THREE, {"a": lambda _: calls.append("a"), "b": not_ready, "c": lambda _: calls.append("c")})
     world.engine.repeatable = frozenset("abc")
     world.engine.start("one", {})
     for _ in range(2):
@@ -105,7 +105,7 @@ def test_a_failure_of_the_machine_is_hidden_from_the_definition_while_the_caller
     def failing(_: JSON) -> JSON:
         raise OSError("the disk is full")
 
-    world = World(THREE, {"a": lambda given: given, "b": failing, "c": lambda given: given})
+    world = EngineHarness(THREE, {"a": lambda given: given, "b": failing, "c": lambda given: given})
     world.engine.calls_again = lambda call, problem: not failures.append(call) and len(failures) < 3
     world.engine.start("one", {})
     for _ in range(2):
@@ -117,17 +117,17 @@ def test_a_failure_of_the_machine_is_hidden_from_the_definition_while_the_caller
 
 
 def test_a_bad_end_is_announced_once_and_a_good_one_is_not() -> None:
-    world = World(FAILING)
+    world = EngineHarness(FAILING)
     world.run()
     world.engine.run_ready()
     assert [(e.name, e.error, e.cause) for e in world.announced] == [("one", "Broken", "for good")]
-    quiet = World({"Only": {"Type": "Succeed"}})
+    quiet = EngineHarness({"Only": {"Type": "Succeed"}})
     quiet.run()
     assert quiet.announced == []
 
 
 def test_an_end_that_was_not_announced_before_a_crash_is_announced_after_it() -> None:
-    world = World(FAILING)
+    world = EngineHarness(FAILING)
     dying = world.new_engine(CrashingStore(world.store, crash_at=1, after=True))
     dying.start("one", {})
     with pytest.raises(Crash):
@@ -138,7 +138,7 @@ def test_an_end_that_was_not_announced_before_a_crash_is_announced_after_it() ->
 
 
 def test_a_hook_that_breaks_is_called_again() -> None:
-    world = World(FAILING)
+    world = EngineHarness(FAILING)
 
     def broken(_: Execution) -> None:
         raise OSError("the log is full")
@@ -154,7 +154,7 @@ def test_a_hook_that_breaks_is_called_again() -> None:
 def test_an_execution_keeps_the_definition_that_it_started_with() -> None:
     old = {"Type": "Pass", "Result": "old", "End": True}
     new = {"Type": "Pass", "Result": "new", "End": True}
-    world = World({"Nap": {"Type": "Wait", "Seconds": 5, "Next": "Old"}, "Old": old})
+    world = EngineHarness({"Nap": {"Type": "Wait", "Seconds": 5, "Next": "Old"}, "Old": old})
     world.engine.start("one", {})
     world.engine.run_ready()
     world.definition = Definition.load({"StartAt": "New", "States": {"New": new}})
@@ -164,7 +164,7 @@ def test_an_execution_keeps_the_definition_that_it_started_with() -> None:
 
 
 def test_an_input_too_large_is_refused_and_an_unknown_name_too() -> None:
-    world = World({"Only": {"Type": "Succeed"}})
+    world = EngineHarness({"Only": {"Type": "Succeed"}})
     with pytest.raises(AslError, match="256 KiB"):
         world.engine.start("big", "x" * 300_000)
     with pytest.raises(UnknownExecution):
@@ -173,7 +173,7 @@ def test_an_input_too_large_is_refused_and_an_unknown_name_too() -> None:
 
 def test_a_missing_handler_shows_before_anything_runs() -> None:
     with pytest.raises(InvalidDefinition, match="work"):
-        World(CHAIN, {})
+        EngineHarness(CHAIN, {})
 
 
 def test_placeholders_are_replaced_where_things_are_named_and_nowhere_else() -> None:

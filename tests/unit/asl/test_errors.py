@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
-from tests.unit.asl.asl_world import NOON, World
+from tests.unit.asl.engine_harness import NOON, EngineHarness
 
 from webordinary.asl.errors import Failure
 from webordinary.asl.ports import Status
@@ -23,7 +23,7 @@ class Flaky:
 
     def __init__(self, failures: int, problem: Exception | None = None) -> None:
         self.left, self.problem = failures, problem or Transient("later")
-        self.world: World | None = None
+        self.world: EngineHarness | None = None
         self.called_at: list[datetime] = []
 
     def __call__(self, given: JSON) -> JSON:
@@ -39,8 +39,8 @@ class Flaky:
         return [(later - sooner).total_seconds() for sooner, later in pairs]
 
 
-def task(handler: Callable[[JSON], JSON], **fields: JSON) -> World:
-    world = World(
+def task(handler: Callable[[JSON], JSON], **fields: JSON) -> EngineHarness:
+    world = EngineHarness(
         {
             "Work": {"Type": "Task", "Resource": "work", "End": True, **fields},
             "Caught": {"Type": "Pass", "End": True},
@@ -144,7 +144,7 @@ def test_a_handler_that_overran_its_timeout_has_timed_out() -> None:
 
 
 def test_a_choice_that_nothing_matches_is_an_error() -> None:
-    world = World(
+    world = EngineHarness(
         {
             "Which": {"Type": "Choice", "Choices": [{"Variable": "$.n", "NumericEquals": 1, "Next": "One"}]},
             "One": {"Type": "Succeed"},
@@ -166,14 +166,14 @@ def test_the_retry_count_is_in_the_context() -> None:
 
 
 def test_an_execution_that_lasts_too_long_times_out() -> None:
-    world = World({"Sleep": {"Type": "Wait", "Seconds": 60, "End": True}}, TimeoutSeconds=10)
+    world = EngineHarness({"Sleep": {"Type": "Wait", "Seconds": 60, "End": True}}, TimeoutSeconds=10)
     assert world.run().status is Status.TIMED_OUT
     assert world.clock.now() == NOON + timedelta(seconds=10)
     assert [execution.status for execution in world.announced] == [Status.TIMED_OUT]
 
 
 def test_a_history_never_grows_beyond_its_bound() -> None:
-    world = World(
+    world = EngineHarness(
         {
             "Round": {"Type": "Pass", "Next": "AndRound"},
             "AndRound": {"Type": "Pass", "Next": "Round"},
@@ -189,6 +189,6 @@ def test_a_history_never_grows_beyond_its_bound() -> None:
 
 @pytest.mark.parametrize("field", ["Seconds", "SecondsPath"])
 def test_a_wait_waits(field: str) -> None:
-    world = World({"Sleep": {"Type": "Wait", field: 90 if field == "Seconds" else "$.s", "End": True}})
+    world = EngineHarness({"Sleep": {"Type": "Wait", field: 90 if field == "Seconds" else "$.s", "End": True}})
     assert world.output({"s": 90}) == {"s": 90}
     assert world.clock.now() == NOON + timedelta(seconds=90)

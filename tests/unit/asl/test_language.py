@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.asl.asl_world import World
+from tests.unit.asl.engine_harness import EngineHarness
 
 from webordinary.asl.values import JSON, BadPath, Missing, compile_path, place
 
@@ -64,7 +64,7 @@ def test_placing_a_value_changes_only_its_place(target: dict[str, int], steps: l
 
 
 def evaluated(call: str, data: JSON) -> JSON:
-    output = World({"Only": {"Type": "Pass", "Parameters": {"r.$": call}, "End": True}}).output(data)
+    output = EngineHarness({"Only": {"Type": "Pass", "Parameters": {"r.$": call}, "End": True}}).output(data)
     assert isinstance(output, dict)
     return output["r"]
 
@@ -106,14 +106,14 @@ def test_a_function_gives(call: str, result: JSON) -> None:
     ],
 )
 def test_a_function_that_cannot_is_an_intrinsic_failure(call: str) -> None:
-    world = World({"Only": {"Type": "Pass", "Parameters": {"r.$": call}, "End": True}})
+    world = EngineHarness({"Only": {"Type": "Pass", "Parameters": {"r.$": call}, "End": True}})
     assert world.failure({"n": []})[0] == "States.IntrinsicFailure"
 
 
 def chosen(rule: dict[str, JSON], data: JSON) -> bool:
     which = {"Type": "Choice", "Choices": [{**rule, "Next": "Yes"}], "Default": "No"}
     yes, no = ({"Type": "Pass", "Result": answer, "End": True} for answer in (True, False))
-    return World({"Which": which, "Yes": yes, "No": no}).output(data) is True
+    return EngineHarness({"Which": which, "Yes": yes, "No": no}).output(data) is True
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_rule_holds_or_not(rule: dict[str, JSON], holds: bool) -> None:
 
 
 def test_a_rule_on_a_missing_path_is_a_runtime_error() -> None:
-    world = World(
+    world = EngineHarness(
         {
             "Which": {"Type": "Choice", "Choices": [{"Variable": "$.a", "IsNull": True, "Next": "End"}]},
             "End": {"Type": "Succeed"},

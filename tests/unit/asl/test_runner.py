@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.unit.asl.asl_world import World
+from tests.unit.asl.engine_harness import EngineHarness
 
 from webordinary.asl.engine import EngineClock
 from webordinary.asl.errors import NotReady
@@ -20,7 +20,7 @@ TIMEOUT_SECONDS = 60
 
 
 @contextmanager
-def running(world: World, threads: int = 4) -> Iterator[Waker]:
+def running(world: EngineHarness, threads: int = 4) -> Iterator[Waker]:
     """A runner on the machine's clock, stopped and joined at the end."""
     waker = Waker()
     world.engine.clock = EngineClock()
@@ -37,7 +37,7 @@ def running(world: World, threads: int = 4) -> Iterator[Waker]:
 
 def test_different_executions_run_at_the_same_time() -> None:
     all_here = threading.Barrier(3, timeout=TIMEOUT_SECONDS)
-    world = World(TASK, {"work": lambda _: all_here.wait()})
+    world = EngineHarness(TASK, {"work": lambda _: all_here.wait()})
     for name in ("a", "b"):
         world.engine.start(name, {})
     with running(world):
@@ -58,7 +58,7 @@ def test_an_execution_is_advanced_while_the_machine_starts_no_more_threads(monke
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    world = World(TASK, {"work": work})
+    world = EngineHarness(TASK, {"work": work})
     with running(world, threads=2) as waker:
         world.engine.start("first", "first")
         waker.wake()
@@ -80,7 +80,7 @@ def test_a_machine_without_room_for_threads_at_the_start_is_waited_for(monkeypat
             raise RuntimeError("can't start new thread")
         start(thread)
 
-    world = World(TASK, {"work": lambda _: done.set()})
+    world = EngineHarness(TASK, {"work": lambda _: done.set()})
     world.engine.start("a", {})
     monkeypatch.setattr(threading.Thread, "start", refuse_the_second)
     with running(world, threads=2) as waker:
@@ -96,7 +96,7 @@ def test_a_machine_without_room_for_threads_at_the_start_is_waited_for(monkeypat
 def test_a_wake_up_brings_new_work_and_a_timer_needs_none() -> None:
     done = threading.Event()
     states = {"Nap": {"Type": "Wait", "Seconds": 0, "Next": "Only"}, **TASK}
-    world = World(states, {"work": lambda _: done.set()})
+    world = EngineHarness(states, {"work": lambda _: done.set()})
     with running(world) as waker:
         world.engine.start("late", {})
         waker.wake()
@@ -111,7 +111,7 @@ def test_a_broken_execution_does_not_stop_the_others(caplog: pytest.LogCaptureFi
             raise OSError("cannot be told")
         announced.set()
 
-    world = World({"Only": {"Type": "Fail"}})
+    world = EngineHarness({"Only": {"Type": "Fail"}})
     world.engine.on_finished = on_finished
     world.engine.start("broken", {})
     world.engine.start("good", {})
@@ -132,7 +132,7 @@ def test_a_handler_that_is_not_ready_is_called_again_and_no_catch_sees_it() -> N
         return given
 
     caught = {"ErrorEquals": ["States.ALL"], "Next": "Lost"}
-    world = World({"Only": {**TASK["Only"], "Catch": [caught]}, "Lost": {"Type": "Fail"}}, {"work": work})
+    world = EngineHarness({"Only": {**TASK["Only"], "Catch": [caught]}, "Lost": {"Type": "Fail"}}, {"work": work})
     world.engine.start("patient", {})
     with running(world):
         assert done.wait(TIMEOUT_SECONDS)
@@ -152,7 +152,7 @@ def test_more_work_than_threads_is_all_done_once() -> None:
         finished.release()
         return given
 
-    world = World(TASK, {"work": work})
+    world = EngineHarness(TASK, {"work": work})
     for number in range(50):
         world.engine.start(str(number), number)
     with running(world, threads=3):
@@ -169,7 +169,7 @@ def test_an_answered_token_goes_on_after_a_wake_up() -> None:
         asked.set()
         return None
 
-    world = World(
+    world = EngineHarness(
         {
             "Ask": {
                 "Type": "Task",

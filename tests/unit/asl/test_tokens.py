@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.unit.asl.asl_world import NOON, Crash, CrashingStore, World
+from tests.unit.asl.engine_harness import NOON, Crash, CrashingStore, EngineHarness
 
 from webordinary.asl.ports import Status, send_task_failure, send_task_heartbeat, send_task_success, stop_execution
 from webordinary.asl.values import JSON
@@ -18,7 +18,7 @@ AWAIT = {
 }
 
 
-class Office(World):
+class Office(EngineHarness):
     """A world with a desk where tokens arrive."""
 
     def __init__(self, **fields: JSON) -> None:
@@ -142,7 +142,7 @@ def test_an_answer_outlives_an_engine_that_died_before_it_noted_its_call() -> No
 def test_two_answers_of_which_the_first_ends_the_others_branch_are_both_taken() -> None:
     office = Office()
     branch = {"StartAt": "Await", "States": {"Await": AWAIT}}
-    both = World({"Both": {"Type": "Parallel", "Branches": [branch, branch], "End": True}}, office.handlers)
+    both = EngineHarness({"Both": {"Type": "Parallel", "Branches": [branch, branch], "End": True}}, office.handlers)
     both.engine.start("one", {})
     both.engine.run_ready()
     send_task_failure(both.store, office.desk[0], "Broken")
@@ -153,5 +153,5 @@ def test_two_answers_of_which_the_first_ends_the_others_branch_are_both_taken() 
 def test_an_invocation_without_token_wraps_its_answer_as_lambda_does() -> None:
     parameters = {"FunctionName": "double", "Payload.$": "$"}
     invoke = {**AWAIT, "Resource": "arn:aws:states:::lambda:invoke", "Parameters": parameters}
-    world = World({"Invoke": {**invoke, "OutputPath": "$.Payload"}}, {"double": lambda n: n * 2})  # type: ignore[operator]
+    world = EngineHarness({"Invoke": {**invoke, "OutputPath": "$.Payload"}}, {"double": lambda n: n * 2})  # type: ignore[operator]
     assert world.output(21) == 42

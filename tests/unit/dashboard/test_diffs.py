@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.unit.dashboard.fixture import DIFF
+from tests.unit.dashboard.tables import DIFF
 from webordinary.entrypoints.dashboard.mail_view import MAX_LINES, diff_view
 
 

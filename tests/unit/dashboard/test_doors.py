@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
-from tests.unit.dashboard.fixture import World
+from tests.unit.dashboard.tables import DashboardTables
 from webordinary.entrypoints.dashboard.hosts import DashboardHost, Door, Hosts, SiteHost, SitePort
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
@@ -55,7 +55,9 @@ def test_a_site_has_none_of_the_pages_routes(page: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("problem", "told"), [("npm ended with an error", "could not be built"), ("", "first change")])
-def test_an_edit_site_that_could_not_be_built_says_so_and_not_why(world: World, problem: str, told: str) -> None:
+def test_an_edit_site_that_could_not_be_built_says_so_and_not_why(
+    world: DashboardTables, problem: str, told: str
+) -> None:
     dashboard = world.dashboard(project_settings=lambda: [Project("amelia", "amelia.git", build_problem=problem)])
     with TestClient(create_app(dashboard), base_url="http://127.0.0.1:8080") as page:
         text = page.get("/", headers={"Host": "edit.amelia.localhost:8080"}).text

@@ -15,7 +15,7 @@ import pytest
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from tests.unit.dashboard.fixture import NOON, World
+from tests.unit.dashboard.tables import NOON, DashboardTables
 from webordinary.adapters.sqlite.access import SqliteActionLog, SqliteConsoleSecrets, SqliteConsoleUsers
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
@@ -40,7 +40,7 @@ def hash_of_password() -> str:
 class Console:
     """A console with its users, on a clock that tests move."""
 
-    world: World
+    world: DashboardTables
     now: datetime = NOON
     seconds: float = 0.0
     settings: dict[str, object] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Console:
 
 @pytest.fixture
 def console(tmp_path: Path) -> Iterator[Console]:
-    world = World(tmp_path)
+    world = DashboardTables(tmp_path)
     yield Console(world)
     world.database.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from tests.unit.dashboard.fixture import NOON, World, lively
+from tests.unit.dashboard.tables import NOON, DashboardTables, lively
 from webordinary.adapters.sqlite.events import SqliteLevels, SqliteMetrics
 from webordinary.entrypoints.dashboard.metrics import exposition
 from webordinary.entrypoints.dashboard.web import create_app
@@ -89,7 +89,7 @@ def test_before_anything_happened_counters_are_there_and_zero() -> None:
     assert samples["webordinary_idle_before_release_seconds_count"] == 0
 
 
-def test_the_page_serves_what_the_database_holds(world: World) -> None:
+def test_the_page_serves_what_the_database_holds(world: DashboardTables) -> None:
     lively(world)
     levels, meter = SqliteLevels(world.database), MetricsRecorder(SqliteMetrics(world.database))
     dashboard = world.dashboard(metrics=lambda: exposition(levels.look(2), meter.read(), world.now))

@@ -8,7 +8,7 @@ from functools import partial
 from starlette.testclient import TestClient
 
 from tests.unit.dashboard.conftest import PAGE
-from tests.unit.dashboard.fixture import AMELIA_SCOTT, PIXEL, World, lively
+from tests.unit.dashboard.tables import AMELIA_SCOTT, PIXEL, DashboardTables, lively
 from webordinary.adapters.sqlite.dead_letters import SqliteDeadLetters, SqliteInterruptions
 from webordinary.entrypoints.dashboard.pages import PAGE_SIZE
 from webordinary.entrypoints.dashboard.web import create_app
@@ -24,7 +24,7 @@ def test_an_empty_home_page_offers_the_examples(page: TestClient) -> None:
         assert f'href="/write?example={number}"' in text
 
 
-def test_the_home_page_shows_who_works_on_what(world: World, page: TestClient) -> None:
+def test_the_home_page_shows_who_works_on_what(world: DashboardTables, page: TestClient) -> None:
     lively(world)
     text = page.get("/").text
     assert "claimed by worker 2" in text
@@ -34,14 +34,14 @@ def test_the_home_page_shows_who_works_on_what(world: World, page: TestClient) -
     assert "http://127.0.0.1:8081/_sites/edit/amelia" in text
 
 
-def test_the_fragment_is_the_changing_part_of_the_page(world: World, page: TestClient) -> None:
+def test_the_fragment_is_the_changing_part_of_the_page(world: DashboardTables, page: TestClient) -> None:
     lively(world)
     fragment = page.get("/fragments/home").text
     assert "<html" not in fragment
     assert fragment in page.get("/").text
 
 
-def test_a_dead_letter_raises_a_red_banner(world: World, page: TestClient) -> None:
+def test_a_dead_letter_raises_a_red_banner(world: DashboardTables, page: TestClient) -> None:
     email_id = world.mail("Broken")
     SqliteDeadLetters(world.database).add(email_id, None, "three starts", world.now)
     text = page.get("/").text
@@ -52,7 +52,7 @@ def test_a_dead_letter_raises_a_red_banner(world: World, page: TestClient) -> No
     assert f"<code>webordinary dlq redrive {email_id[:12]}</code>" in page.get(f"/mails/{email_id}").text
 
 
-def test_work_that_nobody_owns_raises_a_red_banner_after_five_minutes(world: World, page: TestClient) -> None:
+def test_work_that_nobody_owns_raises_a_red_banner_after_five_minutes(world: DashboardTables, page: TestClient) -> None:
     world.job(world.mail("Waiting"), "queued", queued_at=world.at(0))
     assert 'role="alert"' not in page.get("/").text
     world.now += timedelta(seconds=300)
@@ -63,7 +63,7 @@ def test_work_that_nobody_owns_raises_a_red_banner_after_five_minutes(world: Wor
     assert "webordinary worker" in text
 
 
-def test_work_behind_a_live_claim_raises_no_banner(world: World, page: TestClient) -> None:
+def test_work_behind_a_live_claim_raises_no_banner(world: DashboardTables, page: TestClient) -> None:
     world.job(world.mail("Waiting"), "queued", queued_at=world.at(-600))
     world.claim(AMELIA_SCOTT, world.worker("worker 1"), lease=30)
     assert 'role="alert"' not in page.get("/").text
@@ -73,7 +73,7 @@ def test_work_behind_a_live_claim_raises_no_banner(world: World, page: TestClien
     assert 'role="alert"' in page.get("/").text
 
 
-def test_work_begun_by_a_worker_that_is_gone_raises_a_banner_too(world: World, page: TestClient) -> None:
+def test_work_begun_by_a_worker_that_is_gone_raises_a_banner_too(world: DashboardTables, page: TestClient) -> None:
     worker = world.worker("worker 1")
     world.job(world.mail("Begun"), "running", worker=worker, queued_at=world.at(-90), started_at=world.at(-80))
     world.claim(AMELIA_SCOTT, worker, lease=30)
@@ -81,7 +81,7 @@ def test_work_begun_by_a_worker_that_is_gone_raises_a_banner_too(world: World, p
     assert "No worker owns the work of amelia#scott" in page.get("/").text
 
 
-def test_old_mails_are_reached_page_by_page(world: World, page: TestClient) -> None:
+def test_old_mails_are_reached_page_by_page(world: DashboardTables, page: TestClient) -> None:
     ids = [world.mail(f"Mail {n}", received=-1000 + n) for n in range(PAGE_SIZE + 3)]
     first = page.get("/").text
     assert ids[-1] in first
@@ -91,7 +91,7 @@ def test_old_mails_are_reached_page_by_page(world: World, page: TestClient) -> N
     assert ids[4] not in second
 
 
-def test_the_status_is_the_same_as_json(world: World, page: TestClient) -> None:
+def test_the_status_is_the_same_as_json(world: DashboardTables, page: TestClient) -> None:
     lively(world)
     status = page.get("/api/status").json()
     assert [line["subject"] for line in status["in_flight"]] == [
@@ -111,7 +111,7 @@ def test_health_says_that_the_system_can_be_seen(page: TestClient) -> None:
     assert page.get("/healthz").json() == {"ok": True, "seq": 0}
 
 
-def test_a_mails_page_tells_its_whole_story(world: World, page: TestClient) -> None:
+def test_a_mails_page_tells_its_whole_story(world: DashboardTables, page: TestClient) -> None:
     text = page.get(f"/mails/{world.published('New title', worker=world.worker('worker 2'))}").text
     assert "answered in 800 ms" in text
     assert "Started by worker 2" in text
@@ -124,7 +124,7 @@ def test_a_mails_page_tells_its_whole_story(world: World, page: TestClient) -> N
     assert text.index("Received and safely stored") < text.index("Reply sent"), "oldest first, as it says"
 
 
-def test_a_mails_page_calls_workers_by_their_names(world: World, page: TestClient) -> None:
+def test_a_mails_page_calls_workers_by_their_names(world: DashboardTables, page: TestClient) -> None:
     lost, next_one = world.worker("worker 1", ended=True), world.worker("worker 2")
     email_id = world.mail("New title")
     world.event("ClaimTakenOver", email_id, -3, next_one, previous=lost)
@@ -138,7 +138,7 @@ def test_where_a_mail_is_written_it_is_said_how_a_change_becomes_public(page: Te
     assert "not public yet: reply <b>publish</b>" in page.get("/").text
 
 
-def test_a_mails_page_leads_to_the_changed_page_under_both_addresses(world: World, page: TestClient) -> None:
+def test_a_mails_page_leads_to_the_changed_page_under_both_addresses(world: DashboardTables, page: TestClient) -> None:
     email_id = world.published("New title")
     text = page.get(f"/mails/{email_id}").text
     assert "See it on the edit site" in text
@@ -155,7 +155,7 @@ def test_a_mails_page_leads_to_the_changed_page_under_both_addresses(world: Worl
     assert "/_sites/public/amelia/about/" in text
 
 
-def test_the_page_of_an_interrupted_mail_names_the_thread_that_it_made_way_for(world: World) -> None:
+def test_the_page_of_an_interrupted_mail_names_the_thread_that_it_made_way_for(world: DashboardTables) -> None:
     audit = SqliteInterruptions(world.database)
     email_id, quiet = world.mail("Interrupted"), world.mail("Not interrupted")
     world.job(email_id, "queued", queued_at=world.at(0), interruptions=1)
@@ -169,7 +169,7 @@ def test_the_page_of_an_interrupted_mail_names_the_thread_that_it_made_way_for(w
         assert said in text
 
 
-def test_what_a_customer_writes_is_never_html(world: World, page: TestClient) -> None:
+def test_what_a_customer_writes_is_never_html(world: DashboardTables, page: TestClient) -> None:
     attack = "<script>alert(1)</script>"
     email_id = world.mail(attack, attack)
     world.attach(email_id, 0, name=attack, reason=attack)
@@ -180,21 +180,21 @@ def test_what_a_customer_writes_is_never_html(world: World, page: TestClient) ->
     assert raw.headers["content-type"] == "text/plain; charset=utf-8"
 
 
-def test_a_result_with_a_strange_address_makes_no_link(world: World, page: TestClient) -> None:
+def test_a_result_with_a_strange_address_makes_no_link(world: DashboardTables, page: TestClient) -> None:
     email_id = world.published("New title")
     with world.database.write() as conn:
         conn.execute("UPDATE jobs SET result = replace(result, 'http://edit', 'javascript:http://edit')")
     assert 'href="javascript' not in page.get(f"/mails/{email_id}").text
 
 
-def test_a_mail_that_could_not_be_read_shows_its_bytes(world: World, page: TestClient) -> None:
+def test_a_mail_that_could_not_be_read_shows_its_bytes(world: DashboardTables, page: TestClient) -> None:
     email_id = world.mail("Odd", "Some odd words", parsed=False)
     text = page.get(f"/mails/{email_id}").text
     assert "(not read yet)" in text
     assert "Some odd words" in text
 
 
-def test_a_picture_is_shown_and_nothing_else_is(world: World, page: TestClient) -> None:
+def test_a_picture_is_shown_and_nothing_else_is(world: DashboardTables, page: TestClient) -> None:
     email_id = world.mail("Photo")
     stored = {"kind": "image", "size": len(PIXEL), "digest": "d" * 64}
     world.attach(email_id, 0, name="vase.png", media_type="image/png", **stored)

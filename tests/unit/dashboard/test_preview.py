@@ -10,7 +10,7 @@ import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from tests.unit.dashboard.fixture import PIXEL, World
+from tests.unit.dashboard.tables import PIXEL, DashboardTables
 from webordinary.entrypoints.dashboard.ports import READERS
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
@@ -18,7 +18,7 @@ from webordinary.jobs.site_files import Stage
 EDIT = {"Host": "edit.amelia.localhost:8080"}
 
 
-def release(world: World, name: str = "c0ffee", title: str = "Pottery", stage: Stage = Stage.EDIT) -> Path:
+def release(world: DashboardTables, name: str = "c0ffee", title: str = "Pottery", stage: Stage = Stage.EDIT) -> Path:
     folder = world.folder / "releases" / name
     (folder / "photos").mkdir(parents=True)
     (folder / "index.html").write_text(f"<h1>{title}</h1>", encoding="utf-8")
@@ -31,7 +31,7 @@ def release(world: World, name: str = "c0ffee", title: str = "Pottery", stage: S
 
 
 @pytest.fixture
-def site(world: World, page: TestClient) -> TestClient:
+def site(world: DashboardTables, page: TestClient) -> TestClient:
     release(world)
     return page
 
@@ -65,7 +65,7 @@ def test_a_picture_is_a_picture(site: TestClient) -> None:
 
 @pytest.mark.parametrize(("name", "media_type"), [("old.html", "text/html"), ("old.css", "text/css")])
 def test_a_page_that_is_no_utf_8_says_itself_what_it_is(
-    world: World, page: TestClient, name: str, media_type: str
+    world: DashboardTables, page: TestClient, name: str, media_type: str
 ) -> None:
     folder = release(world)
     for text in ("<meta charset=iso-8859-1>Über uns", "<meta charset=iso-8859-1>Café"):  # also at the very end
@@ -101,7 +101,7 @@ def test_an_unchanged_file_is_not_sent_again(site: TestClient) -> None:
     assert since.status_code == 304
 
 
-def test_slow_readers_of_the_console_hold_no_visitor_of_a_site_up(world: World) -> None:
+def test_slow_readers_of_the_console_hold_no_visitor_of_a_site_up(world: DashboardTables) -> None:
     release(world)
     begun, shown = Semaphore(0), Event()
 
@@ -124,7 +124,7 @@ def test_slow_readers_of_the_console_hold_no_visitor_of_a_site_up(world: World) 
             shown.set()
 
 
-def test_a_new_release_is_seen_at_once(world: World, site: TestClient) -> None:
+def test_a_new_release_is_seen_at_once(world: DashboardTables, site: TestClient) -> None:
     tag = get(site, "/").headers["etag"]
     release(world, "decade", title="Spring Sale")
     answer = site.get("/", headers={**EDIT, "If-None-Match": tag})
@@ -138,7 +138,7 @@ def test_a_missing_page_says_so(site: TestClient) -> None:
     assert "no such page" in answer.text
 
 
-def test_a_missing_page_shows_the_sites_own_words(world: World, site: TestClient) -> None:
+def test_a_missing_page_shows_the_sites_own_words(world: DashboardTables, site: TestClient) -> None:
     (world.releases["amelia", Stage.EDIT] / "404.html").write_text("Lost your way?", encoding="utf-8")
     answer = get(site, "/nothing")
     assert (answer.status_code, answer.text) == (404, "Lost your way?")
@@ -160,7 +160,7 @@ def test_a_missing_page_shows_the_sites_own_words(world: World, site: TestClient
         "/" + "x" * 5000,
     ],
 )
-def test_nothing_outside_of_the_release_is_shown(world: World, site: TestClient, path: str) -> None:
+def test_nothing_outside_of_the_release_is_shown(world: DashboardTables, site: TestClient, path: str) -> None:
     root = world.releases["amelia", Stage.EDIT]
     (root.parent / "secret.txt").write_text("secret", encoding="utf-8")
     (root / ".git").mkdir()
@@ -173,7 +173,7 @@ def test_nothing_outside_of_the_release_is_shown(world: World, site: TestClient,
     assert "secret" not in answer.text
 
 
-def test_a_link_within_the_release_is_followed(world: World, site: TestClient) -> None:
+def test_a_link_within_the_release_is_followed(world: DashboardTables, site: TestClient) -> None:
     root = world.releases["amelia", Stage.EDIT]
     (root / "hello.html").symlink_to("about.html")
     assert "About" in get(site, "/hello").text
@@ -184,14 +184,14 @@ def test_a_part_of_a_file_can_be_asked_for(site: TestClient) -> None:
     assert (answer.status_code, answer.text) == (206, "h1")
 
 
-def test_the_public_site_is_another_release(world: World, site: TestClient) -> None:
+def test_the_public_site_is_another_release(world: DashboardTables, site: TestClient) -> None:
     host = {"Host": "amelia.localhost:8080"}
     assert site.get("/", headers=host).status_code == 404
     release(world, "decade", "Public", Stage.PUBLIC)
     assert "Public" in site.get("/", headers=host).text
 
 
-def test_an_unknown_name_is_told_what_there_is_instead(world: World, site: TestClient) -> None:
+def test_an_unknown_name_is_told_what_there_is_instead(world: DashboardTables, site: TestClient) -> None:
     answer = site.get("/about/", headers={"Host": "nosuch.localhost:8080"})
     assert answer.status_code == 404
     assert "There is no site nosuch here" in answer.text
@@ -202,7 +202,7 @@ def test_an_unknown_name_is_told_what_there_is_instead(world: World, site: TestC
     assert "replying <b>publish</b>" in not_public
 
 
-def test_visitors_of_a_domain_are_not_told_which_sites_there_are(world: World) -> None:
+def test_visitors_of_a_domain_are_not_told_which_sites_there_are(world: DashboardTables) -> None:
     release(world)
     with TestClient(create_app(world.dashboard(domain="example.com")), base_url="http://127.0.0.1:8080") as page:
         answers = [page.get("/", headers={"Host": f"{name}.example.com"}) for name in ("nosuch", "amelia")]
@@ -211,7 +211,7 @@ def test_visitors_of_a_domain_are_not_told_which_sites_there_are(world: World) -
     assert "amelia" not in answers[0].text
 
 
-def test_the_second_port_lets_the_visitor_choose_and_remembers(world: World, second_port: TestClient) -> None:
+def test_the_second_port_lets_the_visitor_choose_and_remembers(world: DashboardTables, second_port: TestClient) -> None:
     release(world)
     assert 'href="/_sites/edit/amelia"' in second_port.get("/").text
     chosen = second_port.get("/_sites/edit/amelia")
@@ -229,7 +229,9 @@ def test_a_page_of_a_site_is_reached_by_choosing_it(second_port: TestClient, cho
     assert second_port.get(f"/_sites/edit/amelia{chosen}").headers["location"] == location
 
 
-def test_no_site_gets_a_service_worker_on_the_port_that_sites_share(world: World, second_port: TestClient) -> None:
+def test_no_site_gets_a_service_worker_on_the_port_that_sites_share(
+    world: DashboardTables, second_port: TestClient
+) -> None:
     folder = release(world)
     (folder / "sw.js").write_text("self.onfetch = e => e.respondWith(new Response('mine'))", encoding="utf-8")
     second_port.get("/_sites/edit/amelia")
@@ -250,7 +252,7 @@ def test_a_site_is_shown_as_the_types_it_says_and_tells_others_only_its_origin(s
     assert headers["referrer-policy"] == "strict-origin-when-cross-origin"
 
 
-def test_a_forged_cookie_chooses_nothing(world: World, second_port: TestClient) -> None:
+def test_a_forged_cookie_chooses_nothing(world: DashboardTables, second_port: TestClient) -> None:
     release(world)
     second_port.cookies.set("site", "edit.../../etc")
     assert "Choose a site" in second_port.get("/").text
@@ -259,7 +261,7 @@ def test_a_forged_cookie_chooses_nothing(world: World, second_port: TestClient) 
 CONVERSATION = Stage.of_thread("0123456789abcdef")
 
 
-def test_the_preview_of_a_conversation_has_a_host_of_its_own(world: World, site: TestClient) -> None:
+def test_the_preview_of_a_conversation_has_a_host_of_its_own(world: DashboardTables, site: TestClient) -> None:
     host = {"Host": f"{CONVERSATION}.edit.amelia.localhost:8080"}
     moved = site.get("/about/", headers=host, follow_redirects=False)
     assert moved.headers["location"] == "//edit.amelia.localhost:8080/about/", "the edit site shows the same"

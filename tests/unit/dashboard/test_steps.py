@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.dashboard.fixture import AMELIA_SCOTT, MAILBOX, NOON, SCOTT
+from tests.unit.dashboard.tables import AMELIA_SCOTT, MAILBOX, NOON, SCOTT
 from webordinary.entrypoints.dashboard.views import Progress, finished, status_of, steps_of
 from webordinary.model.jobs import NOT_UNDERSTOOD, JobOutcome, JobResult, JobState
 from webordinary.model.mail import Command

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.unit.dashboard.fixture import NOON
+from tests.unit.dashboard.tables import NOON
 from webordinary.entrypoints.dashboard.text import details_of, event_text, tone_of
 from webordinary.model.snapshot import TimelineEntry
 

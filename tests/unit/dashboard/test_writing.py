@@ -10,7 +10,7 @@ import pytest
 from httpx2 import Response
 from starlette.testclient import TestClient
 
-from tests.unit.dashboard.fixture import MAILBOX, PIXEL, SCOTT, World
+from tests.unit.dashboard.tables import MAILBOX, PIXEL, SCOTT, DashboardTables
 from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.entrypoints.dashboard.write import MAX_UPLOAD_BYTES
 from webordinary.model.errors import Transient
@@ -23,13 +23,13 @@ def send(page: TestClient, files: Files = None, **fields: str) -> Response:
     return page.post("/mails", data={"from": SCOTT, **fields}, files=files, headers=OWN)
 
 
-def only_mail(world: World) -> EmailMessage:
+def only_mail(world: DashboardTables) -> EmailMessage:
     [(raw, mail_from, _)] = world.sent
     assert mail_from == SCOTT
     return email.message_from_bytes(raw, policy=email.policy.default)
 
 
-def test_a_letter_is_sent_as_a_mail_and_its_page_opens(world: World, page: TestClient) -> None:
+def test_a_letter_is_sent_as_a_mail_and_its_page_opens(world: DashboardTables, page: TestClient) -> None:
     answer = send(page, subject="Öffnungszeiten", text="Please.\r\nThank you.")
     assert answer.status_code == 303
     assert page.get(answer.headers["location"]).status_code == 200
@@ -39,7 +39,7 @@ def test_a_letter_is_sent_as_a_mail_and_its_page_opens(world: World, page: TestC
     assert mail.get_content().splitlines() == ["Please.", "Thank you."]
 
 
-def test_files_go_with_it(world: World, page: TestClient) -> None:
+def test_files_go_with_it(world: DashboardTables, page: TestClient) -> None:
     files = [("files", ("va\nse.png", PIXEL, "image/png")), ("files", ("b", b"text", "nonsense"))]
     send(page, files, subject="Photo", text="Add it.")
     photo, other = only_mail(world).iter_attachments()
@@ -47,7 +47,7 @@ def test_files_go_with_it(world: World, page: TestClient) -> None:
     assert other.get_content_type() == "application/octet-stream"
 
 
-def test_an_example_fills_the_form_and_attaches_its_photo(world: World, page: TestClient) -> None:
+def test_an_example_fills_the_form_and_attaches_its_photo(world: DashboardTables, page: TestClient) -> None:
     form = page.get("/write?example=2").text
     assert "vase.png" in form
     assert 'name="example" value="2"' in form
@@ -63,7 +63,7 @@ def test_an_example_that_does_not_exist_is_an_empty_form(page: TestClient, numbe
     assert "goes with it" not in answer.text
 
 
-def test_a_reply_goes_on_in_the_thread(world: World, page: TestClient) -> None:
+def test_a_reply_goes_on_in_the_thread(world: DashboardTables, page: TestClient) -> None:
     email_id = world.published("New title")
     form = page.get(f"/write?reply_to={email_id}&text=undo").text
     assert 'value="Re: New title"' in form
@@ -76,13 +76,13 @@ def test_a_reply_goes_on_in_the_thread(world: World, page: TestClient) -> None:
     assert len(mail["References"].split()) == 2
 
 
-def test_a_reply_before_the_answer_names_the_mail_itself(world: World, page: TestClient) -> None:
+def test_a_reply_before_the_answer_names_the_mail_itself(world: DashboardTables, page: TestClient) -> None:
     email_id = world.mail("New title")
     send(page, text="stop", reply_to=email_id)
     assert only_mail(world)["In-Reply-To"].endswith("@example.com>")
 
 
-def test_a_header_cannot_be_smuggled_in_by_the_subject(world: World, page: TestClient) -> None:
+def test_a_header_cannot_be_smuggled_in_by_the_subject(world: DashboardTables, page: TestClient) -> None:
     send(page, subject="Hello\r\nBcc: victim@example.com", text="Please.")
     mail = only_mail(world)
     assert mail["Bcc"] is None
@@ -98,7 +98,7 @@ def test_a_header_cannot_be_smuggled_in_by_the_subject(world: World, page: TestC
     ],
 )
 def test_a_letter_that_cannot_be_sent_comes_back_with_words(
-    world: World, page: TestClient, fields: dict[str, str], words: str
+    world: DashboardTables, page: TestClient, fields: dict[str, str], words: str
 ) -> None:
     answer = page.post("/mails", data={"from": SCOTT, **fields}, headers=OWN)
     assert answer.status_code == 400
@@ -106,21 +106,21 @@ def test_a_letter_that_cannot_be_sent_comes_back_with_words(
     assert world.sent == []
 
 
-def test_too_many_files_are_refused(world: World, page: TestClient) -> None:
+def test_too_many_files_are_refused(world: DashboardTables, page: TestClient) -> None:
     answer = send(page, [("files", (f"{n}.txt", b"x", "text/plain")) for n in range(11)], text="Please.")
     assert answer.status_code == 400
     assert "Too many files" in answer.text
     assert world.sent == []
 
 
-def test_too_large_files_are_refused(world: World, page: TestClient) -> None:
+def test_too_large_files_are_refused(world: DashboardTables, page: TestClient) -> None:
     answer = send(page, [("files", ("big", b"x" * (MAX_UPLOAD_BYTES + 2_000_000), "text/plain"))], text="Please.")
     assert answer.status_code == 413
     assert "20 MB" in answer.text
     assert world.sent == []
 
 
-def test_a_mail_that_the_intake_refuses_keeps_its_words(world: World) -> None:
+def test_a_mail_that_the_intake_refuses_keeps_its_words(world: DashboardTables) -> None:
     def full(raw: bytes, mail_from: str, recipient: str) -> str:
         raise Transient("452 the disk is full; free some space and send again")
 

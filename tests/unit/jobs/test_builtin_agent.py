@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.site_folder import SiteFolder
 from tests.photos import picture
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.agents.builtin.edits import size_of
 from webordinary.entrypoints.cli import send

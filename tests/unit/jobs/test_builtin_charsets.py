@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.jobs.ports import AgentResult, AgentTask, Asked, Changed
 

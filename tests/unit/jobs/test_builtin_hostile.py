@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.hostile_texts import EVERYTHING, UNITS, put_into_site, repeated
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.builtin import BuiltinAgent
 from webordinary.adapters.agents.builtin.draft import read_page
 from webordinary.jobs.ports import AgentResult, AgentTask, NotUnderstood

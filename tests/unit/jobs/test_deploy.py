@@ -13,7 +13,7 @@ import pytest
 from tests.fakes.events import EventRecorder
 from tests.fakes.releases import MemoryReleases
 from tests.fakes.repositories import MAIN, MemoryOrigin, MemoryRepository
-from tests.unit.jobs.world import (
+from tests.unit.jobs.fixtures import (
     OTHER_THREAD,
     SCOTT,
     THREAD,
@@ -90,7 +90,7 @@ def deploy(
     )
 
 
-class Site:
+class SharedProject:
     """One project, its origin and its releases, as all workers see them."""
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ def edited(
 
 
 def test_a_change_reaches_main_and_the_edit_site() -> None:
-    site, token = Site(), TestHold()
+    site, token = SharedProject(), TestHold()
     repository = site.repository()
     outcome = deploy(site.deployer(repository), edited(repository, "job-1", {"index.html": "Sale"}), token)
     assert isinstance(outcome, EditDeployment)
@@ -141,7 +141,7 @@ def test_a_change_reaches_main_and_the_edit_site() -> None:
 
 @pytest.mark.parametrize("crash_at", range(1, STEPS))
 def test_a_crash_between_any_two_steps_publishes_once_when_run_again(crash_at: int) -> None:
-    site = Site()
+    site = SharedProject()
     count = [0]
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
@@ -159,7 +159,7 @@ def test_a_crash_between_any_two_steps_publishes_once_when_run_again(crash_at: i
 
 
 def test_all_steps_are_crashed_by_the_test_above() -> None:
-    site, count = Site(), [0]
+    site, count = SharedProject(), [0]
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
     deploy(site.deployer(repository, count, crash_at=1_000), workspace, TestHold())
@@ -167,7 +167,7 @@ def test_all_steps_are_crashed_by_the_test_above() -> None:
 
 
 def test_what_is_on_main_already_moves_the_fences_before_it_is_shown() -> None:
-    site = Site()
+    site = SharedProject()
     repository = site.repository()
     deploy(site.deployer(repository), edited(repository, "job-1", {"index.html": "Sale"}), TestHold())
     before = site.origin.marks[project_fence_ref("amelia")]
@@ -178,7 +178,7 @@ def test_what_is_on_main_already_moves_the_fences_before_it_is_shown() -> None:
 
 
 def test_two_users_at_once_both_get_their_change() -> None:
-    site = Site()
+    site = SharedProject()
     one, two = site.repository(), site.repository()
     first = edited(one, "job-1", {"index.html": "Sale"})
     second = edited(two, "job-2", {"about.html": "Us"}, key=ZOE, thread=OTHER_THREAD, worker="w-2")
@@ -189,7 +189,7 @@ def test_two_users_at_once_both_get_their_change() -> None:
 
 
 def test_two_changes_of_the_same_place_conflict_and_nothing_changes() -> None:
-    site = Site()
+    site = SharedProject()
     one, two = site.repository(), site.repository()
     first = edited(one, "job-1", {"index.html": "Sale"})
     second = edited(two, "job-2", {"index.html": "Autumn"}, key=ZOE, thread=OTHER_THREAD, worker="w-2")
@@ -201,7 +201,7 @@ def test_two_changes_of_the_same_place_conflict_and_nothing_changes() -> None:
 
 
 def test_a_failed_build_leaves_main_and_the_site_alone() -> None:
-    site = Site()
+    site = SharedProject()
     repository = site.repository()
     workspace = repository.prepare(work(PROJECT))
     del repository.files_at(workspace.path)["index.html"]
@@ -214,7 +214,7 @@ def test_a_failed_build_leaves_main_and_the_site_alone() -> None:
 
 
 def test_a_worker_whose_claim_moved_on_changes_nothing() -> None:
-    site = Site()
+    site = SharedProject()
     old, new = site.repository(), site.repository()
     stale = edited(old, "job-1", {"index.html": "Old"}, fence=10)
     edited(new, "job-1", {"index.html": "New"}, worker="w-2", fence=11)
@@ -224,7 +224,7 @@ def test_a_worker_whose_claim_moved_on_changes_nothing() -> None:
 
 
 def test_a_holder_that_slept_past_its_lease_cannot_push_main() -> None:
-    site = Site()
+    site = SharedProject()
     old, new = site.repository(), site.repository()
     stale = edited(old, "job-1", {"index.html": "Old"})
     sleeper = site.leases.take("amelia", TestHold(), Clock()())
@@ -240,7 +240,7 @@ def test_a_holder_that_slept_past_its_lease_cannot_push_main() -> None:
 
 
 def test_while_another_worker_publishes_the_work_is_saved_and_waits() -> None:
-    site = Site()
+    site = SharedProject()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
     assert site.leases.take("amelia", TestHold("w-9", job_id="job-9"), Clock()())
@@ -257,7 +257,7 @@ def test_while_another_worker_publishes_the_work_is_saved_and_waits() -> None:
 
 
 def test_waiting_for_the_lease_ends_with_an_interrupt() -> None:
-    site, token = Site(), TestHold()
+    site, token = SharedProject(), TestHold()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
     assert site.leases.take("amelia", TestHold("w-9", job_id="job-9"), Clock()())
@@ -268,7 +268,7 @@ def test_waiting_for_the_lease_ends_with_an_interrupt() -> None:
 
 
 def test_who_waits_for_long_gives_its_slot_back_and_loses_nothing() -> None:
-    site, clock = Site(), Clock()
+    site, clock = SharedProject(), Clock()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
     assert site.leases.take("amelia", TestHold("w-9", job_id="job-9"), clock())
@@ -281,7 +281,7 @@ def test_who_waits_for_long_gives_its_slot_back_and_loses_nothing() -> None:
     assert site.origin.refs[f"thread-{THREAD}"] == workspace.made.commit  # type: ignore[union-attr]
 
 
-def overtake(site: Site) -> ProjectLease:
+def overtake(site: SharedProject) -> ProjectLease:
     lease = site.leases.overtake("amelia", OperatorToken("operator"), Clock()())
     assert lease
     site.leases.confirm(lease)
@@ -290,7 +290,7 @@ def overtake(site: Site) -> ProjectLease:
 
 @pytest.mark.parametrize("failing", [False, True])
 def test_an_operator_does_not_wait_for_a_build_and_who_builds_goes_on_afterwards(failing: bool) -> None:
-    site = Site()
+    site = SharedProject()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
     main, operators = site.origin.refs["main"], []
@@ -311,7 +311,7 @@ def test_an_operator_does_not_wait_for_a_build_and_who_builds_goes_on_afterwards
 
 
 def test_an_operator_waits_while_something_is_being_shown() -> None:
-    site = Site()
+    site = SharedProject()
     repository = site.repository()
     workspace = edited(repository, "job-1", {"index.html": "Sale"})
     asked: list[object] = []
@@ -341,7 +341,7 @@ class SlowReleases(MemoryReleases):
 
 
 def test_what_main_has_is_shown_whoever_interrupts_but_not_under_a_lost_claim() -> None:
-    site, token = Site(), TestHold()
+    site, token = SharedProject(), TestHold()
     repository = site.repository()
     site.releases = SlowReleases(lambda: token.end(Interrupted("another thread")))
     change = edited(repository, "job-1", {"index.html": "Sale"})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.objects import MemoryObjects
-from tests.unit.jobs.world import Crash
+from tests.unit.jobs.fixtures import Crash
 from webordinary.adapters.aws.site.deploy import (
     ASK_EACH_TIME,
     FOREVER,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.unit.jobs.world import SCOTT
+from tests.unit.jobs.fixtures import SCOTT
 from webordinary.adapters.git.workspaces import FenceMark, key_fence_ref, project_fence_ref, read_mark
 
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.unit.lambdas.cloud import Cloud
+    from tests.unit.lambdas.harness import LambdaHarness
 
 
 @pytest.fixture
-def cloud() -> Cloud:
-    from tests.unit.lambdas.cloud import Cloud
+def cloud() -> LambdaHarness:
+    from tests.unit.lambdas.harness import LambdaHarness
 
-    return Cloud()
+    return LambdaHarness()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lambdas.cloud import FIRST_MAIL, SCOTT, Cloud, raw_mail, recorded
+from tests.unit.lambdas.harness import FIRST_MAIL, SCOTT, LambdaHarness, raw_mail, recorded
 from webordinary.adapters.aws import names
 
 
@@ -18,7 +18,7 @@ def told(name: str, email_id: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def email_id(cloud: Cloud) -> str:
+def email_id(cloud: LambdaHarness) -> str:
     """A mail whose workflow runs."""
     cloud.inbox.objects[FIRST_MAIL] = raw_mail()
     cloud.invoke(names.INTAKE, recorded("s3_put"))
@@ -35,7 +35,7 @@ def email_id(cloud: Cloud) -> str:
     ],
 )
 def test_a_broken_workflow_is_dead_lettered_and_the_customer_told(
-    cloud: Cloud, email_id: str, event: str, reason: str
+    cloud: LambdaHarness, email_id: str, event: str, reason: str
 ) -> None:
     cloud.invoke(names.ABANDONED, told(event, email_id))
     [letter] = cloud.dead_letters.all(10)
@@ -45,14 +45,14 @@ def test_a_broken_workflow_is_dead_lettered_and_the_customer_told(
 
 
 def test_a_redriven_mail_is_known_by_the_name_of_its_execution_where_the_input_is_left_out(
-    cloud: Cloud, email_id: str
+    cloud: LambdaHarness, email_id: str
 ) -> None:
     cloud.invoke(names.ABANDONED, told("execution_aborted", email_id))
     [letter] = cloud.dead_letters.all(10)
     assert (letter.email_id, letter.redrives) == (email_id, 2)
 
 
-def test_an_event_that_comes_twice_is_one_dead_letter_and_one_reply(cloud: Cloud, email_id: str) -> None:
+def test_an_event_that_comes_twice_is_one_dead_letter_and_one_reply(cloud: LambdaHarness, email_id: str) -> None:
     for _ in range(2):
         cloud.invoke(names.ABANDONED, told("execution_failed", email_id))
     assert len(cloud.dead_letters.all(10)) == 1

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lambdas.cloud import FIRST_MAIL, Cloud, raw_mail, recorded
+from tests.unit.lambdas.harness import FIRST_MAIL, LambdaHarness, raw_mail, recorded
 from webordinary.adapters.aws import names
 from webordinary.mail.ports import OutboxEntry
 from webordinary.model.errors import Permanent
 
 
 @pytest.fixture
-def email_id(cloud: Cloud) -> str:
+def email_id(cloud: LambdaHarness) -> str:
     """A mail that was answered."""
     cloud.inbox.objects[FIRST_MAIL] = raw_mail()
     cloud.invoke(names.INTAKE, recorded("s3_put"))
@@ -29,14 +29,14 @@ def told(name: str, email_id: str) -> dict[str, Any]:
     return event
 
 
-def answer(cloud: Cloud, email_id: str) -> OutboxEntry:
+def answer(cloud: LambdaHarness, email_id: str) -> OutboxEntry:
     [entry] = cloud.outbox.of(email_id)
     return entry
 
 
 @pytest.mark.parametrize(("event", "reason"), [("sns_bounce", "User unknown"), ("sns_complaint", "abuse")])
 def test_a_reply_that_came_back_is_noted_with_its_reason_and_nothing_is_sent(
-    cloud: Cloud, email_id: str, event: str, reason: str
+    cloud: LambdaHarness, email_id: str, event: str, reason: str
 ) -> None:
     for _ in range(2):
         assert cloud.invoke(names.BOUNCES, told(event, email_id)) == {"noticed": 1}
@@ -44,18 +44,18 @@ def test_a_reply_that_came_back_is_noted_with_its_reason_and_nothing_is_sent(
     assert len(cloud.post.sent) == 1
 
 
-def test_a_delivery_changes_nothing_of_a_reply_that_is_known_to_have_left(cloud: Cloud, email_id: str) -> None:
+def test_a_delivery_changes_nothing_of_a_reply_that_is_known_to_have_left(cloud: LambdaHarness, email_id: str) -> None:
     before = answer(cloud, email_id)
     cloud.invoke(names.BOUNCES, told("sns_delivery", email_id))
     assert answer(cloud, email_id) == before
 
 
-def test_feedback_without_our_tags_is_told_and_belongs_to_no_reply(cloud: Cloud, email_id: str) -> None:
+def test_feedback_without_our_tags_is_told_and_belongs_to_no_reply(cloud: LambdaHarness, email_id: str) -> None:
     cloud.invoke(names.BOUNCES, told("sns_bounce_transient", email_id))
     assert answer(cloud, email_id).bounced is None
 
 
-def test_what_ses_did_not_write_fails_and_ends_among_the_dead_letters(cloud: Cloud) -> None:
+def test_what_ses_did_not_write_fails_and_ends_among_the_dead_letters(cloud: LambdaHarness) -> None:
     event = recorded("sns_bounce")
     event["Records"][0]["Sns"]["Message"] = "buy glazes"
     with pytest.raises(Permanent, match="no notification of SES"):

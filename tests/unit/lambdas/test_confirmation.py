@@ -7,7 +7,7 @@ from email.utils import parseaddr
 
 import pytest
 
-from tests.unit.lambdas.cloud import DONE, FIRST_MAIL, NOON, SCOTT, Cloud, recorded
+from tests.unit.lambdas.harness import DONE, FIRST_MAIL, NOON, SCOTT, LambdaHarness, recorded
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.mail.emulated import Reception, as_received
 from webordinary.mail.write import CustomerMail, write_mail
@@ -17,7 +17,9 @@ WISH = "Change the title to Spring Sale"
 DOUBTS = pytest.mark.parametrize("found", [{"dmarc": "none"}, {"spam": "FAIL"}], ids=["no DMARC", "taken for spam"])
 
 
-def comes_in(cloud: Cloud, key: str, text: str, recipient: str, found: dict[str, str], sender: str = SCOTT) -> None:
+def comes_in(
+    cloud: LambdaHarness, key: str, text: str, recipient: str, found: dict[str, str], sender: str = SCOTT
+) -> None:
     """As SES stores it, with what it found."""
     ses_id = key.rpartition("/")[2]
     letter = CustomerMail(sender, recipient, "Spring sale", text, message_id=f"<{ses_id}@example.com>")
@@ -28,7 +30,7 @@ def comes_in(cloud: Cloud, key: str, text: str, recipient: str, found: dict[str,
     cloud.engine.run_ready()
 
 
-def asked(cloud: Cloud) -> str:
+def asked(cloud: LambdaHarness) -> str:
     """The address of the one question that was sent."""
     [question] = cloud.post.sent
     assert question.recipient == SCOTT
@@ -36,7 +38,9 @@ def asked(cloud: Cloud) -> str:
 
 
 @DOUBTS
-def test_a_known_sender_without_proof_is_asked_and_a_yes_does_the_mail(cloud: Cloud, found: dict[str, str]) -> None:
+def test_a_known_sender_without_proof_is_asked_and_a_yes_does_the_mail(
+    cloud: LambdaHarness, found: dict[str, str]
+) -> None:
     comes_in(cloud, FIRST_MAIL, WISH, "edit@example.net", found)
     comes_in(cloud, SECOND, "Yes, I did.", asked(cloud), found)
     cloud.wait(minutes=1)
@@ -48,7 +52,7 @@ def test_a_known_sender_without_proof_is_asked_and_a_yes_does_the_mail(cloud: Cl
 
 
 @DOUBTS
-def test_a_no_ends_it(cloud: Cloud, found: dict[str, str]) -> None:
+def test_a_no_ends_it(cloud: LambdaHarness, found: dict[str, str]) -> None:
     comes_in(cloud, FIRST_MAIL, WISH, "edit@example.net", found)
     comes_in(cloud, SECOND, "No, I did not.", asked(cloud), found)
     assert cloud.pool.jobs.keys_to_look_at(None, 10) == []
@@ -56,6 +60,6 @@ def test_a_no_ends_it(cloud: Cloud, found: dict[str, str]) -> None:
 
 
 @DOUBTS
-def test_strangers_are_not_asked(cloud: Cloud, found: dict[str, str]) -> None:
+def test_strangers_are_not_asked(cloud: LambdaHarness, found: dict[str, str]) -> None:
     comes_in(cloud, FIRST_MAIL, WISH, "edit@example.net", found, sender="eve@example.org")
     assert cloud.post.sent == []

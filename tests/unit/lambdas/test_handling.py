@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.unit.lambdas.cloud import FIRST_MAIL, Cloud, Invocation, raw_mail, recorded
+from tests.unit.lambdas.harness import FIRST_MAIL, Invocation, LambdaHarness, raw_mail, recorded
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.functions import FUNCTIONS, STEP_FUNCTIONS
 from webordinary.entrypoints.lambdas import functions
@@ -17,7 +17,7 @@ from webordinary.model.events import Event, EventKind
 from webordinary.workflow.definition import STEPS
 
 
-def test_an_error_leaves_a_lambda_under_its_own_name_so_that_the_workflow_can_catch_it(cloud: Cloud) -> None:
+def test_an_error_leaves_a_lambda_under_its_own_name_so_that_the_workflow_can_catch_it(cloud: LambdaHarness) -> None:
     cloud.inbox.objects[FIRST_MAIL] = raw_mail().replace(
         b"Subject:", b"X-Padding: " + b"x" * MAX_HEADER_BYTES + b"\r\nSubject:"
     )

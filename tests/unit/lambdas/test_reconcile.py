@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.fakes.events import EventRecorder
-from tests.unit.lambdas.cloud import AMELIA_SCOTT, FIRST_MAIL, NOON, Cloud, raw_mail, recorded
+from tests.unit.lambdas.harness import AMELIA_SCOTT, FIRST_MAIL, NOON, LambdaHarness, raw_mail, recorded
 from webordinary.adapters.aws import names
 from webordinary.compose import lambdas
 from webordinary.model.errors import Transient
@@ -16,16 +16,16 @@ from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
 
-def reconcile(cloud: Cloud) -> dict[str, int]:
+def reconcile(cloud: LambdaHarness) -> dict[str, int]:
     done: dict[str, int] = cloud.invoke(names.RECONCILE, {**recorded("schedule"), "time": "2026-05-01T12:00:00Z"})
     return done
 
 
-def test_a_quiet_minute_has_nothing_to_do(cloud: Cloud) -> None:
+def test_a_quiet_minute_has_nothing_to_do(cloud: LambdaHarness) -> None:
     assert set(reconcile(cloud).values()) == {0}
 
 
-def test_a_mail_that_was_noted_but_not_started_is_started(cloud: Cloud) -> None:
+def test_a_mail_that_was_noted_but_not_started_is_started(cloud: LambdaHarness) -> None:
     cloud.inbox.objects[FIRST_MAIL] = raw_mail()
     cloud.workflows.out_of_reach = True
     with pytest.raises(Transient):
@@ -35,7 +35,7 @@ def test_a_mail_that_was_noted_but_not_started_is_started(cloud: Cloud) -> None:
     assert len(cloud.names()) == 1
 
 
-def test_a_mail_that_s3_told_nobody_of_is_found_in_the_bucket_in_the_next_tenth_minute(cloud: Cloud) -> None:
+def test_a_mail_that_s3_told_nobody_of_is_found_in_the_bucket_in_the_next_tenth_minute(cloud: LambdaHarness) -> None:
     cloud.inbox.objects[FIRST_MAIL] = raw_mail()
     done = cloud.invoke(names.RECONCILE, {**recorded("schedule"), "time": "2026-05-01T12:09:00Z"})
     assert "mails" not in done
@@ -44,12 +44,12 @@ def test_a_mail_that_s3_told_nobody_of_is_found_in_the_bucket_in_the_next_tenth_
     assert len(cloud.names()) == 1
 
 
-def reconcile_fails_for(cloud: Cloud, reason: str) -> None:
+def reconcile_fails_for(cloud: LambdaHarness, reason: str) -> None:
     with pytest.raises(Transient, match=reason):
         reconcile(cloud)
 
 
-def test_an_open_job_that_nobody_serves_gets_a_hint(cloud: Cloud) -> None:
+def test_an_open_job_that_nobody_serves_gets_a_hint(cloud: LambdaHarness) -> None:
     cloud.inbox.objects[FIRST_MAIL] = raw_mail()
     cloud.invoke(names.INTAKE, recorded("s3_put"))
     cloud.engine.run_ready()
@@ -57,7 +57,7 @@ def test_an_open_job_that_nobody_serves_gets_a_hint(cloud: Cloud) -> None:
     assert reconcile(cloud)["hints"] == 1
 
 
-def test_several_reconcilers_share_the_hints_and_the_first_does_the_rest(cloud: Cloud) -> None:
+def test_several_reconcilers_share_the_hints_and_the_first_does_the_rest(cloud: LambdaHarness) -> None:
     cloud.inbox.objects[FIRST_MAIL] = raw_mail()
     cloud.invoke(names.INTAKE, recorded("s3_put"))
     cloud.engine.run_ready()
@@ -69,14 +69,14 @@ def test_several_reconcilers_share_the_hints_and_the_first_does_the_rest(cloud: 
     assert [set(one) for one in done[1:]] == [{"hints"}] * 2
 
 
-def test_each_minute_begins_with_another_chore(cloud: Cloud) -> None:
+def test_each_minute_begins_with_another_chore(cloud: LambdaHarness) -> None:
     """One that takes all the time of a lambda would keep those behind it undone for as long as it does."""
     first = [next(iter(cloud.invoke(names.RECONCILE, {"time": f"2026-05-01T12:0{n}:00Z"}))) for n in range(1, 6)]
     assert len(set(first)) == 5
 
 
 def test_of_many_who_wait_some_are_looked_at_each_minute_and_the_others_next(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+    cloud: LambdaHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lambdas, "MOST_ACKNOWLEDGED", 1)
     keys = sorted(ProjectUser(f"p{number}", "scott") for number in range(3))
@@ -87,7 +87,7 @@ def test_of_many_who_wait_some_are_looked_at_each_minute_and_the_others_next(
     assert [list(seen(NOON)) for _ in range(5)] == [[keys[0]], [keys[1]], [keys[2]], [], [keys[0]]]
 
 
-def test_a_reply_that_did_not_leave_is_sent(cloud: Cloud) -> None:
+def test_a_reply_that_did_not_leave_is_sent(cloud: LambdaHarness) -> None:
     cloud.inbox.objects[FIRST_MAIL] = raw_mail()
     cloud.invoke(names.INTAKE, recorded("s3_put"))
     cloud.engine.run_ready()
@@ -100,7 +100,7 @@ def test_a_reply_that_did_not_leave_is_sent(cloud: Cloud) -> None:
     assert len(cloud.post.sent) == 1
 
 
-def test_one_chore_that_fails_does_not_hold_up_the_others(cloud: Cloud) -> None:
+def test_one_chore_that_fails_does_not_hold_up_the_others(cloud: LambdaHarness) -> None:
     cloud.inbox.objects[FIRST_MAIL] = raw_mail()
     cloud.invoke(names.INTAKE, recorded("s3_put"))
     cloud.engine.run_ready()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.harness.pool_records import PoolRecords
-from tests.unit.worker.around import WORKER, Around
+from tests.unit.worker.worker_ports import WORKER, WorkerPorts
 from webordinary.adapters.sqlite.jobs import SqliteClaimRequests
 from webordinary.model.claims import ClaimRequest, StartedJob
 from webordinary.model.jobs import NewJob
@@ -42,7 +42,7 @@ def test_of_jobs_that_must_wait_the_one_that_is_ready_first_is_told_of() -> None
 def _told_of(held: timedelta, behind: timedelta) -> tuple[str, object]:
     state = PoolRecords()
     hints = ConfirmationAnswer(state)
-    pool = Around().worker_deps(state, hints=hints).pool
+    pool = WorkerPorts().worker_deps(state, hints=hints).pool
     for name in ("held", "behind"):
         pool.jobs.record(NewJob(name, SCOTT, f"thread-{name}", f"mail-{name}", Command.EDIT), MIDNIGHT, ready=True)
     started = pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)

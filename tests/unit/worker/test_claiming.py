@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.harness.pool_records import PoolRecords
-from tests.unit.worker.around import DONE, WORKER, Around
+from tests.unit.worker.worker_ports import DONE, WORKER, WorkerPorts
 from webordinary.adapters.sqlite.claims import SqliteClaims
 from webordinary.adapters.sqlite.jobs import SqliteClaimRequests, SqliteJobs
 from webordinary.model.claims import Claim, ClaimRequest, StartedJob
@@ -44,7 +44,7 @@ class SlowHints(SqliteClaimRequests):
 
 def test_who_is_too_late_for_every_offer_takes_what_waits_behind_them() -> None:
     state, begun = PoolRecords(), list[StartedJob]()
-    worker_deps = Around().worker_deps(state, hints=SlowHints(state))
+    worker_deps = WorkerPorts().worker_deps(state, hints=SlowHints(state))
     for number in range(40):
         key = ProjectUser(f"site-{number:02}", "owner")
         SqliteJobs(state.db).record(
@@ -63,7 +63,7 @@ def test_who_is_too_late_for_every_offer_takes_what_waits_behind_them() -> None:
     assert [str(started.claim.key) for started in begun] == ["site-16#owner"]
 
 
-class WithADeadWorker(Around):
+class WithADeadWorker(WorkerPorts):
     """All workers but this one are dead."""
 
     def is_dead(self, worker: str) -> bool:
@@ -103,7 +103,7 @@ class Unwritable(SqliteClaims):
 
 def test_time_in_which_nobody_could_write_does_not_end_a_lease() -> None:
     state, begun = PoolRecords(), list[StartedJob]()
-    claims, deps = Unwritable(state.db), Around().worker_deps(state)
+    claims, deps = Unwritable(state.db), WorkerPorts().worker_deps(state)
     deps = replace(deps, pool=replace(deps.pool, claims=claims))
     SqliteJobs(state.db).record(NewJob("single", SCOTT, "t", "mail-single", Command.EDIT), EARLIER, ready=True)
     started = claims.claim_and_start(SCOTT, "container-2", EARLIER)

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from tests.harness.pool_records import PoolRecords
-from tests.unit.worker.around import WORKER, Around
+from tests.unit.worker.worker_ports import WORKER, WorkerPorts
 from webordinary.model.claims import Claim, ClaimStatus, Interrupt, StartedJob
 from webordinary.model.errors import Cancelled, ClaimLost, Interrupted, JobTimedOut
 from webordinary.model.jobs import Job, JobState, NewJob
@@ -49,7 +49,7 @@ def test_a_job_whose_lease_was_not_renewed_in_time_is_told_so_and_of_no_newer_cl
     assert "newer claim" not in str(lost.value)
 
 
-class Watched(Around):
+class Watched(WorkerPorts):
     """A worker with one running job; who waits for it is up to the test, and what it was asked for is kept."""
 
     def __init__(self) -> None:

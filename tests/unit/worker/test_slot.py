@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.harness.pool_records import PoolRecords
-from tests.unit.worker.around import DONE, WORKER, Around
+from tests.unit.worker.worker_ports import DONE, WORKER, WorkerPorts
 from webordinary.model.claims import CancelToken, ClaimRequest, StartedJob
 from webordinary.model.errors import Cancelled, MustWait
 from webordinary.model.jobs import NewJob, Settlement
@@ -20,7 +20,7 @@ SCOTT, ANN = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
 
 
 def test_a_slot_that_changes_keys_is_taken_all_the_while() -> None:
-    deps, state, earlier = Around(), PoolRecords(), MIDNIGHT - timedelta(seconds=10)
+    deps, state, earlier = WorkerPorts(), PoolRecords(), MIDNIGHT - timedelta(seconds=10)
     worker_deps = deps.worker_deps(state)
     pool = worker_deps.pool
     for key in (SCOTT, ANN):
@@ -41,7 +41,7 @@ def test_a_slot_that_changes_keys_is_taken_all_the_while() -> None:
 
 
 def test_a_key_whose_last_job_ended_is_looked_at_again_only_for_news() -> None:
-    deps, state = Around(), PoolRecords()
+    deps, state = WorkerPorts(), PoolRecords()
     worker_deps = deps.worker_deps(state)
     pool = worker_deps.pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
@@ -58,7 +58,7 @@ def test_a_key_whose_last_job_ended_is_looked_at_again_only_for_news() -> None:
 
 
 def test_news_of_a_busy_key_are_kept_until_it_rests() -> None:
-    deps, state = Around(), PoolRecords()
+    deps, state = WorkerPorts(), PoolRecords()
     pool = deps.worker_deps(state).pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
     started = pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
@@ -74,7 +74,7 @@ def test_a_job_that_waits_for_another_gives_its_slot_to_whom_nobody_serves() -> 
     """The lease that it waits for may be that of a key which only a free slot can take over."""
     state = PoolRecords()
 
-    class Publishing(Around):
+    class Publishing(WorkerPorts):
         def is_dead(self, worker: str) -> bool:
             return worker == "container-dead"
 
@@ -104,7 +104,7 @@ def test_a_job_that_waits_for_another_gives_its_slot_to_whom_nobody_serves() -> 
 def test_what_a_stopped_job_has_done_is_looked_up_as_that_of_a_stopped_job() -> None:
     looked: list[bool] = []
 
-    class Stopping(Around):
+    class Stopping(WorkerPorts):
         def perform(self, started: StartedJob, token: CancelToken) -> Settlement:
             raise Cancelled("stopped by the customer")
 

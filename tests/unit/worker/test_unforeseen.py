@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.any_port import AnyPort
 from tests.harness.pool_records import PoolRecords
-from tests.unit.worker.around import DONE, WORKER, Around
+from tests.unit.worker.worker_ports import DONE, WORKER, WorkerPorts
 from webordinary.model.claims import (
     LEASE_SECONDS,
     MAX_ATTEMPTS,
@@ -39,7 +39,7 @@ SURPRISE = RuntimeError("nobody foresaw this")
 
 
 @dataclass
-class Troubled(Around):
+class Troubled(WorkerPorts):
     """Work that raises what it is told to."""
 
     performing: list[Exception] = field(default_factory=list)
@@ -86,7 +86,7 @@ class TroubledClaims(AnyPort):
         raise SURPRISE
 
 
-def _why_given_up(deps: Around, worker_deps: WorkerDeps, state: PoolRecords) -> str:
+def _why_given_up(deps: WorkerPorts, worker_deps: WorkerDeps, state: PoolRecords) -> str:
     """Serve the job until all its attempts are used up; no slot may be left behind by any of them."""
     for _ in range(MAX_ATTEMPTS):
         _serve(deps, worker_deps)
@@ -144,14 +144,14 @@ def test_a_look_for_what_was_published_that_fails_unforeseen_is_a_failed_attempt
 
 
 def test_an_end_that_the_store_cannot_hold_is_a_failed_attempt_with_its_reason() -> None:
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker_deps, claims = _with_claims(deps, state, lambda ending: ending is DONE)
     assert "nobody foresaw this" in _why_given_up(deps, worker_deps, state)
     assert len(claims.tried) == 2 * MAX_ATTEMPTS
 
 
 def test_a_key_whose_job_cannot_even_be_given_up_is_let_go_of_so_that_its_lease_runs_out() -> None:
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker_deps, _ = _with_claims(deps, state, lambda ending: True)
     _serve(deps, worker_deps)
     assert deps.claim_set.claims() == []
@@ -171,7 +171,7 @@ def test_the_words_of_a_failure_are_text_that_every_store_holds(caplog: pytest.L
 
 
 def test_a_callback_that_fails_unforeseen_is_owed_and_the_slot_goes_on() -> None:
-    class Deaf(Around):
+    class Deaf(WorkerPorts):
         def succeed(self, token: str, output: dict[str, str]) -> bool:
             raise SURPRISE
 
@@ -189,7 +189,7 @@ def test_a_renewal_that_fails_unforeseen_does_not_end_the_lease_keeper() -> None
         def renew(self, claims: object, now: datetime) -> set[ProjectUser]:
             raise SURPRISE
 
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker_deps = deps.worker_deps(state)
     worker_deps = replace(worker_deps, pool=replace(worker_deps.pool, claims=Unrenewed(worker_deps.pool.claims)))
     started = worker_deps.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT)
@@ -202,7 +202,7 @@ def test_a_renewal_that_fails_unforeseen_does_not_end_the_lease_keeper() -> None
 
 
 def test_a_job_that_may_have_been_started_when_the_answer_was_lost_is_let_go_of() -> None:
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker_deps, _ = _with_claims(deps, state, lambda ending: False)
     worker = Worker(worker_deps, carry=lambda slot, token: slot.serve(token))
     worker.react([])
@@ -230,7 +230,7 @@ class Unreleasable(TroubledClaims):
 
 
 def test_a_key_that_cannot_be_released_keeps_no_other_from_being_served() -> None:
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker, _, claims = _with_an_abandoned_key(deps, state)
     worker.react([])
     assert deps.served == [str(SCOTT), str(ANN)]
@@ -241,7 +241,7 @@ def test_a_key_that_cannot_be_released_keeps_no_other_from_being_served() -> Non
 
 
 def test_a_release_that_fails_for_longer_than_a_lease_is_tried_until_it_is_done() -> None:
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker, clock, claims = _with_an_abandoned_key(deps, state)
     worker.react([])
     clock.after(LEASE_SECONDS, lambda: None)
@@ -256,7 +256,7 @@ def test_a_release_that_fails_for_longer_than_a_lease_is_tried_until_it_is_done(
 
 
 def test_an_idle_key_whose_release_fails_is_released_later() -> None:
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker_deps = deps.worker_deps(state)
     claims = Unreleasable(worker_deps.pool.claims)
     settings = replace(worker_deps.settings, idle_release=0.0)
@@ -290,7 +290,7 @@ class LostConfirmation(TroubledClaims):
 
 
 def test_a_claim_whose_confirmation_was_lost_is_released_after_two_looks() -> None:
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker_deps = deps.worker_deps(state)
     claims = LostConfirmation(worker_deps.pool.claims)
     worker_deps = replace(worker_deps, pool=replace(worker_deps.pool, claims=claims))
@@ -306,7 +306,7 @@ def test_a_claim_whose_confirmation_was_lost_is_released_after_two_looks() -> No
 
 
 def test_a_worker_whose_calls_succeed_does_not_look_its_claims_up() -> None:
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker_deps = deps.worker_deps(state)
     claims = LostConfirmation(worker_deps.pool.claims)
     claims.lost = True
@@ -320,7 +320,7 @@ def test_a_worker_whose_calls_succeed_does_not_look_its_claims_up() -> None:
 
 
 def test_a_worker_that_stops_releases_what_nobody_serves_any_more() -> None:
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker, _, claims = _with_an_abandoned_key(deps, state)
     claims.refusing = False
     worker._shut_down()
@@ -329,7 +329,7 @@ def test_a_worker_that_stops_releases_what_nobody_serves_any_more() -> None:
 
 
 def test_a_job_that_no_thread_can_be_had_for_is_let_go_of() -> None:
-    deps, state = Around(), _queued()
+    deps, state = WorkerPorts(), _queued()
     worker_deps = deps.worker_deps(state)
 
     def no_thread(slot: Slot, token: object) -> None:
@@ -344,21 +344,21 @@ def test_a_job_that_no_thread_can_be_had_for_is_let_go_of() -> None:
 
 def _queued() -> PoolRecords:
     state = PoolRecords()
-    pool = Around().worker_deps(state).pool
+    pool = WorkerPorts().worker_deps(state).pool
     pool.jobs.record(NewJob("a", SCOTT, "thread", "mail", Command.EDIT), MIDNIGHT, ready=True)
     pool.hints.send(ClaimRequest(SCOTT, MIDNIGHT), MIDNIGHT)
     return state
 
 
 def _with_claims(
-    deps: Around, state: PoolRecords, refuses: Callable[[Ending], bool]
+    deps: WorkerPorts, state: PoolRecords, refuses: Callable[[Ending], bool]
 ) -> tuple[WorkerDeps, TroubledClaims]:
     worker_deps = deps.worker_deps(state)
     claims = TroubledClaims(worker_deps.pool.claims, refuses)
     return replace(worker_deps, pool=replace(worker_deps.pool, claims=claims)), claims
 
 
-def _with_an_abandoned_key(deps: Around, state: PoolRecords) -> tuple[Worker, VirtualClock, Unreleasable]:
+def _with_an_abandoned_key(deps: WorkerPorts, state: PoolRecords) -> tuple[Worker, VirtualClock, Unreleasable]:
     """A worker that let go of a key, while another key waits."""
     worker_deps = deps.worker_deps(state)
     claims = Unreleasable(worker_deps.pool.claims)
@@ -374,7 +374,7 @@ def _with_an_abandoned_key(deps: Around, state: PoolRecords) -> tuple[Worker, Vi
     return worker, worker_deps.clock, claims
 
 
-def _serve(deps: Around, worker_deps: WorkerDeps) -> None:
+def _serve(deps: WorkerPorts, worker_deps: WorkerDeps) -> None:
     claim = worker_deps.pool.claims.look(SCOTT)
     started = worker_deps.pool.claims.claim_and_start(SCOTT, WORKER, MIDNIGHT, claim)
     assert isinstance(started, StartedJob)

@@ -26,7 +26,7 @@ MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
 
 
 @dataclass
-class QueueWorld:
+class PoolQueues:
     """One account's queues, as one process sees them; `beside` it another may look at the same."""
 
     endpoint: str
@@ -43,9 +43,9 @@ class QueueWorld:
         self.hints = self.hints_of(self.unclaimed)
         self.tickets, self.interrupts = SqsNotifier(self.queues), AwsInterrupts(self.queues)
 
-    def beside(self, endpoint: str = "") -> QueueWorld:
+    def beside(self, endpoint: str = "") -> PoolQueues:
         """Another process that sees the same, perhaps through a proxy."""
-        return QueueWorld(endpoint or self.endpoint, self.suffix)
+        return PoolQueues(endpoint or self.endpoint, self.suffix)
 
     def hints_of(self, queue: str) -> SqsClaimRequests:
         table, ownership = names.CLAIM_REQUESTS + self.suffix, names.OWNERSHIP + self.suffix

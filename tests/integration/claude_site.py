@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.unit.jobs.world import TestHold
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.agents.claude_access import ModelAccess, model_access
 from webordinary.adapters.agents.claude_agent import ClaudeAgent, ClaudeSettings
 from webordinary.adapters.agents.scripted_model import ScriptedApi, Use
@@ -25,7 +25,7 @@ def ends(outcome: str, message: str, tokens: int = 10) -> Use:
 
 
 @dataclass
-class World:
+class ClaudeSite:
     """Workers share `kept`; each has its own scratch."""
 
     folder: Path

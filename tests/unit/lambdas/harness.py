@@ -104,7 +104,7 @@ class Inbox(TemporaryRawMails):
 
 
 @dataclass
-class Post:
+class RecordedReplies:
     """What leaves the house."""
 
     sent: list[Reply] = field(default_factory=list)
@@ -194,14 +194,14 @@ class KeptProgress:
         self.said.append(after)
 
 
-class Cloud:
+class LambdaHarness:
     """Every port in memory, and the lambdas over them."""
 
     def __init__(self) -> None:
         self.time, self.sts = NOON, Sts()
         self.state = PoolRecords()
         db = self.state.db
-        self.inbox, self.outbox, self.post = Inbox(db), SqliteOutbox(db), Post()
+        self.inbox, self.outbox, self.post = Inbox(db), SqliteOutbox(db), RecordedReplies()
         self.dead_letters, self.interruptions = SqliteDeadLetters(db), SqliteInterruptions(db)
         self.workflows = Workflows()
         self.confirmations, self.rates = SqliteConfirmations(db), SqliteHourlyRates(db)

@@ -21,7 +21,7 @@ WORKER = "container-1"
 DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 
 
-class Around:
+class WorkerPorts:
     """Everything around a slot; whenever it is called, it looks how many slots are taken."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ def clients_of(endpoint: str) -> Clients:
     return connect(REGION, endpoint, session)
 
 
-class MailWorld:
+class MailTables:
     """Fresh tables and buckets; what is asked for by a method is as a process of its own sees it."""
 
     def __init__(self, endpoint: str) -> None:
@@ -39,9 +39,9 @@ class MailWorld:
         for bucket in (self.raw_bucket, self.store_bucket):
             self.clients.s3.create_bucket(Bucket=bucket)
 
-    def through(self, endpoint: str) -> MailWorld:
+    def through(self, endpoint: str) -> MailTables:
         """The same world, reached by another way."""
-        other = MailWorld.__new__(MailWorld)
+        other = MailTables.__new__(MailTables)
         other.suffix, other.clients = self.suffix, clients_of(endpoint)
         other.raw_bucket, other.store_bucket = self.raw_bucket, self.store_bucket
         return other

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks import program
-from tests.unit.jobs.world import PAGE, THREAD, work
+from tests.unit.jobs.fixtures import PAGE, THREAD, work
 from webordinary.adapters.git import GitRepository
 from webordinary.adapters.sandbox.bubblewrap import MEGABYTE, SandboxLimits, python
 from webordinary.adapters.sandbox.sandbox import BubblewrapSandbox
@@ -85,7 +85,7 @@ ATTACKS = (
 
 
 @dataclass
-class House:
+class AttackTargets:
     """What must stay untouched."""
 
     folder: Path
@@ -193,7 +193,7 @@ def working_jail(scratch: Path, limits: SandboxLimits = SMALL) -> BubblewrapSand
 
 
 @contextmanager
-def house() -> Iterator[House]:
+def house() -> Iterator[AttackTargets]:
     """A house in a folder of its own, with its doors listening on loopback."""
     with ExitStack() as closing:
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="house-")))
@@ -204,6 +204,6 @@ def house() -> Iterator[House]:
         name = f"webordinary-{os.getpid()}-{folder.name}"
         abstract.bind("\0" + name)
         abstract.listen()
-        made = House(folder, [web], dns, name)
+        made = AttackTargets(folder, [web], dns, name)
         made._fill()
         yield made

@@ -42,7 +42,7 @@ def fill(folder: Path, site: Mapping[str, str]) -> None:
 
 
 @dataclass
-class SiteWorld:
+class SiteBucket:
     """A bucket that no other test knows."""
 
     emulator: Emulator

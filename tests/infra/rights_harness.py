@@ -20,7 +20,7 @@ import pytest
 
 from tests.aws.emulator import REGION
 from tests.infra.calls import Recorder
-from tests.unit.lambdas.cloud import recorded
+from tests.unit.lambdas.harness import recorded
 from webordinary.adapters.aws import names
 from webordinary.adapters.aws.clients import connect
 from webordinary.adapters.aws.functions import FUNCTIONS

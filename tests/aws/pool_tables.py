@@ -61,7 +61,7 @@ class OneProcess:
     job_table: JobTable
 
 
-class PoolWorld:
+class PoolTables:
     """Fresh tables, whose items do not expire: tests have clocks of their own."""
 
     def __init__(self, endpoint: str, tables: Collection[str] = (names.JOBS, names.OWNERSHIP)) -> None:
@@ -70,7 +70,7 @@ class PoolWorld:
         create_tables(self.clients, tables, self.suffix, expiring=False)
         self.hints: ClaimRequestQueue | None = None
 
-    def through(self, endpoint: str) -> PoolWorld:
+    def through(self, endpoint: str) -> PoolTables:
         """The same world, reached by another way and with new clients: botocore's tries are a quota of each."""
         other = copy(self)
         other.clients = connect(REGION, endpoint, SESSION)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.attacks.world import SMALL, working_jail
-from tests.unit.jobs.world import TestHold
+from tests.attacks.targets import SMALL, working_jail
+from tests.unit.jobs.fixtures import TestHold
 from webordinary.adapters.builders import BuildEnv, Dependencies, builders
 from webordinary.adapters.builders.outside import OutputLimits
 from webordinary.adapters.files.releases import FolderReleases

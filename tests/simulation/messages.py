@@ -11,10 +11,10 @@ from webordinary.model.jobs import Job
 from webordinary.pool.ports import QUEUED
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.harness import SimulationHarness
 
 
-class Post:
+class MessageCarrier:
     """Carries messages to ears."""
 
     def __init__(self, scheduler: Scheduler, weather: Weather, life: Life) -> None:
@@ -34,7 +34,7 @@ class Post:
 class SimulatedTickets:
     """See Tickets."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulationHarness) -> None:
         self._world = world
 
     def notify_owner(self, job: Job, news: str = QUEUED) -> None:

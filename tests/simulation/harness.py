@@ -13,18 +13,18 @@ from typing import Any, cast
 from tests.fakes.repositories import MemoryRepository
 from tests.simulation.customers import Customers
 from tests.simulation.durable import Durable
+from tests.simulation.events import TracedEvents
 from tests.simulation.faults import CommitFaults, Unforeseen, Weather
-from tests.simulation.house import House
 from tests.simulation.journal import Journal
+from tests.simulation.messages import MessageCarrier, SimulatedTickets
 from tests.simulation.pool_rules import PoolRules, WatchedTokens
-from tests.simulation.post import Post, SimulatedTickets
 from tests.simulation.process import Ear, Port, Process
 from tests.simulation.progress import Progress
 from tests.simulation.scenario import Scenario, draw
 from tests.simulation.scheduler import Broken, Life, Scheduler
+from tests.simulation.server import SimulatedServer
 from tests.simulation.site import SimulatedAgent, SimulatedBuilder
 from tests.simulation.site_rules import SiteRules
-from tests.simulation.telling import Told
 from webordinary.adapters.files.wake import EngineCallbacks
 from webordinary.jobs.job import SiteJobs
 from webordinary.jobs.run import JobDeps
@@ -56,7 +56,7 @@ class Employed:
     stopping: bool = False
 
 
-class World:
+class SimulationHarness:
     """Built from a scenario; `run` plays it to its end and returns the broken invariant, if one is."""
 
     def __init__(
@@ -78,10 +78,10 @@ class World:
         if switch:
             switch(self.durable)
         self.employed: dict[str, Employed] = {}
-        self.house: House | None = None
+        self.house: SimulatedServer | None = None
         self.heaven = Process("world", self.scheduler, Weather(scenario.climate, self.rng), self.journal)
         self.heaven.weather.calm_down()
-        self.post = Post(self.scheduler, self.weather, self.heaven.life)
+        self.post = MessageCarrier(self.scheduler, self.weather, self.heaven.life)
         self.pool_rules = PoolRules(self)
         self.site_rules = SiteRules(self)
         self.progress = Progress(self)
@@ -150,8 +150,8 @@ class World:
 
     def _open_house(self) -> None:
         process = self.new_process("house")
-        pool, events = self._pool(process), Told(process)
-        self.house = House(process, self.durable, pool, events, f"house {process.name} {self.scenario.seed}")
+        pool, events = self._pool(process), TracedEvents(process)
+        self.house = SimulatedServer(process, self.durable, pool, events, f"house {process.name} {self.scenario.seed}")
         self._when_gone(process, 20.0, self._open_house)
         self.house.open()
 
@@ -164,7 +164,7 @@ class World:
             settings=self.scenario.settings,
             pool=self._pool(process),
             work=Port(self._site_work(process), "work", process),
-            events=Told(process),
+            events=TracedEvents(process),
             clock=process,
             threads=process,
             wakeups=ear,
@@ -203,7 +203,7 @@ class World:
         process = self.new_process("operator")
         pool, directory = self._pool(process), Port(self.durable.directory, "directory", process)
         services = cast("Any", SimpleNamespace(
-            directory=directory, clock=process, jobs=pool.jobs, pool=pool, events=Told(process)
+            directory=directory, clock=process, jobs=pool.jobs, pool=pool, events=TracedEvents(process)
         ))  # fmt: skip
 
         def command() -> None:
@@ -277,7 +277,7 @@ class World:
             ledger=durable.ledger,
             wait=process.sleep,
         )
-        return SiteJobs(deps, self._instruction_of, Told(process), process.now)
+        return SiteJobs(deps, self._instruction_of, TracedEvents(process), process.now)
 
     def _project_of(self, project_id: str) -> Project:
         project = self.durable.directory.project(project_id)
@@ -305,7 +305,7 @@ def _honest(run_once: Callable[[], None]) -> Callable[[], None]:
     return run
 
 
-def run_seed(seed: int) -> tuple[Broken | None, World]:
+def run_seed(seed: int) -> tuple[Broken | None, SimulationHarness]:
     """One seed's world, played to its end."""
-    world = World(draw(seed))
+    world = SimulationHarness(draw(seed))
     return world.run(), world

@@ -6,7 +6,7 @@ from tests.simulation.process import Process
 from webordinary.model.events import Event
 
 
-class Told:
+class TracedEvents:
     """See Events: never fails its caller and never waits."""
 
     def __init__(self, process: Process) -> None:

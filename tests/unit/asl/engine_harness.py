@@ -30,7 +30,7 @@ class VirtualClock:
         self.time += timedelta(seconds=seconds)
 
 
-class World:
+class EngineHarness:
     """One engine over one memory store."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """A data folder as the running system would leave it, for the page to look at.
 
-`python -m tests.unit.dashboard.fixture FOLDER [PORT]` fills a folder and serves the page on it, to look at it.
+`python -m tests.unit.dashboard.tables FOLDER [PORT]` fills a folder and serves the page on it, to look at it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ EXAMPLES = (
 
 
 @dataclass
-class World:
+class DashboardTables:
     """The tables of one data folder, filled by hand, and a dashboard over them."""
 
     folder: Path
@@ -261,7 +261,7 @@ class World:
         return email_id
 
 
-def lively(world: World) -> World:
+def lively(world: DashboardTables) -> DashboardTables:
     """One of everything that the page can show."""
     first, second = world.worker("worker 1"), world.worker("worker 2")
     world.claim(AMELIA_SCOTT, second)
@@ -298,7 +298,7 @@ def main() -> None:
 
     folder, port = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     folder.mkdir(parents=True)
-    world = World(folder, now=datetime.now(UTC))
+    world = DashboardTables(folder, now=datetime.now(UTC))
     if "empty" not in sys.argv:
         lively(world)
     page, sites = bound("127.0.0.1", port), bound("127.0.0.1", 0)

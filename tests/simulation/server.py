@@ -30,7 +30,7 @@ LOOK_SECONDS = 30.0
 """A worker killed between its answer and the wake-up wakes nobody, so the engine looks by itself."""
 
 
-class House:
+class SimulatedServer:
     """Everything of `webordinary up` that writes; lost with its process and built anew by the next."""
 
     def __init__(self, process: Process, durable: Durable, pool: Pool, events: Events, seed: str) -> None:
