@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection
 from copy import copy
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 
 from tests.aws.emulator import REGION
 from tests.extras import needs_extra
@@ -44,9 +44,15 @@ from webordinary.adapters.aws.provision.shapes import (  # noqa: E402
     create_shared_queues,
     create_tables,
 )
+from webordinary.model.claims import StartedJob  # noqa: E402
+from webordinary.model.jobs import NewJob  # noqa: E402
+from webordinary.model.mail import Command  # noqa: E402
 from webordinary.model.names import ProjectUser  # noqa: E402
 from webordinary.pool.ports import ClaimRequestQueue  # noqa: E402
 
+KEY = ProjectUser("amelia", "scott")
+W1, W2 = "container-1", "container-2"
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 SESSION = session_of("test")
 """Nobody checks these credentials."""
 
@@ -127,3 +133,16 @@ class PoolTables:
 
     def _job_table(self) -> JobTable:
         return JobTable(self.dynamo, names.JOBS + self.suffix)
+
+
+def queue(tables: PoolTables, *names: str) -> None:
+    """Jobs of one customer, ready to be started."""
+    for name in names:
+        tables.jobs().record(NewJob(name, KEY, f"thread-{name}", f"mail-{name}", Command.EDIT), NOON, ready=True)
+
+
+def claim(tables: PoolTables, worker: str = W1) -> StartedJob:
+    """A worker takes the customer, and with it the first job."""
+    started = tables.claims().claim_and_start(KEY, worker, NOON)
+    assert isinstance(started, StartedJob)
+    return started

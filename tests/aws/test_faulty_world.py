@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.aws.emulator import Emulator
-from tests.aws.faulty_proxy import BROKEN, CONFLICT, DROP_REQUEST, DROP_RESPONSE, FaultyProxy, faulty_proxy
+from tests.aws.faulty_proxy import BROKEN, CONFLICT, DROP_REQUEST, DROP_RESPONSE, FaultyProxy
 from tests.aws.pool_tables import PoolTables
 from webordinary.adapters.aws.pool.claims import AwsClaims
 from webordinary.model.claims import Claim, FinishResult, StartedJob
@@ -26,12 +25,6 @@ RATES = {DROP_REQUEST: 0.05, DROP_RESPONSE: 0.1, BROKEN: 0.03, CONFLICT: 0.03}
 DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 JOBS_OF_A_KEY = 5
 MOST_STEPS = 300
-
-
-@pytest.fixture(scope="module")
-def proxy(ministack: Emulator) -> Iterator[FaultyProxy]:
-    with faulty_proxy(ministack.endpoint) as proxy:
-        yield proxy
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -16,9 +16,8 @@ from tests.aws.faulty_proxy import (
     THROTTLED,
     Fault,
     FaultyProxy,
-    faulty_proxy,
 )
-from tests.aws.pool_tables import PoolTables
+from tests.aws.pool_tables import KEY, NOON, W1, W2, PoolTables, claim, queue
 from webordinary.adapters.aws.clients import MAX_TRIES
 from webordinary.adapters.aws.dynamo import CONFLICT_TRIES
 from webordinary.adapters.sqlite.database import MemoryDatabase
@@ -29,18 +28,10 @@ from webordinary.model.jobs import Job, JobOutcome, JobResult, JobState, NewJob,
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 
-KEY, BAKERY = ProjectUser("amelia", "scott"), ProjectUser("bakery", "ann")
-W1, W2 = "container-1", "container-2"
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+BAKERY = ProjectUser("bakery", "ann")
 SECOND = timedelta(seconds=1)
 DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 WRITE, READ, UPDATE = "dynamodb:TransactWriteItems", "dynamodb:GetItem", "dynamodb:UpdateItem"
-
-
-@pytest.fixture(scope="module")
-def proxy(ministack: Emulator) -> Iterator[FaultyProxy]:
-    with faulty_proxy(ministack.endpoint) as proxy:
-        yield proxy
 
 
 @pytest.fixture
@@ -53,17 +44,6 @@ def world(ministack: Emulator, proxy: FaultyProxy) -> Iterator[PoolTables]:
 @pytest.fixture
 def calm(world: PoolTables, ministack: Emulator) -> PoolTables:
     return world.through(ministack.endpoint)
-
-
-def queue(world: PoolTables, *names: str) -> None:
-    for name in names:
-        world.jobs().record(NewJob(name, KEY, f"thread-{name}", f"mail-{name}", Command.EDIT), NOON, ready=True)
-
-
-def claim(world: PoolTables, worker: str = W1) -> StartedJob:
-    started = world.claims().claim_and_start(KEY, worker, NOON)
-    assert isinstance(started, StartedJob)
-    return started
 
 
 def job(world: PoolTables, name: str) -> Job:

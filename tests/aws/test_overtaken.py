@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import pytest
 
 from tests.aws.emulator import Emulator
-from tests.aws.faulty_proxy import FaultyProxy, faulty_proxy, overtaken
-from tests.aws.pool_tables import PoolTables
-from webordinary.model.claims import StartedJob
+from tests.aws.faulty_proxy import FaultyProxy, overtaken
+from tests.aws.pool_tables import KEY, NOON, W1, W2, PoolTables, claim, queue
 from webordinary.model.errors import ClaimLost
-from webordinary.model.jobs import JobOutcome, JobResult, NewJob, Requeue, RequeueReason, Settlement
-from webordinary.model.mail import Command
-from webordinary.model.names import ProjectUser
+from webordinary.model.jobs import JobOutcome, JobResult, Requeue, RequeueReason, Settlement
 
-KEY = ProjectUser("amelia", "scott")
-W1, W2 = "container-1", "container-2"
-NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 DONE = Settlement(JobOutcome.SUCCEEDED, JobResult("done"))
 CANCELLED = Settlement(JobOutcome.CANCELLED, JobResult("stopped"))
 WRITE, UPDATE = "dynamodb:TransactWriteItems", "dynamodb:UpdateItem"
-
-
-@pytest.fixture(scope="module")
-def proxy(ministack: Emulator) -> Iterator[FaultyProxy]:
-    with faulty_proxy(ministack.endpoint) as proxy:
-        yield proxy
 
 
 @pytest.fixture
@@ -39,17 +26,6 @@ def others(ministack: Emulator) -> PoolTables:
 def world(others: PoolTables, proxy: FaultyProxy) -> Iterator[PoolTables]:
     yield others.through(proxy.endpoint)
     proxy.calm()
-
-
-def queue(world: PoolTables, *names: str) -> None:
-    for name in names:
-        world.jobs().record(NewJob(name, KEY, f"thread-{name}", f"mail-{name}", Command.EDIT), NOON, ready=True)
-
-
-def claim(world: PoolTables, worker: str = W1) -> StartedJob:
-    started = world.claims().claim_and_start(KEY, worker, NOON)
-    assert isinstance(started, StartedJob)
-    return started
 
 
 def test_who_is_overtaken_while_claiming_is_shown_the_claim(

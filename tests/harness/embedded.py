@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from webordinary.model.jobs import JobOutcome, JobResult, Settlement
 from webordinary.model.mail import Delivery, TransportKind
 from webordinary.model.names import ProjectUser
 from webordinary.model.projects import Project, Sender
+from webordinary.model.snapshot import WorkerEntry
 from webordinary.pool.reconciler import deliver_callback
 from webordinary.workflow.start import start
 
@@ -63,6 +65,15 @@ class EmbeddedHarness:
         mails, events = self.services.raw_mails, self.services.events
         [mail] = accept(write_mail(letter, now), delivery, mails=mails, events=events)
         return mail.email_id
+
+    def start_job(self) -> StartedJob:
+        """A worker of this process, which the pool knows, takes the customer's next job."""
+        services, now = self.services, self.services.clock.now()
+        services.workers.enter(WORKER)
+        services.worker_rows.enter(WorkerEntry(WORKER, "worker 7", os.getpid(), 4), now)
+        started = services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, now)
+        assert isinstance(started, StartedJob)
+        return started
 
     def work(self, settlement: Settlement = DONE) -> StartedJob:
         """A worker takes the customer's next job and settles it; the workflow goes on."""

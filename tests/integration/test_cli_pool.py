@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,10 +15,9 @@ from typing import Any
 import pytest
 
 from tests.harness.chaos import until
-from tests.harness.embedded import AMELIA_SCOTT, WORKER, EmbeddedHarness, open_harness
+from tests.harness.embedded import WORKER, EmbeddedHarness, open_harness
 from tests.processes import stop_between_writes
 from webordinary.entrypoints.cli import main
-from webordinary.model.claims import StartedJob
 from webordinary.model.jobs import Requeue, RequeueReason
 from webordinary.model.names import job_id_of
 from webordinary.model.snapshot import WorkerEntry
@@ -35,15 +33,6 @@ def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
 def plain(harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str], *command: str) -> Any:  # noqa: ANN401
     assert main([*command, "--json", "--data", str(harness.services.config.data)]) == 0
     return json.loads(capsys.readouterr().out)
-
-
-def claim(harness: EmbeddedHarness) -> StartedJob:
-    services = harness.services
-    services.workers.enter(WORKER)
-    services.worker_rows.enter(WorkerEntry(WORKER, "worker 7", os.getpid(), 4), services.clock.now())
-    started = services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
-    assert isinstance(started, StartedJob)
-    return started
 
 
 def test_queues_show_what_waits_and_that_nobody_owns_it(
@@ -74,7 +63,7 @@ def test_the_claim_of_a_dead_worker_is_neither_live_nor_busy_and_its_queue_has_n
     harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     harness.receive()
-    claim(harness)
+    harness.start_job()
     harness.services.workers.leave(WORKER)
     [shown] = plain(harness, capsys, "claims")
     assert (shown["live"], shown["busy"]) == (False, False)
@@ -89,7 +78,7 @@ def test_interruptions_tell_which_thread_a_job_made_way_for(
     harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     email_id = harness.receive()
-    started = claim(harness)
+    started = harness.start_job()
     newcomer = harness.services.jobs.get(job_id_of(harness.receive("Change the title to Autumn")))
     assert newcomer
     services, now = harness.services, harness.services.clock.now()
@@ -106,7 +95,7 @@ def test_a_claim_is_shown_with_its_worker_fence_and_lease_and_the_queue_with_its
     harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     harness.receive()
-    started = claim(harness)
+    started = harness.start_job()
     [shown] = plain(harness, capsys, "claims")
     assert (shown["key"], shown["worker"], shown["worker_id"]) == ("amelia#scott", "worker 7", WORKER)
     assert (shown["fence"], shown["status"], shown["live"], shown["busy"]) == (started.claim.fence, "held", True, True)
@@ -121,7 +110,7 @@ def test_a_claim_whose_lease_ran_out_is_told_and_owns_nothing(
     harness: EmbeddedHarness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     harness.receive()
-    started = claim(harness)
+    started = harness.start_job()
     services = harness.services
     long_ago = services.clock.now() - timedelta(seconds=services.config.lease_seconds + 5)
     services.pool.claims.renew([started.claim], long_ago)

@@ -19,14 +19,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.harness.chaos import until
+from tests.harness.console import FORM, PAGE, open_console
 from tests.integration.git_over_http import serving
 from webordinary.adapters.dot_git import MAX_RULES_BYTES
 from webordinary.compose.container import Container
 from webordinary.compose.embedded import EmbeddedContainer, open_embedded
 from webordinary.config import Config
 from webordinary.entrypoints.cli import main
-from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
-from webordinary.entrypoints.dashboard.web import create_app
 from webordinary.jobs.site_files import Stage
 from webordinary.mail.auth import AwaitsConfirmation, Refused
 from webordinary.mail.parsing.message import parse
@@ -36,10 +35,7 @@ from webordinary.model.mail import Command, Delivery, TransportKind
 from webordinary.model.names import ProjectUser, job_id_of
 from webordinary.model.projects import Project, SenderRole
 from webordinary.operations import onboarding, site_settings
-from webordinary.operations.console import Console
 
-PAGE = "http://127.0.0.1:8080"
-FORM = {"Origin": PAGE}
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 MAIL = b"From: scott@example.com\r\nSubject: Hello\r\nMessage-ID: <1@example.com>\r\n\r\nHello\r\n"
 DELIVERY = Delivery(TransportKind.SMTP, "127.0.0.1", "scott@example.com", ("edit@localhost",), NOON)
@@ -54,17 +50,7 @@ def container(tmp_path: Path) -> Iterator[EmbeddedContainer]:
 
 @pytest.fixture
 def page(container: Container) -> Iterator[TestClient]:
-    dashboard = Dashboard(
-        overview=container.overview,
-        feed=EventFeed(),
-        send_mail=lambda *_: "",
-        mail_of=lambda _: None,
-        diff_of=lambda *_: "",
-        current_release=container.current_site,
-        console=Console(container),
-        access=container.access,
-    )
-    with TestClient(create_app(dashboard), base_url=PAGE, follow_redirects=False) as client:
+    with open_console(container) as client:
         yield client
 
 

@@ -12,23 +12,18 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.harness.embedded import AMELIA_SCOTT, DONE, WORKER, EmbeddedHarness, open_harness
+from tests.harness.console import FORM, open_console
+from tests.harness.embedded import AMELIA_SCOTT, DONE, EmbeddedHarness, open_harness
 from webordinary.compose.embedded import COPIES
 from webordinary.entrypoints.cli import main
-from webordinary.entrypoints.dashboard.ports import Dashboard, EventFeed
-from webordinary.entrypoints.dashboard.web import create_app
-from webordinary.model.claims import StartedJob
 from webordinary.model.errors import Permanent
 from webordinary.model.events import Event, EventKind
 from webordinary.model.jobs import JobOutcome, JobState
 from webordinary.model.names import job_id_of
-from webordinary.model.snapshot import MailSummary, WorkerEntry
+from webordinary.model.snapshot import MailSummary
 from webordinary.operations import onboarding, pool
 from webordinary.operations.console import Console
 from webordinary.pool.metrics import Sampling
-
-PAGE = "http://127.0.0.1:8080"
-FORM = {"Origin": PAGE}
 
 
 @pytest.fixture
@@ -39,29 +34,8 @@ def harness(tmp_path: Path) -> Iterator[EmbeddedHarness]:
 
 @pytest.fixture
 def page(harness: EmbeddedHarness) -> Iterator[TestClient]:
-    services = harness.services
-    dashboard = Dashboard(
-        overview=services.overview,
-        feed=EventFeed(),
-        send_mail=lambda *_: "",
-        mail_of=lambda _: None,
-        diff_of=lambda *_: "",
-        current_release=services.current_site,
-        console=Console(services),
-        access=services.access,
-    )
-    with TestClient(create_app(dashboard), base_url=PAGE, follow_redirects=False) as client:
+    with open_console(harness.services) as client:
         yield client
-
-
-def started(harness: EmbeddedHarness) -> StartedJob:
-    """A worker of this process takes the next job."""
-    services = harness.services
-    services.workers.enter(WORKER)
-    services.worker_rows.enter(WorkerEntry(WORKER, "worker 7", os.getpid(), 4), services.clock.now())
-    begun = services.pool.claims.claim_and_start(AMELIA_SCOTT, WORKER, services.clock.now())
-    assert isinstance(begun, StartedJob)
-    return begun
 
 
 def command(harness: EmbeddedHarness, *words: str) -> int:
@@ -85,7 +59,7 @@ def test_a_waiting_mail_is_cancelled_by_one_click_and_its_customer_is_told(
 
 def test_a_running_mail_is_asked_to_end_by_command(harness: EmbeddedHarness) -> None:
     email_id = harness.receive()
-    started(harness)
+    harness.start_job()
     assert command(harness, "mails", "cancel", email_id) == 0
     job = harness.services.jobs.get(job_id_of(email_id))
     assert job
@@ -97,7 +71,7 @@ def test_a_running_mail_is_asked_to_make_way_by_click_and_by_command(
 ) -> None:
     email_id = harness.receive()
     assert page.post(f"/mails/{email_id}/interrupts", headers=FORM).status_code == 409, "it does not run yet"
-    begun = started(harness)
+    begun = harness.start_job()
     assert page.post(f"/mails/{email_id}/interrupts", headers=FORM).status_code == 303
     [asked] = harness.services.pool.interrupts.take(AMELIA_SCOTT)
     assert asked.job_id == begun.job.job_id
@@ -144,7 +118,7 @@ def summary_of(harness: EmbeddedHarness, email_id: str) -> MailSummary:
 def test_an_idle_claim_is_released_and_a_busy_one_is_not(harness: EmbeddedHarness, page: TestClient) -> None:
     assert command(harness, "pool", "release", "amelia#scott") == 1, "no worker holds it"
     harness.receive()
-    begun = started(harness)
+    begun = harness.start_job()
     assert command(harness, "pool", "release", "amelia#scott") == 1, "it is busy"
     harness.services.pool.claims.end_and_take_next(begun, DONE, harness.services.clock.now(), more=False)
     assert page.post("/claims/amelia%23scott/releases", headers=FORM).status_code == 303
@@ -153,7 +127,7 @@ def test_an_idle_claim_is_released_and_a_busy_one_is_not(harness: EmbeddedHarnes
 
 def test_a_claim_that_its_worker_gives_up_by_itself_is_not_said_to_be_released(harness: EmbeddedHarness) -> None:
     harness.receive()
-    begun = started(harness)
+    begun = harness.start_job()
     harness.services.pool.claims.end_and_take_next(begun, DONE, harness.services.clock.now(), more=False)
     assert harness.services.pool.claims.begin_release(begun.claim)
     with pytest.raises(Permanent, match="changed meanwhile"):
@@ -209,7 +183,7 @@ def test_the_pool_shows_workers_claims_and_queues_with_what_can_be_done(
     harness: EmbeddedHarness, page: TestClient
 ) -> None:
     harness.receive()
-    begun = started(harness)
+    begun = harness.start_job()
     harness.receive()
     text = page.get("/pool").text
     for shown in ("worker 7", "1 of 4 slots work", str(begun.claim.fence), "works", "Stop when done", "1 waiting"):
@@ -224,7 +198,7 @@ def test_the_pool_shows_workers_claims_and_queues_with_what_can_be_done(
 def test_the_charts_of_the_pool_are_made_of_what_is_sampled(harness: EmbeddedHarness, page: TestClient) -> None:
     services = harness.services
     harness.receive()
-    begun = started(harness)
+    begun = harness.start_job()
     services.events.emit(Event(EventKind.JOB_SETTLED, data={"outcome": "succeeded", "latency_ms": 700}))
     services.events.close()
     assert Sampling(services.metrics, services.samples).run_once(services.clock.now()) == 1

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_smtp_intake import House, connect, house, letter
+from tests.harness.intake import IntakeHarness
+from tests.integration.test_smtp_intake import connect, harness, letter, server_of
 from webordinary.adapters.files import smtp_client
 
-__all__ = ["house"]
+__all__ = ["harness"]
 SCOTT = "scott@example.com"
 MB = 1024 * 1024
 CONNECTIONS = 32
@@ -125,19 +126,19 @@ def test_clients_that_hang_up_while_their_mail_is_stored_leave_no_memory_behind(
     assert intake.memory_mb("VmHWM") - before <= 400
 
 
-def test_a_refused_mail_that_never_ends_is_cut_off(house: House) -> None:
-    server = house.server(max_bytes=100_000)
+def test_a_refused_mail_that_never_ends_is_cut_off(harness: IntakeHarness) -> None:
+    server = server_of(harness, max_bytes=100_000)
     server.start()
     try:
         with data_phase(server.port) as sock, pytest.raises((ConnectionResetError, BrokenPipeError)):
             send_without_end(sock)
     finally:
         server.stop()
-    assert house.started == []
+    assert harness.started == []
 
 
-def test_a_conversation_has_a_deadline_however_often_it_says_something(house: House) -> None:
-    server = house.server(conversation_seconds=0.5)
+def test_a_conversation_has_a_deadline_however_often_it_says_something(harness: IntakeHarness) -> None:
+    server = server_of(harness, conversation_seconds=0.5)
     server.start()
     try:
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock, sock.makefile("rb") as said:
@@ -150,8 +151,8 @@ def test_a_conversation_has_a_deadline_however_often_it_says_something(house: Ho
         server.stop()
 
 
-def test_idle_connections_of_one_peer_do_not_shut_others_out(house: House) -> None:
-    server = house.server(max_connections_per_peer=3)
+def test_idle_connections_of_one_peer_do_not_shut_others_out(harness: IntakeHarness) -> None:
+    server = server_of(harness, max_connections_per_peer=3)
     server.start()
     try:
         idle = [data_phase(server.port, source="127.0.0.2") for _ in range(3)]
@@ -163,11 +164,11 @@ def test_idle_connections_of_one_peer_do_not_shut_others_out(house: House) -> No
             sock.close()
     finally:
         server.stop()
-    assert len(house.started) == 1
+    assert len(harness.started) == 1
 
 
-def test_a_connection_without_progress_makes_way_for_a_new_one(house: House) -> None:
-    server = house.server(max_connections=2, displaced_after_seconds=0.0)
+def test_a_connection_without_progress_makes_way_for_a_new_one(harness: IntakeHarness) -> None:
+    server = server_of(harness, max_connections=2, displaced_after_seconds=0.0)
     server.start()
     try:
         with data_phase(server.port) as idle, data_phase(server.port) as second:
@@ -178,11 +179,11 @@ def test_a_connection_without_progress_makes_way_for_a_new_one(house: House) -> 
             assert second.recv(1000).startswith(b"250")
     finally:
         server.stop()
-    assert len(house.started) == 2
+    assert len(harness.started) == 2
 
 
-def test_a_command_sent_together_with_the_end_of_a_mail_is_answered(house: House) -> None:
-    server = house.server()
+def test_a_command_sent_together_with_the_end_of_a_mail_is_answered(harness: IntakeHarness) -> None:
+    server = server_of(harness)
     server.start()
     try:
         with data_phase(server.port) as sock, sock.makefile("rb") as said:
@@ -190,4 +191,4 @@ def test_a_command_sent_together_with_the_end_of_a_mail_is_answered(house: House
             assert [said.readline()[:3] for _ in range(3)] == [b"250", b"250", b"221"]
     finally:
         server.stop()
-    assert house.mails.load(house.started[0]).raw == b"Subject: x\r\n\r\n.dot\r\n"
+    assert harness.mails.load(harness.started[0]).raw == b"Subject: x\r\n\r\n.dot\r\n"

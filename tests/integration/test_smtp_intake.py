@@ -10,15 +10,13 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.certificates import Certificate, certificate
-from tests.fakes.events import EventRecorder
+from tests.harness.intake import IntakeHarness
 from tests.photos import picture
 from webordinary.adapters.files import smtp_client
 from webordinary.adapters.sqlite.database import Database
@@ -27,7 +25,6 @@ from webordinary.entrypoints.smtp import SenderRates, SmtpServer, SmtpSettings
 from webordinary.mail.addresses import Mailbox
 from webordinary.mail.intake import Accepted, accept
 from webordinary.mail.parsing.message import parse
-from webordinary.mail.ports import RawMails
 from webordinary.mail.write import CustomerMail, write_mail
 from webordinary.model.errors import Permanent, Transient
 from webordinary.model.mail import Delivery
@@ -37,29 +34,22 @@ EDIT = Mailbox.parse("edit@localhost")
 SCOTT = "scott@example.com"
 
 
-@dataclass
-class House:
-    mails: RawMails
-    events: EventRecorder = field(default_factory=EventRecorder)
-    started: list[str] = field(default_factory=list)
-
-    def server(self, **changes: object) -> SmtpServer:
-        settings = SmtpSettings(EDIT, port=0, **changes)  # type: ignore[arg-type]
-        take = partial(accept, mails=self.mails, events=self.events)
-        return SmtpServer(settings, take, self.started.append, lambda: datetime.now(UTC))
+def server_of(harness: IntakeHarness, **changes: object) -> SmtpServer:
+    settings = SmtpSettings(EDIT, port=0, **changes)  # type: ignore[arg-type]
+    return SmtpServer(settings, harness.accept, harness.begin, lambda: datetime.now(UTC))
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def harness(tmp_path: Path) -> Iterator[IntakeHarness]:
     db = Database(tmp_path / "webordinary.db")
     db.migrate()
-    yield House(SqliteRawMails(db, tmp_path))
+    yield IntakeHarness(SqliteRawMails(db, tmp_path))
     db.close()
 
 
 @pytest.fixture
-def server(house: House) -> Iterator[SmtpServer]:
-    server = house.server()
+def server(harness: IntakeHarness) -> Iterator[SmtpServer]:
+    server = server_of(harness)
     server.start()
     yield server
     server.stop()
@@ -78,43 +68,45 @@ def files_in(folder: Path) -> list[Path]:
     return [file for file in (folder / "mail").rglob("*") if file.is_file()]
 
 
-def test_an_accepted_mail_is_on_disk_and_announced(house: House, server: SmtpServer) -> None:
+def test_an_accepted_mail_is_on_disk_and_announced(harness: IntakeHarness, server: SmtpServer) -> None:
     said = smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
-    (email_id,) = house.started
+    (email_id,) = harness.started
     assert email_id[:16] in said
-    stored = house.mails.load(email_id)
+    stored = harness.mails.load(email_id)
     assert stored.raw == letter()
     assert (stored.envelope.peer, stored.envelope.mail_from) == ("127.0.0.1", SCOTT)
     assert parse(stored.raw).text == "change the title to Spring Sale"
-    assert [event.kind for event in house.events] == ["MailReceived"]
+    assert [event.kind for event in harness.events] == ["MailReceived"]
 
 
-def test_a_mail_that_comes_twice_is_accepted_twice_and_started_once(house: House, server: SmtpServer) -> None:
+def test_a_mail_that_comes_twice_is_accepted_twice_and_started_once(harness: IntakeHarness, server: SmtpServer) -> None:
     for _ in range(2):
         smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
-    assert len(house.started) == 1
+    assert len(harness.started) == 1
 
 
-def test_a_mail_without_message_id_is_recognised_when_it_comes_again(house: House, server: SmtpServer) -> None:
+def test_a_mail_without_message_id_is_recognised_when_it_comes_again(
+    harness: IntakeHarness, server: SmtpServer
+) -> None:
     for text in ("one", "one", "two"):
         raw = letter(text, message_id="")
         smtp_client.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
-    assert len(house.started) == 2
+    assert len(harness.started) == 2
 
 
-def test_each_recipient_gets_a_mail_of_its_own(house: House, server: SmtpServer) -> None:
+def test_each_recipient_gets_a_mail_of_its_own(harness: IntakeHarness, server: SmtpServer) -> None:
     with connect(server) as smtp:
         smtp.sendmail(SCOTT, ["edit@localhost", "edit+amelia@localhost", "EDIT@LOCALHOST"], letter())
-    recipients = {house.mails.load(email_id).envelope.recipient for email_id in house.started}
-    assert len(house.started) == 2
+    recipients = {harness.mails.load(email_id).envelope.recipient for email_id in harness.started}
+    assert len(harness.started) == 2
     assert recipients == {"edit@localhost", "edit+amelia@localhost"}
 
 
 @pytest.mark.parametrize("stranger", ["someone@example.com", "edit@example.com", "editor@localhost", "edit"])
-def test_mail_for_others_is_not_relayed(house: House, server: SmtpServer, stranger: str) -> None:
+def test_mail_for_others_is_not_relayed(harness: IntakeHarness, server: SmtpServer, stranger: str) -> None:
     with pytest.raises(Permanent, match=r"550.*write to edit@localhost"):
         smtp_client.send(letter(), SCOTT, stranger, "127.0.0.1", server.port)
-    assert house.started == []
+    assert harness.started == []
 
 
 @pytest.mark.parametrize("address", ["<", "<a@", '<"', "<@a:b@c>", "<a@b", "<" + "(" * 200])
@@ -133,13 +125,13 @@ def test_an_answer_repeats_no_control_characters(server: SmtpServer) -> None:
         assert smtp.getreply() == (500, b'Error: command "NO?250?SUCH?[2J" not recognized')
 
 
-def test_a_bounce_may_come_in(house: House, server: SmtpServer) -> None:
+def test_a_bounce_may_come_in(harness: IntakeHarness, server: SmtpServer) -> None:
     smtp_client.send(letter(), "", "edit@localhost", "127.0.0.1", server.port)
-    assert house.mails.load(house.started[0]).envelope.mail_from == ""
+    assert harness.mails.load(harness.started[0]).envelope.mail_from == ""
 
 
-def test_what_is_too_big_is_refused_as_announced(house: House, tmp_path: Path) -> None:
-    server = house.server(max_bytes=100_000)
+def test_what_is_too_big_is_refused_as_announced(harness: IntakeHarness, tmp_path: Path) -> None:
+    server = server_of(harness, max_bytes=100_000)
     server.start()
     try:
         with connect(server) as smtp:
@@ -155,12 +147,12 @@ def test_what_is_too_big_is_refused_as_announced(house: House, tmp_path: Path) -
         smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
     finally:
         server.stop()
-    assert len(house.started) == 1
+    assert len(harness.started) == 1
     assert len(files_in(tmp_path)) == 1
 
 
-def test_recipients_are_bounded(house: House) -> None:
-    server = house.server(max_recipients=2)
+def test_recipients_are_bounded(harness: IntakeHarness) -> None:
+    server = server_of(harness, max_recipients=2)
     server.start()
     try:
         with connect(server) as smtp:
@@ -172,8 +164,8 @@ def test_recipients_are_bounded(house: House) -> None:
     assert answers == [250, 250, 452]
 
 
-def test_connections_are_bounded(house: House) -> None:
-    server = house.server(max_connections=1)
+def test_connections_are_bounded(harness: IntakeHarness) -> None:
+    server = server_of(harness, max_connections=1)
     server.start()
     try:
         with connect(server) as first:
@@ -184,17 +176,17 @@ def test_connections_are_bounded(house: House) -> None:
         server.stop()
 
 
-def test_a_line_longer_than_the_standard_allows_is_taken(house: House, server: SmtpServer) -> None:
+def test_a_line_longer_than_the_standard_allows_is_taken(harness: IntakeHarness, server: SmtpServer) -> None:
     raw = letter() + b"y" * 20_000 + b"\r\n"
     smtp_client.send(raw, SCOTT, "edit@localhost", "127.0.0.1", server.port)
-    assert house.mails.load(house.started[0]).raw == raw
+    assert harness.mails.load(harness.started[0]).raw == raw
 
 
-def test_a_failure_to_store_sends_the_mail_back_into_the_senders_queue(house: House) -> None:
+def test_a_failure_to_store_sends_the_mail_back_into_the_senders_queue(harness: IntakeHarness) -> None:
     def broken(raw: bytes, delivery: Delivery) -> Sequence[Accepted]:
         raise RuntimeError("unforeseen")
 
-    server = SmtpServer(SmtpSettings(EDIT, port=0), broken, house.started.append, lambda: NOON)
+    server = SmtpServer(SmtpSettings(EDIT, port=0), broken, harness.started.append, lambda: NOON)
     server.start()
     try:
         with pytest.raises(Transient, match="451"):
@@ -203,22 +195,21 @@ def test_a_failure_to_store_sends_the_mail_back_into_the_senders_queue(house: Ho
         server.stop()
 
 
-def test_a_mail_is_accepted_even_if_nobody_can_be_told(house: House) -> None:
+def test_a_mail_is_accepted_even_if_nobody_can_be_told(harness: IntakeHarness) -> None:
     def deaf(email_id: str) -> None:
         raise RuntimeError("engine is down")
 
-    take = partial(accept, mails=house.mails, events=house.events)
-    server = SmtpServer(SmtpSettings(EDIT, port=0), take, deaf, lambda: NOON)
+    server = SmtpServer(SmtpSettings(EDIT, port=0), harness.accept, deaf, lambda: NOON)
     server.start()
     try:
         smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", server.port)
     finally:
         server.stop()
-    assert len(house.mails.without_workflow(10)) == 1
+    assert len(harness.mails.without_workflow(10)) == 1
 
 
-def test_a_taken_port_is_said_to_be_taken(house: House, server: SmtpServer) -> None:
-    second = SmtpServer(SmtpSettings(EDIT, port=server.port), lambda *_: (), house.started.append, lambda: NOON)
+def test_a_taken_port_is_said_to_be_taken(harness: IntakeHarness, server: SmtpServer) -> None:
+    second = SmtpServer(SmtpSettings(EDIT, port=server.port), lambda *_: (), harness.started.append, lambda: NOON)
     with pytest.raises(Permanent, match=rf"127.0.0.1:{server.port}.*SMTP_PORT"):
         second.start()
     second.stop()
@@ -231,15 +222,15 @@ def test_nobody_listening_is_said_plainly() -> None:
             smtp_client.send(letter(), SCOTT, "edit@localhost", "127.0.0.1", deaf.getsockname()[1])
 
 
-def test_stopping_finishes_the_mail_that_is_being_stored(house: House) -> None:
+def test_stopping_finishes_the_mail_that_is_being_stored(harness: IntakeHarness) -> None:
     reached, go_on = threading.Event(), threading.Event()
 
     def slow(raw: bytes, delivery: Delivery) -> Sequence[Accepted]:
         reached.set()
         go_on.wait()
-        return accept(raw, delivery, mails=house.mails, events=house.events)
+        return accept(raw, delivery, mails=harness.mails, events=harness.events)
 
-    server = SmtpServer(SmtpSettings(EDIT, port=0), slow, house.started.append, lambda: NOON)
+    server = SmtpServer(SmtpSettings(EDIT, port=0), slow, harness.started.append, lambda: NOON)
     server.start()
     smtp = connect(server)
     sending = threading.Thread(target=lambda: _ignore_disconnect(smtp))
@@ -250,7 +241,7 @@ def test_stopping_finishes_the_mail_that_is_being_stored(house: House) -> None:
     go_on.set()
     stopping.join()
     sending.join()
-    assert len(house.started) == 1
+    assert len(harness.started) == 1
 
 
 def _ignore_disconnect(smtp: smtplib.SMTP) -> None:
@@ -263,7 +254,7 @@ def _ignore_disconnect(smtp: smtplib.SMTP) -> None:
 
 
 @pytest.mark.needs("swaks")
-def test_swaks_sends_a_mail_with_a_photo(house: House, server: SmtpServer, tmp_path: Path) -> None:
+def test_swaks_sends_a_mail_with_a_photo(harness: IntakeHarness, server: SmtpServer, tmp_path: Path) -> None:
     photo = tmp_path / "mug.png"
     photo.write_bytes(picture("PNG"))
     done = subprocess.run(
@@ -273,7 +264,7 @@ def test_swaks_sends_a_mail_with_a_photo(house: House, server: SmtpServer, tmp_p
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     assert "250 2.0.0 accepted as" in done.stdout
-    mail = parse(house.mails.load(house.started[0]).raw)
+    mail = parse(harness.mails.load(harness.started[0]).raw)
     assert (mail.sender, mail.subject, mail.attachment_count) == (SCOTT, "A photo", 1)
 
 
@@ -294,11 +285,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @ONLY_ROOT_MOUNTS
-def test_a_full_disk_sends_mail_back_and_leaves_nothing(house: House, small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_sends_mail_back_and_leaves_nothing(
+    harness: IntakeHarness, small_disk: Path, tmp_path: Path
+) -> None:
     """The rows have room, the files have not: what does not fit whole is not there at all."""
     db = Database(tmp_path / "webordinary.db")
-    full = House(SqliteRawMails(db, small_disk))
-    server = full.server()
+    full = IntakeHarness(SqliteRawMails(db, small_disk))
+    server = server_of(full)
     server.start()
     try:
         with pytest.raises(Transient, match="452"):
@@ -316,8 +309,8 @@ def test_a_full_disk_sends_mail_back_and_leaves_nothing(house: House, small_disk
 def test_a_disk_too_full_for_the_row_leaves_no_file(small_disk: Path) -> None:
     db = Database(small_disk / "webordinary.db")
     db.migrate()
-    house = House(SqliteRawMails(db, small_disk))
-    server = house.server()
+    harness = IntakeHarness(SqliteRawMails(db, small_disk))
+    server = server_of(harness)
     server.start()
     filler = small_disk / "filler"
     try:
@@ -331,7 +324,7 @@ def test_a_disk_too_full_for_the_row_leaves_no_file(small_disk: Path) -> None:
     finally:
         server.stop()
         db.close()
-    assert len(house.started) == 1
+    assert len(harness.started) == 1
 
 
 def _fill(file: Path, leave: int) -> None:
@@ -350,9 +343,9 @@ def starttls(server: SmtpServer, certificate: Certificate) -> str:
 
 
 @pytest.mark.needs("openssl")
-def test_starttls_shows_a_renewed_certificate_without_a_restart(house: House, tmp_path: Path) -> None:
+def test_starttls_shows_a_renewed_certificate_without_a_restart(harness: IntakeHarness, tmp_path: Path) -> None:
     made = certificate(tmp_path)
-    server = house.server(cert_file=str(made.cert), key_file=str(made.key))
+    server = server_of(harness, cert_file=str(made.cert), key_file=str(made.key))
     server.start()
     try:
         first = starttls(server, made)
@@ -361,15 +354,15 @@ def test_starttls_shows_a_renewed_certificate_without_a_restart(house: House, tm
         assert starttls(server, renewed) != first
     finally:
         server.stop()
-    assert len(house.started) == 1, "the same mail each time"
+    assert len(harness.started) == 1, "the same mail each time"
 
 
 @pytest.mark.needs("openssl")
-def test_a_half_written_certificate_leaves_the_old_one_in_use(house: House, tmp_path: Path) -> None:
+def test_a_half_written_certificate_leaves_the_old_one_in_use(harness: IntakeHarness, tmp_path: Path) -> None:
     made = certificate(tmp_path)
     trusted = Certificate(tmp_path / "trusted.crt", made.key)
     trusted.cert.write_bytes(made.cert.read_bytes())
-    server = house.server(cert_file=str(made.cert), key_file=str(made.key))
+    server = server_of(harness, cert_file=str(made.cert), key_file=str(made.key))
     server.start()
     try:
         first = starttls(server, trusted)
@@ -379,16 +372,16 @@ def test_a_half_written_certificate_leaves_the_old_one_in_use(house: House, tmp_
         server.stop()
 
 
-def test_a_certificate_that_cannot_be_used_is_told_at_the_start(house: House, tmp_path: Path) -> None:
+def test_a_certificate_that_cannot_be_used_is_told_at_the_start(harness: IntakeHarness, tmp_path: Path) -> None:
     with pytest.raises(Permanent, match="cannot be used for STARTTLS"):
-        house.server(cert_file=str(tmp_path / "none.crt"), key_file=str(tmp_path / "none.key")).start()
+        server_of(harness, cert_file=str(tmp_path / "none.crt"), key_file=str(tmp_path / "none.key")).start()
 
 
 @pytest.mark.needs("openssl")
-def test_commands_sent_in_clear_after_starttls_are_not_executed(house: House, tmp_path: Path) -> None:
+def test_commands_sent_in_clear_after_starttls_are_not_executed(harness: IntakeHarness, tmp_path: Path) -> None:
     """CVE-2011-0411: a man in the middle puts commands before the handshake."""
     made = certificate(tmp_path)
-    server = house.server(cert_file=str(made.cert), key_file=str(made.key))
+    server = server_of(harness, cert_file=str(made.cert), key_file=str(made.key))
     server.start()
     try:
         with socket.create_connection(("127.0.0.1", server.port), 30) as plain:
@@ -429,9 +422,11 @@ class ProxiedSmtp(smtplib.SMTP):
 @pytest.mark.needs("openssl")
 @pytest.mark.parametrize("header", [PROXY_V1, PROXY_V2], ids=["v1", "v2"])
 @pytest.mark.parametrize("tls", [False, True], ids=["clear", "starttls"])
-def test_the_peer_behind_a_named_proxy_is_the_client(house: House, tmp_path: Path, header: bytes, tls: bool) -> None:
+def test_the_peer_behind_a_named_proxy_is_the_client(
+    harness: IntakeHarness, tmp_path: Path, header: bytes, tls: bool
+) -> None:
     made = certificate(tmp_path)
-    server = house.server(proxies=("127.0.0.1",), cert_file=str(made.cert), key_file=str(made.key))
+    server = server_of(harness, proxies=("127.0.0.1",), cert_file=str(made.cert), key_file=str(made.key))
     server.start()
     try:
         smtp = ProxiedSmtp(timeout=30)
@@ -444,10 +439,10 @@ def test_the_peer_behind_a_named_proxy_is_the_client(house: House, tmp_path: Pat
         smtp.quit()
     finally:
         server.stop()
-    assert house.mails.load(house.started[0]).envelope.peer == "203.0.113.7"
+    assert harness.mails.load(harness.started[0]).envelope.peer == "203.0.113.7"
 
 
-def test_a_host_that_is_no_proxy_cannot_name_another_peer(house: House, server: SmtpServer) -> None:
+def test_a_host_that_is_no_proxy_cannot_name_another_peer(harness: IntakeHarness, server: SmtpServer) -> None:
     with socket.create_connection(("127.0.0.1", server.port), 30) as client:
         client.sendall(PROXY_V1)
         answers = client.makefile("rb")
@@ -455,8 +450,8 @@ def test_a_host_that_is_no_proxy_cannot_name_another_peer(house: House, server: 
         assert answers.readline().startswith(b"500")
 
 
-def test_a_proxy_that_names_no_client_is_hung_up_on(house: House) -> None:
-    server = house.server(proxies=("127.0.0.1",))
+def test_a_proxy_that_names_no_client_is_hung_up_on(harness: IntakeHarness) -> None:
+    server = server_of(harness, proxies=("127.0.0.1",))
     server.start()
     try:
         with socket.create_connection(("127.0.0.1", server.port), 30) as client:
@@ -466,8 +461,8 @@ def test_a_proxy_that_names_no_client_is_hung_up_on(house: House) -> None:
         server.stop()
 
 
-def test_clients_behind_a_proxy_are_bounded_each_for_itself(house: House) -> None:
-    server = house.server(proxies=("127.0.0.1",), max_connections_per_peer=2)
+def test_clients_behind_a_proxy_are_bounded_each_for_itself(harness: IntakeHarness) -> None:
+    server = server_of(harness, proxies=("127.0.0.1",), max_connections_per_peer=2)
     server.start()
     clients = []
     try:
@@ -482,8 +477,8 @@ def test_clients_behind_a_proxy_are_bounded_each_for_itself(house: House) -> Non
         server.stop()
 
 
-def test_mails_of_one_sender_are_bounded_and_others_go_on(house: House) -> None:
-    server = house.server(sender_hourly=2)
+def test_mails_of_one_sender_are_bounded_and_others_go_on(harness: IntakeHarness) -> None:
+    server = server_of(harness, sender_hourly=2)
     server.start()
     try:
         for number in range(2):
@@ -493,7 +488,7 @@ def test_mails_of_one_sender_are_bounded_and_others_go_on(house: House) -> None:
         smtp_client.send(letter("2"), "amelia@example.com", "edit@localhost", "127.0.0.1", server.port)
     finally:
         server.stop()
-    assert len(house.started) == 3
+    assert len(harness.started) == 3
 
 
 def test_the_hours_of_senders_are_counted_apart_and_their_number_is_bounded() -> None:
