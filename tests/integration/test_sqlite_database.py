@@ -269,9 +269,9 @@ def test_the_thread_of_the_events_does_not_sleep_on_when_they_are_closed(
     monkeypatch.setattr(sqlite_events, "QUIET_SECONDS", LONG)
     events, others = SqliteEvents(db, heard.put), set(threading.enumerate())
     events.emit(Event(EventKind.WORKER_STARTED))
-    assert set(threading.enumerate()) > others
+    assert set(threading.enumerate()) - others
     events.close()
-    assert set(threading.enumerate()) <= others
+    assert set(threading.enumerate()) - others == set()
     assert kinds(db) == ["WorkerStarted"]
 
 
