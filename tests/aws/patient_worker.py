@@ -120,17 +120,14 @@ class PatientWorker:
         presence = Presence(self._world.dynamo, names.OWNERSHIP + self._world.suffix)
         presence.keep(me, lambda: True, self._clock.now, After(seconds).wait)
 
-    def wait(self, seconds: float) -> Sequence[str]:
+    def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
+        self._attended = len(held) + (free > 0)
+        self._hints.use_up(held)
         passed = min(seconds, BEAT_SECONDS)
         self._clock.seconds += passed
         self._polled_seconds += passed * self._attended
         self._hints.listened = True
         return ()
-
-    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
-        self._attended = len(held) + (free > 0)
-        self._hints.listened = free > 0
-        self._hints.use_up(held)
 
     def poke(self) -> None: ...
 

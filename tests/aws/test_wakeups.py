@@ -62,18 +62,18 @@ def test_a_poke_ends_the_wait_and_several_are_one(sleeper: Sleeper) -> None:
     wakeups = sleeper()
     for _ in range(3):
         wakeups.poke()
-    assert wakeups.wait(LONG) == ["poke"]
-    assert wakeups.wait(0) == []
-    assert wakeups.wait(-1) == []
+    assert wakeups.sleep(LONG) == ["poke"]
+    assert wakeups.sleep(0) == []
+    assert wakeups.sleep(-1) == []
 
 
 def test_a_ticket_wakes_the_owner_and_does_not_hold_back_the_next(world: PoolQueues, sleeper: Sleeper) -> None:
     key, wakeups = world.key(), sleeper()
     wakeups.attend({key: None}, 0)
     world.tickets.notify_owner(queued(key, "job-1"))
-    assert wakeups.wait(LONG) == [f"ticket {key}"]
+    assert wakeups.sleep(LONG) == [f"ticket {key}"]
     world.tickets.notify_owner(queued(key, "job-2"))
-    assert wakeups.wait(LONG) == [f"ticket {key}"]
+    assert wakeups.sleep(LONG) == [f"ticket {key}"]
 
 
 def test_a_ticket_wakes_the_owner_while_a_job_runs(world: PoolQueues, sleeper: Sleeper) -> None:
@@ -81,7 +81,7 @@ def test_a_ticket_wakes_the_owner_while_a_job_runs(world: PoolQueues, sleeper: S
     job = running(queued(key))
     wakeups.attend({key: job}, 0)
     world.tickets.notify_owner(job, STOP)
-    assert wakeups.wait(LONG) == [f"ticket {key}"]
+    assert wakeups.sleep(LONG) == [f"ticket {key}"]
 
 
 def test_the_ticket_of_the_job_that_runs_is_no_news(world: PoolQueues, sleeper: Sleeper) -> None:
@@ -91,7 +91,7 @@ def test_the_ticket_of_the_job_that_runs_is_no_news(world: PoolQueues, sleeper: 
     wakeups.attend({key: running(job), other: None}, 0)
     world.wait_empty(names.queues_of(key).input)
     world.tickets.notify_owner(queued(other))
-    assert wakeups.wait(LONG) == [f"ticket {other}"]
+    assert wakeups.sleep(LONG) == [f"ticket {other}"]
 
 
 def test_nor_is_it_when_the_job_has_ended_meanwhile(world: PoolQueues, sleeper: Sleeper) -> None:
@@ -102,7 +102,7 @@ def test_nor_is_it_when_the_job_has_ended_meanwhile(world: PoolQueues, sleeper: 
     world.tickets.notify_owner(job)
     world.wait_empty(names.queues_of(key).input)
     world.tickets.notify_owner(queued(other))
-    assert wakeups.wait(LONG) == [f"ticket {other}"]
+    assert wakeups.sleep(LONG) == [f"ticket {other}"]
 
 
 def test_what_nobody_of_us_wrote_wakes_too_and_goes(world: PoolQueues, sleeper: Sleeper) -> None:
@@ -110,7 +110,7 @@ def test_what_nobody_of_us_wrote_wakes_too_and_goes(world: PoolQueues, sleeper: 
     queue = names.queues_of(key).input
     world.queues.send_once(queue, {}, "TICKET", ProjectUser("other", "one"), "once")
     wakeups.attend({key: None}, 0)
-    assert wakeups.wait(LONG) == [f"ticket {key}"]
+    assert wakeups.sleep(LONG) == [f"ticket {key}"]
     world.wait_empty(queue)
 
 
@@ -118,7 +118,7 @@ def test_a_hint_wakes_a_worker_with_a_free_slot(world: PoolQueues, sleeper: Slee
     key, wakeups, sender = world.key(), sleeper(), world.beside()
     wakeups.attend({}, 1)
     sender.hints.send(ClaimRequest(key, NOON), NOON)
-    assert wakeups.wait(LONG) == ["unclaimed"]
+    assert wakeups.sleep(LONG) == ["unclaimed"]
     assert waiting_for(world) == [key]
     assert waiting_for(sender) == []
 
@@ -128,7 +128,7 @@ def test_a_worker_without_a_free_slot_leaves_hints_to_others(world: PoolQueues, 
     wakeups.attend({key: None}, 0)
     world.hints.send(ClaimRequest(waiting, NOON), NOON)
     world.tickets.notify_owner(queued(key))
-    assert wakeups.wait(LONG) == [f"ticket {key}"]
+    assert wakeups.sleep(LONG) == [f"ticket {key}"]
     assert waiting_for(world.beside()) == [waiting]
 
 
@@ -137,10 +137,10 @@ def test_when_its_slots_are_taken_a_worker_gives_its_hints_back(world: PoolQueue
     awake = sleeper(other)
     world.hints.send(ClaimRequest(key, NOON), NOON)
     wakeups.attend({}, 1)
-    assert wakeups.wait(LONG) == ["unclaimed"]
+    assert wakeups.sleep(LONG) == ["unclaimed"]
     awake.attend({}, 1)
     wakeups.attend({}, 0)
-    assert awake.wait(LONG) == ["unclaimed"]
+    assert awake.sleep(LONG) == ["unclaimed"]
     assert waiting_for(other) == [key]
 
 
@@ -151,7 +151,7 @@ def test_a_hint_that_comes_when_the_slots_are_taken_goes_to_another(world: PoolQ
     awake = sleeper(free)
     world.hints.send(ClaimRequest(key, NOON), NOON)
     awake.attend({}, 1)
-    assert awake.wait(LONG) == ["unclaimed"]
+    assert awake.sleep(LONG) == ["unclaimed"]
     assert waiting_for(free) == [key]
 
 
@@ -159,7 +159,7 @@ def test_the_hint_of_a_key_that_is_held_goes(world: PoolQueues, sleeper: Sleeper
     key, wakeups = world.key(), sleeper()
     world.hints.send(ClaimRequest(key, NOON), NOON)
     wakeups.attend({}, 1)
-    assert wakeups.wait(LONG) == ["unclaimed"]
+    assert wakeups.sleep(LONG) == ["unclaimed"]
     wakeups.attend({key: None}, 1)
     assert world.lying(world.unclaimed) == 0
 
@@ -171,8 +171,8 @@ def test_a_ticket_that_an_earlier_owner_still_polls_for_reaches_the_next(world: 
     later.attend({key: None}, 0)
     for number in range(5):
         world.tickets.notify_owner(queued(key, f"job-{number}"))
-        assert later.wait(LONG) == [f"ticket {key}"]
-    assert earlier.wait(0) == []
+        assert later.sleep(LONG) == [f"ticket {key}"]
+    assert earlier.sleep(0) == []
 
 
 def test_polling_survives_refusals_and_lost_answers(world: PoolQueues, sleeper: Sleeper, polls: Polls) -> None:
@@ -183,10 +183,10 @@ def test_polling_survives_refusals_and_lost_answers(world: PoolQueues, sleeper: 
         proxy.inject(DROP_RESPONSE, "DeleteMessageBatch")
         wakeups.attend({key: None}, 0)
         world.tickets.notify_owner(queued(key, "job-1"))
-        assert wakeups.wait(LONG) == [f"ticket {key}"]
+        assert wakeups.sleep(LONG) == [f"ticket {key}"]
         world.wait_empty(names.queues_of(key).input)
         world.tickets.notify_owner(queued(key, "job-2"))
-        assert wakeups.wait(LONG) == [f"ticket {key}"]
+        assert wakeups.sleep(LONG) == [f"ticket {key}"]
         wakeups.close()
         join(polls())
         assert ("sqs:ReceiveMessage", NOT_ALLOWED.name) in proxy.done
@@ -202,7 +202,7 @@ def test_the_same_trouble_is_told_once_and_that_it_is_over(
             proxy.inject(NOT_ALLOWED, "ReceiveMessage")
         wakeups.attend({key: None}, 0)
         world.tickets.notify_owner(queued(key))
-        assert wakeups.wait(LONG) == [f"ticket {key}"]
+        assert wakeups.sleep(LONG) == [f"ticket {key}"]
         wakeups.close()
         join(polls())  # what a poll brought is heard before it is said that polling works again
         assert proxy.done.count(("sqs:ReceiveMessage", NOT_ALLOWED.name)) == 3
@@ -233,7 +233,7 @@ def test_a_queue_that_is_not_there_yet_is_asked_again(world: PoolQueues, sleeper
     wakeups.attend({key: None}, 0)
     create_key_queues(world.clients, key)
     world.tickets.notify_owner(queued(key))
-    assert wakeups.wait(LONG) == [f"ticket {key}"]
+    assert wakeups.sleep(LONG) == [f"ticket {key}"]
 
 
 def test_threads_are_bounded_and_a_key_that_waits_for_one_gets_it(
@@ -259,7 +259,7 @@ def test_threads_are_bounded_and_a_key_that_waits_for_one_gets_it(
         proxy.calm()
         answered.set()
         world.tickets.notify_owner(queued(key))
-        assert wakeups.wait(LONG) == [f"ticket {key}"]
+        assert wakeups.sleep(LONG) == [f"ticket {key}"]
         wakeups.close()
         join(polls())
 
@@ -283,7 +283,7 @@ def test_polls_that_come_back_empty_at_once_are_no_frenzy(world: PoolQueues, sle
         wakeups.attend({key: None}, 0)
         assert third.wait(LONG)
         assert time.monotonic() - began >= 2 * SHORTEST_ROUND_SECONDS
-        assert wakeups.wait(0) == []
+        assert wakeups.sleep(0) == []
         wakeups.close()
         join(polls())
 

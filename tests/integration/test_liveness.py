@@ -148,10 +148,10 @@ def test_the_dead_are_no_peers_and_their_files_can_be_cleared(files: LockFiles, 
 def test_a_death_wakes_a_sleeping_worker(worker: Worker, wakeups: Callable[[], WorkerWakeups]) -> None:
     process = worker("c1")
     sleep = wakeups()
-    assert sleep.wait(0) == []
+    assert sleep.wait(0, {}, 1) == []
     kill(process)
-    assert sleep.wait(LONG) == ["died c1"]
-    assert sleep.wait(0) == []
+    assert sleep.wait(LONG, {}, 1) == ["died c1"]
+    assert sleep.wait(0, {}, 1) == []
 
 
 def test_a_worker_that_came_later_is_watched_once_it_says_so(
@@ -160,9 +160,9 @@ def test_a_worker_that_came_later_is_watched_once_it_says_so(
     sleep = wakeups()
     process = worker("c1")
     bus.notify("worker", "peer")
-    assert sleep.wait(LONG) == ["peer"]
+    assert sleep.wait(LONG, {}, 1) == ["peer"]
     kill(process)
-    assert sleep.wait(LONG) == ["died c1"]
+    assert sleep.wait(LONG, {}, 1) == ["died c1"]
 
 
 def test_a_watch_forgets_peers_that_left_and_closes_what_it_opened(files: LockFiles, worker: Worker) -> None:

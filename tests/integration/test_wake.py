@@ -163,8 +163,8 @@ def test_a_ticket_reaches_the_owner_and_a_claim_request_every_worker(
     tickets.notify_owner(_job(AMELIA_SCOTT))
     tickets.notify_owner(_job(BAKERY_ANN))
     tickets.notify_unclaimed()
-    assert owner.wait(LONG) == ["ticket amelia#scott", "unclaimed"]
-    assert other.wait(LONG) == ["unclaimed"]
+    assert owner.wait(LONG, {}, 1) == ["ticket amelia#scott", "unclaimed"]
+    assert other.wait(LONG, {}, 1) == ["unclaimed"]
 
 
 def _job(key: ProjectUser) -> Job:

@@ -117,6 +117,9 @@ class Bell:
         return self._rung
 
 
+NOTHING_HELD: Mapping[ProjectUser, Job | None] = {}
+
+
 class Ear:
     """Where messages for a process arrive, and how its loop sleeps."""
 
@@ -125,8 +128,10 @@ class Ear:
         self._heard: list[str] = []
         self._sleeper: Task | None = None
 
-    def wait(self, seconds: float) -> Sequence[str]:
-        """Sleep until something is heard or the time is over."""
+    def wait(
+        self, seconds: float, held: Mapping[ProjectUser, Job | None] = NOTHING_HELD, free: int = 0
+    ) -> Sequence[str]:
+        """Sleep until something is heard, asked for or not, or the time is over."""
         if not self._heard:
             self._sleeper = self._process.scheduler.current
             self._process.sleep(seconds)
@@ -140,9 +145,6 @@ class Ear:
         self.hear("poke")
 
     def keys_changed(self) -> None:
-        """Everything is heard, asked for or not."""
-
-    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
         """Everything is heard, asked for or not."""
 
     def hear(self, message: str) -> None:

@@ -146,20 +146,17 @@ class ReportingWakeups:
         self._inside, self._events, self._monotonic, self._beat = inside, events, monotonic, beat
         self._told, self._told_at = -1, 0.0
 
-    def wait(self, seconds: float) -> Sequence[str]:
+    def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
         """Waits at most one beat: a worker without a beat for a lease counts as hung."""
+        now = self._monotonic()
+        if len(held) != self._told or now - self._told_at >= TOLD_EACH_SECONDS:
+            self._told, self._told_at = len(held), now
+            self._events.level(CLAIMS_HELD, len(held))
         self._beat()
-        return self._inside.wait(min(seconds, BEAT_SECONDS))
+        return self._inside.wait(min(seconds, BEAT_SECONDS), held, free)
 
     def poke(self) -> None:
         self._inside.poke()
 
     def keys_changed(self) -> None:
         self._inside.keys_changed()
-
-    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
-        self._inside.attend(held, free)
-        now = self._monotonic()
-        if len(held) != self._told or now - self._told_at >= TOLD_EACH_SECONDS:
-            self._told, self._told_at = len(held), now
-            self._events.level(CLAIMS_HELD, len(held))

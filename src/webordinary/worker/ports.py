@@ -63,18 +63,17 @@ class Clock(Protocol):
 class Wakeups(Protocol):
     """Waits for messages to a worker."""
 
-    def wait(self, seconds: float) -> Sequence[str]:
-        """Wait for messages, at most so long; returns them: `ticket KEY`, `died WORKER`, or others."""
+    def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
+        """Wait for messages, at most so long; returns them: `ticket KEY`, `died WORKER`, or others.
+
+        For messages to the held keys, each with its running job, and for claim requests for `free` slots.
+        """
 
     def poke(self) -> None:
         """Wake this worker's loop from one of its own threads."""
 
     def keys_changed(self) -> None:
         """A slot serves another key now. An implementation with a queue per key wakes the loop to update its queues."""
-
-    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
-        """Set what to listen for: messages to the held keys, each with its running job, and claim requests for
-        `free` slots."""
 
 
 class StopEvent(Protocol):

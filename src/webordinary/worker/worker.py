@@ -159,8 +159,8 @@ class Worker:
 
     def run_once(self) -> None:
         """Wait for work, then do it."""
-        self._deps.wakeups.attend(self._claim_set.jobs(), self._free_slots())
-        self.react(self._deps.wakeups.wait(self.seconds_to_wait()))
+        heard = self._deps.wakeups.wait(self.seconds_to_wait(), self._claim_set.jobs(), self._free_slots())
+        self.react(heard)
 
     def react(self, heard: Sequence[str]) -> None:
         """Do the work that is due now; does not wait."""
@@ -343,7 +343,7 @@ class Worker:
     def _shut_down(self) -> None:
         """Let quick jobs finish, save the others, release every claim."""
         clock, settings = self._deps.clock, self._deps.settings
-        self._deps.wakeups.attend({}, 0)
+        self._deps.wakeups.wait(0.0, {}, 0)  # what comes from now on is for others
         self._wait_for_slots(clock.monotonic() + min(_QUICK_SECONDS, settings.stop_grace / 4))
         for token in self._claim_set.running():
             token.end(Stopped("the worker is stopping"))
@@ -354,4 +354,4 @@ class Worker:
 
     def _wait_for_slots(self, deadline: float) -> None:
         while self._claim_set.running() and self._deps.clock.monotonic() < deadline:
-            self._deps.wakeups.wait(deadline - self._deps.clock.monotonic())
+            self._deps.wakeups.wait(deadline - self._deps.clock.monotonic(), {}, 0)

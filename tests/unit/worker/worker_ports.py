@@ -45,10 +45,8 @@ class WorkerPorts:
 
     def save(self, started: StartedJob, token: CancelToken) -> None: ...
 
-    def wait(self, seconds: float) -> Sequence[str]:
+    def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
         return []
-
-    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None: ...
 
     def notify_owner(self, job: Job, news: str = QUEUED) -> None: ...
 

@@ -160,8 +160,8 @@ class WorkerWakeups:
         self._listener, self._deaths, self._beat = listener, deaths, beat
         self._deaths.refresh()
 
-    def wait(self, seconds: float) -> Sequence[str]:
-        """What was heard. Every call is a beat: only a loop that goes round comes here."""
+    def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
+        """What was heard, whether it was asked for or not. Every call is a beat: only a loop that goes round calls."""
         self._beat()
         heard, readable = self._listener.wait(seconds, self._deaths.descriptors)
         died = self._deaths.died(readable)
@@ -175,9 +175,6 @@ class WorkerWakeups:
 
     def keys_changed(self) -> None:
         """It hears of every key anyway."""
-
-    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
-        """Nothing to do: senders on this machine send without a subscription."""
 
 
 class EngineWakeups:

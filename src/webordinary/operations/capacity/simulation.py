@@ -221,15 +221,12 @@ class SimulatedWorker:
     def poke(self) -> None:
         self.hear("poke")
 
-    def wait(self, seconds: float) -> Sequence[str]:
+    def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
         """Only the loop of a real worker waits; this one is stepped."""
         raise NotImplementedError("this worker is stepped")
 
     def keys_changed(self) -> None:
         self.poke()
-
-    def attend(self, held: Mapping[ProjectUser, Job | None], free: int) -> None:
-        """Nothing to do: SimulatedQueues decides which worker polls."""
 
     def spawn(self, name: str, run: Callable[[], None]) -> None:
         raise NotImplementedError("this worker has no threads")

@@ -85,7 +85,12 @@ class PollingWakeups:
         self._closed = threading.Event()
         self._rng = random.Random()  # noqa: S311 - jitter, not a secret
 
-    def wait(self, seconds: float) -> Sequence[str]:
+    def wait(self, seconds: float, held: Mapping[ProjectUser, Job | None], free: int) -> Sequence[str]:
+        """Poll for what is waited for, and sleep until something is heard or the time is over."""
+        self.attend(held, free)
+        return self.sleep(seconds)
+
+    def sleep(self, seconds: float) -> Sequence[str]:
         """Sleep until something is heard or the time is over."""
         with self._news:
             self._news.wait_for(lambda: self._heard, max(0.0, min(seconds, threading.TIMEOUT_MAX)))
