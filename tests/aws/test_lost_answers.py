@@ -236,7 +236,7 @@ def test_a_start_whose_answers_are_lost_is_known(world: PoolTables, calm: PoolTa
     calm.claims().end_and_take_next(started, DONE, NOON, more=True)
     queue(calm, "b")
     proxy.inject(DROP_RESPONSE, WRITE, MAX_TRIES)
-    assert world.claims().start_next(started.claim, NOON) == job(calm, "b")
+    assert world.claims().start_next(started.claim, NOON) == StartedJob(started.claim, job(calm, "b"), is_first=True)
 
 
 def test_a_renewal_whose_answer_is_lost_moves_the_beat_once(

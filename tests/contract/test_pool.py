@@ -281,10 +281,9 @@ def test_of_a_job_that_was_put_back_a_worker_looks_at_once_what_it_has_published
     pool.claims.end_and_take_next(begun, ending, NOON, more=False)
     job = pool.jobs.settle_waiting("a", Settlement(JobOutcome.CANCELLED, JobResult("stopped")), NOON)
     assert (job.state, job.cancel_requested) == (JobState.QUEUED, True)
-    started = pool.claims.start_next(begun.claim, NOON)
-    assert started
-    assert started.cancel_requested
-    looked = StartedJob(begun.claim, started)
+    looked = pool.claims.start_next(begun.claim, NOON)
+    assert looked
+    assert looked.job.cancel_requested
     pool.claims.end_and_take_next(looked, Requeue(RequeueReason.RETRY, NOON + HOUR), NOON, more=False)
     assert pool.claims.start_next(begun.claim, NOON) is None, "a look that failed waits like any other start"
 
@@ -482,9 +481,8 @@ def test_a_key_is_never_called_empty_while_it_has_an_open_job(pool: Backend) -> 
     turn = pool.claims.end_and_take_next(claim(pool), DONE, NOON, more=True)
     assert (turn.started, turn.empty) == (None, False)
     pool.jobs.enqueue("prepares", NOON)
-    again = pool.claims.start_next(turn.kept or claim(pool).claim, NOON)
-    assert again
-    begun = StartedJob(turn.kept or claim(pool).claim, again)
+    begun = pool.claims.start_next(turn.kept or claim(pool).claim, NOON)
+    assert begun
     turn = pool.claims.end_and_take_next(begun, Requeue(RequeueReason.RETRY, NOON + SECOND), NOON, more=True)
     assert (turn.started, turn.empty) == (None, False)
 
@@ -495,9 +493,9 @@ def test_an_idle_owner_starts_what_came_in_later(pool: Backend) -> None:
     pool.claims.end_and_take_next(started, DONE, NOON, more=True)
     assert pool.claims.start_next(started.claim, NOON) is None
     queue(pool, "b")
-    job = pool.claims.start_next(started.claim, NOON)
-    assert job
-    assert job.job_id == "b"
+    following = pool.claims.start_next(started.claim, NOON)
+    assert following
+    assert (following.claim, following.job.job_id) == (started.claim, "b")
 
 
 def test_a_later_mail_of_a_thread_waits_for_the_earlier_one_that_still_prepares(pool: Backend) -> None:
@@ -529,7 +527,7 @@ def test_a_job_that_waits_for_something_else_gets_its_start_back_and_its_workflo
     assert pool.claims.start_next(started.claim, NOON) is None
     again = pool.claims.start_next(started.claim, NOON + SECOND)
     assert again
-    assert (again.attempts, again.task_token) == (1, "token")
+    assert (again.job.attempts, again.job.task_token) == (1, "token")
 
 
 def test_a_job_that_backs_off_starts_when_its_time_has_come(pool: Backend) -> None:
@@ -539,7 +537,7 @@ def test_a_job_that_backs_off_starts_when_its_time_has_come(pool: Backend) -> No
     assert pool.claims.start_next(started.claim, NOON) is None
     again = pool.claims.start_next(started.claim, NOON + SECOND)
     assert again
-    assert again.attempts == 2
+    assert again.job.attempts == 2
 
 
 def test_a_later_mail_of_a_thread_waits_for_one_that_backs_off(pool: Backend) -> None:
@@ -655,9 +653,9 @@ def test_a_held_job_that_must_wait_on_is_not_told_again(pool: Backend) -> None:
     later = NOON + HOUR
     looked = pool.claims.start_next(begun.claim, later)
     assert looked
-    assert looked.held is DeferReason.PAUSE, "nobody has worked on it yet"
+    assert looked.job.held is DeferReason.PAUSE, "nobody has worked on it yet"
     again = Requeue(RequeueReason.HELD, later + HOUR, DeferReason.BUDGET)
-    turn = pool.claims.end_and_take_next(StartedJob(begun.claim, looked), again, later, more=False)
+    turn = pool.claims.end_and_take_next(looked, again, later, more=False)
     assert turn.pending_callback is None
     [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
     assert (job.held, job.not_before, job.attempts) == (DeferReason.BUDGET, later + HOUR, 0)
@@ -682,14 +680,13 @@ def test_a_job_that_waits_for_its_date_keeps_it_and_is_told_of_a_new_one(pool: B
     later = NOON + timedelta(days=2)
     looked = pool.claims.start_next(begun.claim, later)
     assert looked, "a worker looks at it every two days: a clock may have been wrong"
-    again = StartedJob(begun.claim, looked)
     same = Requeue(RequeueReason.HELD, NOON + timedelta(days=3), DeferReason.LATER)
-    assert pool.claims.end_and_take_next(again, same, later, more=False).pending_callback is None
+    assert pool.claims.end_and_take_next(looked, same, later, more=False).pending_callback is None
     [job] = pool.jobs.open_jobs(AMELIA_SCOTT)
     assert job.due_at == NOON + timedelta(days=3)
     due = pool.claims.start_next(begun.claim, NOON + timedelta(days=3))
     assert due
-    turn = pool.claims.end_and_take_next(StartedJob(begun.claim, due), dated(9), later, more=False)
+    turn = pool.claims.end_and_take_next(due, dated(9), later, more=False)
     assert turn.pending_callback
     assert turn.pending_callback.due_at == NOON + timedelta(days=9)
 
@@ -703,6 +700,16 @@ def test_a_job_that_waits_for_its_date_lets_later_jobs_of_its_thread_pass(pool: 
     assert turn.started.job.job_id == "b"
 
 
+@pytest.mark.parametrize("why", [RequeueReason.STOPPED, RequeueReason.WAITING, RequeueReason.RETRY])
+def test_a_start_that_was_given_back_is_known_at_the_next_one(pool: Backend, why: RequeueReason) -> None:
+    queue(pool, "a")
+    begun = claim(pool)
+    pool.claims.end_and_take_next(begun, Requeue(why, NOON), NOON, more=False)
+    again = pool.claims.start_next(begun.claim, NOON)
+    assert again
+    assert (begun.is_first, again.is_first) == (True, False)
+
+
 @pytest.mark.parametrize(
     "ending", [Requeue(RequeueReason.INTERRUPTED), Requeue(RequeueReason.RETRY, NOON)], ids=lambda one: str(one.why)
 )
@@ -712,7 +719,7 @@ def test_a_job_that_was_worked_on_is_not_held_any_more(pool: Backend, ending: Re
     pool.claims.end_and_take_next(begun, HOLD, NOON, more=False)
     started = pool.claims.start_next(begun.claim, NOON + HOUR)
     assert started
-    pool.claims.end_and_take_next(StartedJob(begun.claim, started), ending, NOON + HOUR, more=False)
+    pool.claims.end_and_take_next(started, ending, NOON + HOUR, more=False)
     assert [job.held for job in pool.jobs.open_jobs(AMELIA_SCOTT)] == [None]
 
 

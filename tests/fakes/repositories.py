@@ -213,8 +213,9 @@ class MemoryRepository:
             copy.push({}, _key_fence(work))
             copy.stands_on = work.fence
         copy.read()
-        # Git does not search all of main: a push to main moves the thread's branch along.
-        done = _on_main(copy, work, copy.main if work.redriven else copy.seen.refs.get(work.branch, copy.main))
+        # At a first start, git does not search all of main: a push to main moves the thread's branch along.
+        branch = copy.seen.refs.get(work.branch, copy.main)
+        done = _on_main(copy, work, branch if work.is_first_start else copy.main)
         if done:
             copy.check_out(copy.main)
             return Workspace(work, path, made=copy.objects.change(done), on_main=True)

@@ -74,20 +74,41 @@ def commit_by_hand(clone: Path, name: str, text: str) -> None:
 
 @pytest.mark.parametrize("clock", ["2001-01-01T00:00:00Z", "2040-01-01T00:00:00Z"])
 @pytest.mark.parametrize("later_commits", [0, 150])
+@pytest.mark.parametrize("known_start", [True, False])
 def test_a_change_on_main_is_found_whatever_the_clock_said(
-    world: OriginWithWorkers, clock: str, later_commits: int
+    world: OriginWithWorkers, clock: str, later_commits: int, known_start: bool
 ) -> None:
     one = world.worker("w-1")
-    workspace = changed(one, one.prepare(work(world.project)), "about.html", "Us\n")
-    joined = one.join(workspace)
-    assert isinstance(joined, Merged)
-    assert one.push(workspace, joined, ProjectLease("amelia", "w-1", 1))
+    push_to_main(one, changed(one, one.prepare(work(world.project)), "about.html", "Us\n"))
     on_main = date_anew(world, clock)
     advance_by_others(world, later_commits)
-    again = world.worker("w-2").prepare(work(world.project, worker="w-2", fence=11))
+    again = replace(work(world.project, worker="w-2", fence=11), is_first_start=not known_start)
+    found = world.worker("w-2").prepare(again)
+    assert found.on_main
+    assert found.made
+    assert found.made.commit == on_main
+
+
+def test_a_change_is_found_where_a_killed_push_moved_main_and_not_the_branch_of_the_thread(
+    world: OriginWithWorkers,
+) -> None:
+    one = world.worker("w-1")
+    push_to_main(one, changed(one, one.prepare(work(world.project, "job-1")), "about.html", "Us\n"))
+    before = world.git("rev-parse", BRANCH)
+    push_to_main(one, changed(one, one.prepare(work(world.project, "job-2")), "about.html", "Both of us\n"))
+    on_main = world.git("rev-parse", "main")
+    world.git("update-ref", BRANCH, before)
+    advance_by_others(world, 150)
+    again = world.worker("w-2").prepare(work(world.project, "job-2", worker="w-2", fence=11))
     assert again.on_main
     assert again.made
     assert again.made.commit == on_main
+
+
+def push_to_main(repository: GitRepository, workspace: Workspace) -> None:
+    joined = repository.join(workspace)
+    assert isinstance(joined, Merged)
+    assert repository.push(workspace, joined, ProjectLease("amelia", "w-1", 1))
 
 
 def date_anew(world: OriginWithWorkers, clock: str) -> str:

@@ -47,7 +47,7 @@ def test_the_cap_on_one_mail_holds_for_all_its_starts(site: SiteHarness) -> None
         claims.end_and_take_next(started, Requeue(RequeueReason.RETRY), now(), more=False)
         again = claims.start_next(started.claim, now())
         assert again
-        started = replace(started, job=again)
+        started = again
     settled = work.perform(started, token)
     assert settled.outcome is JobOutcome.FAILED
     assert "more work than one mail may cost ($3.00)" in settled.result.summary

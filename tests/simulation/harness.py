@@ -23,7 +23,7 @@ from tests.simulation.progress import Progress
 from tests.simulation.scenario import Scenario, draw
 from tests.simulation.scheduler import Broken, Life, Scheduler
 from tests.simulation.server import SimulatedServer
-from tests.simulation.site import SimulatedAgent, SimulatedBuilder
+from tests.simulation.site import KilledPushes, SimulatedAgent, SimulatedBuilder
 from tests.simulation.site_rules import SiteRules
 from webordinary.adapters.files.wake import EngineCallbacks
 from webordinary.jobs.job import SiteJobs
@@ -259,7 +259,10 @@ class SimulationHarness:
 
     def _site_work(self, process: Process) -> SiteJobs:
         durable, watched = self.durable, self.site_rules.check
-        remotes = {name: Port(remote, f"origin {name}", process, watched) for name, remote in durable.remotes.items()}
+        remotes = {
+            name: Port(KilledPushes(remote, process), f"origin {name}", process, watched)
+            for name, remote in durable.remotes.items()
+        }
         repository = MemoryRepository(durable.origins, remotes, lambda: process.weather.rng.random() < QUICK_JOBS)
         releases = Port(durable.releases, "releases", process, watched)
         deps = JobDeps(

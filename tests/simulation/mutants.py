@@ -167,6 +167,21 @@ class NoThreadOrder(Wrapped):
         return call
 
 
+class ForgottenStarts(Wrapped):
+    """Every start looks like the first one of its job."""
+
+    def __getattr__(self, name: str) -> object:
+        method = getattr(self.inside, name)
+
+        def call(*args: object, **kwargs: object) -> object:
+            result = method(*args, **kwargs)
+            if isinstance(result, FinishResult) and result.started:
+                return replace(result, started=replace(result.started, is_first=True))
+            return replace(result, is_first=True) if isinstance(result, StartedJob) else result
+
+        return call
+
+
 class NoBeatRule(Wrapped):
     """A key that somebody holds is taken at once."""
 
@@ -321,5 +336,8 @@ MUTANTS = {
     ),
     "not counting time that the system did not see": Mutant(_counting_all_time, "gone"),
     "telling of a workflow that ended badly": Mutant(_losing_bad_ends, "crashes"),
+    "knowing that a job was started before": Mutant(
+        _set("claims", lambda claims, _: ForgottenStarts(claims)), "crashes", "push"
+    ),
     "the beat rule": Mutant(_set("claims", lambda claims, _: NoBeatRule(claims)), "crashes"),
 }  # fmt: skip

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fakes.repositories import MemoryRepository
+from tests.fakes.repositories import MemoryRepository, Remote, Seen
 from tests.harness.pool_records import PoolRecords
 from tests.simulation.process import Process
 from tests.simulation.releases import SimulatedReleases
 from tests.simulation.scenario import Letter, Manner
 from tests.simulation.scheduler import Broken
+from webordinary.adapters.git.workspaces import FenceMark
 from webordinary.jobs.ports import AgentResult, AgentTask, Answered, Changed
 from webordinary.jobs.source import BuildFailed, Built, SourceTree
 from webordinary.model.claims import MAX_ATTEMPTS, CancelToken
@@ -69,6 +70,24 @@ class SimulatedAgent:
         files[name] = f"{letter.text} {files.get(name, '')}"
         then = Command.PUBLISH if letter.manner is Manner.PUBLISHES else ""
         return Changed(f"made change {letter.number}", then=then)
+
+
+class KilledPushes:
+    """An origin as one process pushes to it: git, killed in a push, has moved some of the refs, main first."""
+
+    def __init__(self, inside: Remote, process: Process) -> None:
+        self._inside, self._process = inside, process
+
+    def read(self) -> Seen:
+        """See Remote."""
+        return self._inside.read()
+
+    def push(self, moves: Mapping[str, str], marks: Mapping[str, FenceMark], seen: Seen) -> bool:
+        """See Remote."""
+        if len(moves) > 1 and self._process.weather.crashes("push"):
+            self._inside.push(dict(list(moves.items())[:1]), marks, seen)
+            self._process.crash()
+        return self._inside.push(moves, marks, seen)
 
 
 class SimulatedBuilder:

@@ -188,7 +188,7 @@ class JobRun:
             self.commit_id,
             self.token.worker,
             self.token.fence,
-            redriven=job.job_id != self.first_job_id,
+            is_first_start=self.started.is_first and job.job_id == self.first_job_id,
         )
 
     def message(self, summary: str, undoes: str = "", unfinished: bool = False, then: str = "") -> ChangeMessage:

@@ -22,8 +22,8 @@ class JobContext:
     job_id: str
     worker: str
     fence: int
-    redriven: bool = False
-    """An earlier run was given up: its commit may be anywhere in the history of main."""
+    is_first_start: bool = False
+    """Neither this job nor an earlier run of its mail was started before. Else the commit may be anywhere on main."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,8 @@ class StartedJob:
 
     claim: Claim
     job: Job
+    is_first: bool = False
+    """The store knows of no earlier start. After one, even if it was given back, the change may be on main."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class Claims(Protocol):
         For who was too late for every hint received: among busy workers that could go on for ever.
         """
 
-    def start_next(self, claim: Claim, now: datetime) -> Job | None:
+    def start_next(self, claim: Claim, now: datetime) -> StartedJob | None:
         """Start the next runnable job of a key that is ours; raises ClaimLost."""
 
     def end_and_take_next(self, started: StartedJob, ending: Ending, now: datetime, *, more: bool) -> FinishResult:

@@ -14,6 +14,7 @@ from webordinary.model.claims import (
     ClaimStatus,
     LeaseRecord,
     LeaseStatus,
+    StartedJob,
     next_fence,
 )
 from webordinary.model.jobs import DeferReason, Ending, Job, JobState, Requeue, RequeueReason, Settlement
@@ -149,6 +150,11 @@ def started(job: Job, claim: Claim, now: datetime) -> Job:
         started_at=now,
         not_before=None,
     )
+
+
+def start(job: Job, claim: Claim, now: datetime) -> StartedJob:
+    """The next start of a job, under this claim."""
+    return StartedJob(claim, started(job, claim, now), is_first=not may_have_published(job))
 
 
 def runs_under(job: Job, claim: Claim) -> bool:

@@ -258,7 +258,7 @@ class Worker:
     def _serve_next(self, held: HeldClaim) -> None:
         deps, claim = self._deps, held.claim
         try:
-            job = deps.pool.claims.start_next(claim, deps.clock.now())
+            begun = deps.pool.claims.start_next(claim, deps.clock.now())
         except ClaimLost:
             self._claim_set.remove(claim)
             return
@@ -266,8 +266,8 @@ class Worker:
             # The store may have started a job and only its answer is lost: no slot would run it under this fence.
             self._claim_set.abandon(claim)
             raise
-        if job:
-            self._run_in_slot(StartedJob(claim, job))
+        if begun:
+            self._run_in_slot(begun)
         elif due := next_due_at(deps.pool.jobs.open_jobs(claim.key)):
             pause = max(0.05, (due - deps.clock.now()).total_seconds())
             self._retry_at[claim.key] = deps.clock.monotonic() + pause

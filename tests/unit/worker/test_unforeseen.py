@@ -24,7 +24,7 @@ from webordinary.model.claims import (
     StartedJob,
 )
 from webordinary.model.errors import MACHINE_FAULT_SECONDS, Interrupted, JobTimedOut, MachineFault, Permanent
-from webordinary.model.jobs import Ending, Job, JobOutcome, NewJob, Settlement
+from webordinary.model.jobs import Ending, JobOutcome, NewJob, Settlement
 from webordinary.model.mail import Command
 from webordinary.model.names import ProjectUser
 from webordinary.operations.capacity.simulation import MIDNIGHT, NeverStops, VirtualClock
@@ -81,7 +81,7 @@ class TroubledClaims(AnyPort):
             raise SURPRISE
         return self.inside.end_and_take_next(started, ending, now, more=more)
 
-    def start_next(self, claim: Claim, now: datetime) -> Job | None:
+    def start_next(self, claim: Claim, now: datetime) -> StartedJob | None:
         self.inside.start_next(claim, now)
         raise SURPRISE
 
@@ -225,7 +225,7 @@ class Unreleasable(TroubledClaims):
             raise SURPRISE
         return self.inside.begin_release(claim)
 
-    def start_next(self, claim: Claim, now: datetime) -> Job | None:
+    def start_next(self, claim: Claim, now: datetime) -> StartedJob | None:
         return super().start_next(claim, now) if claim.key == SCOTT else self.inside.start_next(claim, now)
 
 

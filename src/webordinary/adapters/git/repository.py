@@ -306,11 +306,13 @@ class GitRepository:
 
     def _commits_of(self, copy: Checkout, work: JobContext, main: str) -> list[tuple[str, Note]]:
         """Where this job's commit can be: what is new on main, or the top of the thread's branch."""
-        if copy.searched or work.redriven:
+        if copy.searched or not work.is_first_start:
+            # Git moves the refs of one push one by one: a push that was killed may have moved main, and not the branch.
             where = f"{copy.searched}..{main}" if copy.searched else main
             return objects.notes(copy.git, where, f"Job-Id: {work.job_id}", limit=5)
-        # A push to main moves the thread's branch along, and no later job of the thread runs before this one has
-        # ended. Main is looked at where a person removed the branch.
+        # Only a store that lost its newest rows knows nothing of an earlier start. A push to main moves the thread's
+        # branch along, and no later job of the thread runs before this one has ended. Main is looked at where a
+        # person removed the branch.
         tip = copy.refs.get(f"refs/heads/{work.branch}", main)
         return objects.newest_of_job(copy.git, tip, work.job_id, _NEWEST_COMMITS)
 

@@ -44,7 +44,7 @@ from webordinary.pool.transitions import (
     requeues_at_tail,
     runs_under,
     sends_callback,
-    started,
+    start,
     yields_after,
 )
 
@@ -117,7 +117,7 @@ class SqliteClaims:
         with self._db.write() as conn:
             return self._take_waiting_since(conn, now, worker, now)
 
-    def start_next(self, claim: Claim, now: datetime) -> Job | None:
+    def start_next(self, claim: Claim, now: datetime) -> StartedJob | None:
         """Start the next runnable job of a key that is ours."""
         with self._db.write() as conn:
             if not conn.execute(STILL_MINE, _identity(claim)).fetchone():
@@ -195,7 +195,7 @@ class SqliteClaims:
         claim = claimed(current, key, worker, now, self._lease)
         times = {"now": now.timestamp(), "until": claim.lease_expires_at.timestamp()}
         conn.execute(CLAIM, {**_identity(claim), **times})
-        return StartedJob(claim, _start(conn, following, claim, now))
+        return _start(conn, following, claim, now)
 
     def _go_on(self, conn: sqlite3.Connection, claim: Claim, pending: Job | None, now: datetime) -> FinishResult:
         """Start the key's next job, or that of a key which has waited longer."""
@@ -207,7 +207,7 @@ class SqliteClaims:
             if own:
                 conn.execute(HINT, {**_identity(claim), "now": now.timestamp()})
             return FinishResult(None, handed, pending, upcoming.empty)
-        following = StartedJob(claim, _start(conn, own, claim, now)) if own else None
+        following = _start(conn, own, claim, now) if own else None
         return FinishResult(claim, following, pending, upcoming.empty)
 
     def _take_waiting_since(
@@ -234,10 +234,10 @@ def _upcoming(conn: sqlite3.Connection, key: ProjectUser, fence: int, now: datet
     return Upcoming(found, empty=False)
 
 
-def _start(conn: sqlite3.Connection, job: Job, claim: Claim, now: datetime) -> Job:
-    running = started(job, claim, now)
-    save_changes(conn, job, running)
-    return running
+def _start(conn: sqlite3.Connection, job: Job, claim: Claim, now: datetime) -> StartedJob:
+    begun = start(job, claim, now)
+    save_changes(conn, job, begun.job)
+    return begun
 
 
 def _load_running(conn: sqlite3.Connection, started: StartedJob) -> Job:

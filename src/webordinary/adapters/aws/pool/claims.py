@@ -28,6 +28,7 @@ from webordinary.pool.transitions import (
     next_job,
     requeues_at_tail,
     sends_callback,
+    start,
     started,
     yields_after,
 )
@@ -71,7 +72,7 @@ class FinishPlan:
         """What the worker holds then."""
         if self.handed:
             return FinishResult(None, self.handed.started, self.pending_callback)
-        following = StartedJob(self.claim, started(self.own.job, self.claim, now)) if self.own else None
+        following = start(self.own.job, self.claim, now) if self.own else None
         return FinishResult(self.claim, following, self.pending_callback, self.empty)
 
     def final(self, now: datetime) -> Job:
@@ -161,7 +162,7 @@ class FinishJob:
                 continue
             if record := self._jobs.queue(offer.key).next(ANY_FENCE, now):
                 theirs = self._claims.new(offer.key, claim.worker, offers.fences.get(offer.key, 0), now)
-                return NextStart(StartedJob(theirs, started(record.job, theirs, now)), record)
+                return NextStart(start(record.job, theirs, now), record)
             self._claim_offers.acknowledge(offer.key)
             offers.passed_over.add(offer.key)
         return None
@@ -236,12 +237,13 @@ class AwsClaims:
                 self._claim_offers.acknowledge(key)
                 return None
             claim, request = self._claims.new(key, worker, last_fence, now), str(uuid.uuid4())
-            job = started(record.job, claim, now)
-            writes = [self._claims.take(claim, over, job.job_id, request), *self._jobs.change(record, job, request)]
+            begun = start(record.job, claim, now)
+            change = self._jobs.change(record, begun.job, request)
+            writes = [self._claims.take(claim, over, begun.job.job_id, request), *change]
             refused = self._dynamo.transact(f"claiming {key}", writes, request, self._claims.place(key))
             if refused is None:
                 self._claim_offers.acknowledge(key)
-                return StartedJob(claim, job)
+                return begun
             if row := refused.by.get(0):
                 if not may_claim(claim_of(row), over):
                     return claim_of(row)
@@ -252,18 +254,19 @@ class AwsClaims:
         """Always None: SQS hands each claim request to one worker, so that no race is lost."""
         return None
 
-    def start_next(self, claim: Claim, now: datetime) -> Job | None:
+    def start_next(self, claim: Claim, now: datetime) -> StartedJob | None:
         """Start the next runnable job of a held key; without one, the claim is not checked."""
         for _ in range(_TRIES):
             record = self._jobs.queue(claim.key).next(claim.fence, now)
             if record is None:
                 return None
-            job, request = started(record.job, claim, now), str(uuid.uuid4())
-            writes = [self._claims.use(claim, job.job_id, now), *self._jobs.change(record, job, request)]
+            begun, request = start(record.job, claim, now), str(uuid.uuid4())
+            change = self._jobs.change(record, begun.job, request)
+            writes = [self._claims.use(claim, begun.job.job_id, now), *change]
             witness = self._jobs.name, record.key
             refused = self._dynamo.transact(f"starting a job of {claim.key}", writes, request, witness)
             if refused is None:
-                return job
+                return begun
             if 0 in refused.by:
                 raise ClaimLost(claim.key, claim.worker, claim.fence)
         raise Transient(f"starting a job of {claim.key}: its queue changes faster than it can be read")
